@@ -1,5 +1,4 @@
-"""What clients asked, for tests: requests out of a journal, and assertions that say what was heard
-instead. Decodes; opens nothing."""
+"""The requests in a journal, for tests, with assertions that show the journal when they fail."""
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ from kproto.journal import select as select_entries
 __all__ = ["RecordedRequests", "Request", "Requests"]
 
 _SHOWN = 40
-"""Lines of the journal at most in a failed assertion."""
+"""The maximum number of journal lines in a failed assertion."""
 
 
 class Request:
-    """One request, decoded when it is looked at."""
+    """One request, decoded on access."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -31,7 +30,7 @@ class Request:
 
     @property
     def broker(self) -> int:
-        """The id of the broker that was asked."""
+        """The id of the broker that received it."""
         return self.entry.broker_id
 
     @property
@@ -40,7 +39,7 @@ class Request:
 
     @property
     def software(self) -> str | None:
-        """Name and version, as ApiVersions told them; None for a client that did not."""
+        """The name and version that the client sent in ApiVersions, None if it sent none."""
         software = self.entry.client_software
         return None if software is None else str(software)
 
@@ -50,7 +49,7 @@ class Request:
 
     @property
     def body(self) -> Any:
-        """The message. Raises the DecodeError of one that cannot be decoded."""
+        """The message. Raises DecodeError if it cannot be decoded."""
         return self._decoded().body
 
     def _decoded(self) -> Any:
@@ -64,7 +63,7 @@ class Request:
 
 
 class Requests(Sequence[Request]):
-    """Requests in the order in which they came."""
+    """Requests in the order in which they arrived."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._all = [Request(entry) for entry in entries]
@@ -96,14 +95,17 @@ class Requests(Sequence[Request]):
 
 
 class RecordedRequests:
-    """What was asked of the brokers that write this journal."""
+    """The requests to the brokers that write this journal."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     def requests(self, api: int | str | None = None, **filters: Any) -> Requests:
-        """The requests of one api (a key or a name), or all; ``filters`` are the journal's:
-        ``broker_id``, ``client_id``, ``client_software``, ``connection_id``, ``after``."""
+        """Return the requests of one API (a key or a name), or all.
+
+        ``filters`` are those of the journal: ``broker_id``, ``client_id``, ``client_software``,
+        ``connection_id``, ``after``.
+        """
         found = select_entries(self._journal, api=api, direction="request", **filters)
         return Requests(found)
 
@@ -115,7 +117,8 @@ class RecordedRequests:
         version: int | None = None,
         **filters: Any,
     ) -> Requests:
-        """It was asked, ``times`` times if given, and at ``version`` throughout if given."""
+        """Assert that the API was requested: ``times`` times and always at ``version``, if
+        given."""
         found = self.requests(api, **filters)
         if not found if times is None else len(found) != times:
             wanted = "at least once" if times is None else f"{times} times"
@@ -127,29 +130,29 @@ class RecordedRequests:
     def assert_not_requested(self, api: int | str, **filters: Any) -> None:
         found = self.requests(api, **filters)
         if found:
-            self._fail(f"{api} was requested {len(found)} times, which it should not have been")
+            self._fail(f"{api} was requested {len(found)} times, expected none")
 
     def assert_order(self, *apis: int | str, **filters: Any) -> None:
-        """These were asked in this order, whatever else was asked between them."""
+        """Assert that these APIs were requested in this order, with any requests in between."""
         left = list(apis)
         for request in self.requests(**filters):
             if left and _is(request, left[0]):
                 left.pop(0)
         if left:
             wanted = ", ".join(map(str, apis))
-            self._fail(f"not requested in this order: {wanted}; {left[0]} is the first not found")
+            self._fail(f"not requested in this order: {wanted}; the first one missing is {left[0]}")
 
     def _fail(self, problem: str) -> None:
         __tracebackhide__ = True
-        heard = "\n".join(self.lines(_SHOWN)) or "  nothing"
-        raise AssertionError(f"{problem}. What was said:\n{heard}")
+        shown = "\n".join(self.lines(_SHOWN)) or "  nothing"
+        raise AssertionError(f"{problem}. The journal:\n{shown}")
 
     def lines(self, most: int | None = None) -> Iterator[str]:
-        """The journal for eyes, the last ``most`` entries of it."""
+        """Yield the journal as text, or its last ``most`` entries."""
         entries = list(self._journal)
         first = entries[0].timestamp_ns if entries else 0
         if most is not None and len(entries) > most:
-            yield f"  ... {len(entries) - most} before these"
+            yield f"  ... {len(entries) - most} earlier entries"
             entries = entries[-most:]
         for entry in entries:
             yield "  " + describe(entry, since_ns=first)

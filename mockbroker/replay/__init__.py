@@ -1,9 +1,8 @@
-"""Answers out of a transcript (``kproto.transcript``) in the place of the broker's own: what a
-client met once, met again. No sockets, no files.
+"""Answers out of a transcript (``kproto.transcript``) instead of the broker's own.
 
-``composing`` answers requests about topics and partitions by each of these, ``matching`` says which
-recorded exchange answers any other, ``addresses`` puts the mock's own hosts and ports into the
-answers. ``serving.replay_stage`` is where the dispatcher meets them.
+``composition`` answers requests that name topics and partitions, from what was recorded for each of
+them. ``matching`` finds the recorded exchange that answers any other request. ``broker_addresses``
+puts the mock's hosts and ports into the answers. ``serving.replay_stage`` uses them.
 """
 
 from mockbroker.replay.broker_addresses import restamp

@@ -1,9 +1,9 @@
-"""The recorded brokers' hosts and ports, replaced by the mock's listeners.
+"""Replaces the hosts and ports of recorded brokers by those of the mock's listeners.
 
-Wherever a response names a broker by its id and says where it is: Metadata, FindCoordinator,
-DescribeCluster, DescribeQuorum, the endpoints of nodes in Produce, Fetch and the shares' answers.
-A place without an id is no broker's (an access rule's host, a member's own endpoint), and one
-without a host stays empty.
+It does so wherever a response gives the id and the address of a broker: Metadata, FindCoordinator,
+DescribeCluster, DescribeQuorum, and the node endpoints of Produce, Fetch and the share APIs. An
+address without an id is not a broker's (the host of an access rule, the endpoint of a member), and
+an empty host stays empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["restamp"]
 
 
 def restamp(value: Any, endpoint_of: Callable[[int], tuple[str, int]]) -> None:
-    """Change a response in place; ``endpoint_of`` says where the broker of a recorded id is."""
+    """Change a response in place; ``endpoint_of`` returns the address for a recorded broker id."""
     _restamp(value, endpoint_of, None)
 
 

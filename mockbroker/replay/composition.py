@@ -1,17 +1,17 @@
-"""Answers put together from what was recorded for each topic and partition that a request names.
+"""Answers composed from what was recorded for each topic and partition that a request names.
 
-For apis whose responses say something of each of them (``partition_names.forms_of``). A topic or
-partition is answered with what was recorded for itself, from the first of these that there is:
+They are used for APIs whose responses have an element for each of them
+(``partition_names.forms_of``). A topic or partition is answered from its own record, preferably
 
-1. a request of the same meaning as this one,
-2. a request that meant the same by this topic or partition,
-3. any request or response that named it;
+1. from a request with the same meaning,
+2. from a request with the same meaning for this topic or partition,
+3. from any request or response that named it;
 
-within each the nearest version first, of two the lower. Of several that are equal in this, the
-connection gets each once, in the recorded order, and then the last again and again. What was not
-recorded gets an error in the answer (3, or 100 where the request names topics by id), and is
-``missing``. A disconnect, silence, an error of the whole response and bytes that cannot be decoded
-are answers to a request as a whole: they are given where one of its parts meets them.
+and within each of these from the nearest version, the lower one of two. If several records are
+equally good, the connection gets each once, in the recorded order, and then the last one again.
+Topics and partitions that were not recorded get an error (3, or 100 if the request names topics by
+id) and are ``missing``. A disconnect, silence, an error of the whole response and bytes that cannot
+be decoded answer the whole request: they are used if one of its parts matches them.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from mockbroker.replay.recorded_parts import (
     Known,
     RecordedParts,
     RequestMeaning,
-    asked_of,
     forms_at,
+    meaning_of_request,
 )
 from mockbroker.state.model import Topic
 
 __all__ = ["Composed", "Composition"]
 
 _NOTHING: Final = Key((), "", None)
-"""In place of a key, for what an answer says apart from topics."""
+"""Stands for the parts of an answer outside topics."""
 
 _UNRECORDED: Final = "nothing was recorded for it"
 
 
 class Composed(NamedTuple):
-    """``body`` is the answer; None where ``exchange`` has to be given as it is. ``again``: all of
-    it was given to this connection before. ``missing`` says in words what was not recorded."""
+    """A composed answer. ``body`` is None if ``exchange`` has to be replayed as it is. ``again``:
+    this connection has had all of it before. ``missing`` describes what was not recorded."""
 
     exchange: Exchange | None
     body: Message | None
@@ -68,7 +68,7 @@ class _Chosen(NamedTuple):
 
 
 class Composition:
-    """One connection's way through a recording."""
+    """The progress of one connection through a recording."""
 
     def __init__(self, recorded: RecordedParts) -> None:
         self._recorded = recorded
@@ -77,8 +77,8 @@ class Composition:
         self._carried: dict[tuple[int, int], bool] = {}
 
     def answer(self, api: Api, version: int, body: Any) -> Composed | None:
-        """None where nothing of this api was recorded; KprotoError where that is none of its
-        version."""
+        """Return the answer, None if the API was not recorded. Raises KprotoError if the record
+        does not fit its version."""
         names = self._recorded.names
         names.learn(body, version)
         forms = forms_at(api, version)
@@ -92,7 +92,7 @@ class Composition:
             if api.api_key in self._recorded.unfit:
                 raise self._recorded.unfit[api.api_key]
             return None
-        parts = forms.request.take_apart(body, version, names)
+        parts = forms.request.split(body, version, names)
         session = 0
         if api.api_key in (FETCH, SHARE_FETCH):
             opened = self._sessions.open(api.api_key, body, parts, version, names)
@@ -102,8 +102,8 @@ class Composition:
                 return Composed(None, refused, missing=problem)
             parts = opened.parts
             session = body.session_id if api.api_key == FETCH and opened.incremental else 0
-        asked = asked_of(body, version, forms, parts)
-        composed = _Request(self, api, version, body, forms, parts, asked, recorded).compose()
+        requested = meaning_of_request(body, version, forms, parts)
+        composed = _Request(self, api, version, body, forms, parts, requested, recorded).compose()
         if api.api_key == FETCH and composed.body is not None:
             self._open(composed.body, body, session)
         return composed
@@ -113,7 +113,7 @@ class Composition:
         self._sessions.answered(answer.session_id)
 
     def choose(self, equals: list[Known], key: Key) -> _Chosen:
-        """The first of these that this connection was not given yet, or else the last."""
+        """Return the first record that this connection has not had yet, or else the last."""
         fresh = [each for each in equals if (id(each), key) not in self._given]
         known = fresh[0] if fresh else equals[-1]
         self._given.add((id(known), key))
@@ -128,7 +128,7 @@ class Composition:
         return {name: Topic(name, each, ()) for name, each in self.names.ids.items()}
 
     def carries(self, known: Known, forms: Forms, version: int) -> bool:
-        """Whether a version can say what was recorded in another."""
+        """Return whether ``version`` can carry what was recorded in another version."""
         if known.exchange.api_version == version:
             return True
         found = self._carried.get((id(known), version))
@@ -138,7 +138,7 @@ class Composition:
                 self.fit(part, forms, version) for each in known.parts.values() for part in each
             ]
             try:
-                forms.response.put_together(known.response, parts).encode(version)
+                forms.response.join(known.response, parts).encode(version)
                 found = True
             except KprotoError:
                 found = False
@@ -146,7 +146,7 @@ class Composition:
         return found
 
     def fit(self, part: MessagePart, forms: Forms, version: int) -> MessagePart:
-        """The part as ``version`` names its topic."""
+        """Return the part with its topic named as in ``version``."""
         depth = forms.response.depth
         struct = forms.response.path[depth].type.inner_struct
         if len(part.steps) <= depth or struct is None or part.key.topic is None:
@@ -164,7 +164,7 @@ class _Request(NamedTuple):
     body: Message
     forms: Forms
     parts: list[MessagePart]
-    asked: RequestMeaning
+    requested: RequestMeaning
     recorded: list[Known]
 
     def compose(self) -> Composed:
@@ -186,7 +186,7 @@ class _Request(NamedTuple):
             for part in each.known.says(key)
         ]
         form, places = self.forms.response, self._places()
-        body = form.put_together(base, [*parts, *self._failing(missing, places)])
+        body = form.join(base, [*parts, *self._failing(missing, places)])
         if missing and not chosen and places and not places[0].path:
             place_error(body, self.version, places, _code(self), _UNRECORDED, {})
         latencies = [each.known.exchange.latency_ms for each in chosen.values()]
@@ -198,12 +198,13 @@ class _Request(NamedTuple):
         )  # fmt: skip
 
     def _keys(self) -> list[Key]:
-        """What is asked about. All topics of which nobody asked before are those that were
-        recorded."""
+        """Return the requested keys. If all topics are requested, which was not recorded as such,
+        they are the recorded topics."""
         keys: list[Key] = []
-        for key in self.asked.meanings:
+        for key in self.requested.meanings:
             if key.topic is None and not any(
-                each.asked is not None and key in each.asked.meanings for each in self.recorded
+                each.requested is not None and key in each.requested.meanings
+                for each in self.recorded
             ):
                 keys += [
                     each
@@ -218,14 +219,14 @@ class _Request(NamedTuple):
     def _find(self, key: Key) -> _Chosen | None:
         able = [each for each in self.recorded if self._answers(each, key)]
         if self.api.api_key in (FETCH, SHARE_FETCH):
-            # Its client closed while the broker waited for records: that says nothing.
+            # The client disconnected while the broker waited for records, which is no answer.
             able = [each for each in able if each.exchange.outcome != "unanswered"] or able
         if not able:
             return None
         return self._best(able, key)
 
     def _best(self, able: list[Known], key: Key) -> _Chosen:
-        whole = self.asked.whole
+        whole = self.requested.whole
         ranks = [self._rank(each, key, whole) for each in able]
         best = min(ranks)
         return self.way.choose(
@@ -233,25 +234,25 @@ class _Request(NamedTuple):
         )
 
     def _answers(self, known: Known, key: Key) -> bool:
-        asked = known.asked.meanings if known.asked is not None else {}
+        requested = known.requested.meanings if known.requested is not None else {}
         every = Key(key.holder, None, None)
         if known.response is None and known.exchange.response is not None:
-            return bool(known.whole == self.asked.whole)  # bytes
+            return bool(known.whole == self.requested.whole)  # bytes
         if known.fails_whole:
-            return key in asked or every in asked
+            return key in requested or every in requested
         if known.says(key):
             return self._carried(known)
-        # Left out of an answer it was asked for in. That is one where there is no error to say.
+        # A response that omits a requested key answers it, if the API has no error field.
         silent = self.api.api_key == SHARE_FETCH or not self._says_errors()
-        return silent and (key in asked or every in asked) and self._carried(known)
+        return silent and (key in requested or every in requested) and self._carried(known)
 
     def _rank(self, known: Known, key: Key, whole: Any) -> tuple[bool, bool, bool, int, bool]:
-        asked = known.asked
+        requested = known.requested
         version = known.exchange.api_version
         return (
             known.whole != whole,
-            asked is None or asked.meanings.get(key) != self.asked.meanings.get(key),
-            asked is None or asked.base != self.asked.base,
+            requested is None or requested.meanings.get(key) != self.requested.meanings.get(key),
+            requested is None or requested.base != self.requested.base,
             abs(version - self.version),
             version > self.version,
         )
@@ -260,8 +261,8 @@ class _Request(NamedTuple):
         return self.way.carries(known, self.forms, self.version)
 
     def _base(self, chosen: Mapping[Key, _Chosen]) -> tuple[Message, bool]:
-        """What the answer says apart from topics, as the first part's did, or as any; and whether
-        there is nothing in the answer that this connection was not given before."""
+        """Return the answer apart from topics, from the record of the first part or from any
+        other, and whether this connection has had all of it before."""
         for each in chosen.values():
             again = all(each.again for each in chosen.values())
             return self._without_cursor(each.known), again
@@ -272,9 +273,9 @@ class _Request(NamedTuple):
         return self._without_cursor(best.known), best.again
 
     def _without_cursor(self, known: Known) -> Message:
-        """A cursor says where the very same request goes on, which another one does not."""
+        """Drop the cursor if the request differs: a cursor continues the recorded request only."""
         assert known.response is not None
-        if known.whole == self.asked.whole:
+        if known.whole == self.requested.whole:
             return known.response
         base = copy.copy(known.response)
         for field in fields_of(schema_of(type(base)).root, self.version):
@@ -288,10 +289,10 @@ class _Request(NamedTuple):
         body = chosen.known.response
         return Composed(exchange, body, chosen.again, latency_ms=exchange.latency_ms)
 
-    # ---- what was not recorded -------------------------------------------------------------------
+    # ---- topics and partitions without a record ----------------------------------------------
 
     def _places(self) -> tuple[Place, ...]:
-        """Where the version has an error of one topic or partition, or else of the response."""
+        """Return the error fields of a topic or partition, or else of the response."""
         form = self.forms.response
         topics = form.path[form.depth]
         found = chosen_places(self.api.response, self.version, form.level, Selection())
@@ -301,23 +302,23 @@ class _Request(NamedTuple):
         return any(place.path for place in self._places())
 
     def _failing(self, missing: Iterable[Key], places: tuple[Place, ...]) -> list[MessagePart]:
-        """Elements that say of each key that there is no such topic or partition."""
+        """Return elements with the error of an unknown topic or partition for each key."""
         wanted = set(missing)
         if not wanted or not places or not places[0].path:
             return []
-        asked = [each for each in self.parts if each.key in wanted]
-        request = self.forms.request.put_together(self.body, asked)
+        requested = [each for each in self.parts if each.key in wanted]
+        request = self.forms.request.join(self.body, requested)
         topics = self.way.topics
         answer = ErrorSkeleton(request, self.version, topics).answer(
             self.api.response, self.version, places
         )
         place_error(answer, self.version, places, _code(self), _UNRECORDED, topics)
         recast(answer, self.version)
-        return self.forms.response.take_apart(answer, self.version, self.way.names)
+        return self.forms.response.split(answer, self.version, self.way.names)
 
 
 def _code(request: _Request) -> int:
-    """Brokers say 100 of an id, and 3 of a name."""
+    """Brokers return 100 for an unknown id and 3 for an unknown name."""
     form = request.forms.request
     struct = form.path[form.depth].type.inner_struct
     if struct is not None:

@@ -1,7 +1,7 @@
-"""Fetch sessions (KIP-227) and share sessions (KIP-932): a request of one names only what changed,
-and stands for all partitions of the session.
+"""Fetch sessions (KIP-227) and share sessions (KIP-932).
 
-One ``FetchSessions`` follows the requests of one connection.
+A request in a session names only what changed and stands for all partitions of the session. One
+``FetchSessions`` follows the requests of one connection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kproto.codec.registry import schema_of
 from kproto.error_codes import ErrorCode
 from mockbroker.replay.partition_names import Key, MessagePart, TopicNames
 
-__all__ = ["FETCH", "SHARE_FETCH", "FetchSessions", "Opened", "nothing_new"]
+__all__ = ["FETCH", "SHARE_FETCH", "FetchSessions", "Opened", "unchanged_part"]
 
 FETCH: Final = 1
 SHARE_FETCH: Final = 78
@@ -21,8 +21,8 @@ _FORGOTTEN: Final = "forgotten_topics_data"
 
 
 class Opened(NamedTuple):
-    """``parts``: what the request stands for, or None of an unknown session, to which a broker
-    answers ``error_code``. ``incremental``: the request named a part of it."""
+    """``parts`` are those the request stands for, None if the session is unknown and ``error_code``
+    is the answer. ``incremental``: the request names only some of them."""
 
     parts: list[MessagePart] | None
     incremental: bool
@@ -37,7 +37,7 @@ class FetchSessions:
     def open(
         self, api_key: int, body: Any, parts: list[MessagePart], version: int, names: TopicNames
     ) -> Opened:
-        """What a request stands for. Shares of a partition are the same in this as fetches."""
+        """Return the parts that a request stands for. Share fetches work like fetches here."""
         is_share = api_key == SHARE_FETCH
         epoch = body.share_session_epoch if is_share else body.session_epoch
         session = (body.group_id, body.member_id) if is_share else body.session_id
@@ -64,7 +64,7 @@ class FetchSessions:
         return Opened(list(known.values()), incremental=True)
 
     def answered(self, session_id: int) -> None:
-        """Note the session id with which a broker answered the last Fetch."""
+        """Note the session id in the answer to the last Fetch."""
         if self._opening is not None and session_id:
             self._sessions[session_id] = self._opening
         self._opening = None
@@ -80,8 +80,8 @@ def _forgotten(body: Any, version: int, names: TopicNames) -> list[Key]:
     ]
 
 
-def nothing_new(part: MessagePart) -> MessagePart:
-    """What a session's answer means by leaving out a partition, said as a full answer says it."""
+def unchanged_part(part: MessagePart) -> MessagePart:
+    """Return the part that a full answer has for a partition that the session's answer omits."""
     *topic, element = part.steps
     quiet = copy.copy(element)
     quiet.records = b""

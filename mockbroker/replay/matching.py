@@ -1,22 +1,21 @@
-"""Which recorded exchange answers a request: by what it means, not by its bytes. For requests that
-are answered as a whole; ``composing`` has those that are answered by topic and partition.
+"""Which recorded exchange answers a request as a whole; ``composition`` answers by topic and
+partition.
 
-A request means its api key, its version and its body, but for what ``meanings`` leaves out. Among
-the recorded exchanges of its api key that had an end (an answer, silence, a disconnect) the first
-of these that there is answers:
+The meaning of a request is its API key, its version and its body, except for the fields that
+``request_meanings`` omits. Of the recorded exchanges of its API key that have an end (an answer,
+silence, a disconnect), the best match answers:
 
 1. the same meaning at the same version,
-2. the same meaning at another version, the nearest first, of two the lower,
+2. the same meaning at another version: the nearest, the lower one of two,
 3. another body at the same version,
-4. another body at another version, the nearest first.
+4. another body at another version, the nearest.
 
-A request that names topics is answered only by an exchange that was about those topics: the same
-ones, or, where the response itself says which topics it is about (the assignment in a heartbeat),
-at least these.
+A request that names topics is answered only by an exchange about the same topics, or, if the
+response names its topics itself (the assignment in a heartbeat), about at least these.
 
-Of several that are equal in this, the connection gets each once, in the recorded order, and then
-the last again and again. Every connection begins at the beginning. An ApiVersions answer that fell
-back is for its version and those above it: it says that they are too high.
+If several exchanges match equally well, the connection gets each once, in the recorded order, and
+then the last one again. Every connection starts at the beginning. An ApiVersions answer that fell
+back is for its version and those above: it means that they are too high.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ __all__ = ["Cursor", "Found", "Recording"]
 
 
 class Found(NamedTuple):
-    """``again``: it was given to this connection before. ``ends_sasl``: no SaslAuthenticate
-    follows it."""
+    """``again``: this connection has had it before. ``ends_sasl``: no SaslAuthenticate follows."""
 
     exchange: Exchange
     again: bool
@@ -47,14 +45,14 @@ class Found(NamedTuple):
 
 
 class _Topics(NamedTuple):
-    """Names of topics in an exchange: in its request, and in its response."""
+    """The topic names in the request and in the response of an exchange."""
 
     asked: frozenset[str]
     said: frozenset[str]
 
 
 class Recording:
-    """A transcript, by api key. ``names`` are the topics' by their ids."""
+    """A transcript by API key. ``names`` maps topic ids to names."""
 
     def __init__(self, transcript: Transcript, names: TopicNames) -> None:
         self._known_topics = {name: Topic(name, each, ()) for name, each in names.ids.items()}
@@ -96,7 +94,7 @@ class Recording:
             api = codec_of(exchange).api(exchange.api_key, said.version)
             cls = api.request if side == "request" else api.response
             body = cls.from_json(readable(said.body or {}), said.version)
-        except KprotoError:  # not whole
+        except KprotoError:  # truncated
             return frozenset()
         return self.topics_in(body, said.version)
 
@@ -111,7 +109,7 @@ class Recording:
         meaning_at: Callable[[int], str | None],
         topics: frozenset[str],
     ) -> list[tuple[tuple[bool, int, bool], Exchange]]:
-        """The exchanges that could answer, each with how well: less is better."""
+        """Return the exchanges that could answer, each with its rank; the lowest is best."""
         return sorted(
             (
                 (
@@ -135,14 +133,15 @@ class Recording:
 
 
 class Cursor:
-    """One connection's way through a recording."""
+    """The progress of one connection through a recording."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._given: set[int] = set()
 
     def find(self, api_key: int, version: int, body: Message | None) -> Found | None:
-        """What answers a request; ``body`` None where it could not be decoded. None: nothing."""
+        """Return the exchange that answers a request, None if there is none. ``body`` is None if it
+        could not be decoded."""
 
         @lru_cache
         def meaning_at(recorded: int) -> str | None:
@@ -150,7 +149,7 @@ class Cursor:
                 return None
             try:
                 return meaning(body.to_json_value(recorded))
-            except KprotoError:  # that version cannot say this
+            except KprotoError:  # that version cannot carry the body
                 return None
 
         ranked = self._recording.ranked(

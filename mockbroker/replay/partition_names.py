@@ -1,10 +1,9 @@
-"""A message taken apart into what it says of each topic or partition, and put together again.
-Found from the schemas; knows no recording.
+"""Splits messages into parts by topic and partition, and joins parts into messages.
 
 Kafka's messages name partitions in one form: at the root, or in arrays of groups, transactions or
-log directories, there is an array of topics, and in that one of partitions. A topic is a name, an
-id, or a config resource. Pairs of messages of another form (heartbeats with an assignment) have no
-``Forms``.
+log directories, there is an array of topics, and in each topic an array of partitions. A topic is a
+name, an id or a config resource. Messages of another form (heartbeats with an assignment) have no
+``Forms``. The form is found from the schemas.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ __all__ = ["Form", "Forms", "Key", "MessagePart", "TopicNames", "forms_of"]
 
 
 class Key(NamedTuple):
-    """``holder`` says in which group or transaction the topic is named. ``topic`` None stands for
-    every topic, ``partition`` None for the whole topic."""
+    """A topic or partition. ``holder`` identifies the group or transaction that names it. ``topic``
+    None stands for every topic, ``partition`` None for the whole topic."""
 
     holder: tuple[Any, ...]
     topic: str | None
@@ -49,22 +48,22 @@ class Key(NamedTuple):
 
 
 class MessagePart(NamedTuple):
-    """What a message says of one key: the elements from the outermost array inwards, each with the
-    array of the next one emptied."""
+    """The part of a message about one key: its elements from the outermost array inwards, each
+    without the elements of the next array."""
 
     key: Key
     steps: tuple[Any, ...]
 
 
 class TopicNames:
-    """Topic ids and the names they belong to, as far as messages said both."""
+    """The names of topic ids, as far as messages contain both."""
 
     def __init__(self) -> None:
         self.ids: dict[str, uuid.UUID] = {}
         self._names: dict[uuid.UUID, str] = {}
 
     def learn(self, body: Message, version: int) -> None:
-        """Take in every struct that has a topic's name and its id."""
+        """Learn from every struct that has the name and the id of a topic."""
         self._learn(body, schema_of(type(body)).root, version)
 
     def _learn(self, value: Any, struct: Struct, version: int) -> None:
@@ -82,7 +81,8 @@ class TopicNames:
                     self._learn(each, inner, version)
 
     def topic_of(self, element: Any, struct: Struct, version: int) -> str:
-        """A topic's name, or its id as text where no name is known; ``TYPE:NAME`` of a resource."""
+        """Return a topic's name, its id as text if the name is unknown, or ``TYPE:NAME`` of a
+        resource."""
         if _is_resource(struct):
             return f"{element.resource_type}:{element.resource_name}"
         field = topic_field(struct, version)
@@ -93,7 +93,8 @@ class TopicNames:
         return self._names.get(topic_id, str(topic_id))
 
     def rename(self, element: Any, struct: Struct, topic: str, version: int) -> None:
-        """Name the topic of ``element`` as ``version`` does, whichever version it was read at."""
+        """Name the topic of ``element`` as ``version`` does, whatever version it was decoded
+        from."""
         for field in struct.fields:
             if field.name == "TopicId" and field.type.kind == "uuid":
                 held = getattr(element, field.python_name)
@@ -108,18 +109,20 @@ class TopicNames:
 
 
 class Form(NamedTuple):
-    """How one message names what it is about. ``path``: the arrays from the root to the finest
-    that both sides have; ``depth`` counts those before the topics. ``identities``: the fields that
-    tell elements of each of these apart. ``level``: what a part is about."""
+    """How a message names topics and partitions.
+
+    ``path`` holds the arrays from the root to the innermost one that request and response share;
+    ``depth`` counts those before the topics. ``identities`` are the fields that identify elements
+    of the arrays before the topics. ``level`` is what a part is about.
+    """
 
     path: tuple[Field, ...]
     depth: int
     identities: tuple[tuple[str, ...], ...]
     level: Literal["topic", "partition"]
 
-    def take_apart(self, body: Message, version: int, names: TopicNames) -> list[MessagePart]:
-        """The parts of a message. An array that is null is one part, and so is an empty one below
-        the root."""
+    def split(self, body: Message, version: int, names: TopicNames) -> list[MessagePart]:
+        """Split a message. A null array is one part, and so is an empty one below the root."""
         return list(self._parts(body, (), Key((), None, None), version, names))
 
     def _parts(
@@ -144,8 +147,8 @@ class Form(NamedTuple):
     def _identity(self, element: Any, at: int) -> tuple[Any, ...]:
         return tuple(getattr(element, name) for name in self.identities[at])
 
-    def put_together(self, base: Message, parts: Iterable[MessagePart]) -> Message:
-        """``base`` with the parts in its arrays, in their order."""
+    def join(self, base: Message, parts: Iterable[MessagePart]) -> Message:
+        """Return ``base`` with the parts in its arrays, in their order."""
         body: Message = _without(base, self.path[0])
         places: dict[tuple[Any, ...], Any] = {}
         for part in parts:
@@ -178,7 +181,8 @@ class Form(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """Of a request and its response. ``same_holders``: both name the groups (or the like)."""
+    """The forms of a request and its response. ``same_holders``: both name the groups, for
+    example."""
 
     request: Form
     response: Form
@@ -189,8 +193,8 @@ class Forms(NamedTuple):
 def forms_of(
     request: type[Message], response: type[Message], version: int, passing: frozenset[str]
 ) -> Forms | None:
-    """None where the response does not say something of each topic or partition that the request
-    names. ``passing``: fields, by JSON name, that identify nothing."""
+    """Return the forms, None if the response has no element for each topic or partition of the
+    request. ``passing``: fields, by JSON name, that identify nothing."""
     asked = _path(schema_of(request).root, version)
     said = _path(schema_of(response).root, version)
     if asked is None or said is None:
@@ -218,7 +222,7 @@ def forms_of(
 
 
 def _path(struct: Struct, version: int) -> tuple[tuple[Field, ...], int] | None:
-    """The arrays that lead to topics and their partitions, and how many come before the topics."""
+    """Return the arrays that lead to topics and partitions, and how many come before the topics."""
     for field in fields_of(struct, version):
         inner = field.type.inner_struct
         if field.type.kind != "array" or field.name == "ForgottenTopicsData":
@@ -243,13 +247,13 @@ def _is_topic(struct: Struct, version: int) -> bool:
 
 
 def _is_resource(struct: Struct) -> bool:
-    """A pattern's resource is an access rule's, not a thing that is configured."""
+    """Return whether it is a config resource; the resource of an access rule has a pattern."""
     names = {field.name for field in struct.fields}
     return {"ResourceType", "ResourceName"} <= names and "ResourcePatternType" not in names
 
 
 def _is_flat(field: Field, version: int) -> bool:
-    """An array of partitions that name their topic each."""
+    """Return whether the field is an array of partitions that each name their topic."""
     inner = field.type.inner_struct
     return inner is not None and partition_field(inner, version) is not None
 
@@ -299,7 +303,7 @@ def _named(
 
 
 def _without(holder: Any, field: Field) -> Any:
-    """A copy whose array is empty."""
+    """Return a copy whose array is empty."""
     out = copy.copy(holder)
     setattr(out, field.python_name, [])
     return out

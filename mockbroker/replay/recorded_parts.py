@@ -1,4 +1,4 @@
-"""A transcript's exchanges about topics and partitions, each taken apart. Chooses nothing."""
+"""The exchanges of a transcript about topics and partitions, split into parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kproto.dialects import Api, Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.schema.model import Field
 from kproto.transcript import REDACTED, Exchange, Transcript
-from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions, nothing_new
+from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions, unchanged_part
 from mockbroker.replay.partition_names import Form, Forms, Key, MessagePart, TopicNames, forms_of
 from mockbroker.replay.request_meanings import PASSING, meaning_of_fields
 
@@ -19,9 +19,9 @@ __all__ = [
     "Known",
     "RecordedParts",
     "RequestMeaning",
-    "asked_of",
     "codec_of",
     "forms_at",
+    "meaning_of_request",
     "readable",
 ]
 
@@ -30,8 +30,8 @@ _METADATA = 3
 
 @dataclass(slots=True)
 class RequestMeaning:
-    """A request: ``base`` is what it means apart from its parts, ``meanings`` what each of these
-    means; None of a partition that only the answer named."""
+    """The meaning of a request: ``base`` apart from its parts, ``meanings`` of each part. ``base``
+    is None if the request is unknown."""
 
     base: Any
     meanings: dict[Key, Any]
@@ -43,26 +43,26 @@ class RequestMeaning:
 
 @dataclass(slots=True)
 class Known:
-    """One exchange. ``response`` is None where it has to be given as it is: silence, the end of the
-    connection, bytes."""
+    """One exchange. ``response`` is None if the exchange has to be replayed as it is: silence, a
+    disconnect, or raw bytes."""
 
     exchange: Exchange
     api: Api
     forms: Forms
-    asked: RequestMeaning | None = None
+    requested: RequestMeaning | None = None
     response: Message | None = None
     parts: dict[Key, list[MessagePart]] = field(default_factory=dict)
     whole: Any = None
 
     @property
     def fails_whole(self) -> bool:
-        """Nothing of it is about one topic: silence, or an error of the response as such."""
+        """Whether the exchange has no parts: silence, or an error of the whole response."""
         if self.response is None:
             return True
         return bool(getattr(self.response, "error_code", 0)) and not self.parts
 
     def says(self, key: Key) -> list[MessagePart]:
-        """Its parts about a key: the partition's, or else the whole topic's, or the group's."""
+        """Return the parts of a key: of the partition, or else of the topic, or of the group."""
         wider = key.wider if self.forms.same_holders else key.wider[:1]
         for wanted in (key, *wider):
             if wanted in self.parts and wanted.topic is not None:
@@ -78,13 +78,13 @@ class Known:
 
 
 class RecordedParts:
-    """Every exchange of an api of that kind, in the recorded order, by api key."""
+    """Every exchange about topics and partitions, by API key, in the recorded order."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.names = TopicNames()
         self.by_api: dict[int, list[Known]] = {}
         self.unfit: dict[int, KprotoError] = {}
-        """Of each api key, why the last answer that cannot be used is none of its version."""
+        """API key -> the error of the last response that does not fit its version."""
         self._sessions: dict[int, FetchSessions] = {}
         self._last: dict[tuple[int, Key], MessagePart] = {}
         usable = [
@@ -109,7 +109,7 @@ class RecordedParts:
                 if said is not None and said.body is not None:
                     body = cls.from_json(readable(said.body), said.version)
                     self.names.learn(body, said.version)
-            except KprotoError:  # not whole
+            except KprotoError:  # truncated
                 continue
 
     def _known(self, exchange: Exchange) -> Known | None:
@@ -126,13 +126,13 @@ class RecordedParts:
         incremental = False
         try:
             body: Any = api.request.from_json(readable(exchange.request.body or {}), version)
-            parts = forms.request.take_apart(body, version, self.names)
+            parts = forms.request.split(body, version, self.names)
             if exchange.api_key in (FETCH, SHARE_FETCH):
                 sessions = self._sessions.setdefault(exchange.connection, FetchSessions())
                 opened = sessions.open(exchange.api_key, body, parts, version, self.names)
                 parts, incremental = opened.parts or parts, opened.incremental
-            known.asked = asked_of(body, version, forms, parts)
-        except KprotoError:  # a body that is not whole
+            known.requested = meaning_of_request(body, version, forms, parts)
+        except KprotoError:  # a truncated body
             pass
         said = exchange.response
         if said is not None and not said.raw and said.body is not None:
@@ -144,30 +144,32 @@ class RecordedParts:
             self._take(known, parts if incremental else [], version)
         elif said is not None and not said.raw:
             return None
-        if known.asked is None:
+        if known.requested is None:
             if known.response is None:
                 return None
-            known.asked = RequestMeaning(None, {})
+            known.requested = RequestMeaning(None, {})
         else:
-            known.whole = known.asked.whole
+            known.whole = known.requested.whole
         return known
 
     def _take(self, known: Known, session: list[MessagePart], version: int) -> None:
-        """Take a response apart, with what it says by leaving it out."""
+        """Split a response into parts, including those that a session's answer omits."""
         assert known.response is not None
         connection, key = known.exchange.connection, known.exchange.api_key
-        for part in known.forms.response.take_apart(known.response, version, self.names):
+        for part in known.forms.response.split(known.response, version, self.names):
             known.parts.setdefault(part.key, []).append(part)
             self._last[connection, part.key] = part
         for part in session:
             last = self._last.get((connection, part.key))
             if part.key not in known.parts and last is not None:
-                known.parts[part.key] = [nothing_new(last)]
-        if key == FETCH and known.asked is not None:  # else the request was not whole
+                known.parts[part.key] = [unchanged_part(last)]
+        if key == FETCH and known.requested is not None:  # otherwise the request was truncated
             self._sessions[connection].answered(getattr(known.response, "session_id", 0))
 
 
-def asked_of(body: Message, version: int, forms: Forms, parts: list[MessagePart]) -> RequestMeaning:
+def meaning_of_request(
+    body: Message, version: int, forms: Forms, parts: list[MessagePart]
+) -> RequestMeaning:
     form = forms.request
     root = schema_of(type(body)).root
     skipped = [each for each in root.fields if each.name == "ForgottenTopicsData"]
@@ -176,12 +178,12 @@ def asked_of(body: Message, version: int, forms: Forms, parts: list[MessagePart]
     for part in parts:
         meanings[part.key] = (*meanings.get(part.key, ()), *_meaning(part, form))
     if not parts and (type(body).API_KEY, version) == (_METADATA, 0):
-        meanings[Key((), None, None)] = ()  # an empty list means all, as null does later
+        meanings[Key((), None, None)] = ()  # an empty list means all; later versions use null
     return RequestMeaning(base, meanings)
 
 
 def _meaning(part: MessagePart, form: Form) -> tuple[Any, ...]:
-    """Of each step; what names the topic is in the key, which is the same by name and by id."""
+    """Return the meaning of a part without the fields that name its topic, which are in its key."""
     out = []
     for at, step in enumerate(part.steps):
         struct = form.path[at].type.inner_struct
@@ -211,7 +213,7 @@ def codec_of(exchange: Exchange) -> Dialect:
 
 
 def readable(value: Any) -> Any:
-    """Secrets that were taken out are empty, but for the values of configs, which are text."""
+    """Replace redacted secrets by empty text, except for config values, which are text anyway."""
     if isinstance(value, list):
         return [readable(each) for each in value]
     if isinstance(value, dict):

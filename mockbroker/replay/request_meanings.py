@@ -1,6 +1,6 @@
-"""What of a request still means the same when the same client asks again.
+"""The meaning of a request: the fields that stay the same when a client repeats the request.
 
-Correlation and client ids are not looked at, and neither are the fields of ``PASSING``.
+It excludes the correlation id, the client id and the fields in ``PASSING``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ PASSING: Final = frozenset(
         "shareSessionEpoch", "subscriptionId", "timeoutMs",
     }
 )  # fmt: skip
-"""Fields of requests, by their JSON names, that differ when the same client asks the same again:
-sessions, epochs, identities that brokers hand out, time that is left, and records with their
-timestamps."""
+"""Request fields, by JSON name, that differ when a client repeats a request: sessions, epochs, ids
+that brokers assign, remaining time, and records with their timestamps."""
 
 _TIMESTAMP: Final = "timestamp"
-"""Of ListOffsets: below 0 it is a meaning (latest, earliest), else a time."""
+"""In ListOffsets: negative values have a meaning (latest, earliest); others are times."""
 
 
 def meaning(body: dict[str, Any] | None) -> str:
-    """One text for all bodies, as JSON, that mean the same."""
+    """Return a text that is equal for all JSON bodies with the same meaning."""
     return msgspec.json.encode(_lasting(body), order="deterministic").decode()
 
 
@@ -51,8 +50,8 @@ def _lasts(name: str, value: Any) -> bool:
 
 
 def meaning_of_fields(value: Any, struct: Struct, skipped: Collection[Field]) -> tuple[Any, ...]:
-    """The same of one struct, without some of its fields, in any version: a field that a version
-    lacks has its default."""
+    """Return the meaning of a struct without some of its fields. Versions compare equal, because a
+    field that a version lacks has its default."""
     out: list[Any] = []
     for field in struct.fields:
         held = getattr(value, field.python_name)

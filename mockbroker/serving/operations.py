@@ -1,10 +1,9 @@
-"""Operations on a cluster that wait for ZooKeeper, without stopping the event loop.
+"""Operations on a cluster that wait for ZooKeeper without blocking the event loop.
 
 A cluster is plain functions over a ``ZnodeStore``. With a real ZooKeeper each access is a round
-trip, and takes as long as the server likes. So every operation runs in a greenlet: where the store
-waits, the greenlet is suspended and the event loop serves others. Operations that change the
-cluster take turns, first come, first served, like the events of Kafka's controller
-(``controller-event-thread``). What only reads the cluster does not wait.
+trip of unknown duration. Therefore each operation runs in a greenlet, which is suspended while the
+store waits. Operations that change the cluster take turns, first come, first served, like the
+events of Kafka's controller (``controller-event-thread``). Operations that only read do not wait.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ T = TypeVar("T")
 
 
 class Operations:
-    """Of a cluster whose znodes, if any, are in this process: nothing waits."""
+    """The operations of a cluster whose znodes, if any, are in this process: none waits."""
 
     def start(self, call: Callable[[], T]) -> T | Awaitable[T]:
-        """Begin; the result, or what gives it later."""
+        """Start a call; return its result, or an awaitable of it."""
         return call()
 
     def spawn(self, call: Callable[[], object]) -> None:
-        """Begin, and log what goes wrong."""
+        """Start a call in the background, and log its error."""
         try:
             done = self.start(call)
         except KprotoError as error:
@@ -54,25 +53,25 @@ class Operations:
 
     @property
     def busy(self) -> bool:
-        """Whether some operation is suspended on its turn, and the caller is not part of it."""
+        """Whether an operation other than the caller's is suspended in its turn."""
         return False
 
     def turn(
         self, *, by_controller: bool = False, first: bool = False
     ) -> AbstractContextManager[None]:
-        """Around what changes the cluster. ``first``: before those that wait already;
+        """Enclose a change of the cluster. ``first``: before the operations that already wait.
         ``by_controller``: raises NotControllerError if the controller resigns meanwhile."""
         return contextlib.nullcontext()
 
     def preempt(self) -> None:
-        """The controller has resigned: what waits for it will not be done."""
+        """The controller has resigned: fail the operations that wait for it."""
 
     def bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Where to suspend operations from now on; None for nowhere: what is suspended ends."""
+        """Set the event loop on which operations are suspended; None ends those that are."""
 
 
 class SuspendedOperations(Operations):
-    """Of a cluster on a real ZooKeeper. Needs greenlet, which the ``zookeeper`` extra brings."""
+    """The operations of a cluster on a real ZooKeeper. Needs greenlet (extra ``zookeeper``)."""
 
     def __init__(self) -> None:
         try:
@@ -97,7 +96,7 @@ class SuspendedOperations(Operations):
                 if not outcome.done():
                     outcome.set_exception(ClusterError("the cluster has stopped"))
 
-    # ---- beginning, suspending, going on -----------------------------------------------------
+    # ---- start, suspend, resume -----------------------------------------------------
 
     def start(self, call: Callable[[], T]) -> T | Awaitable[T]:
         if self._loop is None or self._current() is not None:
@@ -113,14 +112,14 @@ class SuspendedOperations(Operations):
                 del self._begun[operation]
         if operation.dead:
             return cast(T, waited)
-        self._go_on_after(waited, operation)
+        self._resume_after(waited, operation)
         return outcome
 
-    def _go_on_after(self, waited: asyncio.Future[None], operation: greenlet) -> None:
-        waited.add_done_callback(lambda _: self._go_on(operation))
+    def _resume_after(self, waited: asyncio.Future[None], operation: greenlet) -> None:
+        waited.add_done_callback(lambda _: self._resume(operation))
 
-    def _go_on(self, operation: greenlet) -> None:
-        """Also where nobody waits for the outcome any more, and it is cancelled."""
+    def _resume(self, operation: greenlet) -> None:
+        """Resume the operation, even if its outcome was cancelled."""
         if operation.dead:
             return
         outcome = self._begun[operation]
@@ -132,19 +131,19 @@ class SuspendedOperations(Operations):
                 outcome.set_exception(error)
             return
         if not operation.dead:
-            return self._go_on_after(waited, operation)
+            return self._resume_after(waited, operation)
         del self._begun[operation]
         if not outcome.done():
             outcome.set_result(waited)
 
     def _current(self) -> greenlet | None:
-        """The operation that is running, None outside any."""
+        """The operation that is running, None outside of operations."""
         current = self._greenlets.getcurrent()
         return current if current in self._begun else None
 
     def suspend(self, register: Callable[[Callable[[], None]], object]) -> bool:
-        """For a ``KazooStore``: suspend the running operation until the registered callback is
-        called, on whatever thread. False where none is running: then the caller has to block."""
+        """For ``KazooStore``: suspend the running operation until the registered callback is
+        called, on any thread. Returns False outside of operations: then the caller has to block."""
         loop = self._loop
         if loop is None or self._current() is None:
             return False
@@ -164,7 +163,7 @@ class SuspendedOperations(Operations):
 
     def _suspend_until(self, done: asyncio.Future[None]) -> None:
         parent = self._greenlets.getcurrent().parent
-        assert parent is not None, "an operation has been started by somebody"
+        assert parent is not None, "an operation runs in a greenlet of its own"
         parent.switch(done)
 
     # ---- turns -------------------------------------------------------------------------------
@@ -186,12 +185,12 @@ class SuspendedOperations(Operations):
             yield
         finally:
             self._owner = None
-            self._pass_on()
+            self._next_turn()
 
     def _wait_for_turn(self, by_controller: bool, first: bool) -> None:
         if self._loop is None or self._current() is None:
             raise ClusterError(
-                "the cluster waits for ZooKeeper; `await mock.take(step, ...)` waits with it"
+                "the cluster waits for ZooKeeper; use `await mock.take(step, ...)` to wait for it"
             )
         turn: asyncio.Future[None] = self._loop.create_future()
         if first:
@@ -201,11 +200,11 @@ class SuspendedOperations(Operations):
         self._suspend_until(turn)
         turn.result()
 
-    def _pass_on(self) -> None:
+    def _next_turn(self) -> None:
         while self._waiting:
             turn, _ = self._waiting.popleft()
             if not turn.done():
-                # Until it is switched to, nobody else may take the turn.
+                # Until the greenlet is resumed, no other may take the turn.
                 self._owner = _NOBODY
                 turn.set_result(None)
                 return

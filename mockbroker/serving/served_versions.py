@@ -1,6 +1,6 @@
-"""Which versions a listener serves: the profile's, narrowed by the dialect and by the user.
+"""The versions that a listener serves: the profile's, limited by the dialect and by the user.
 
-Pure. Raises ``ClusterError`` (our own user's mistake) with one line that says what is possible.
+Invalid choices raise ``ClusterError`` with a one-line message that names valid ones.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def served_versions(
     *,
     implemented_only: bool = False,
 ) -> dict[int, Versions]:
-    """Api key -> versions, keys ascending.
+    """Return API key -> versions, keys ascending.
 
-    What ``profile`` advertises; where ``codec`` is a draft, the api keys it brings or replaces at
-    all their versions; then ``overrides``, where None hides a key. ``implemented_only`` drops the
-    keys nobody wrote an answer for.
+    They are those of ``profile``, all versions of the APIs that a draft ``codec`` adds or replaces,
+    and the ``overrides``, in which None hides a key. ``implemented_only`` drops APIs without a
+    handler.
     """
     served = {
         key: versions
@@ -56,16 +56,16 @@ def served_versions(
         elif key in codec.apis:
             served.pop(key, None)
         else:
-            raise ClusterError(f"dialect {codec.name} has no api key {key}")
+            raise ClusterError(f"dialect {codec.name} has no API key {key}")
     return dict(sorted(served.items()))
 
 
 def check_release(profile: Profile, codec: Dialect, wanted: Mapping[int, Versions | None]) -> None:
-    """Refuse versions newer than the release's, of api keys that the mock answers by itself.
+    """Refuse versions newer than the release's, of APIs that the mock has handlers for.
 
-    It would carry them out as that release's controller does, which never knew what the newer
-    version can ask for. Older versions ask for nothing new, and an api key without a handler is
-    answered by scripts, or error 35. What a dialect brings is its own.
+    The handlers act like that release's controller, which does not know the features of newer
+    versions. Older versions have no new features, and an API without a handler is answered by
+    scripts or with error 35. APIs of a draft are not checked.
     """
     handlers, brought = dialect_handlers(codec), _of_draft(codec)
     for key, versions in wanted.items():
@@ -87,7 +87,7 @@ def check_release(profile: Profile, codec: Dialect, wanted: Mapping[int, Version
 
 
 def parse_api_override(text: str) -> tuple[int, Versions | None]:
-    """``45=0-1``, ``45=0`` or ``45=off``; or by name, ``ALTER_PARTITION_REASSIGNMENTS=0-1``."""
+    """Parse ``45=0-1``, ``45=0``, ``45=off`` or, by name, ``ALTER_PARTITION_REASSIGNMENTS=0-1``."""
     key, equals, value = text.partition("=")
     if not (equals and value.strip()):
         raise ClusterError(f"{text!r}: use KEY=LOWEST-HIGHEST or KEY=off, as in 45=0-1")
@@ -106,8 +106,11 @@ def parse_api_override(text: str) -> tuple[int, Versions | None]:
 def own_versions(
     codec: Dialect, served: Mapping[int, Versions], level: str
 ) -> dict[int, Versions | None]:
-    """What one broker serves otherwise than ``served``, from a text: ``4=0-2,45=off``, a release
-    by its profile's name, or ``cluster`` for nothing. Raises ClusterError."""
+    """Return the versions of one broker that differ from ``served``.
+
+    ``level`` is ``4=0-2,45=off``, a release by its profile's name, or ``cluster`` for no
+    difference. Raises ClusterError.
+    """
     if level == "cluster":
         return {}
     if "=" not in level:
@@ -129,12 +132,12 @@ def _own_versions(codec: Dialect, text: str) -> tuple[int, Versions | None]:
         return key, None
     checked = _checked(codec, key, versions)
     if key in INTER_BROKER and checked.lowest != 0:
-        raise ClusterError(f"{text!r}: brokers take the requests of a controller from version 0 on")
+        raise ClusterError(f"{text!r}: requests between brokers must be served from version 0 on")
     return key, checked
 
 
 def parse_broker_apis(text: str) -> tuple[int, str]:
-    """``3:4=0-2`` -> broker id, and a text for ``own_versions``."""
+    """Parse ``3:4=0-2`` into a broker id and a text for ``own_versions``."""
     broker, colon, level = text.partition(":")
     if not (colon and level and broker.isascii() and broker.isdigit()):
         raise ClusterError(f"{text!r}: use BROKER:KEY=LOWEST-HIGHEST, as in 3:4=0-2")
@@ -148,12 +151,12 @@ def _api_key(text: str) -> int:
     for key, api in dialect("kafka").apis.items():
         if api.name == wanted:
             return key
-    raise ClusterError(f"no api is called {text!r}; give its key, as in 45=0-1")
+    raise ClusterError(f"unknown API {text!r}; use its key, as in 45=0-1")
 
 
 def _of_draft(codec: Dialect) -> dict[int, Versions]:
-    """The api keys whose messages are the draft's own. A listener that takes several dialects
-    brings none: what it serves beside the released ones is the profile's to say."""
+    """Return the APIs whose messages differ from the released ones. A listener of several dialects
+    has none: its profile lists what it serves beside the released APIs."""
     if isinstance(codec, AutoDialect):
         return {}
     released = dialect("kafka").apis
@@ -167,7 +170,7 @@ def _of_draft(codec: Dialect) -> dict[int, Versions]:
 def _checked(codec: Dialect, api_key: int, versions: Versions) -> Versions:
     api = codec.apis.get(api_key)
     if api is None:
-        raise ClusterError(f"dialect {codec.name} has no api key {api_key}")
+        raise ClusterError(f"dialect {codec.name} has no API key {api_key}")
     if versions.highest == 32767:
         versions = Versions(versions.lowest, api.valid_versions.highest)
     if not versions or not api.valid_versions.covers(versions):

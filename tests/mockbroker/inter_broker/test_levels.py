@@ -245,7 +245,7 @@ def test_a_request_that_a_broker_lacks_is_not_sent() -> None:
         ("4=0-9", "at versions 0-3"),
         ("4", "or give versions"),
         ("4=x", "version range"),
-        ("nope=0", "no api is called"),
+        ("nope=0", "unknown API"),
     ],
 )
 async def test_a_level_that_cannot_be_is_refused(level: str, problem: str) -> None:

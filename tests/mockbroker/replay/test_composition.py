@@ -61,7 +61,7 @@ def naming(cls: type[Message], version: int, form: Form, names: list[tuple[str, 
             steps.append(step)
         level = number if form.level == "partition" else None
         parts.append(MessagePart(Key((), name, level), tuple(steps)))
-    message = form.put_together(cls(), parts)
+    message = form.join(cls(), parts)
     recast(message, version)
     return message
 
@@ -91,7 +91,7 @@ def recorded(api: Api, version: int, forms: Forms, name: str, number: int) -> Ex
 
 
 def keys_in(message: Message, version: int, forms: Forms) -> set[tuple[str, int | None]]:
-    parts = forms.response.take_apart(message, version, TopicNames())
+    parts = forms.response.split(message, version, TopicNames())
     return {(str(each.key.topic), each.key.partition) for each in parts if each.key.topic}
 
 

@@ -118,7 +118,7 @@ async def test_tshark_reads_the_capture_as_kafka(tmp_path: Path) -> None:
 
 
 def test_other_endings_are_bad_usage() -> None:
-    with pytest.raises(ClusterError, match=r"FILE\.jsonl or FILE\.pcapng"):
+    with pytest.raises(ClusterError, match=r"must be \.jsonl or \.pcapng"):
         journal_file("said.txt")
     result = CliRunner().invoke(cli, ["serve", "--journal", "said.pcap"])
     assert result.exit_code == 2
