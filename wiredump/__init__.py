@@ -1,1 +1,1 @@
-"""Captures and journals of the wire to messages, for eyes and for tables."""
+"""Decode captures and journals of Kafka's wire protocol, for display and for tables."""

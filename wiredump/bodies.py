@@ -1,7 +1,7 @@
-"""What an exchange says: its request and response decoded, and the error codes in the response.
+"""Decode an exchange: the bodies of its request and response, and the error codes in the response.
 
-Nothing here raises for what the bytes are: what cannot be decoded is told as far as it goes, with
-the error. Bodies are JSON values, as Kafka's converters write them.
+No function raises for malformed bytes. A body that cannot be decoded is returned as far as it could
+be read, with the error. Bodies are JSON values, in the form of Kafka's own converters.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _NOT_KNOWN: Final = "nobody knows what it answers: no request was seen"
 
 
 class Side(NamedTuple):
-    """One frame. ``message`` is its schema's name, empty where that is not known; ``header`` and
-    ``body`` are None where nothing of them could be read. ``problem`` says why something could
-    not; ``error`` is the exception, where there is one."""
+    """One frame, decoded. ``message`` is the name of its schema, or empty if that is unknown;
+    ``header`` and ``body`` are None if nothing of them could be read. ``problem`` has the reason,
+    and ``error`` the exception, if something could not be read."""
 
     message: str
     version: int
@@ -44,9 +44,9 @@ class Side(NamedTuple):
 
 
 class ErrorFound(NamedTuple):
-    """A code other than 0 in a response. ``path`` is the field's in the JSON body, ``where`` what
-    it is about as people name it (``foo-0``), empty for the whole response. ``message`` is the
-    broker's own text, None where it sent none."""
+    """An error code other than 0 in a response. ``path`` is the field's path in the JSON body,
+    ``where`` the entity as people name it (``foo-0``), or empty for the whole response. ``message``
+    is the broker's own text, or None."""
 
     path: str
     where: str
@@ -56,7 +56,8 @@ class ErrorFound(NamedTuple):
 
 
 class Bodies(NamedTuple):
-    """``api`` is the api's name as in its messages (``AlterPartitionReassignments``)."""
+    """Both sides of an exchange. ``api`` is the name in its messages
+    (``AlterPartitionReassignments``)."""
 
     api: str
     request: Side | None
@@ -65,8 +66,8 @@ class Bodies(NamedTuple):
 
 
 def read(exchange: Exchange, codec: Dialect | None = None) -> Bodies:
-    """Both sides by the exchange's dialect: ``codec``, where that is the one (a dialect that was
-    loaded from a folder is known by no name)."""
+    """Decode both sides in the exchange's dialect. ``codec`` is that dialect if it was loaded from
+    a folder, since such a dialect cannot be found by name."""
     using = codec_of(exchange, codec)
     api = using.apis.get(exchange.api_key)
     name = api.request.MESSAGE_NAME.removesuffix("Request") if api is not None else ""
@@ -108,8 +109,8 @@ def read(exchange: Exchange, codec: Dialect | None = None) -> Bodies:
 
 
 def without_records(side: Side, codec: Dialect) -> Any:
-    """The body with the size of each field of records in its place (``recordsSizeInBytes``), as
-    Kafka's JsonConverter writes it unless it is told to serialize records."""
+    """Return the body with the size of each records field in its place (``recordsSizeInBytes``), as
+    Kafka's JsonConverter does without ``serializeRecords``."""
     if side.body is None or not side.message:
         return side.body
     tree = records_fields(codec.message(side.message), side.version)
@@ -126,8 +127,9 @@ def _side(message: str, version: int, found: PartialFrame) -> Side:
 
 
 def _logged(frame: Frame, message: str, version: int, known: bool) -> Side:
-    """A source without bytes has the body as JSON. A broker may log a version not known here; of
-    one that it does not know itself (ApiVersions) it logs an empty body."""
+    """Return the body of a source that has JSON instead of bytes. A broker may log a version that
+    is unknown here; for a version that the broker itself lacks (ApiVersions) it logs an empty
+    body."""
     if not known:
         return Side(message, version, None, None, f"version {version} is not known")
     if not isinstance(frame.json, dict):
@@ -147,11 +149,12 @@ _NAMES: Final = (
     "transactionalId", "partitionIndex", "partitionId", "partition", "index", "memberId",
     "logDir", "brokerId", "feature", "topicId",
 )  # fmt: skip
-"""What people know a struct of a response by, the best first."""
+"""The fields by which people identify a struct of a response, in order of preference."""
 
 
 def find_errors(cls: type[Message], version: int, body: dict[str, Any]) -> list[ErrorFound]:
-    """Every error code in a response's JSON, which may be partial, in the order of the schema."""
+    """Return every error code in a response's JSON, which may be partial, in the order of the
+    schema."""
     found: list[ErrorFound] = []
     _collect(error_code_fields(cls, version), body, "", (), found)
     return found

@@ -1,10 +1,10 @@
-"""Where a frame may begin, told by bytes alone: for a capture that starts in the middle of a
-connection, or has lost a piece of it.
+"""Recognise the beginning of a frame from its bytes alone, for captures that start in the middle of
+a connection or lack a part of it.
 
-A request's header has a known api key, a version that key has had, and a client id that is text and
-fits. A response has the correlation id of a request that waits for one; or, where a packet begins
-with it, one near those of the requests that were seen: the answer to one that was not. What else it
-takes to believe one of these, ``search`` says.
+A request's header has a known API key, a version of that key, and a client id that is text and
+fits. A response has the correlation id of a request that waits for one; at the beginning of a
+packet, an id near those of known requests is enough, since it may answer a request that was not
+captured. ``search`` decides what else it takes to accept a candidate.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ __all__ = [
 ]
 
 REQUEST_PREFIX: Final = SIZE_LENGTH + 8
-"""Bytes of a request up to its client id: size, api key, api version, correlation id."""
+"""Bytes of a request before its client id: size, API key, API version, correlation id."""
 
 RESPONSE_PREFIX: Final = SIZE_LENGTH + 4
 """Size and correlation id."""
 
 NEAR: Final = 1000
-"""How far apart correlation ids of one connection may be and still belong together: clients count
-them. So many requests may have been lost between two that were seen."""
+"""The largest distance between two correlation ids of one connection, which clients count up. This
+many requests may be missing between two that were captured."""
 
 RESERVED: Final = 2**31 - 8
-"""Correlation ids from here on are the Java client's for SASL, beside those that it counts."""
+"""The Java client uses correlation ids from here on for SASL, apart from those that it counts."""
 
 MOST_CLIENT_ID: Final = 1024
 VERSIONS_TO_COME: Final = 3
-"""How far above the newest known a version may be and still be taken for one: captures outlive
-schemas."""
+"""How far a version may exceed the newest known one: captures may be newer than the schemas."""
 
 _prefix: Final = Struct(">ihhi").unpack_from
 _int16: Final = Struct(">h").unpack_from
@@ -56,7 +55,7 @@ _response: Final = Struct(">ii").unpack_from
 
 
 class RequestShape:
-    """Which first bytes make a request, by the api keys and versions of some dialects."""
+    """Recognises the first bytes of a request, by the API keys and versions of some dialects."""
 
     def __init__(self, codecs: Iterable[Dialect]) -> None:
         self._newest: dict[int, int] = {}
@@ -67,8 +66,8 @@ class RequestShape:
             re.escape(bytes([high])) + b"[" + b"".join(_hex(low) for low in lows) + b"]|"
             for high, lows in _by_high_byte(self._newest).items()
         ).removesuffix(b"|")
-        # A lookahead, so that candidates may overlap. Sizes: below 128 MiB, and from 8 on, or zeros
-        # would be candidates at every byte.
+        # A lookahead, so that candidates may overlap. Sizes are limited to 8 bytes up to 128 MiB:
+        # otherwise every byte of a run of zeros would be a candidate.
         self._pattern = re.compile(
             b"(?!\\x00{3}[\\x00-\\x07])(?=[\\x00-\\x07][\\x00-\\xff]{3}(?:"
             + keys
@@ -78,11 +77,11 @@ class RequestShape:
 
     @property
     def newest(self) -> dict[int, int]:
-        """By api key, the highest version known."""
+        """The highest known version of each API key."""
         return self._newest
 
     def fits(self, data: bytes | bytearray, at: int, end: int) -> bool | None:
-        """Whether a request begins at ``at``; None where that takes bytes beyond ``end``."""
+        """Whether a request begins at ``at``; None if that depends on bytes beyond ``end``."""
         if end - at < REQUEST_PREFIX:
             return None
         size, key, version, _ = _prefix(data, at)
@@ -92,7 +91,7 @@ class RequestShape:
         if not 8 <= size <= DEFAULT_MAX_SIZE:
             return False
         if key == _CONTROLLED_SHUTDOWN and version == 0:
-            return bool(size == 12)  # the only request without a client id, and always this long
+            return bool(size == 12)  # the only request without a client id, whose size never varies
         if size < 10:
             return False
         if end - at < REQUEST_PREFIX + 2:
@@ -106,7 +105,7 @@ class RequestShape:
         return length <= 0 or _is_text(bytes(data[first : first + length]))
 
     def candidates(self, data: bytearray, start: int) -> Iterator[int]:
-        """Places that a cheap look does not rule out."""
+        """Yield the places that a quick look does not rule out."""
         # One search at a time: an iterator of matches would keep the bytearray from shrinking.
         while (match := self._pattern.search(data, start)) is not None:
             yield match.start()
@@ -136,12 +135,12 @@ def _is_text(raw: bytes) -> bool:
 
 @cache
 def every_request() -> RequestShape:
-    """Every key and version that a release or a draft has."""
+    """Return the shape with every key and version of all releases and drafts."""
     return RequestShape(dialect(name) for name in ("kafka", "kip-240", "kip-860"))
 
 
 class Requests:
-    """What a client sends; ``decodes`` as in ``search.Frames``."""
+    """Frames that a client sends; ``decodes`` as in ``search.Frames``."""
 
     least = REQUEST_PREFIX
 
@@ -162,9 +161,8 @@ class Requests:
 
 
 class Asked(NamedTuple):
-    """What is known of a connection's correlation ids: those that wait for an answer, the upper
-    halves of these, and the newest of all requests and of all responses, None where none was
-    seen."""
+    """The correlation ids of a connection: those of requests without a response yet, their upper
+    halves, and the newest of all requests and of all responses (None before the first)."""
 
     waiting: Container[int]
     high_halves: frozenset[int]
@@ -173,7 +171,7 @@ class Asked(NamedTuple):
 
 
 class Responses:
-    """What a broker answers to what was ``asked``."""
+    """Frames with which a broker answers the requests in ``asked``."""
 
     least = RESPONSE_PREFIX
 
@@ -195,7 +193,7 @@ class Responses:
                 yield Candidate(at, SIZE_LENGTH + size, known=False, chained=chained)
 
     def _places(self, search: Search, last: int) -> Iterator[int]:
-        """Those that a cheap look does not rule out, and those where packets begin."""
+        """Yield the places that a quick look does not rule out, and those where packets begin."""
         held, pattern = search.held, _awaited(self._asked.high_halves)
         starts = search.starts()
         start = next(starts, last + 1)
@@ -213,7 +211,8 @@ class Responses:
             at = place + 1
 
     def _may_be_unseen(self, correlation_id: int) -> bool:
-        """Brokers answer in order, so it comes behind those that were answered."""
+        """Whether the id may belong to a request that was not captured. Brokers answer in order, so
+        it must come after those of earlier responses."""
         newest, answered = self._asked.newest, self._asked.answered
         if correlation_id >= RESERVED:
             return True
@@ -232,7 +231,7 @@ class Responses:
 
 
 def apart(correlation_id: int, before: int) -> int:
-    """How far one is past the other, as they wrap."""
+    """Return the distance from one correlation id to another, which wrap."""
     return ((correlation_id - before + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
@@ -241,13 +240,14 @@ MOST_HALVES: Final = 32
 
 @lru_cache(maxsize=256)
 def _awaited(high_halves: frozenset[int]) -> re.Pattern[bytes] | None:
-    """A size and one of these beginnings of a correlation id; None where there is none."""
+    """Return a pattern for a size and one of these first halves of a correlation id, or None if
+    there are none."""
     if not high_halves:
         return None
     ids = b"|".join(re.escape(half.to_bytes(2, "big")) for half in sorted(high_halves))
     if len(high_halves) > MOST_HALVES:
         ids = b""
-    # No size below 4, or zeros would cost as much as candidates do.
+    # No size below 4: runs of zeros would be candidates.
     return re.compile(
         b"(?!\\x00{3}[\\x00-\\x03])(?=[\\x00-\\x06][\\x00-\\xff]{3}(?:" + ids + b"))", re.DOTALL
     )

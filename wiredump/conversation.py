@@ -1,11 +1,11 @@
-"""One TCP connection, from its bytes in both directions to exchanges and anomalies.
+"""Turn the bytes of one TCP connection, in both directions, into exchanges and anomalies.
 
-Finds out, by the bytes, whether this is Kafka at all, TLS or something else, and which end is the
-broker where the capture does not have the beginning; then cuts frames and pairs them. Every byte
-given is accounted for: in a frame, or in an anomaly.
+The bytes show whether this is Kafka, TLS or something else and, if the capture lacks the beginning,
+which end is the broker. Then frames are cut and paired. Every byte is accounted for, in a frame or
+in an anomaly.
 
-Ports are hints and no more. The end that has one of ``ports`` is the broker; where neither has, the
-end that opened the connection is the client, or else the one that sends requests.
+Ports are only hints. The end with one of ``ports`` is the broker; if neither end has one, the end
+that opened the connection is the client, or else the end that sends requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["DEFAULT_PORTS", "Conversation", "Event"]
 DEFAULT_PORTS: Final = frozenset({9092})
 
 MOST_AWAITED: Final = 4 << 20
-"""The largest frame that is waited for to find a connection's frames again."""
+"""The largest frame to wait for while looking for the next beginning of a frame."""
 
 _OTHERS: Final = {
     "tls": "TLS: nothing inside can be read without its keys",
@@ -35,8 +35,8 @@ _OTHERS: Final = {
 
 
 class Event(NamedTuple):
-    """Bytes, or (``raw`` None) a gap of ``missing`` bytes. ``waited_ns``: how long the bytes had to
-    wait for others in front of them."""
+    """Bytes, or, if ``raw`` is None, a gap of ``missing`` bytes. ``waited_ns`` is how long the
+    bytes waited for earlier bytes of the stream."""
 
     forward: bool
     raw: bytes | None
@@ -48,14 +48,14 @@ class Event(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
         return len(self.raw) if self.raw is not None else 0
 
 
 class Conversation:
-    """``forward`` is the direction from the connection's ``client`` as first taken: the end that
-    opened it, or that sent the first packet captured. ``connection`` is corrected, and ``flipped``
-    set, where that turns out to be the broker."""
+    """One connection. ``forward`` is the direction from ``connection.client`` as first assumed: the
+    end that opened the connection, or that sent the first captured packet. If that end turns out to
+    be the broker, ``connection`` is corrected and ``flipped`` is set."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Conversation:
         self._other: dict[Direction, Passed] = {}
 
     def _use(self, ports: frozenset[int]) -> bool:
-        """Whether the ports say which end is the broker."""
+        """Use the ports to find the broker. Returns whether they were decisive."""
         connection = self.connection
         client, broker = (
             int(end.rpartition(":")[2] or 0) in ports
@@ -103,23 +103,23 @@ class Conversation:
     def data(
         self, forward: bool, raw: bytes, timestamp_ns: int, place: Place, waited_ns: int = 0
     ) -> list[Item]:
-        """The next bytes of one direction, and how long they waited for others in front of them."""
+        """Take the next bytes of one direction, and how long they waited for earlier bytes."""
         return self._take(Event(forward, raw, 0, "", timestamp_ns, place, waited_ns))
 
     def gap(
         self, forward: bool, size: int, reason: str, timestamp_ns: int, place: Place
     ) -> list[Item]:
-        """Bytes of one direction that the capture does not have."""
+        """Take a gap: bytes of one direction that the capture lacks."""
         return self._take(Event(forward, None, size, reason, timestamp_ns, place))
 
     def conclude(self) -> list[Item]:
-        """No more will come: what it is, and which end is the broker, is settled by now."""
+        """Decide, before the end, what the connection is and which end is the broker."""
         if self._undecided is None:
             return []
         return self._decide(self._recognise(final=True) or "unknown")
 
     def end(self, why: str) -> list[Item]:
-        """No more will come; ``why`` goes into the anomalies of what is not complete."""
+        """End the connection; ``why`` becomes part of the anomalies of incomplete frames."""
         items = self.conclude()
         for direction in self._cutters:
             items += self._sort(direction, self._cutters[direction].end())
@@ -144,7 +144,7 @@ class Conversation:
     # -- what it is --------------------------------------------------------------------------
 
     def _recognise(self, *, final: bool = False) -> Protocol | None:
-        """The protocol by what was seen so far, None while that is too little."""
+        """Return the protocol that the bytes so far show, or None if they are too few."""
         assert self._recognition is not None
         found = self._recognition.protocol(final=final)
         if self._recognition.forward == self.flipped:
@@ -177,8 +177,8 @@ class Conversation:
         return search.find(self._requests, self._most_awaited)
 
     def _find_response(self, search: Search) -> Found:
-        """It takes the requests to tell a response: wait while they have yet to be found, as long
-        as one would wait for a frame."""
+        """Find a response. That needs the requests: if they have yet to be found, wait for them as
+        long as for a frame."""
         looked = len(search.held) - search.start
         if not (search.final or self._cutters["request"].in_step or looked > self._most_awaited):
             return Found(None, search.start)

@@ -1,4 +1,4 @@
-"""Which dialect traffic is read by."""
+"""Choose the dialect in which traffic is read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["certain", "codec_of"]
 
 
 def certain(codec: Dialect | None) -> Dialect:
-    """The dialect of what no frame has to tell: of ``auto``, which None stands for, the released
-    one."""
+    """Return the dialect to use before any frame was seen: the released one for ``auto``, which
+    None stands for."""
     return dialect("kafka") if codec is None or isinstance(codec, AutoDialect) else codec
 
 
 def codec_of(exchange: Exchange, codec: Dialect | None = None) -> Dialect:
-    """The dialect an exchange is read by; the released protocol where its own is not known."""
+    """Return the dialect of an exchange, or the released protocol if its own is unknown."""
     if codec is not None and codec.name == exchange.dialect:
         return codec
     try:

@@ -1,5 +1,5 @@
-"""Where in a message's JSON the fields of one sort are, by its plan: looking for them then costs
-what there is of them, not what there is of the message."""
+"""Find fields of one type in a message's JSON, by its plan: the search costs as much as there are
+such fields, not as much as the message is large."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = [
 
 
 class FieldTree(NamedTuple):
-    """``own`` are the JSON names of a struct's own fields; ``inner`` the structs that have some
-    further inside: name, whether it is an array of them, and where inside."""
+    """``own`` has the JSON names of a struct's own fields; ``inner`` the structs with such fields
+    further inside: name, whether it is an array, and their own tree."""
 
     own: tuple[str, ...]
     inner: tuple[tuple[str, bool, FieldTree], ...]
@@ -39,7 +39,7 @@ def error_code_fields(cls: type[Message], version: int) -> FieldTree:
 
 @lru_cache(maxsize=1024)
 def bytes_fields(cls: type[Message], version: int) -> FieldTree:
-    """Bytes and records, and arrays of them."""
+    """Return the tree of fields of bytes and records, and of arrays of them."""
     return _tree(plan_of(cls, version).root, lambda item: "bytes" in (item.kind, item.element_kind))
 
 
@@ -49,9 +49,9 @@ def records_fields(cls: type[Message], version: int) -> FieldTree:
 
 
 def changed(value: Any, tree: FieldTree, change: Callable[[str, Any], tuple[str, Any]]) -> Any:
-    """A message's JSON, which may be partial, with each field of ``tree`` as ``change`` renames and
-    changes it. Fields stay in their order. Null fields stay, and so do values of another shape than
-    the message's, which only a log can have."""
+    """Return a message's JSON, which may be partial, with each field of ``tree`` renamed and
+    changed by ``change``. The order of fields does not change. Null fields are kept, as are values
+    of another type than the schema's, which only a log can have."""
     if not tree or not isinstance(value, dict):
         return value
     inside = {name: inner for name, _, inner in tree.inner}
@@ -70,7 +70,7 @@ def changed(value: Any, tree: FieldTree, change: Callable[[str, Any], tuple[str,
 
 
 def base64_size(text: str) -> int:
-    """How many bytes a text of base64 stands for."""
+    """Return how many bytes a base64 text encodes."""
     return len(text) * 3 // 4 - text[-2:].count("=")
 
 

@@ -1,12 +1,12 @@
-"""Cut one direction of a connection into frames, across whatever the capture lacks.
+"""Cut one direction of a connection into frames, across gaps in the capture.
 
-It takes bytes and gaps in the order of the stream and accounts for each byte: it is part of a frame
-or was passed over, with a reason. While it knows where frames begin, a size says where the next
-one does, even behind a gap. When it no longer knows, ``find`` (``search``) looks for the next
-beginning. Which frames answer which is not known here.
+The input is bytes and gaps in the order of the stream. Each byte ends up in a frame or is passed
+over with a reason. As long as the positions of frames are known, a size gives the position of the
+next frame, even behind a gap. Once they are not, ``find`` (``search``) looks for the next frame.
+Pairing is not done here.
 
-Nothing is allocated from a size, and what is held is at most one frame of ``max_size``, or what
-``find`` asks to wait for.
+No memory is allocated by a size field. At most one frame of ``max_size`` is held, or what ``find``
+needs to wait for.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ __all__ = ["FrameCutter", "Passed", "Piece"]
 Finder: TypeAlias = Callable[[Search], Found]
 
 _LEAST: Final[dict[Direction, int]] = {"request": 8, "response": 4}
-"""The size of a header: no frame has less, but for SASL tokens without one (KIP-43)."""
+"""The size of a header, and so of the smallest frame, except for SASL tokens without one
+(KIP-43)."""
 
 _int32: Final = Struct(">i").unpack_from
 
 
 class Passed(NamedTuple):
-    """``size`` bytes from ``offset`` on that are in no frame."""
+    """``size`` bytes from ``offset`` on that are not part of any frame."""
 
     offset: int
     size: int
@@ -45,7 +46,7 @@ Piece: TypeAlias = Frame | Passed
 
 
 class _Mark(NamedTuple):
-    """Bytes before ``end`` (and behind the mark before) came in this packet."""
+    """The packet that brought the bytes between the previous mark and ``end``."""
 
     end: int
     timestamp_ns: int
@@ -54,9 +55,9 @@ class _Mark(NamedTuple):
 
 
 class FrameCutter:
-    """Feed it the stream; each call returns the pieces that it completed, in order.
+    """Cuts a stream: each call takes a part and returns the frames that it completes, in order.
 
-    ``in_step`` says whether the first byte fed begins a frame.
+    ``in_step`` is whether the first byte begins a frame.
     """
 
     def __init__(
@@ -69,34 +70,34 @@ class FrameCutter:
     ) -> None:
         self.direction = direction
         self.least = _LEAST[direction]
-        """The least size believed. 0 where tokens may travel without a header."""
+        """The least size to accept: 0 if tokens may travel without a header."""
         self.max_size = max_size
         self._find = find
         self._in_step = in_step
         self._why = "" if in_step else "before the first frame that can be told"
         self._held = bytearray()
         self._base = 0
-        """The stream's offset of the first byte held."""
+        """The stream offset of the first byte held."""
         self._search = Search(self._held)
         self._needs = 0
-        """The stream's offset up to which it takes bytes to find more than the last time."""
+        """The stream offset that must be reached before another search can succeed."""
         self._marks: deque[_Mark] = deque()
-        # Of a frame that a gap has cut: its beginning and size, what there was before the gap, how
+        # The frame that a gap has cut: its beginning and size, the bytes before the gap, and how
         # many bytes are missing so far. Bytes behind the gap are counted, not kept.
         self._cut: _CutFrame | None = None
-        # Passed over and not returned yet, so that what is returned does not depend on chunking.
+        # Bytes passed over and not returned yet, so that results do not depend on chunking.
         self._passing: Passed | None = None
 
     @property
     def in_step(self) -> bool:
-        """Whether it is known where the next frame begins."""
+        """Whether the position of the next frame is known."""
         return self._in_step
 
     def data(
         self, raw: bytes | memoryview, timestamp_ns: int, place: Place, waited_ns: int = 0
     ) -> list[Piece]:
-        """The stream's next bytes, the packet they came in, and how long they had to wait for
-        others in front of them."""
+        """Take the next bytes, the packet that brought them, and how long they waited for earlier
+        bytes."""
         pieces: list[Piece] = []
         at = 0
         if self._cut is not None:
@@ -111,7 +112,7 @@ class FrameCutter:
         return pieces
 
     def gap(self, size: int, timestamp_ns: int, place: Place, reason: str) -> list[Piece]:
-        """``size`` bytes that the capture does not have."""
+        """Take a gap of ``size`` bytes."""
         pieces: list[Piece] = []
         if size <= 0:
             return pieces
@@ -128,7 +129,7 @@ class FrameCutter:
         return pieces
 
     def end(self) -> list[Piece]:
-        """The stream's end: a frame that is not whole is returned as far as it goes."""
+        """End the stream; an incomplete frame is returned as far as it goes."""
         pieces: list[Piece] = []
         self._conclude(pieces)
         if self._cut is not None:
@@ -139,7 +140,7 @@ class FrameCutter:
         return pieces
 
     def _conclude(self, pieces: list[Piece]) -> None:
-        """Nothing follows what is held: a frame that is not whole is a cut one."""
+        """Treat an incomplete frame as cut, since nothing follows it."""
         if self._cut is None:
             self._advance(pieces, final=True)
             if self._in_step and len(self._held) >= SIZE_LENGTH:
@@ -148,7 +149,7 @@ class FrameCutter:
     # -- whole frames ------------------------------------------------------------------------
 
     def _advance(self, pieces: list[Piece], *, final: bool = False) -> None:
-        """Every frame that is complete, then as much as can be said of the rest."""
+        """Return every complete frame, then handle as much of the rest as possible."""
         used = 0
         held = self._held
         while True:
@@ -201,7 +202,7 @@ class FrameCutter:
         )  # fmt: skip
 
     def _mark(self, offset: int) -> _Mark:
-        """The packet that brought the byte at ``offset``. Offsets asked for never go back."""
+        """Return the packet that brought the byte at ``offset``. Offsets never decrease."""
         marks = self._marks
         while marks[0].end <= offset:
             marks.popleft()
@@ -223,7 +224,7 @@ class FrameCutter:
             self._passing = None
 
     def _let_go(self, reason: str, pieces: list[Piece]) -> None:
-        """Pass over all that is held."""
+        """Pass over everything held."""
         if self._held:
             self._pass(0, len(self._held), self._why or reason)
             self._base += len(self._held)
@@ -233,7 +234,7 @@ class FrameCutter:
     # -- frames with bytes missing -----------------------------------------------------------
 
     def _begin_cut(self) -> None:
-        """What is held begins a frame that will not be whole."""
+        """Start a cut frame with the bytes held."""
         (size,) = _int32(self._held)
         end = self._base + len(self._held)
         first, last = self._mark(self._base), self._marks[-1]
@@ -244,7 +245,7 @@ class FrameCutter:
     def _continue_cut(
         self, raw: bytes | memoryview, timestamp_ns: int, waited_ns: int, pieces: list[Piece]
     ) -> int:
-        """Count bytes behind a gap into their frame; returns how many were taken."""
+        """Count bytes behind a gap into their frame; returns how many belong to it."""
         cut = self._cut
         assert cut is not None
         taken = min(len(raw), cut.end - cut.at)
@@ -255,7 +256,7 @@ class FrameCutter:
         return taken
 
     def _skip_cut(self, size: int, timestamp_ns: int, pieces: list[Piece]) -> int:
-        """Count a gap into the frame it cuts; returns how much of it goes beyond."""
+        """Count a gap into the frame that it cuts; returns how much of the gap is beyond it."""
         cut = self._cut
         assert cut is not None
         inside = min(size, cut.end - cut.at)
@@ -274,7 +275,7 @@ class FrameCutter:
 
 
 class _CutFrame:
-    """A frame that a gap has cut, while its end is still to come."""
+    """A frame that a gap has cut, until its end is reached."""
 
     def __init__(
         self, offset: int, size: int, raw: bytes, at: int, first: _Mark, last: _Mark

@@ -1,6 +1,6 @@
-"""The first bytes of a request, read one by one: frames that a capture has cut have no more.
+"""Read the first fields of a request one by one, for frames that are cut and have no more.
 
-Nothing here raises for what the bytes are; None says that they end too soon or make no sense.
+No function raises for malformed bytes; None means that the bytes end too soon or are invalid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _int16: Final = Struct(">h").unpack_from
 
 
 def request_client_id(raw: bytes) -> str | None:
-    """The client id of a request frame. None also where the client sent none."""
+    """Return the client id of a request frame; None also if the client sent none."""
     key, version = _int16(raw, 4)[0], _int16(raw, 6)[0]
     if key == CONTROLLED_SHUTDOWN and version == 0:
         return None
@@ -29,7 +29,8 @@ def request_client_id(raw: bytes) -> str | None:
 
 
 def produce_acks(raw: bytes, version: int) -> int | None:
-    """``acks`` of a Produce request frame: it comes after the header and the transactional id."""
+    """Return ``acks`` of a Produce request frame, which follows the header and the transactional
+    id."""
     found = _string(raw, REQUEST_PREFIX)
     if found is None:
         return None
@@ -48,12 +49,12 @@ def produce_acks(raw: bytes, version: int) -> int | None:
 
 @cache
 def produce_flexible() -> Versions:
-    """The flexible versions of Produce."""
+    """Return the flexible versions of Produce."""
     return dialect("kafka").request_versions(flexible=True)[_PRODUCE]
 
 
 def _string(raw: bytes, at: int) -> tuple[str | None, int] | None:
-    """A nullable string and where it ends."""
+    """Return a nullable string and the position behind it."""
     if len(raw) < at + 2:
         return None
     (length,) = _int16(raw, at)
@@ -89,6 +90,6 @@ def _after_tags(raw: bytes, at: int | None) -> int | None:
 
 
 def _after_compact(raw: bytes, at: int | None) -> int | None:
-    """Where a compact nullable string ends."""
+    """Return the position behind a compact nullable string."""
     length = _varint(raw, at)
     return None if length is None else length[1] + max(length[0] - 1, 0)

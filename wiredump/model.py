@@ -1,8 +1,8 @@
-"""What every source of traffic becomes before anybody looks at it: connections, frames, exchanges,
-anomalies.
+"""The common form of all traffic: connections, frames, exchanges, anomalies.
 
-A capture, a journal and a broker's request log all end here, so that what shows, counts or stores
-traffic knows nothing of where it came from. Data only; times are nanoseconds since the Unix epoch.
+Captures, journals and brokers' request logs are all turned into these types, so that the code that
+shows, counts or stores traffic does not depend on the source. This module has only data. Times are
+nanoseconds since the Unix epoch.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from wiredump.readers.tally import Tally
 __all__ = ["Anomaly", "Connection", "Direction", "Exchange", "Frame", "Item", "Place"]
 
 Direction: TypeAlias = Literal["request", "response"]
-"""Which way bytes go: from the client to the broker, or back."""
+"""``request``: from the client to the broker; ``response``: back."""
 
 
 class Place(NamedTuple):
-    """Where something stands: the byte ``offset`` of the source numbered ``capture`` at which the
-    record of its packet, or a journal's line, begins."""
+    """A position in the sources: the byte ``offset``, in the source numbered ``capture``, at which
+    a packet's record or a journal's line begins."""
 
     capture: int
     offset: int
@@ -30,18 +30,19 @@ class Place(NamedTuple):
 
 class Connection(msgspec.Struct, gc=False):
     """One connection. ``number`` counts from 0 in the order of first packets over all sources;
-    ``place`` is that first packet's (a journal's entry, a log's line), and ``id`` names the
-    connection by it: the same however the sources were read.
-    ``client`` and ``broker`` are ``host:port``, IPv6 in brackets. What is learnt on the way (who
-    the client said it is, what the bytes turned out to be) is filled in as it is seen.
+    ``place`` is the position of that first packet (or of a journal's entry, or a log's line).
+    ``id`` identifies the connection by it, independently of how the sources were read. ``client``
+    and ``broker`` are ``host:port``, with IPv6 addresses in brackets. Other attributes (the
+    client's software, the protocol) are filled in as they become known.
 
-    ``closed_by`` sent the first FIN, or the reset where none came before it, which
-    ``closed_with`` says; None where neither was seen. A journal says who, and not with what.
+    ``closed_by`` is the end that sent the first FIN, or the reset if no FIN came first;
+    ``closed_with`` is which of them it was. Both are None if neither was seen. A journal has only
+    ``closed_by``.
 
-    ``protocol`` is "kafka", "tls" (nothing inside could be read) or "unknown". ``from_start`` says
-    whether its first byte was captured. ``tunnel`` names what carried its first packet, the
-    outermost first (``vxlan 7``); empty for nothing. ``tally`` is how its packets went; None
-    without any.
+    ``protocol`` is "kafka", "tls" (encrypted, without keys) or "unknown". ``from_start`` is whether
+    the first byte was captured. ``tunnel`` names the tunnels around the first packet, outermost
+    first (``vxlan 7``), or is empty. ``tally`` has the counts of its packets, or is None without
+    packets.
     """
 
     number: int
@@ -62,23 +63,23 @@ class Connection(msgspec.Struct, gc=False):
 
     @property
     def id(self) -> int:
-        """``place`` as one number, or ``number`` where there is none."""
+        """``place`` as one number, or ``number`` without a place."""
         return self.number if self.place is None else self.place.capture << 48 | self.place.offset
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One frame, or what was captured of it.
+    """One frame, or the part of it that was captured.
 
-    ``offset`` is that of its size's first byte within its direction of the connection, ``size``
-    the bytes it takes there, size field included. ``raw`` are those of them that come before the
-    first missing one: shorter than ``size`` where the capture was cut or lost something.
-    ``missing`` counts the bytes the capture lacks. ``first_ns`` and ``last_ns`` are the times of
-    the packets that brought the first and the last byte there is; ``place`` is the first packet's.
-    ``waited_ns`` after the last byte was captured the bytes missing in front of it were, too.
-    ``sasl`` marks a bare SASL token, which is no request nor response.
+    ``offset`` is the position of its first byte, that of the size field, within its direction of
+    the connection; ``size`` is its length with the size field. ``raw`` has the bytes before the
+    first missing one, so it is shorter than ``size`` if the capture lacks something; ``missing``
+    counts the bytes that it lacks. ``first_ns`` and ``last_ns`` are the times of the packets with
+    the first and the last captured byte, and ``place`` is the position of the first packet. Bytes
+    missing in front of the last byte were captured ``waited_ns`` after it. ``sasl`` marks a bare
+    SASL token, which is neither a request nor a response.
 
-    A source without bytes (a broker's request log) has the body in ``json`` instead, as Kafka's own
-    JSON has it; ``size`` and ``raw`` are 0 and empty then.
+    A source without bytes (a broker's request log) has the body in ``json``, in the form of Kafka's
+    own JSON; ``size`` is 0 and ``raw`` is empty.
     """
 
     direction: Direction
@@ -95,7 +96,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def delivered_ns(self) -> int:
-        """When TCP could deliver it whole, by what was captured."""
+        """When TCP could deliver the whole frame, judging by the capture."""
         return self.last_ns + self.waited_ns
 
     @property
@@ -104,13 +105,13 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class Exchange(msgspec.Struct, gc=False):
-    """A request and its response, or the one of them that was seen.
+    """A request and its response, or one of them alone.
 
-    ``api_key`` to ``client_id`` are the request's header's; where no request was seen they are -1
-    and None, and ``correlation_id`` is the response's. ``response_version`` is the version the
-    response is written in: 0 where ApiVersions fell back (KIP-511), else the request's.
-    ``expected`` is False for a Produce with acks=0. ``in_order`` is False where a response came
-    before that of an earlier request.
+    ``api_key`` to ``client_id`` are from the request's header; without a request they are -1 and
+    None, and ``correlation_id`` is the response's. ``response_version`` is the version of the
+    response: 0 if ApiVersions fell back (KIP-511), else the request's. ``expected`` is False for a
+    Produce with acks=0. ``in_order`` is False if the response came before that of an earlier
+    request.
     """
 
     connection: Connection
@@ -128,8 +129,9 @@ class Exchange(msgspec.Struct, gc=False):
 
     @property
     def latency_ns(self) -> int | None:
-        """What the client waited: from the request's first byte until the response could be
-        delivered. None where one is missing, or where a capture's clocks put the response first."""
+        """The time that the client waited: from the first byte of the request until the response
+        could be delivered. None if one of them is missing, or if the capture's clocks put the
+        response first."""
         if self.request is None or self.response is None:
             return None
         waited = self.response.delivered_ns - self.request.first_ns
@@ -137,10 +139,10 @@ class Exchange(msgspec.Struct, gc=False):
 
 
 class Anomaly(msgspec.Struct, frozen=True, gc=False):
-    """Something that is not as it should be: ``kind`` for programs, ``reason`` for people.
+    """An irregularity: ``kind`` is for programs, ``reason`` for people.
 
-    ``offset`` is within that direction of the connection. ``size`` bytes of payload there are in
-    no frame because of it, ``missing`` bytes were never captured.
+    ``offset`` is the position in its direction of the connection. ``size`` is the number of payload
+    bytes that are in no frame because of it; ``missing`` bytes were never captured.
     """
 
     kind: str
@@ -155,4 +157,4 @@ class Anomaly(msgspec.Struct, frozen=True, gc=False):
 
 
 Item: TypeAlias = Exchange | Anomaly
-"""What comes out of a source, in the order in which it became known."""
+"""What a source yields, in the order in which it became known."""

@@ -1,9 +1,10 @@
-"""Which response answers which request of a connection, and at what version it is written.
+"""Pair the responses of a connection with its requests, and find the version of each response.
 
-By correlation id, the oldest request first where a client uses one twice. Knows the requests that
-have no answer (Produce with acks=0), the answer that falls back (ApiVersions to version 0, KIP-511)
-and SASL tokens that travel bare after SaslHandshake v0 (KIP-43). The broker answers a connection's
-requests in order; where it did not, that is marked. Bytes are read here no further than that takes.
+Pairing is by correlation id; if a client uses one twice, the oldest request comes first. Handled
+here, too: requests without a response (Produce with acks=0), the fallback of ApiVersions to version
+0 (KIP-511), and SASL tokens without a header after SaslHandshake v0 (KIP-43). A broker answers the
+requests of a connection in order; a response out of order is marked. Only the bytes that this needs
+are decoded.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ __all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "software_of"]
 
 MOST_OPEN: Final = 10_000
 MOST_OPEN_BYTES: Final = 256 * 1024 * 1024
-"""Requests, and bytes of them, that wait for an answer on one connection; beyond that the oldest
-is given out as it is. Only where one direction was captured do so many gather."""
+"""The most requests without a response on one connection, and the most bytes of them. Beyond that
+the oldest is returned without a response. So many accumulate only if a capture has one
+direction."""
 
 MOST_EARLY: Final = 256
-"""Responses kept for a request that the capture brings later (its packet was sent again)."""
+"""Responses kept for a request that comes later in the capture (its packet was sent again)."""
 
 _PRODUCE, _SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE = 0, 17, 18, 36
 _UNSUPPORTED_VERSION: Final = b"\0\x23"
@@ -43,10 +45,10 @@ _correlation_id = _size = Struct(">i").unpack_from
 
 
 class Pairing:
-    """Give it a connection's frames as they become whole; it gives exchanges as they do.
+    """Takes the complete frames of a connection and returns exchanges as they are completed.
 
-    ``codec`` reads the few bodies that have to be read; of ``auto`` only the api keys that a draft
-    shares with the released protocol are looked into.
+    ``codec`` decodes the few bodies that are needed; with ``auto``, only those of API keys that a
+    draft shares with the released protocol.
     """
 
     def __init__(self, connection: Connection, codec: Dialect | None = None) -> None:
@@ -61,16 +63,16 @@ class Pairing:
         self._early: OrderedDict[int, Frame] = OrderedDict()
         self._tokens: deque[Exchange] = deque()
         self._bare = False
-        """Whether SASL tokens may be travelling without a header."""
+        """Whether SASL tokens may currently travel without a header."""
         self.bare_tokens = False
-        """Whether they may have, ever: whether a SaslHandshake v0 was answered."""
+        """Whether they ever may have: whether a SaslHandshake v0 was answered."""
         self._newest: int | None = None
         self._answered: int | None = None
         self._halves: tuple[int, int, frozenset[int]] = (0, 0, frozenset())
 
     @property
     def asked(self) -> Asked:
-        """What there is to tell responses by."""
+        """The correlation ids by which responses are recognised."""
         number, size, halves = self._halves
         if (number, size) != (self._number, len(self._open)):
             halves = frozenset(each >> 16 & 0xFFFF for each in self._by_id)
@@ -78,23 +80,23 @@ class Pairing:
         return Asked(self._by_id, halves, self._newest, self._answered)
 
     def is_request(self, raw: bytes) -> bool | None:
-        """Whether a frame, or what there is of it, decodes as a request; None where its version is
-        not known."""
+        """Whether a frame, or the captured part of it, decodes as a request; None if its version is
+        unknown."""
         if len(raw) < SIZE_LENGTH + _size(raw)[0] and not self._continues(raw):
             return False
         return _decodes(self._codec.decode_request, raw)
 
     def _continues(self, raw: bytes) -> bool:
-        """Whether the beginning of a request is like those before: of the same client, and counted
-        on."""
+        """Whether the beginning of a request continues the earlier ones: the same client, and a
+        correlation id that counts on."""
         known, mine = self.connection.client_id, request_client_id(raw)
         if known is not None and mine is not None and known != mine:
             return False
         return self._newest is None or 0 < apart(_prefix(raw)[3], self._newest) <= NEAR
 
     def is_response(self, raw: bytes) -> bool | None:
-        """Whether a frame, or what there is of it, decodes as the answer of the oldest request with
-        its id; None where that one's version is not known."""
+        """Whether a frame, or the captured part of it, decodes as the response to the oldest
+        request with its id; None if the version of that request is unknown."""
         (correlation_id,) = _correlation_id(raw, SIZE_LENGTH)
         waiting = self._by_id.get(correlation_id)
         if not waiting:
@@ -112,7 +114,7 @@ class Pairing:
     # -- requests ----------------------------------------------------------------------------
 
     def request(self, frame: Frame) -> list[Item]:
-        """One more frame from the client."""
+        """Take a frame from the client."""
         if self._bare and frame.whole and not self._is_request(frame):
             return self._token(frame)
         if len(frame.raw) < REQUEST_PREFIX:
@@ -167,7 +169,7 @@ class Pairing:
             self.connection.software = software
 
     def _wait(self, asked: Exchange) -> list[Item]:
-        """Keep a request until its answer comes, or give both out if that came before."""
+        """Keep a request until its response comes, or return both if the response came first."""
         assert asked.request is not None
         early = self._early.pop(asked.correlation_id, None)
         if early is not None:
@@ -201,7 +203,7 @@ class Pairing:
     # -- responses ---------------------------------------------------------------------------
 
     def response(self, frame: Frame) -> list[Item]:
-        """One more frame from the broker."""
+        """Take a frame from the broker."""
         if self._tokens:
             answered = self._tokens.popleft()
             answered.response = _as_token(frame)
@@ -258,7 +260,7 @@ class Pairing:
         return []
 
     def end(self, why: str) -> list[Item]:
-        """All that still waits, oldest first. ``why`` says what ended the wait."""
+        """Return all requests without a response, oldest first, with the reason ``why``."""
         items: list[Item] = []
         for number in list(self._open):
             items += self._give_up(number, why)
@@ -281,7 +283,7 @@ class Pairing:
 
 
 def software_of(codec: Dialect, raw: bytes) -> ClientSoftware | None:
-    """What a request of ApiVersions says of its client."""
+    """Return the client software that an ApiVersions request names."""
     try:
         _, body = codec.decode_request(raw)
     except KprotoError:
@@ -291,12 +293,13 @@ def software_of(codec: Dialect, raw: bytes) -> ClientSoftware | None:
 
 
 def _decodes(decode: Callable[[bytes], Any], raw: bytes) -> bool | None:
-    """Whether it does; of a frame that is cut, whether what there is of it says nothing against it.
-    None where the version is not known, or more follows than it has: nobody looks behind the end of
-    a message, so that some clients have left bytes there."""
+    """Whether a frame decodes; of a cut frame, whether its captured part can be the beginning of
+    one that does. None if the version is unknown, or if bytes follow the message: brokers do not
+    look behind the end of a message, and some clients leave bytes there."""
     missing = SIZE_LENGTH + _size(raw)[0] - len(raw)
     try:
-        # What is missing may be anything; its length is not, for counts are held against it.
+        # The missing bytes may be anything, but their number matters: counts are checked against
+        # it.
         decode(raw + bytes(missing) if missing > 0 else raw)
     except UnsupportedVersionError:
         return None
@@ -310,7 +313,8 @@ def _decodes(decode: Callable[[bytes], Any], raw: bytes) -> bool | None:
 
 
 def _response_version(asked: Exchange, raw: bytes) -> int:
-    """ApiVersions with error 35 comes at version 0, whatever was asked."""
+    """Return the response's version: ApiVersions with error 35 has version 0, whatever the
+    request's."""
     refused = asked.api_key == _API_VERSIONS and raw[8:10] == _UNSUPPORTED_VERSION
     return 0 if refused else asked.api_version
 
@@ -324,7 +328,8 @@ def _as_token(frame: Frame) -> Frame:
 
 @cache
 def _shared_keys(codec: Dialect) -> frozenset[int]:
-    """Api keys whose frames ``auto`` has to look into to tell whose they are."""
+    """Return the API keys that drafts share with the released protocol, whose frames ``auto`` must
+    decode."""
     if not isinstance(codec, AutoDialect):
         return frozenset()
     return dialect("kip-455-new").own_requests | dialect("kip-240").own_requests

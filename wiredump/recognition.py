@@ -1,8 +1,7 @@
-"""What a connection is, told by its bytes: Kafka, TLS or something else; and, where the capture
-does not have its beginning, which end is the client.
+"""Recognise a connection by its bytes: Kafka, TLS or something else; and, if the capture lacks the
+beginning, find out which end is the client.
 
-Each byte is looked at a bounded number of times. What becomes of the bytes meanwhile is not known
-here.
+Each byte is examined a bounded number of times.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ __all__ = ["MOST_UNDECIDED", "Protocol", "Recognition"]
 Protocol: TypeAlias = Literal["kafka", "tls", "unknown"]
 
 MOST_UNDECIDED: Final = 1 << 20
-"""What keeping a connection's bytes may cost while it is not known what it is."""
+"""The memory for a connection's bytes while it is not recognised."""
 
 _A_PIECE: Final = 256
-"""What keeping a packet's bytes costs beside them, about."""
+"""The approximate cost of keeping a packet's bytes, beside the bytes."""
 _HEAD: Final = 2048
-"""More than a request's header has."""
+"""More than the length of a request's header."""
 _TLS_HEADER: Final = 5
 
 
 class Recognition:
-    """Tell it of bytes and gaps, then ask ``protocol``.
+    """Takes bytes and gaps, then returns the ``protocol``.
 
-    ``from_start``: the connection's beginning was captured; ``known``: the ports say which end is
-    the broker, so that it is Kafka unless it is TLS. ``forward`` is the client's direction as far
-    as is known, and what ``data`` and ``gap`` have of bytes is their direction.
+    ``from_start``: the beginning of the connection was captured. ``known``: the ports show which
+    end is the broker, so it is Kafka unless it is TLS. ``forward`` is the client's direction as far
+    as it is known; ``data`` and ``gap`` have the direction of their bytes.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class Recognition:
         self._cost = 0
 
     def data(self, forward: bool, raw: bytes) -> None:
-        """The next bytes of one direction."""
+        """Take the next bytes of one direction."""
         self._cost += len(raw) + _A_PIECE
         head = self._heads[forward]
         if len(head) < _HEAD:
@@ -53,22 +52,22 @@ class Recognition:
         self._looks[forward].data(raw)
 
     def gap(self, forward: bool) -> None:
-        """Bytes that the capture does not have: if they are the client's first, they hide how the
-        connection begins."""
+        """Take a gap. If it is at the client's beginning, it hides how the connection begins."""
         self._cost += _A_PIECE
         if forward == self.forward and not self._heads[forward]:
             self._from_start = False
         self._looks[forward].gap()
 
     def protocol(self, *, final: bool = False) -> Protocol | None:
-        """None while there is too little to tell. ``final``: there will be no more."""
+        """Return the protocol, or None while there are too few bytes. ``final``: no more will
+        come."""
         found = self._by_start() if self._from_start else self._by_requests(final)
         if found is None and (final or self._cost > MOST_UNDECIDED):
             return self._unlike_kafka()
         return found
 
     def _by_start(self) -> Protocol | None:
-        """By the first bytes a client ever sent."""
+        """Decide by the first bytes that the client sent."""
         head = self._heads[self.forward]
         fits = every_request().fits(head, 0, len(head))
         if fits:
@@ -96,7 +95,7 @@ class Recognition:
 
 
 class _Look:
-    """One direction's bytes, as far as they may yet begin a request."""
+    """The bytes of one direction, as far as a request may begin in them."""
 
     def __init__(self, requests: Requests, most: int) -> None:
         self._requests = requests
@@ -113,10 +112,10 @@ class _Look:
 
     def gap(self) -> None:
         self.finds(final=True)
-        self._base += 1  # what is behind it does not continue what is in front of it
+        self._base += 1  # bytes behind the gap do not continue those before it
 
     def finds(self, *, final: bool) -> bool:
-        """Whether there is a request, all of it."""
+        """Whether there is a complete request."""
         held = self._held
         if self._found or not held or (len(held) < self._needs and not final):
             return self._found
@@ -133,5 +132,5 @@ _TLS: Final = range(0x14, 0x18)
 
 
 def _is_tls(head: bytes | bytearray) -> bool:
-    """A handshake, alert or data record of TLS 1.0 to 1.3, at the very beginning."""
+    """Whether the bytes begin with a handshake, alert or data record of TLS 1.0 to 1.3."""
     return len(head) >= _TLS_HEADER and head[0] in _TLS and head[1] == 3 and head[2] <= 4

@@ -1,11 +1,12 @@
-"""What must not be shown unless asked for: passwords, tokens and keys that messages carry.
+"""Remove the secrets that messages carry: passwords, tokens and keys.
 
-By the released protocol's messages: SASL tokens, delegation tokens, salted passwords, the values of
-configs whose names say that they are secret, and what an Envelope forwards, in which any of those
-may be. In JSON a secret becomes the text ``[redacted]``; null and empty stay, for they tell that
-there is none. A message that cannot be read to its end may hold a secret in the rest.
+The messages are those of the released protocol: SASL tokens, delegation tokens, salted passwords,
+the values of configs whose names are those of secrets, and the contents of an Envelope, which may
+have any of these. In JSON a secret is replaced by ``[redacted]``; null and empty values stay, since
+they are not secret. The rest of a message that cannot be read to its end may have a secret, and is
+removed.
 
-Records are not hidden here: tables leave them out by themselves (``bodies.without_records``).
+Records are not removed here: tables leave them out (``bodies.without_records``).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FIELDS: Final[dict[str, frozenset[str]]] = {
     "EnvelopeRequest": frozenset({"requestData"}),
     "EnvelopeResponse": frozenset({"responseData"}),
 }
-"""Message -> its fields that are secret, at any depth."""
+"""Message -> its secret fields, at any depth."""
 
 _CONFIGS: Final = frozenset(
     {
@@ -45,7 +46,7 @@ _CONFIGS: Final = frozenset(
         "CreateTopicsResponse",
     }
 )
-"""Messages with structs of a config's ``name`` and ``value``."""
+"""Messages with structs that have a config's ``name`` and ``value``."""
 
 _SECRET_CONFIG: Final = re.compile(
     r"password|passwd|secret|credential|jaas\.config|private|ssl\.key|(^|\.)token$|master\.key",
@@ -54,18 +55,19 @@ _SECRET_CONFIG: Final = re.compile(
 
 
 def is_secret_config(name: str | None) -> bool:
-    """By its name, as Kafka's own and those of its plugins go: ``ssl.keystore.password``,
-    ``listener.name.x.plain.sasl.jaas.config``, ``delegation.token.secret.key``."""
+    """Whether a config is secret by its name, as in Kafka and its plugins:
+    ``ssl.keystore.password``, ``listener.name.x.plain.sasl.jaas.config``,
+    ``delegation.token.secret.key``."""
     return name is not None and _SECRET_CONFIG.search(name) is not None
 
 
 def holds_secrets(message: str) -> bool:
-    """Whether the message of that name may hold any."""
+    """Whether the message with that name may have secrets."""
     return message in _FIELDS or message in _CONFIGS
 
 
 def redacted(message: str, body: Any) -> Any:
-    """The JSON value without its secrets; the same object where it can have none."""
+    """Return the JSON value without secrets; the same object if the message has none."""
     if not holds_secrets(message):
         return body
     return _redacted(body, _FIELDS.get(message, frozenset()), message in _CONFIGS)
@@ -78,7 +80,7 @@ def _redacted(value: Any, fields: frozenset[str], configs: bool) -> Any:
         return value
     secret = fields
     if configs and (is_secret_config(value.get("name")) or value.get("isSensitive") is True):
-        secret = fields | {"value"}  # in its synonyms, too
+        secret = fields | {"value"}  # also in the config's synonyms
     return {
         name: REDACTED if name in secret and item else _redacted(item, secret, configs)
         for name, item in value.items()
@@ -86,7 +88,7 @@ def _redacted(value: Any, fields: frozenset[str], configs: bool) -> Any:
 
 
 def hidden_paths(message: str, rows: Iterable[FrameField]) -> frozenset[str]:
-    """The paths of those fields of a frame whose bytes must not be shown."""
+    """Return the paths of a frame's fields whose bytes must not be shown."""
     leaves = {row.path: row for row in rows if row.leaf}
     secret = {python_name(name) for name in _FIELDS.get(message, ())}
     hidden = {path for path in leaves if path.rpartition(".")[2] in secret}

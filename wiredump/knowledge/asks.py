@@ -1,7 +1,8 @@
-"""What messages 45 and 46 say of partitions, released ones and drafts alike (KIP-455).
+"""What requests 45 and 46 and their responses say about partitions, in the released protocol and in
+the drafts (KIP-455).
 
-The drafts answer partitions by their place in the request, and have nulls that stand for all that
-is under way: of a topic, or of the cluster.
+Responses of the drafts have partitions in the order of the request, and nulls that stand for every
+reassignment of a topic or of the cluster.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from wiredump.knowledge.heard import Heard
 __all__ = ["Ask", "Listed", "Partition", "asks", "covers", "listed"]
 
 Partition: TypeAlias = tuple[str | None, int | None]
-"""A topic's name and a number."""
+"""Topic name and partition index."""
 
 UnderWay: TypeAlias = Callable[[str | None], Iterable[Partition]]
-"""The partitions of a topic, or of all where None, that are being reassigned."""
+"""Returns the partitions of a topic, or of all topics for None, that are being reassigned."""
 
 
 class Ask(NamedTuple):
-    """For one partition. ``target`` None asks to cancel. ``code`` None: no answer is known."""
+    """What a request wants for one partition. ``target`` is None to cancel. ``code`` is None if the
+    response is unknown."""
 
     partition: Partition
     target: list[int] | None
@@ -30,7 +32,7 @@ class Ask(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A partition in a listing. ``target`` is None where the listing does not tell."""
+    """A partition in a listing. ``target`` is None if the listing does not have it."""
 
     partition: Partition
     replicas: list[int]
@@ -40,7 +42,7 @@ class Listed(NamedTuple):
 
 
 def asks(heard: Heard, under_way: UnderWay) -> list[Ask]:
-    """What an AlterPartitionReassignments asks for, with its answers."""
+    """Return what an AlterPartitionReassignments wants for each partition, with the result."""
     if heard.request is None:
         return []
     wanted = list(_wanted(heard.request, under_way))
@@ -70,7 +72,7 @@ def asks(heard: Heard, under_way: UnderWay) -> list[Ask]:
 def _wanted(
     request: dict[str, Any], under_way: UnderWay
 ) -> Iterator[tuple[Partition, list[int] | None]]:
-    if "topics" not in request:  # cut before them
+    if "topics" not in request:  # cut before these fields
         return
     if request["topics"] is None:
         for partition in under_way(None):
@@ -90,8 +92,8 @@ def _wanted(
 def _by_place(
     wanted: list[tuple[Partition, list[int] | None]], rows: list[dict[str, Any]]
 ) -> Iterator[Ask]:
-    """Where the counts differ (a null stood for more than the capture showed), only what all of
-    the rows say can be told."""
+    """Match results by position. If the counts differ (a null stood for more than the capture
+    shows), only an error that all results share is certain."""
     codes = {row.get("errorCode", 0) for row in rows}
     if len(wanted) == len(rows):
         for (partition, target), row in zip(wanted, rows, strict=True):
@@ -103,7 +105,8 @@ def _by_place(
 
 
 def listed(heard: Heard) -> list[Listed] | None:
-    """What a ListPartitionReassignments shows; None where it failed or cannot be read."""
+    """Return the partitions of a ListPartitionReassignments response; None if it failed or cannot
+    be read."""
     answer = heard.response
     if answer is None or answer.get("errorCode", 0) or "topics" not in answer:
         return None
@@ -120,14 +123,15 @@ def _listed(topic: str | None, each: dict[str, Any]) -> Listed:
         target = [broker for broker in replicas if broker not in removing]
         partition = (topic, each.get("partitionIndex"))
         return Listed(partition, replicas, each.get("addingReplicas") or [], removing, target)
-    # In one draft what is still to be added, in the other the whole target; the bytes are the same.
+    # One draft has the replicas that are still to be added, the other the whole target, in equal
+    # bytes.
     current, wanted = each["currentReplicas"] or [], each.get("targetReplicas") or []
     adding = [broker for broker in wanted if broker not in current]
     return Listed((topic, each.get("partitionId")), current, adding, [], None)
 
 
 def covers(heard: Heard, partition: Partition) -> bool:
-    """Whether the listing would have had the partition, were it being reassigned."""
+    """Whether the listing would have the partition if it were being reassigned."""
     request = heard.request
     if request is None or "topics" not in request:
         return False

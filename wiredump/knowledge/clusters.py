@@ -1,8 +1,7 @@
-"""Which brokers are one cluster's, as Metadata and DescribeCluster answers tell.
+"""Group brokers into clusters, by Metadata and DescribeCluster responses.
 
-An answer unites the broker that gave it with those that it lists, by address; in journals, where
-brokers go by their ids, by those. A cluster's id is its name and no more: clusters that were copied
-share one.
+A response unites the broker that sent it with those that it lists, by address or, in journals, by
+broker id. A cluster id is only a name: copied clusters share one.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ from wiredump.knowledge.heard import DESCRIBE_CLUSTER, Heard
 __all__ = ["MOST_ADDRESSES", "Clusters", "United"]
 
 MOST_ADDRESSES: Final = 100_000
-"""Known; a broker beyond them stays alone."""
+"""The most addresses remembered; a broker beyond them stays on its own."""
 
 _METADATA: Final = 3
 
 
 class United(NamedTuple):
-    """What was known as two clusters is one, known as ``kept``."""
+    """Two clusters turned out to be one, known as ``kept``."""
 
     kept: str
     gone: str
 
 
 class Clusters:
-    """``learn`` from exchanges; ``of`` gives what a broker's cluster is known as for now, ``name``
-    what to call that."""
+    """``learn`` from exchanges; ``of`` returns the current key of a broker's cluster, and ``name``
+    its name."""
 
     def __init__(self, most: int = MOST_ADDRESSES) -> None:
         self._most = most
@@ -36,7 +35,7 @@ class Clusters:
         self._ids: dict[str, str] = {}
 
     def of(self, broker: str) -> str:
-        """A broker that nobody told of is a cluster of its own."""
+        """Return the cluster of a broker; an unknown broker is a cluster of its own."""
         at = broker
         while self._above.get(at, at) != at:
             self._above[at] = self._above.get(self._above[at], self._above[at])
@@ -44,11 +43,11 @@ class Clusters:
         return at
 
     def name(self, cluster: str) -> str:
-        """The cluster's id, or the least address of a broker of it."""
+        """Return the cluster's id, or the lowest address of its brokers."""
         return self._ids.get(cluster, cluster)
 
     def learn(self, heard: Heard) -> list[United]:
-        """Take in an exchange; what it unites."""
+        """Take an exchange; returns the clusters that it unites."""
         body = heard.response
         if heard.api_key not in (_METADATA, DESCRIBE_CLUSTER) or body is None:
             return []
@@ -74,7 +73,7 @@ class Clusters:
 
 
 def _addresses(body: dict[str, Any], broker: str) -> list[str]:
-    """As connections have them."""
+    """Return the addresses in the form that connections have."""
     told = body.get("brokers") or ()
     if broker.startswith("broker "):
         return [f"broker {each.get('nodeId', each.get('brokerId'))}" for each in told]

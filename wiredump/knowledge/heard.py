@@ -1,7 +1,7 @@
-"""One exchange as far as knowledge needs it.
+"""An exchange, reduced to what this package needs.
 
-It can be made of an exchange at hand, and of a row of ``requests`` with its two of ``bodies``: the
-bodies are the same JSON. Of a Fetch response only what concerns the session is kept.
+It can be made from an exchange, or from a row of ``requests`` with its two rows of ``bodies``,
+since the bodies are the same JSON. Of a Fetch response only the session's fields are kept.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ FETCH: Final = 1
 ALTER, LIST, DESCRIBE_CLUSTER = 45, 46, 60
 
 INSTRUCTIVE: Final = frozenset({3, 4, 6, 19, 20, 69, 75, 77})
-"""Api keys whose messages give topics' names and ids together: Metadata, LeaderAndIsr,
+"""API keys whose messages have topic names together with ids: Metadata, LeaderAndIsr,
 UpdateMetadata, CreateTopics, DeleteTopics, ConsumerGroupDescribe, DescribeTopicPartitions,
 ShareGroupDescribe."""
 
 HEARD: Final = INSTRUCTIVE | {FETCH, ALTER, LIST, DESCRIBE_CLUSTER}
-"""Api keys that any of the classes listens to."""
+"""API keys that any of the classes needs."""
 
 
 class Heard(msgspec.Struct, frozen=True, gc=False):
-    """Names are those of the columns of ``requests``. ``request`` and ``response`` are None where
-    nothing of them could be read."""
+    """The attributes are named after the columns of ``requests``. ``request`` and ``response`` are
+    None if nothing of them could be read."""
 
     connection: int
     request_offset: int
@@ -59,22 +59,22 @@ class Heard(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """By the time of the request, and then by where it is."""
+        """The sort key: the time of the request, then its place."""
         return self.requested_ns, self.connection, self.request_offset
 
     @property
     def completed_ns(self) -> int:
-        """When all of it was there."""
+        """When the exchange was complete."""
         return self.requested_ns if self.responded_ns is None else self.responded_ns
 
     @property
     def weight(self) -> int:
-        """About how many objects keeping it takes."""
+        """About how many objects it takes to keep it."""
         return 1 + _weight(self.request) + _weight(self.response)
 
 
 def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
-    """None where nobody listens, or where no request was seen."""
+    """Reduce an exchange; None if no class needs it, or if the request was not captured."""
     if item.request is None or item.api_key not in HEARD:
         return None
     software = item.software
@@ -96,8 +96,8 @@ def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
 
 
 def heard_of_row(row: Mapping[str, Any], request: str | None, response: str | None) -> Heard | None:
-    """The same of a row of ``requests``, by the names of its columns, and the JSON texts that
-    ``bodies`` has of its two frames."""
+    """Make the same from a row of ``requests``, by column names, and the JSON texts of its two
+    bodies."""
     if row["request_offset"] is None or row["api_key"] not in HEARD:
         return None
     return Heard(
@@ -118,7 +118,7 @@ def heard_of_row(row: Mapping[str, Any], request: str | None, response: str | No
 
 
 def trimmed(api_key: int, response: JsonBody | None) -> JsonBody | None:
-    """A response without what nobody needs to remember: the records."""
+    """Return a response without its records, which need not be kept."""
     if api_key != FETCH or response is None:
         return response
     return {name: response[name] for name in ("errorCode", "sessionId") if name in response}

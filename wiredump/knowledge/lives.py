@@ -1,4 +1,4 @@
-"""One partition's reassignment, from asked to ended, and its row."""
+"""The reassignment of one partition, from the request to its end, and its row."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ Outcome: TypeAlias = Literal[
 
 
 class Life(msgspec.Struct):
-    """``asked`` is None where the capture began later. ``since_ns`` is from when on what is seen of
-    the partition is about this reassignment. ``accepted``: the broker took it, or showed it."""
+    """One reassignment. ``asked`` is None if the capture began later. From ``since_ns`` on, what is
+    seen of the partition is about this reassignment. ``accepted``: the broker accepted it, or
+    listed it."""
 
     partition: Partition
     since_ns: int
@@ -35,12 +36,13 @@ class Life(msgspec.Struct):
     adding: list[int] | None = None
     removing: list[int] | None = None
     pending: bool = False
-    """Whether it was seen not to have ended, last."""
+    """Whether it was still in progress when it was last seen."""
 
     def row(
         self, cluster: str, outcome: Outcome, evidence: str | None = None, by: Heard | None = None
     ) -> Row:
-        """``by`` is the exchange that ended it, or showed that it had."""
+        """Return the row. ``by`` is the exchange that ended the reassignment, or that showed its
+        end."""
         asked = self.asked
         return "reassignments", (
             cluster, *self.partition, outcome,
@@ -73,7 +75,7 @@ class Life(msgspec.Struct):
 
     @classmethod
     def of(cls, heard: Heard, ask: Ask, before: list[int] | None) -> Life:
-        """As it begins, or is refused."""
+        """Make one that begins, or that is refused."""
         return cls(
             ask.partition,
             heard.completed_ns,

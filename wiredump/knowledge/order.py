@@ -1,5 +1,5 @@
-"""Exchanges in the order of their requests, out of the order in which they become known: a slow
-answer comes after many quick ones, and what has none comes last."""
+"""Sort exchanges by their requests. They become known in another order: a slow response comes after
+many quick ones, and a request without a response comes last."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from wiredump.knowledge.heard import Heard
 __all__ = ["LONGEST_NS", "MOST_WEIGHT", "InOrder"]
 
 LONGEST_NS: Final = 120_000_000_000
-"""How long an exchange may take and keep its place."""
+"""How long an exchange may take and still be sorted."""
 
 MOST_WEIGHT: Final = 1_000_000
-"""Of all that wait; about 100 bytes each."""
+"""The most weight that may wait, at about 100 bytes each."""
 
 
 class InOrder:
-    """Give it exchanges as they come; take them in the order of ``Heard.order``.
+    """Takes exchanges as they come, and returns them in the order of ``Heard.order``.
 
-    Exact as long as each comes no later than ``longest_ns`` after its request, by the clock of
-    those that came before, and what waits stays below ``most_weight``. What comes later than that
-    is handed out at once; ``late`` counts it.
+    The order is exact as long as each exchange comes no later than ``longest_ns`` after its
+    request, by the clock of earlier ones, and what waits stays below ``most_weight``. A later
+    exchange is returned at once; ``late`` counts these.
     """
 
     def __init__(self, longest_ns: int = LONGEST_NS, most_weight: int = MOST_WEIGHT) -> None:
@@ -36,7 +36,7 @@ class InOrder:
         self._last: tuple[int, int, int] | None = None
 
     def add(self, heard: Heard) -> Iterator[Heard]:
-        """All whose turn it is now."""
+        """Add an exchange; returns all that can be returned now."""
         if self._last is not None and heard.order < self._last:
             self.late += 1
             yield heard
@@ -52,7 +52,7 @@ class InOrder:
             yield self._pop()
 
     def end(self) -> Iterator[Heard]:
-        """The rest. What is added after that begins anew, and may be of any time."""
+        """Return the rest. Exchanges added afterwards may have any time."""
         while self._waiting:
             yield self._pop()
         self._now_ns = 0

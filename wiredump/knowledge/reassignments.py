@@ -30,21 +30,22 @@ from wiredump.rows.exchanges import Row
 __all__ = ["MOST_PARTITIONS", "Reassignments"]
 
 MOST_PARTITIONS: Final = 500_000
-"""Whose replicas are remembered, of each cluster; beyond that those seen first are forgotten."""
+"""The most partitions per cluster whose replicas are remembered; beyond that, those seen first are
+forgotten."""
 
 _METADATA, _DELETE_TOPICS, _DESCRIBE_TOPIC_PARTITIONS = 3, 20, 75
 _NO_REASSIGNMENT_IN_PROGRESS: Final = 85
 
 
 class _Cluster(msgspec.Struct):
-    """``replicas`` as last seen, and when."""
+    """``replicas`` as they were last seen, and when."""
 
     replicas: dict[Partition, tuple[list[int], int]] = {}
     lives: dict[Partition, Life] = {}
 
 
 class Reassignments:
-    """Feed it exchanges in the order of requests, then ``end`` it; both give rows."""
+    """Takes exchanges in the order of requests, then ``end``; both return rows."""
 
     def __init__(self, clusters: Clusters | None = None, most: int = MOST_PARTITIONS) -> None:
         self._clusters = clusters if clusters is not None else Clusters()
@@ -52,7 +53,7 @@ class Reassignments:
         self._known: dict[str, _Cluster] = {}
 
     def feed(self, heard: Heard) -> Iterator[Row]:
-        """The rows of what this one ends or refuses."""
+        """Return the rows of the reassignments that this exchange ends or refuses."""
         for united in self._clusters.learn(heard):
             self._unite(united.kept, united.gone)
         name = self._clusters.of(heard.broker)
@@ -61,7 +62,7 @@ class Reassignments:
             yield from take(self, name, self._cluster(name), heard)
 
     def end(self) -> Iterator[Row]:
-        """The rows of what the capture does not show the end of."""
+        """Return the rows of the reassignments whose end was not captured."""
         for name, cluster in sorted(self._known.items()):
             for life in cluster.lives.values():
                 yield life.row(
@@ -90,7 +91,7 @@ class Reassignments:
 
         found = asks(heard, under_way)
         if not found and heard.request is not None and heard.request.get("topics", ()) is None:
-            # A draft's cancellation of everything, of which the capture has seen nothing.
+            # A draft's cancellation of everything, none of which was captured.
             rows = (heard.response or {}).get("responses") or [{}]
             found = [
                 Ask((None, None), None, row.get("errorCode"), row.get("errorString"))
@@ -195,7 +196,7 @@ _TAKES: Final[dict[int, Callable[[Reassignments, str, _Cluster, Heard], Iterator
 def _before(
     cluster: _Cluster, heard: Heard, partition: Partition, life: Life | None
 ) -> list[int] | None:
-    """The replicas before a request, what another one is adding left out."""
+    """Return the replicas before a request, without those that another reassignment is adding."""
     if life is not None:
         return life.before
     seen = cluster.replicas.get(partition)

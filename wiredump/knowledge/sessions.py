@@ -1,8 +1,9 @@
-"""Fetch sessions (KIP-227): what an incremental Fetch leaves out because the broker remembers it.
+"""Fetch sessions (KIP-227): the partitions that an incremental Fetch omits because the broker
+remembers them.
 
-A full request (epoch 0) names every partition, and its response the session that begins. Each
-request of the session then names those that changed, and those it forgets; the others stay with the
-offset they had. Epoch -1 ends a session. A session belongs to the broker, not to the connection.
+A full request (epoch 0) names every partition, and its response has the id of the new session. Each
+request of the session then names the partitions that changed and those to forget; the others keep
+their offsets. Epoch -1 ends a session. A session belongs to the broker, not to a connection.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from wiredump.rows.fields import NO_TOPIC_ID, NameOf
 __all__ = ["MOST_PARTITIONS", "Fetches"]
 
 MOST_PARTITIONS: Final = 1_000_000
-"""Remembered, of all sessions; then the session that was silent for longest is forgotten."""
+"""The most partitions remembered, of all sessions; beyond that, the session silent for longest is
+forgotten."""
 
 _SESSIONS_SINCE: Final = 7
 _NO_SESSION: Final = 0
@@ -35,7 +37,8 @@ class _Place(NamedTuple):
 
 
 class _Session(msgspec.Struct):
-    """``epoch`` is the next request's. ``complete``: all of its partitions are known."""
+    """``epoch`` is that of the next request. ``complete``: all partitions of the session are
+    known."""
 
     epoch: int
     complete: bool
@@ -43,7 +46,7 @@ class _Session(msgspec.Struct):
 
 
 class Fetches:
-    """Feed it Fetch exchanges in the order of requests; it gives rows of ``fetches``."""
+    """Takes Fetch exchanges in the order of requests; returns rows of ``fetches``."""
 
     def __init__(self, name_of: NameOf, most_partitions: int = MOST_PARTITIONS) -> None:
         self._name_of = name_of
@@ -52,7 +55,7 @@ class Fetches:
         self._partitions = 0
 
     def feed(self, heard: Heard) -> Iterator[Row]:
-        """The partitions that this one asks for."""
+        """Return the partitions that this request fetches."""
         body = heard.request
         if heard.api_key != FETCH or body is None:
             return
@@ -74,7 +77,7 @@ class Fetches:
             offsets.pop(place, None)
         offsets.update(asked)
         yield from self._rows(heard, (session_id, epoch), known, offsets, asked)
-        if heard.response is None:  # nobody knows whether the broker took it in
+        if heard.response is None:  # it is unknown whether the broker processed it
             if before is not None:
                 self._keep(key, before)
         elif not heard.response.get("errorCode"):

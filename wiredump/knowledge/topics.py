@@ -1,7 +1,7 @@
-"""Topic ids to names, as messages that have both gave them (KIP-516).
+"""Names of topic ids, from messages that have both (KIP-516).
 
-An id's name never changes, so that it does not matter who said it. What counts is when: a name is
-known from the moment on at which the message that has it was complete.
+The name of an id never changes, so it does not matter which broker stated it. A name is known from
+the time at which the message that has it was complete.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from wiredump.rows.fields import NO_TOPIC_ID
 __all__ = ["MOST_TOPICS", "TopicNames", "is_instructive"]
 
 MOST_TOPICS: Final = 200_000
-"""Kept; beyond that the one learnt first is forgotten."""
+"""The most names kept; beyond that, the one learnt first is forgotten."""
 
 _SINCE: Final = {3: 10, 4: 5, 6: 7, 19: 7, 20: 6}
-"""The first version with ids, of those whose first has none: older ones are not looked through."""
+"""The first version with topic ids, by API key; older versions are skipped."""
 
 _NAMES: Final = ("name", "topicName", "topic")
 
 
 def is_instructive(api_key: int, api_version: int) -> bool:
-    """Whether such an exchange may have an id and its name."""
+    """Whether such an exchange may have an id with its name."""
     return api_key in INSTRUCTIVE and api_version >= _SINCE.get(api_key, 0)
 
 
 class TopicNames:
-    """``learn`` from exchanges, then ask for ``name``."""
+    """``learn`` from exchanges, then look up a ``name``."""
 
     def __init__(self, most: int = MOST_TOPICS) -> None:
         self._most = most
         self._known: OrderedDict[str, tuple[str, int]] = OrderedDict()
 
     def learn(self, heard: Heard) -> None:
-        """Take in what an exchange says of names."""
+        """Take the names in an exchange."""
         if not is_instructive(heard.api_key, heard.api_version):
             return
         for body, at_ns in (
@@ -54,18 +54,18 @@ class TopicNames:
                     self._known.popitem(last=False)
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
-        """The name, if a message had it by then."""
+        """Return the name, if a message had it by then."""
         known = self._known.get(topic_id)
         return known[0] if known is not None and known[1] <= at_ns else None
 
     def rows(self) -> Iterator[Row]:
-        """Rows of ``topics``."""
+        """Return the rows of ``topics``."""
         for topic_id, (name, at_ns) in sorted(self._known.items()):
             yield "topics", (topic_id, name, at_ns)
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    """Every struct that has an id and a name."""
+    """Yield every struct that has an id and a name."""
     if isinstance(value, list):
         for each in value:
             if isinstance(each, dict | list):

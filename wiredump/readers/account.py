@@ -1,7 +1,7 @@
-"""Where every captured TCP payload byte went, and the check that none went nowhere.
+"""Count every captured byte of TCP payload by where it went, and check that none is missing.
 
-``payload`` and ``packets`` are counted where packets come in, the rest where each byte is decided
-on, so that the check says something.
+``payload`` and ``packets`` are counted where packets come in, everything else where the decision
+about a byte is made, so that the check is meaningful.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ class AccountError(KprotoError):
 class Account(msgspec.Struct):
     """Counts of bytes unless their names say otherwise.
 
-    ``payload == data + retransmitted + anomalous + buffered`` at any time, and ``buffered`` is 0
-    after the end. ``missing`` is apart, for it counts what is *not* in the capture.
+    ``payload == data + retransmitted + anomalous + buffered`` holds at any time, and ``buffered``
+    is 0 at the end. ``missing`` is separate, since it counts bytes that are not in the capture.
     """
 
     packets: int = 0
-    """Records that were read; each is one of the four that follow."""
+    """Records read; each is counted in one of the next four."""
     segments: int = 0
-    """Packets that completed a TCP segment, an empty one included."""
+    """Packets that completed a TCP segment, including empty segments."""
     fragments: int = 0
-    """Packets that were kept as part of a datagram, complete or not by now."""
+    """Packets with a fragment of a datagram, whether or not it was completed."""
     malformed: int = 0
-    """Packets with headers that cannot be; each has an anomaly."""
+    """Packets with invalid headers; each has an anomaly."""
     others: dict[str, int] = msgspec.field(default_factory=dict)
-    """Packets that carry no TCP, by what they are: ``arp``, ``udp``, ``link type 105``."""
+    """Packets without TCP, by protocol: ``arp``, ``udp``, ``link type 105``."""
 
     payload: int = 0
     """TCP payload that was captured."""
     data: int = 0
-    """Handed out as Data."""
+    """Returned as Data."""
     retransmitted: int = 0
     """Captured before."""
     differing: int = 0
-    """Of these, not what was captured before."""
+    """Those of the retransmitted bytes that differ from the first copy."""
     anomalous: int = 0
     """The lengths of anomalies."""
     buffered: int = 0
-    """Waiting for bytes in front of them, or for fragments."""
+    """Waiting for earlier bytes of the stream, or for fragments."""
     missing: int = 0
     """The lengths of gaps."""
     stream: int = 0

@@ -1,4 +1,4 @@
-"""What the C library does with memory that was given back. Knows nothing of captures."""
+"""How the C library handles freed memory. Knows nothing about captures."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 __all__ = ["keep_chunks"]
 
 _LARGEST: Final = 8 << 20
-"""More than any chunk that is read at a time."""
+"""Larger than any chunk that is read at once."""
 
 
 @cache
 def keep_chunks() -> None:
-    """Have memory of chunks used again for chunks, from the first one on.
+    """Make the allocator reuse the memory of chunks, from the first one on.
 
-    Blocks of a chunk's size come from the kernel and go back to it, each page of them cleared and
-    mapped anew, until a larger one was freed: by that glibc tells what a program is going to need
-    again. Which would be when the first row group has been written; then memory grows by what is
-    not given back any more, and reading takes a third less. So one is freed that nobody has
-    written to, which costs a call. Other C libraries do not mind.
+    glibc gets blocks of a chunk's size from the kernel and returns them, so that every page is
+    mapped and cleared again, until a larger block has been freed; it takes that as a sign of what
+    the program will need. Without this call that happens when the first row group is written:
+    reading takes a third longer until then, and memory grows afterwards. So this frees one block
+    that was never written to. Other C libraries are not affected.
     """
     bytes(_LARGEST)

@@ -1,7 +1,8 @@
-"""Bytes of a stream that came before those in front of them: sorted, apart, the first copy wins.
+"""Bytes of a stream that arrived before earlier ones: sorted, without overlaps; the first copy
+wins.
 
-TCP's out-of-order segments and IP's fragments both wait here. Knows positions and bytes, nothing of
-either protocol.
+Both TCP's out-of-order segments and IP's fragments are kept here. This module knows positions and
+bytes, but neither protocol.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Block(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """``length`` bytes at ``start`` were there already, ``differing`` of them with other values."""
+    """``length`` bytes at ``start`` were already there; ``differing`` of them have other values."""
 
     start: int
     length: int
@@ -39,10 +40,10 @@ class Repeated(NamedTuple):
 
 
 class Blocks:
-    """Blocks that neither touch each other's bytes nor change once they are in.
+    """Blocks that do not overlap and do not change once they are added.
 
-    What was taken from the front leaves its place until a good part of the list is such places:
-    taking one costs the same however many there are.
+    A block taken from the front leaves an empty place until much of the list is empty places, so
+    that taking one costs the same however many there are.
     """
 
     __slots__ = ("_blocks", "_front", "_starts", "size")
@@ -69,7 +70,7 @@ class Blocks:
         return self._blocks[-1] if self else None
 
     def pop_first(self) -> Block:
-        """Take the first one out."""
+        """Remove the first block and return it."""
         block = self._blocks[self._front]
         self._front += 1
         self.size -= len(block.data)
@@ -80,7 +81,8 @@ class Blocks:
         return block
 
     def insert(self, new: Block) -> list[Repeated]:
-        """Keep what of ``new`` is not there yet; tell of what is, joined where it adjoins."""
+        """Add the bytes of ``new`` that are missing; returns those that are not, joined if
+        adjacent."""
         blocks, starts = self._blocks, self._starts
         index = bisect_right(starts, new.start, self._front)
         if index > self._front and blocks[index - 1].end > new.start:
@@ -130,7 +132,7 @@ def _note(repeated: list[Repeated], new: Repeated) -> None:
 
 
 def count_differing(first: bytes, again: bytes) -> int:
-    """At how many places two strings of one length differ."""
+    """Return at how many places two strings of equal length differ."""
     if first == again:
         return 0
     return sum(a != b for a, b in zip(first, again, strict=True))

@@ -1,7 +1,7 @@
-"""Captures out of files and pipes: the only file of the readers that opens anything.
+"""Read captures from files and pipes. Only this module of the readers opens anything.
 
-It never seeks and never waits for more: where a file ends for now, ``poll`` returns, and goes on
-from the same record when called again. Formats are ``container``'s business.
+It neither seeks nor waits for more data: at the current end of a file ``poll`` returns, and
+continues at the same record when called again. ``container`` knows the formats.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ READ_SIZE: Final = 1 << 20
 
 
 class Capture:
-    """A capture to iterate over: every packet in the file's order, and anomalies where they are.
+    """A capture to iterate over: every packet in the order of the file, with anomalies in their
+    places.
 
-    ``source`` is a path, ``-`` for standard input, or a file open for reading bytes (which need
-    not seek, and is not closed here). ``number`` is what ``Packet.capture`` and every event carry.
-    With ``walks`` some packets come in bulk, as whatever those make of them.
+    ``source`` is a path, ``-`` for standard input, or a binary file, which need not be seekable and
+    is not closed here. ``number`` is the ``capture`` of packets and events. With ``walks``, some
+    packets come in bulk, in the form that those return.
 
-    Opening raises OSError as ``open`` does, reading as ``read`` does; what the file holds never
-    raises, except MissingExtraError where it is zstd and the library is absent.
+    Opening raises OSError as ``open`` does, and reading as ``read`` does. The file's contents never
+    raise, except for MissingExtraError if it is compressed and the library is not installed.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Capture:
         self.number = number
         self.bytes_read = 0
         self._file = file
-        # A pipe gives what it has; `read` of a buffered file would wait until it is full.
+        # A pipe returns what it has; `read` of a buffered file would wait until its buffer is full.
         self._read = getattr(file, "read1", file.read)
         self._read_size = read_size
         self._reader = ContainerReader(number, walks)
@@ -58,7 +59,7 @@ class Capture:
 
     @property
     def format(self) -> str:
-        """``pcap``, ``pcapng``, or empty until the first bytes were read."""
+        """``pcap``, ``pcapng``, or empty before the first bytes were read."""
         return self._reader.format
 
     @property
@@ -68,30 +69,28 @@ class Capture:
 
     @property
     def interfaces(self) -> list[Interface]:
-        """Those described so far; ``Packet.interface`` counts into them."""
+        """The interfaces described so far; ``Packet.interface`` is an index."""
         return self._reader.interfaces
 
     @property
     def secrets(self) -> list[Secrets]:
-        """Decryption secrets seen so far."""
+        """The decryption secrets read so far."""
         return self._reader.secrets
 
     @property
     def stopped(self) -> bool:
-        """Nothing more will come: finished, or damaged."""
+        """Whether nothing more will come: the file is finished, or damaged."""
         return self._reader.stopped
 
     def poll(self) -> Iterator[Packet | Anomaly]:
-        """Every packet that is complete in what can be read now; to be called again for more.
-
-        An iteration that is left early goes on with the next call: no packet is lost.
-        """
-        # Not `yield from`: leaving this generator would end the one inside, and lose its packets.
+        """Yield every packet that is complete in what can be read now; call again for more. If the
+        iteration is abandoned, the next call continues it: no packet is lost."""
+        # Not `yield from`: abandoning this generator would end the inner one, and lose its packets.
         for packet in self._packets:
             yield packet
         while not self._reader.stopped:
             data = self._read(self._read_size)
-            if not data:  # the end for now, or (None) nothing yet on a non-blocking file
+            if not data:  # the current end or, for None, no data yet on a non-blocking file
                 return
             self.bytes_read += len(data)
             self._packets = self._reader.feed(data)
@@ -99,11 +98,11 @@ class Capture:
                 yield packet
 
     def finish(self) -> Iterator[Packet | Anomaly]:
-        """An anomaly if the file ended in the midst of a record. Call it when no more will come."""
+        """Return an anomaly if the file ended in the middle of a record. Call it at the end."""
         yield from self._reader.finish()
 
     def __iter__(self) -> Iterator[Packet | Anomaly]:
-        """Everything to the end of the file, then ``finish`` and ``close``."""
+        """Yield everything to the end of the file, then ``finish`` and ``close``."""
         yield from self.poll()
         yield from self.finish()
         self.close()

@@ -25,8 +25,8 @@ __all__ = ["PIECE", "CannotInflate", "Inflater", "inflater_for"]
 
 PIECE: Final = 1 << 20
 _SLICE: Final = 32 << 10
-"""Input is taken in slices: what is left behind the end of a member or frame is copied, and many
-small ones in one long input would cost the square of their number."""
+"""Input is processed in slices: the rest behind the end of a member or frame is copied, so many
+small members in one long input would cost the square of their number."""
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -39,14 +39,12 @@ _LARGEST_WINDOW: Final = 27
 
 
 class CannotInflate(Exception):
-    """The compressed bytes are not what their format says."""
+    """The compressed bytes are invalid."""
 
 
 def inflater_for(head: bytes) -> Inflater | None:
-    """The inflater for a file that begins with ``head`` (4 bytes will do), None for none.
-
-    Raises MissingExtraError where the library that it takes is not installed.
-    """
+    """Return the inflater for a file that begins with ``head`` (4 bytes suffice), or None if it is
+    not compressed. Raises MissingExtraError if the library is not installed."""
     for magic, made in _INFLATERS.items():
         if head.startswith(magic[:4]):
             return made()
@@ -54,9 +52,9 @@ def inflater_for(head: bytes) -> Inflater | None:
 
 
 class Inflater:
-    """``feed`` compressed bytes and take every piece it yields before the next ``feed``.
+    """``feed`` compressed bytes, and take every piece that it yields before the next ``feed``.
 
-    ``unfinished`` tells whether the bytes so far end inside a member or frame.
+    ``unfinished`` is whether the bytes so far end inside a member or frame.
     """
 
     name = ""
@@ -70,7 +68,7 @@ class Inflater:
         return self._part is not None or bool(self._left)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What has become readable. Raises CannotInflate where the format is broken."""
+        """Yield what can be inflated. Raises CannotInflate for invalid bytes."""
         for start in range(0, len(data), _SLICE):
             for piece in self._cut(data[start : start + _SLICE]):
                 yield from self._feed(piece)
@@ -105,7 +103,7 @@ class Inflater:
         return b""
 
     def _cut(self, data: bytes) -> Iterator[bytes]:
-        """Input in the pieces that the library is to see it in."""
+        """Split the input into the pieces that the library is given."""
         yield data
 
     def _magics(self) -> tuple[bytes, ...]:
@@ -118,7 +116,7 @@ class Inflater:
         raise NotImplementedError
 
     def _unread(self) -> bytes:
-        """Input that the last ``_inflate`` did not take, the part not being at its end."""
+        """Return the input that the last ``_inflate`` did not take, if its part has not ended."""
         raise NotImplementedError
 
     def _wants_input(self) -> bool:
@@ -141,7 +139,8 @@ class _Gzip(Inflater):
         try:
             piece: bytes = self._part.decompress(data, PIECE)
         except zlib.error as error:
-            # What stood before the damage in this slice went down with it: once more, carefully.
+            # The bytes before the damage in this slice were lost with it: inflate the slice again,
+            # byte by byte.
             self._error = f"gzip: {error}"
             self._part = before
             piece = self._inflate_bytewise(data)
@@ -149,7 +148,7 @@ class _Gzip(Inflater):
         return piece
 
     def _inflate_bytewise(self, data: bytes) -> bytes:
-        """Everything up to the first byte that cannot be."""
+        """Inflate everything up to the first invalid byte."""
         pieces = []
         try:
             for at in range(len(data)):
@@ -163,7 +162,7 @@ class _Gzip(Inflater):
         return tail
 
     def _wants_input(self) -> bool:
-        # A full piece with all input taken: zlib may hold more of what it has read.
+        # A full piece with all input taken: zlib may have more output.
         return not self._full
 
     _full = False
@@ -171,7 +170,7 @@ class _Gzip(Inflater):
 
 
 class _Library(Inflater):
-    """What a library's decompressor does by itself. ``errors`` are those that it raises."""
+    """Wraps a library's own decompressor. ``errors`` are the exceptions that it raises."""
 
     magic = b""
     errors: tuple[type[Exception], ...] = ()
@@ -190,7 +189,7 @@ class _Library(Inflater):
         return piece
 
     def _unread(self) -> bytes:
-        # The decompressor keeps what it did not get to.
+        # The decompressor keeps the input that it has not processed.
         return b""
 
     def _wants_input(self) -> bool:
@@ -199,7 +198,7 @@ class _Library(Inflater):
 
 
 class _Zstd(_Library):
-    """Of a damaged frame, every block before the damaged one is read."""
+    """Of a damaged frame, every block before the damage is read."""
 
     name = "zstd"
 

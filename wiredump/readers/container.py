@@ -1,7 +1,7 @@
-"""The bytes of a capture in, its packets out, whichever format it is. No files, no clock.
+"""Turn the bytes of a capture into packets, whichever format it has. No files, no clock.
 
-``ContainerReader`` finds out by the first bytes what it is fed: pcap or pcapng, compressed or not.
-The formats themselves are in ``pcap`` and ``pcapng``, compression in ``compressed``.
+``ContainerReader`` recognises pcap and pcapng, compressed or not, by the first bytes. The formats
+are in ``pcap`` and ``pcapng``, compression is in ``compressed``.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ _OTHERS: Final = {
     b"PK\x03\x04": "a zip file: extract it first",
     b"\x02\x21\x4c\x18": "lz4 of the legacy format: decompress it first",
 }
-"""What else a file may be that somebody takes for a capture, by its first bytes."""
+"""Other kinds of files that may be mistaken for a capture, by their first bytes."""
 
 
 class Walks(NamedTuple):
-    """Ways through the records of either format in bulk (``PcapReader``, ``PcapngReader``)."""
+    """Functions that walk through the records of either format in bulk (``PcapReader``,
+    ``PcapngReader``)."""
 
     pcap: Any
     pcapng: Any
 
 
 class Format(Protocol):
-    """What ``pcap`` and ``pcapng`` have in common."""
+    """The common interface of ``pcap`` and ``pcapng``."""
 
     @property
     def interfaces(self) -> list[Interface]: ...
@@ -49,10 +50,10 @@ class Format(Protocol):
 
 
 class ContainerReader:
-    """Feed a capture's bytes as they come, in pieces of any size; take every packet it yields.
+    """Feed it a capture's bytes in pieces of any size, and take every packet that it yields.
 
-    ``format`` is ``pcap``, ``pcapng``, or empty as long as nothing told. Once ``stopped`` it reads
-    no further: the anomaly that it ended with says why.
+    ``format`` is ``pcap``, ``pcapng``, or empty before it is known. Once ``stopped``, it reads no
+    further; the last anomaly has the reason.
     """
 
     def __init__(self, capture: int = 0, walks: Walks | None = None) -> None:
@@ -76,7 +77,7 @@ class ContainerReader:
         return self._reader.secrets if self._reader is not None else []
 
     def feed(self, data: bytes) -> Iterator[Packet | Anomaly]:
-        """Every packet that is complete by now. Exhaust it before feeding more."""
+        """Yield every packet that is complete. Exhaust it before feeding more."""
         if self._inflater is None and self._reader is None:
             data = self._head = self._head + data
             if len(data) < _MAGIC_LENGTH:
@@ -95,7 +96,7 @@ class ContainerReader:
             yield self._stop(str(error))
 
     def finish(self) -> Iterator[Packet | Anomaly]:
-        """Nothing more comes: an anomaly if that is in the midst of something."""
+        """End the capture; returns an anomaly if it ends in the middle of a record."""
         if self.stopped:
             return
         self.stopped = True

@@ -1,5 +1,5 @@
-"""What becomes of one segment: of which connection it is, and of its bytes which came before, which
-are an anomaly. For who wants to know it packet by packet; events tell it of the bytes."""
+"""Find out what happened to one segment: its connection, and how many of its bytes were
+retransmitted or anomalous. Used for the table of packets; events have the same by bytes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Fate", "feed"]
 
 
 class Fate(NamedTuple):
-    """``connection`` is its number, ``offset`` where in its direction the payload begins: None
-    without payload, or where that is not known. ``retransmitted`` and ``anomalous`` count bytes of
-    the payload; all others are handed on, now or when what is missing in front of them has come."""
+    """``connection`` is the number of the connection, ``offset`` the position of the payload in its
+    direction (None without payload, or if unknown). ``retransmitted`` and ``anomalous`` count bytes
+    of the payload; all other bytes are returned as data, now or once earlier bytes have arrived."""
 
     connection: int
     offset: int | None
@@ -24,8 +24,8 @@ class Fate(NamedTuple):
 
 
 def feed(tcp: TcpReassembler, segment: Segment) -> tuple[list[Event], Fate]:
-    """``TcpReassembler.feed``, and what became of the segment. What it brings about for other
-    segments is nothing that is counted here: those are handed on, or a gap."""
+    """Call ``TcpReassembler.feed``; returns its events and what happened to the segment. Events of
+    other segments, which this one completes, are not counted: those are data or gaps."""
     account = tcp.counts
     retransmitted, anomalous = account.retransmitted, account.anomalous
     events = tcp.feed(segment)

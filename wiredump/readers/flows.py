@@ -1,4 +1,4 @@
-"""``Segment.flow``: two addresses and two ports as they stand on the wire."""
+"""``Segment.flow``: two addresses and two ports in the form of the wire."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _IPV4_FLOW: Final = 12
 
 
 def reverse(flow: bytes) -> bytes:
-    """The flow of what is sent the other way."""
+    """Return the flow of the opposite direction."""
     address = 4 if len(flow) == _IPV4_FLOW else 16
     ports = 2 * address
     return (
@@ -22,7 +22,7 @@ def reverse(flow: bytes) -> bytes:
 
 
 def port_of(flow: bytes, which: int) -> int:
-    """0: the source's; 1: the destination's."""
+    """Return a port: 0 for the source's, 1 for the destination's."""
     at = len(flow) - 4 + 2 * which
     return int.from_bytes(flow[at : at + 2])
 

@@ -1,11 +1,12 @@
-"""IP fragments to whole datagrams, within bounds. Knows positions and bytes, not IP's headers.
+"""Reassemble IP fragments into datagrams, within limits. Knows positions and bytes, not IP's
+headers.
 
-The first copy of a byte wins; what repeats it is an anomaly, since no sender fragments twice under
+The first copy of a byte wins; a repeated byte is an anomaly, since no sender fragments twice under
 one identification (and RFC 5722 forbids overlaps in IPv6). A datagram is given up ``TIMEOUT_NS``
-after its first fragment by the captures' clock, as receivers do, or when too many wait.
+after its first fragment by the captures' clock, as receivers do, or if too many wait.
 
-The account: a fragment's bytes count as payload, and as buffered, until its datagram is whole or
-given up. Those of a whole datagram are taken off again: its segment counts for itself.
+In the account, a fragment's bytes count as payload and as buffered until its datagram is complete
+or given up. Those of a complete datagram are subtracted again, since its segment counts them.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ TIMEOUT_NS: Final = 30_000_000_000
 
 _MOST_HELD: Final = 4 << 20
 _OVERHEAD: Final = 256
-"""What keeping a fragment costs beside its bytes, about."""
+"""The approximate cost of keeping a fragment, beside its bytes."""
 _TCP_HEADER: Final = 20
 _LONGEST_HEADER: Final = 60
 
 
 class Joiner(Protocol):
-    """What takes fragments, and gives a datagram's contents with the one that completes it."""
+    """Takes fragments, and returns a datagram's contents with the one that completes it."""
 
     def add(
         self, key: Hashable, start: int, more: bool, data: memoryview, packet: Packet,
@@ -38,7 +39,7 @@ class Joiner(Protocol):
     ) -> bytes | None: ...  # fmt: skip
 
     def waits(self, key: Hashable) -> bool:
-        """Whether a datagram has begun that fragments of this key belong to."""
+        """Whether a datagram with this key has begun."""
 
     def close(self, out: list[Event]) -> None: ...
 
@@ -52,14 +53,14 @@ class _Datagram:
         self.first = first
 
     def whole(self) -> bytes | None:
-        """All its bytes, once there is no hole up to its last fragment's end."""
+        """All bytes, once there is no hole up to the end of the last fragment."""
         if self.end is None or self.blocks.size < self.end:
             return None
         return b"".join([block.data for block in self.blocks])
 
 
 class Fragments:
-    """Fragments of TCP in, whole datagrams out. ``key`` tells datagrams apart."""
+    """Reassembles fragments that carry TCP. ``key`` identifies a datagram."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -70,7 +71,7 @@ class Fragments:
         self, key: Hashable, start: int, more: bool, data: memoryview, packet: Packet,
         out: list[Event],
     ) -> bytes | None:  # fmt: skip
-        """Keep a fragment; return what the datagram carries if that completes it."""
+        """Add a fragment; returns the contents of the datagram if that completes it."""
         self._expire(packet.timestamp_ns, out)
         self._account.payload += len(data)
         datagram = self._datagrams.get(key)
@@ -105,7 +106,7 @@ class Fragments:
         return key in self._datagrams
 
     def close(self, out: list[Event]) -> None:
-        """Give up every datagram that is not whole."""
+        """Give up every incomplete datagram."""
         while self._datagrams:
             self._give_up(next(iter(self._datagrams)), "the captures ended", out)
 
@@ -161,7 +162,7 @@ class Fragments:
 
 
 def _header_in(blocks: Blocks) -> int:
-    """How many of the bytes are the TCP header, where its beginning is among them."""
+    """Return how many of the bytes belong to the TCP header, if they include its beginning."""
     beginning = b""
     for block in blocks:
         if block.start != len(beginning) or block.start >= _LONGEST_HEADER:

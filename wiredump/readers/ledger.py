@@ -1,8 +1,8 @@
-"""What all streams of a reassembler share: the events of the moment, the account, and memory.
+"""What all streams of a reassembler share: the current events, the account, and memory limits.
 
-Each category of byte has one method, which tells of it and counts it, so that no byte can be told
-of and not counted (data has its own in ``stream``, on the fast path). ``Recent`` keeps what was
-handed out last, to compare repetitions with.
+Each category of bytes has one method, which both reports and counts them, so that neither can be
+forgotten (data has its own in ``stream``, on the fast path). ``Recent`` keeps the newest data, to
+compare retransmissions with.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["OVERHEAD", "Ledger", "Limits", "Piece", "Recent"]
 
 OVERHEAD: Final = 256
-"""What keeping a piece of bytes costs beside them, about."""
+"""The approximate cost of keeping a piece of bytes, beside the bytes."""
 
 _MOST_PIECES: Final = 256
-"""Of a stream's recent bytes: a repetition looks through them."""
+"""The most pieces of recent bytes of one stream: a retransmission searches them."""
 
 
 Piece: TypeAlias = tuple[int, bytes]
@@ -40,40 +40,40 @@ Piece: TypeAlias = tuple[int, bytes]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is kept and how long is waited; times are the captures' own, in nanoseconds.
+    """How much is kept, and how long to wait; times are those of the captures, in nanoseconds.
 
-    Bytes of memory count what keeping them costs. What exceeds a limit is never dropped: a hole is
-    told of as a Gap earlier than it would have been, a connection closed as ``evicted``.
+    Memory counts what it costs to keep bytes. What exceeds a limit is never dropped: a hole becomes
+    a Gap earlier than otherwise, or a connection is closed as ``evicted``.
     """
 
     flow_bytes: int = 16 << 20
-    """Waiting behind the holes of one direction."""
+    """Bytes waiting behind the holes of one direction."""
     total_bytes: int = 256 << 20
-    """Waiting in all; the direction that was looked at longest ago gives way."""
+    """Bytes waiting in all directions; beyond that, the direction checked longest ago gives up its
+    holes."""
     reorder_ns: int = 200_000_000
-    """How long after the receiver acknowledged it missing data may still turn up (a capture may
-    show an acknowledgement before what it acknowledges)."""
+    """How long missing data may still appear after the receiver acknowledged it (a capture may have
+    an acknowledgement before the data)."""
     hole_ns: int = 60_000_000_000
-    """How long a hole stays open without any acknowledgement (one that was not captured)."""
+    """How long a hole stays open without an acknowledgement (which may not have been captured)."""
     recent_bytes: int = 8 << 20
-    """Handed out and kept to compare repetitions with."""
+    """Data kept to compare retransmissions with."""
     alone: bool = False
-    """What becomes of a connection depends on its own packets, and on nothing else: not on the
-    clock that others move, nor on the memory that they take. ``total_bytes`` and ``connections``
-    are not limits then, and ``recent_bytes`` is each direction's own, at most ``alone_bytes``."""
+    """Whether the result for a connection depends only on its own packets: neither on a clock that
+    other connections advance nor on the memory that they use. ``total_bytes`` and ``connections``
+    do not apply then, and ``recent_bytes`` is for each direction, at most ``alone_bytes``."""
     alone_bytes: int = 64 << 10
     alone_total_bytes: int = 1 << 30
-    """Waiting, and kept to compare, of all that are alone. Where it takes more than three quarters
-    of this, nothing can be: what is kept to compare is forgotten, and if half of this still waits,
-    the oldest holes are given up, as Gaps for want of ``memory``."""
+    """The limit of all memory with ``alone``. Above three quarters of it, the data kept for
+    comparison is dropped; if more than half is still in use, the oldest holes are given up, as Gaps
+    with the reason ``memory``. Only then do connections affect each other."""
     connections: int = 100_000
-    """Known at a time, closed ones included; then those silent for longest are forgotten. One
-    costs about 2 KiB."""
+    """Connections known at a time, including closed ones; beyond that, those silent for longest are
+    forgotten. One costs about 2 KiB."""
 
     @classmethod
     def within(cls, memory: int | None, *, alone: bool = False) -> Limits:
-        """Those that keep no more than so many bytes in all: waiting, and to compare. None: the
-        usual ones."""
+        """Return limits that keep at most this many bytes in all. None means the defaults."""
         usual = cls(alone=alone)
         if memory is None:
             return usual
@@ -89,7 +89,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recent:
-    """The newest bytes that were handed out, over all streams."""
+    """The newest data of all streams."""
 
     __slots__ = ("_cost", "_limit", "_queue")
 
@@ -100,7 +100,7 @@ class Recent:
 
     @property
     def cost(self) -> int:
-        """What keeping them costs."""
+        """What it costs to keep them."""
         return self._cost
 
     def add(self, recent: list[Piece], start: int, data: bytes) -> None:
@@ -119,7 +119,8 @@ class Recent:
 
 
 class Ledger:
-    """Events and sums. ``stream`` arguments say where, ``at`` when and in which packet."""
+    """Events and sums. ``stream`` arguments are the direction, ``at`` is the time and the
+    packet."""
 
     def __init__(self, account: Account, limits: Limits) -> None:
         self.account = account
@@ -127,17 +128,18 @@ class Ledger:
         self.events: list[Event] = []
         self.recent = Recent(limits.recent_bytes)
         self.held = 0
-        """What all that waits costs."""
+        """The cost of all that waits."""
         self.waiting: dict[Stream, int] = {}
-        """Those with a hole, and when each was last looked at; the longest ago comes first."""
+        """The streams with a hole, and when each was last checked; the one checked longest ago
+        comes first."""
 
     def recent_of_stream(self) -> Recent:
-        """What a stream that begins is to keep its newest bytes with."""
+        """Return where a new stream keeps its newest bytes."""
         limits = self.limits
         return Recent(min(limits.recent_bytes, limits.alone_bytes)) if limits.alone else self.recent
 
     def gap(self, stream: Stream, length: int, reason: GapReason, at: At) -> None:
-        """The stream's next ``length`` bytes are not there."""
+        """Report that the stream's next ``length`` bytes are missing."""
         self.account.missing += length
         stream.tally.missing_bytes += length
         self.events.append(
@@ -150,7 +152,7 @@ class Ledger:
     def repeated(
         self, stream: Stream, start: int, length: int, differing: int | None, at: At
     ) -> None:
-        """Bytes that had been captured before."""
+        """Report bytes that had been captured before."""
         self.account.retransmitted += length
         self.account.differing += differing or 0
         self.events.append(
@@ -164,7 +166,7 @@ class Ledger:
         self, kind: AnomalyKind, reason: str, length: int, stream: Stream, start: int | None,
         at: At,
     ) -> None:  # fmt: skip
-        """Bytes (or none) that are neither."""
+        """Report bytes (or an event without bytes) that are neither."""
         self.account.anomalous += length
         self.events.append(
             Anomaly(

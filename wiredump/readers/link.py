@@ -59,7 +59,7 @@ _u32_little = Struct("<I").unpack_from
 
 
 def _past_tags(data: memoryview, kind: int, at: int) -> tuple[int, int]:
-    """The EtherType behind VLAN tags (and LLC/SNAP), and where what it names begins."""
+    """Return the EtherType behind VLAN tags (and LLC/SNAP), and where its contents begin."""
     while kind in _VLAN_TAGS:
         (kind,) = _u16(data, at + 2)
         at += 4
@@ -70,7 +70,7 @@ def _past_tags(data: memoryview, kind: int, at: int) -> tuple[int, int]:
 
 
 def ethernet(data: memoryview, at: int) -> tuple[int, int]:
-    """As ``locate``, of a frame that begins ``at``."""
+    """Do the same as ``locate``, for a frame that begins ``at``."""
     return _past_tags(data, _u16(data, at + 12)[0], at + 14)
 
 
@@ -128,9 +128,9 @@ _NFLOG_PAYLOAD: Final = 9
 
 
 def _nflog(data: memoryview) -> tuple[int, int]:
-    """Attributes (length, type, padded to 4 bytes), of which one is the packet from its IP header
-    on. Lengths and types are in the capturing machine's byte order: the one in which the first
-    attribute fits."""
+    """Walk the attributes (length, type, padded to 4 bytes), one of which is the packet from its IP
+    header on. Lengths and types are in the byte order of the capturing machine: the one in which
+    the first attribute fits."""
     order: Literal["little", "big"] = "little"
     if int.from_bytes(data[4:6], "little") > int.from_bytes(data[4:6], "big"):
         order = "big"
@@ -167,16 +167,16 @@ _LINKS: Final[dict[int, Callable[[memoryview], tuple[int, int]]]] = {
 
 
 def locate(link_type: int, data: memoryview) -> tuple[int, int] | None:
-    """(EtherType, where it begins); None for a link type that is not known.
+    """Return the EtherType and where its contents begin, or None for an unknown link type.
 
-    Raises struct.error or IndexError where the packet ends too soon.
+    Raises struct.error or IndexError if the packet ends too soon.
     """
     link = _LINKS.get(link_type)
     return link(data) if link is not None else None
 
 
 def protocol_name(kind: int) -> str:
-    """For counting what is not IP."""
+    """Return the name under which a protocol other than IP is counted."""
     if kind in _NAMES:
         return _NAMES[kind]
     return f"ethertype 0x{kind:04x}" if kind >= _FIRST_LLC else "no ethertype"

@@ -1,11 +1,11 @@
-"""Several captures of one incident as one, by time. Lazy: never more than a window of each is held.
+"""Merge several captures by time. Lazily: at most a window of each is held.
 
-Captures are nearly in the order of time, not quite: several queues or interfaces write to one file.
-So each is sorted within a window of packets, and a packet older than one already handed out passes
-on as it comes, with an anomaly for every step back. One wrong time does no harm: a packet from the
-future waits in its window until the end, the rest passes it by.
+Captures are nearly, but not quite, in the order of time, since several queues or interfaces write
+to one file. So each is sorted within a window of packets; a packet older than one already returned
+passes through, with an anomaly for each step back. One wrong time does no harm: a packet from the
+future waits in its window until the end while others pass it.
 
-One capture alone keeps its own order, whatever its times: the file knows best.
+A single capture keeps its own order, whatever its times are.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from wiredump.readers.model import Anomaly, Packet
 __all__ = ["WINDOW", "merge", "sorted_within"]
 
 WINDOW: Final = 256
-"""Packets of one capture that are looked at together."""
+"""Packets of one capture that are sorted together."""
 
 
 def merge(
     *captures: Iterable[Packet | Anomaly], window: int = WINDOW
 ) -> Iterator[Packet | Anomaly]:
-    """The packets of all captures, the earliest first; of one time, in the captures' order."""
+    """Yield the packets of all captures by time; with equal times, in the order of the captures."""
     if len(captures) == 1:
         yield from captures[0]
         return
-    # The time of what each would give next; a number decides where times are equal.
+    # The time of each capture's next packet; its number decides between equal times.
     heads: list[tuple[int, int, Packet | Anomaly, Iterator[Packet | Anomaly]]] = []
     for number, capture in enumerate(captures):
         rest = sorted_within(iter(capture), window)
@@ -41,7 +41,7 @@ def merge(
         _, number, head, rest = heads[0]
         yield head
         for following in rest:
-            # An anomaly without a time belongs where it stands in its file: at once.
+            # An anomaly without a time stays in its place in the file: it comes at once.
             time = following.timestamp_ns if isinstance(following, Packet) else head.timestamp_ns
             heapreplace(heads, (time, number, following, rest))
             break
@@ -52,7 +52,7 @@ def merge(
 def sorted_within(
     packets: Iterator[Packet | Anomaly], window: int = WINDOW
 ) -> Iterator[Packet | Anomaly]:
-    """One capture in the order of time, as far as a window shows it."""
+    """Yield one capture in the order of time, within a window."""
     held: list[tuple[int, int, Packet | Anomaly]] = []
     newest: int | None = None
     latest_time = 0

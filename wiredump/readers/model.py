@@ -1,8 +1,9 @@
-"""What the readers hand on: packets, events of a TCP stream, anomalies. Shapes only, no behaviour.
+"""The types that readers return: packets, events of TCP streams, anomalies. Only data, no
+behaviour.
 
-Times are ints: nanoseconds since the Unix epoch, by the capture's own clock. ``capture`` is the
-number a capture was opened with (0 unless told), ``offset`` the byte of it where the packet's
-record begins; of a compressed file, the byte of what it holds. The two together name a packet.
+Times are ints: nanoseconds since the Unix epoch by the capture's own clock. ``capture`` is the
+number that the capture was opened with (0 by default), ``offset`` the byte at which the packet's
+record begins, after decompression. Together they identify a packet.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 FROM_CLIENT: Final = 0
-"""A direction: what the connection's client sent."""
+"""The direction of what the connection's client sent."""
 FROM_SERVER: Final = 1
 
 TLS_KEY_LOG: Final = 0x544C534B
@@ -45,7 +46,7 @@ TLS_KEY_LOG: Final = 0x544C534B
 
 
 class At(Protocol):
-    """When and in which packet: what every event tells."""
+    """The time and the packet, which every event has."""
 
     @property
     def timestamp_ns(self) -> int: ...
@@ -58,9 +59,9 @@ class At(Protocol):
 class Packet(msgspec.Struct, frozen=True, gc=False):
     """One record of a capture.
 
-    ``data`` is what was captured of it: a view that keeps about a megabyte of the file alive for
-    as long as it is held. ``original_length`` is its length on the wire as the record has it.
-    ``interface`` counts over the whole capture, pcapng sections included.
+    ``data`` is the captured part: a view, which keeps about a megabyte of the file in memory while
+    it is held. ``original_length`` is the length on the wire according to the record. ``interface``
+    counts over the whole capture, including all pcapng sections.
     """
 
     offset: int
@@ -73,7 +74,7 @@ class Packet(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interface(msgspec.Struct, frozen=True):
-    """What a capture says of where its packets came from. ``snaplen`` 0 is no limit."""
+    """A capture's description of the origin of packets. ``snaplen`` 0 means no limit."""
 
     link_type: int
     snaplen: int
@@ -92,10 +93,10 @@ class Secrets(msgspec.Struct, frozen=True):
 class Segment(msgspec.Struct, frozen=True, gc=False):
     """One TCP segment.
 
-    ``flow`` is source address, destination address, source port and destination port as they
-    stand on the wire: 12 bytes over IPv4, 36 over IPv6. ``payload`` is what was captured,
-    ``missing`` how many more bytes the IP length tells of. ``window`` is not scaled. ``tunnel``
-    names what carried it, the outermost first (``vxlan 7``, ``pppoe 1 > gre``); empty for nothing.
+    ``flow`` is source address, destination address, source port and destination port in the form of
+    the wire: 12 bytes over IPv4, 36 over IPv6. ``payload`` is the captured part, and ``missing``
+    the number of further bytes according to the IP length. ``window`` is not scaled. ``tunnel``
+    names the tunnels around it, outermost first (``vxlan 7``, ``pppoe 1 > gre``), or is empty.
     """
 
     flow: bytes
@@ -124,10 +125,10 @@ class Endpoint(NamedTuple):
 class Opened(msgspec.Struct, frozen=True, gc=False):
     """A connection's first packet; always its first event.
 
-    ``connection`` counts from 0 in the order of first packets. ``start`` tells how the client is
-    known: it sent the SYN, was sent the SYN-ACK, or (``middle``: neither was captured) has the
-    higher port, which is a guess. ``tally`` is counted on as more of its segments come;
-    ``tunnel`` is that of its first segment.
+    ``connection`` counts from 0 in the order of first packets. ``start`` is how the client was
+    found: it sent the SYN, received the SYN-ACK, or (``middle``: neither was captured) has the
+    higher port, which is a guess. ``tally`` keeps counting as more segments come; ``tunnel`` is
+    that of the first segment.
     """
 
     connection: int
@@ -144,11 +145,11 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
 class Data(msgspec.Struct, frozen=True, gc=False):
     """Bytes of one direction, in order and each once.
 
-    ``stream_offset`` counts from the direction's first byte (after its SYN, or the first seen);
+    ``stream_offset`` counts from the direction's first byte (after its SYN, or the first one seen);
     the next Data or Gap of the direction begins at ``stream_offset + len(data)``. ``data`` is a
-    copy: holding it holds nothing else. Time and packet are those the bytes came in, also where
-    they had to wait for others in front of them: ``waited_ns`` later those were there, and TCP
-    could deliver all of them.
+    copy, which keeps nothing else in memory. Time and packet are those that brought the bytes, even
+    if they waited for earlier ones: those had arrived ``waited_ns`` later, when TCP could deliver
+    all of them.
     """
 
     connection: int
@@ -169,10 +170,8 @@ say, which may be 4 GiB too few. ``memory``: all connections together took more 
 
 
 class Gap(msgspec.Struct, frozen=True, gc=False):
-    """``length`` bytes of a direction that the capture does not hold.
-
-    Time and packet are those of the segment that made it certain.
-    """
+    """``length`` bytes of a direction that the capture lacks. Time and packet are those of the
+    segment that made this certain."""
 
     connection: int
     direction: int
@@ -185,11 +184,11 @@ class Gap(msgspec.Struct, frozen=True, gc=False):
 
 
 class Retransmission(msgspec.Struct, frozen=True, gc=False):
-    """``length`` bytes that had been captured before: the first copy stands.
+    """``length`` bytes that had been captured before; the first copy wins.
 
-    Retransmissions, keep-alives that repeat a byte, and what a second tap saw as well.
-    ``differing`` bytes were not what came first; None: the first copy is no longer held, and
-    they were not compared.
+    These are retransmissions, keep-alives that repeat a byte, and packets that a second tap
+    captured, too. ``differing`` bytes differ from the first copy; None means that the first copy is
+    no longer held, so that they could not be compared.
     """
 
     connection: int
@@ -203,8 +202,8 @@ class Retransmission(msgspec.Struct, frozen=True, gc=False):
 
 
 CloseReason: TypeAlias = Literal["fin", "reset", "reused", "evicted", "end"]
-"""``fin``: both ends finished. ``reused``: another connection began on the same ports.
-``evicted``: too many at a time. ``end``: the captures ended."""
+"""``fin``: both ends sent a FIN. ``reused``: another connection began on the same ports.
+``evicted``: there were too many connections. ``end``: the captures ended."""
 
 
 EndedWith: TypeAlias = Literal["fin", "reset"]
@@ -213,9 +212,9 @@ EndedWith: TypeAlias = Literal["fin", "reset"]
 class Closed(msgspec.Struct, frozen=True, gc=False):
     """No Data or Gap of this connection follows; Retransmission and Anomaly may.
 
-    ``client_bytes`` and ``server_bytes`` are the lengths of its two directions, gaps included.
-    ``ended_by`` is the direction of the first FIN, or of the reset where none came before it, and
-    ``ended_with`` says which of the two; None where neither was captured.
+    ``client_bytes`` and ``server_bytes`` are the lengths of its directions, including gaps.
+    ``ended_by`` is the direction of the first FIN, or of the reset if no FIN came first, and
+    ``ended_with`` is which of the two it was; both are None if neither was captured.
     """
 
     connection: int
@@ -252,10 +251,10 @@ would accept: passed over)."""
 
 
 class Anomaly(msgspec.Struct, frozen=True, gc=False):
-    """Something that is neither data nor a repetition, told with where and why.
+    """Something that is neither data nor a retransmission, with its place and reason.
 
-    ``length`` counts the captured TCP payload bytes that end here, and nowhere else.
-    ``connection``, ``direction`` and ``stream_offset`` are None where there is none.
+    ``length`` counts the captured bytes of TCP payload that are in it and nowhere else.
+    ``connection``, ``direction`` and ``stream_offset`` are None if they do not apply.
     """
 
     kind: AnomalyKind

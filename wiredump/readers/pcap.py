@@ -17,10 +17,10 @@ from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
 __all__ = ["LARGEST_RECORD", "USUAL_LIMIT", "PcapReader", "begins"]
 
 LARGEST_RECORD: Final = 16 << 20
-"""No snaplen makes a longer record believable."""
+"""No snaplen makes a longer record credible."""
 
 USUAL_LIMIT: Final = 262_144
-"""libpcap's maximum snaplen. Some writers' records are longer than the snaplen they tell."""
+"""libpcap's maximum snaplen. Some writers' records are longer than the snaplen that they state."""
 
 _FILE_HEADER: Final = 24
 _RECORD_HEADER: Final = 16
@@ -36,15 +36,15 @@ _MAGICS: Final = {
 
 
 def begins(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is one of these."""
+    """Whether a file that begins with ``head`` has this format."""
     return head[:4] in _MAGICS
 
 
 class PcapReader:
-    """Feed the file's bytes as they come; each call gives the packets complete by then.
+    """Feed it the file's bytes; each call returns the packets that are complete.
 
-    ``walk`` goes through records in bulk: what it takes comes as one of its own things in the place
-    of their packets, and it ends where one is not usual.
+    ``walk`` goes through records in bulk: what it takes comes as an object of its own in place of
+    the packets, up to the first unusual record.
     """
 
     def __init__(self, capture: int = 0, walk: Any = None) -> None:
@@ -63,7 +63,8 @@ class PcapReader:
         self._limit = 0
 
     def feed(self, data: bytes) -> list[Packet | Anomaly]:
-        """Nothing is joined before the next record is whole, so that a long one costs no more."""
+        """Read bytes. Nothing is joined before the next record is complete, so that a long one
+        costs no more."""
         if self.stopped:
             return []
         self._parts.append(data)
@@ -85,12 +86,12 @@ class PcapReader:
         return found
 
     def go_to(self, position: int) -> None:
-        """What is fed next stands at this byte of the file, and a record begins there."""
+        """Continue at this byte of the file, where a record begins."""
         self._parts, self._held, self._needed = [], 0, _RECORD_HEADER
         self._position = position
 
     def finish(self) -> list[Packet | Anomaly]:
-        """Nothing more comes: an anomaly if a record is cut."""
+        """End the file; returns an anomaly if a record is cut."""
         if self.stopped or not (self._held or not self.interfaces):
             return []
         self.stopped = True

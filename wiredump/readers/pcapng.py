@@ -30,7 +30,7 @@ _SECRETS: Final = 0xA
 _BYTE_ORDERS: Final = {bytes.fromhex("1a2b3c4d"): ">", bytes.fromhex("4d3c2b1a"): "<"}
 _SHORTEST_BLOCK: Final = 12
 _LARGEST_SECRETS: Final = 64 << 20
-"""Of a whole capture: secrets stay in memory."""
+"""The limit for a whole capture, since secrets stay in memory."""
 _LARGEST_TIME: Final = 2**63 - 1
 
 _OPTION_NAME: Final = 2
@@ -39,7 +39,7 @@ _OPTION_TIME_OFFSET: Final = 14
 
 
 def begins(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is one of these."""
+    """Whether a file that begins with ``head`` has this format."""
     return head[:4] == b"\x0a\x0d\x0d\x0a"
 
 
@@ -52,7 +52,7 @@ class _Clock(NamedTuple):
 
 
 class _Layouts(NamedTuple):
-    """What is read of blocks, in one byte order."""
+    """The layouts of blocks, in one byte order."""
 
     two_words: Callable[..., tuple[Any, ...]]
     word: Callable[..., tuple[Any, ...]]
@@ -72,11 +72,11 @@ _LAYOUTS: Final = {
 
 
 class PcapngReader:
-    """Feed the file's bytes as they come; each call gives the packets complete by then.
+    """Feed it the file's bytes; each call returns the packets that are complete.
 
-    ``interfaces`` and ``secrets`` grow as they are read. Interfaces are numbered over all
-    sections, in the order of their descriptions. ``walk`` goes through enhanced packet blocks in
-    bulk: what it takes comes as one of its own things in the place of their packets.
+    ``interfaces`` and ``secrets`` grow as they are read. Interfaces are numbered over all sections,
+    in the order of their descriptions. ``walk`` goes through enhanced packet blocks in bulk: what
+    it takes comes as an object of its own in place of the packets.
     """
 
     def __init__(self, capture: int = 0, walk: Any = None) -> None:
@@ -97,7 +97,8 @@ class PcapngReader:
         self._position = 0  # of the first byte held
 
     def feed(self, data: bytes) -> list[Packet | Anomaly]:
-        """Nothing is joined before the next block is whole, so that a long one costs no more."""
+        """Read bytes. Nothing is joined before the next block is complete, so that a long one costs
+        no more."""
         if self.stopped:
             return []
         self._parts.append(data)
@@ -113,40 +114,40 @@ class PcapngReader:
         return found
 
     def go_to(self, position: int, time_ns: int) -> None:
-        """What is fed next stands at this byte of the file, and a block begins there; the packet
-        before it was of this time."""
+        """Continue at this byte of the file, where a block begins; the packet before it has this
+        time."""
         self._parts, self._held, self._needed = [], 0, _SHORTEST_BLOCK
         self._position, self._time = position, time_ns
 
     @property
     def order(self) -> str:
-        """Of the section's bytes: ``<`` or ``>``."""
+        """The byte order of the section: ``<`` or ``>``."""
         return "<" if self._layouts is _LAYOUTS["<"] else ">"
 
     @property
     def section(self) -> object:
-        """What its blocks are read by, for ``go_into``."""
+        """The state that reading a section's blocks needs, for ``go_into``."""
         return self._first_interface, self._layouts
 
     def go_into(self, section: Any) -> None:
-        """What is fed next is of this section, which was read before."""
+        """Continue inside this section, whose beginning was read before."""
         self._first_interface, self._layouts = section
 
     @property
     def time_ns(self) -> int:
-        """Of the last packet, or what ``go_to`` was told."""
+        """The time of the last packet, or the one given to ``go_to``."""
         return self._time
 
     def clock(self, number: int) -> tuple[Interface, int, int, int] | None:
-        """An interface of the section, and its clock: ``ticks * multiplier // divisor + offset``
-        is nanoseconds. None where it is not described."""
+        """Return an interface of the section and its clock: ``ticks * multiplier // divisor +
+        offset`` is nanoseconds. None if the interface is not described."""
         index = self._first_interface + number
         if index >= len(self.interfaces):
             return None
         return self.interfaces[index], *self._clocks[index]
 
     def finish(self) -> list[Packet | Anomaly]:
-        """Nothing more comes: an anomaly if a block is cut."""
+        """End the file; returns an anomaly if a block is cut."""
         if self.stopped or not self._held:
             return []
         self.stopped = True
@@ -154,7 +155,8 @@ class PcapngReader:
         return [Anomaly("truncated", reason, self.capture, self._position)]
 
     def _read_blocks(self, chunk: bytes, found: list[Packet | Anomaly]) -> int:
-        """Append the packets of every whole block; return where the first other begins."""
+        """Append the packets of every complete block; returns where the first incomplete one
+        begins."""
         view, position = memoryview(chunk), 0
         last = len(chunk) - _SHORTEST_BLOCK
         self._needed = _SHORTEST_BLOCK
@@ -193,8 +195,8 @@ class PcapngReader:
 
     @property
     def clocks(self) -> tuple[tuple[tuple[int, int, int, int], ...], int]:
-        """Of the section's interfaces: link type, and how ticks become a time; and how many
-        interfaces there were before them. As walks in bulk take it."""
+        """Return link type and clock of each of the section's interfaces, and how many interfaces
+        there were before them, in the form that walks in bulk take."""
         first = self._first_interface
         clocks = tuple(
             (interface.link_type, *clock)
@@ -203,7 +205,7 @@ class PcapngReader:
         return clocks, first
 
     def _walked(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
-        """Take what is usual from ``position`` on; return where the first other block begins."""
+        """Take usual blocks from ``position`` on; returns where the first other block begins."""
         clocks, first = self.clocks
         base, is_big = self._position, self.order == ">"
         packets, position = self._walk(chunk, position, base, is_big, clocks, first, self.capture)
@@ -232,7 +234,8 @@ class PcapngReader:
         self, view: memoryview, position: int, data: int, limit: int, number: int,
         ticks: int | None, captured: int, original: int, found: list[Packet | Anomaly],
     ) -> None:  # fmt: skip
-        """``number`` is the section's interface; ``ticks`` None for the time of the last packet."""
+        """Make a packet. ``number`` is the section's interface; ``ticks`` is None for the last
+        packet's time."""
         index = self._first_interface + number
         if index >= len(self.interfaces):
             return self._unusable(f"interface {number} is not described", position, found)
@@ -261,7 +264,7 @@ class PcapngReader:
         self, block: int, chunk: bytes, view: memoryview, position: int, end: int,
         found: list[Packet | Anomaly],
     ) -> None:  # fmt: skip
-        """Everything rarer than an enhanced packet."""
+        """Read any other block than an enhanced packet."""
         body, room = position + 8, end - position - _SHORTEST_BLOCK
         if block == _SECTION_HEADER:
             self._section_header(chunk, position, room, found)

@@ -1,12 +1,12 @@
-"""Packets to TCP segments: IPv4 with options, IPv6 with extension headers, fragments joined.
+"""Turn packets into TCP segments: IPv4 with options, IPv6 with extension headers, fragments.
 
-The IP length rules: what follows it in the packet is padding or a check sequence; what it promises
-beyond the captured bytes is ``Segment.missing``, whatever length the record claims. A length of 0
-(segmentation offload, jumbograms) means all there was on the wire. Checksums are not looked at: on
-the machine that sent a packet they are usually not filled in yet.
+The IP length is authoritative: bytes behind it in the packet are padding or a check sequence, and
+bytes that it promises beyond the captured ones are ``Segment.missing``, whatever length the record
+states. A length of 0 (segmentation offload, jumbograms) means everything that was on the wire.
+Checksums are not verified: on the sending machine they are usually not filled in yet.
 
-What other packets carry (``tunnels``) is read as if it came alone: the flow is the innermost one,
-whatever tunnel it came by. A header outside ends what is inside, as a snaplen does.
+Packets in tunnels (``tunnels``) are read as if they came alone: the flow is the innermost one,
+whatever the tunnel. The length in an outer header ends the inner packet, as a snaplen does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HOP_BY_HOP: Final = 0
 _FRAGMENT: Final = 44
 _AUTHENTICATION: Final = 51
 _EXTENSIONS: Final = frozenset((_HOP_BY_HOP, 43, 60, 135, 139, 140))
-"""Those whose second byte is their length in units of 8 bytes past the first 8."""
+"""Extension headers whose second byte is their length in units of 8 bytes beyond the first 8."""
 
 _PROTOCOLS: Final = {
     1: "icmp",
@@ -58,13 +58,13 @@ _fragment = Struct(">BxHI").unpack_from  # next header, offset and more, id
 _tcp = Struct(">IIBBH").unpack_from  # from the sequence number on
 
 _TYPE_AT: Final = {1: 12, 113: 14}
-"""Link types whose EtherType stands right in front of the IP header, and where."""
+"""Link types whose EtherType is directly in front of the IP header, and its position."""
 _usual = Struct(">HBxHxxHxB2x8x4xIIBBH").unpack_from  # EtherType, IPv4, TCP
 _USUAL_LENGTH: Final = 2 + 20 + 20
 
 
 class _Malformed(Exception):
-    """Headers that cannot be; ``length`` bytes of payload cannot be told apart from them."""
+    """Invalid headers; ``length`` bytes may be payload or headers."""
 
     def __init__(self, reason: str, length: int = 0) -> None:
         super().__init__(reason)
@@ -72,8 +72,8 @@ class _Malformed(Exception):
 
 
 class _Inside(NamedTuple):
-    """What is read of a packet: its own bytes, or those that it makes a datagram whole with; how
-    many they were on the wire; the tunnels around them."""
+    """The bytes to read: those of a packet, or of the datagram that it completes; their length on
+    the wire, and the tunnels around them."""
 
     packet: Packet
     data: memoryview
@@ -82,7 +82,7 @@ class _Inside(NamedTuple):
 
 
 class _Datagram(NamedTuple):
-    """What an IP header says: the protocol of what begins ``at`` and has its ``end`` there."""
+    """The contents of an IP header: the protocol of what begins ``at``, and its ``end``."""
 
     inside: _Inside
     protocol: int
@@ -92,8 +92,8 @@ class _Datagram(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A fragment: what names its datagram, where in that it stands, whether more follow, and where
-    its bytes are."""
+    """A fragment: the key of its datagram, its position there, whether more follow, and where its
+    bytes are."""
 
     key: tuple[bytes, int, str]
     start: int
@@ -103,26 +103,27 @@ class _Piece(NamedTuple):
 
 
 class SegmentReader:
-    """``feed`` packets; each gives a segment, or is counted in the account as what it is.
+    """``feed`` packets; each gives a segment, or is counted in the account by its protocol.
 
-    Anomalies go to the list that is passed in. ``fragments`` joins those of datagrams, unless
-    somebody else does.
+    Anomalies are added to the list that is passed in. ``fragments`` joins the fragments of
+    datagrams, unless another one is passed in.
     """
 
     def __init__(self, account: Account, fragments: Joiner | None = None) -> None:
         self._account = account
         self._fragments = fragments if fragments is not None else Fragments(account)
         self.kept: bytes | None = None
-        """Of a packet that gave no segment because it is a piece of one: its two addresses."""
+        """The two addresses of a packet without a segment because it is a fragment."""
 
     def feed(self, packet: Packet, out: list[Event]) -> Segment | None:
-        """The segment in ``packet``, or completed by it; None if there is none."""
+        """Return the segment in ``packet``, or completed by it; None if there is none."""
         account = self._account
         account.packets += 1
         data = packet.data
         at = _TYPE_AT.get(packet.link_type)
         if at is not None and len(data) >= at + _USUAL_LENGTH:
-            # Most packets by far: IPv4 and TCP, whole, and nothing unusual in front of the ports.
+            # The usual packet: a whole IPv4 packet with TCP, and nothing unusual in front of the
+            # ports.
             (
                 kind, version, length, fragment, protocol, sequence, acknowledgement, words, flags,
                 window,
@@ -154,7 +155,7 @@ class SegmentReader:
         return segment
 
     def close(self, out: list[Event]) -> None:
-        """No more packets: what waits for fragments is given up."""
+        """Give up the fragments that wait, since no packets follow."""
         self._fragments.close(out)
 
     def _malformed(self, reason: str, length: int, packet: Packet, out: list[Event]) -> None:
@@ -164,7 +165,8 @@ class SegmentReader:
         )
 
     def _other(self, what: str, tunnel: str = "") -> None:
-        """``tunnel`` is told of by its kinds: numbers would make names without end."""
+        """Count a packet without TCP. Tunnels are named by kind only: with their numbers there
+        would be no limit to the names."""
         if tunnel:
             kinds = " > ".join(each.split(" ")[0] for each in tunnel.split(" > "))
             what = f"{what} in {kinds}"
@@ -235,7 +237,7 @@ class SegmentReader:
         if protocol == _FRAGMENT:
             protocol, fragment, identification = _fragment(data, at)
             at += 8
-            if fragment & 0xFFF9:  # anything else is a whole datagram with the header all the same
+            if fragment & 0xFFF9:  # anything else is a whole datagram with a fragment header
                 key = (addresses, identification, inside.tunnel)
                 piece = _Piece(key, fragment & 0xFFF8, bool(fragment & 1), at, end)
                 whole = self._add_fragment(inside, protocol, piece, out)
@@ -248,7 +250,7 @@ class SegmentReader:
     def _add_fragment(
         self, inside: _Inside, protocol: int, piece: _Piece, out: list[Event]
     ) -> _Inside | None:
-        """What is inside of the whole datagram, where this was the last piece that it took."""
+        """Add a fragment; returns the datagram if this completes it."""
         data, (key, start, more, at, end) = inside.data, piece
         if not self._is_wanted(protocol, data, piece):
             self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"), inside.tunnel)
@@ -267,7 +269,7 @@ class SegmentReader:
         return _Inside(packet, memoryview(whole), len(whole), inside.tunnel)
 
     def _is_wanted(self, protocol: int, data: memoryview, piece: _Piece) -> bool:
-        """Whether TCP may come of it. Of UDP the first piece tells, by its port."""
+        """Whether the datagram may contain TCP. For UDP, the port in the first fragment decides."""
         if protocol != _UDP:
             return protocol == _TCP or protocol in _EXTENSIONS or protocol in TUNNEL_PROTOCOLS
         if piece.start:
@@ -276,7 +278,7 @@ class SegmentReader:
 
 
 def _past_extensions(data: memoryview, protocol: int, at: int) -> tuple[int, int]:
-    """The protocol behind IPv6's extension headers, and where it begins."""
+    """Return the protocol behind IPv6's extension headers, and where it begins."""
     while True:
         if protocol in _EXTENSIONS:
             protocol, at = data[at], at + 8 + data[at + 1] * 8
@@ -287,7 +289,7 @@ def _past_extensions(data: memoryview, protocol: int, at: int) -> tuple[int, int
 
 
 def _segment(inside: _Inside, tcp: int, end: int, addresses: bytes) -> Segment:
-    """The segment whose header begins at ``tcp``; by its IP length it ends at ``end``."""
+    """Return the segment whose header begins at ``tcp``; by the IP length it ends at ``end``."""
     data, packet = inside.data, inside.packet
     captured = max(0, min(end, len(data)) - tcp - _TCP_HEADER)
     if tcp + _TCP_HEADER > end:

@@ -1,6 +1,5 @@
-"""Which connections are whose, where several processes read the same captures: each reads every
-packet, and takes the connections of some pairs of ends. Knows flows, nothing of what is in them.
-"""
+"""Split the connections between processes that read the same captures. Each process reads every
+packet, and takes the connections of some pairs of ends. Knows flows, but not their contents."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ _MASK: Final = 0xFFFFFFFF
 
 
 class Share(NamedTuple):
-    """One of ``of``, counted from 0. The first also tells of what is no connection's."""
+    """Share ``number`` of ``of``, counted from 0. The first one also reports what belongs to no
+    connection."""
 
     number: int
     of: int
@@ -26,13 +26,14 @@ class Share(NamedTuple):
         return self.number == 0
 
     def has(self, flow: bytes) -> bool:
-        """Whether a flow (``Segment.flow``), or the one of the other way, is in it."""
+        """Whether the share has a flow (``Segment.flow``); both directions belong to the same
+        share."""
         return _spread(flow) % self.of == self.number
 
 
 @lru_cache(maxsize=4096)
 def _spread(flow: bytes) -> int:
-    """The same number for both ways, and whoever works it out: the extension does too
+    """Return a number that is equal for both directions. The extension computes the same
     (wiredump/native/reading.c)."""
     address = (len(flow) - 4) // 2
     source = flow[:address] + flow[-4:-2]

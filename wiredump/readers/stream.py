@@ -1,15 +1,15 @@
-"""One direction of a connection: segments in any order to bytes in order. No handshakes.
+"""One direction of a connection: turns segments in any order into bytes in order. No handshakes.
 
-Positions count from the direction's first byte and never wrap; a sequence number is understood as
-the nearest to the next one expected. Rules of the house:
+Positions count from the direction's first byte and never wrap; a sequence number is taken as the
+nearest to the next one expected. The rules:
 
-- the first copy of a byte wins, whichever packet repeats it, and differences are told of;
-- a hole is open until it is filled, or until it is certain that it will not be: the receiver
-  acknowledged it (and ``Limits.reorder_ns`` went by), it was open for ``Limits.hole_ns``, what
-  waits behind it is more than may wait, or the connection ended. Then it is a Gap;
-- where a packet was captured only in part, its other bytes are a hole that need not wait;
-- an acknowledgement of data that was never seen counts as a hole only once something behind it
-  shows that the sender went on, or at the end: one wrong number must not cost a whole stream.
+- the first copy of a byte wins, whichever packet repeats it, and differences are reported;
+- a hole stays open until it is filled, or until that has become impossible: the receiver
+  acknowledged it (``Limits.reorder_ns`` ago), it was open for ``Limits.hole_ns``, too much waits
+  behind it, or the connection ended. Then it becomes a Gap;
+- if a packet was captured only in part, its other bytes are a hole that need not wait;
+- an acknowledgement of data that was never seen counts as a hole only once later bytes show that
+  the sender continued, or at the end: one wrong number must not cost a whole stream.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ WINDOW: Final = 1 << 30
 
 _MASK: Final = SEQUENCES - 1
 _GAPS_KEPT: Final = 256
-"""Told of and remembered: what arrives for one is late, not a repetition."""
+"""The most gaps remembered: bytes that arrive for one are late, not retransmitted."""
 
 
 def distance(sequence: int, expected: int) -> int:
-    """How far ``sequence`` is past ``expected``, the shorter way round."""
+    """Return how far ``sequence`` is past ``expected``, the shorter way round."""
     ahead = (sequence - expected) & _MASK
     return ahead if ahead < SEQUENCES >> 1 else ahead - SEQUENCES
 
 
 class Stream:
-    """``begin`` tells its first sequence number, then ``place`` every segment's payload.
+    """``begin`` sets the first sequence number, then ``place`` takes every segment's payload.
 
-    ``plain`` is the fast path's question: nothing waits and nothing has ended, so that a segment
-    with ``next_sequence`` is simply the next bytes.
+    ``plain`` serves the fast path: nothing waits and the direction has not ended, so a segment with
+    ``next_sequence`` is simply the next bytes.
     """
 
     __slots__ = (
@@ -64,10 +64,10 @@ class Stream:
         self.isn: int | None = None
         self.first_sequence = 0
         self.next = 0
-        self.next_sequence = -1  # equal to no segment's
+        self.next_sequence = -1  # never equal to a segment's
         self.end: int | None = None
         self.waiting = False
-        """Something stands behind a hole."""
+        """Whether there are bytes behind a hole."""
         self.recent: list[Piece] = []
         self._ledger = ledger
         self._recent = ledger.recent_of_stream()
@@ -85,18 +85,18 @@ class Stream:
 
     @property
     def finished(self) -> bool:
-        """Its FIN was reached."""
+        """Whether the position of its FIN was reached."""
         return self.end is not None and self.next >= self.end
 
     def begin(self, first_sequence: int) -> None:
-        """The sequence number of the first byte."""
+        """Set the sequence number of the first byte."""
         self.started = self.plain = True
         self.first_sequence = self.next_sequence = first_sequence & _MASK
 
     def advance(
         self, data: bytes, timestamp_ns: int, capture: int, offset: int, waited_ns: int = 0
     ) -> None:
-        """The next bytes: hand them out."""
+        """Return the next bytes as Data."""
         ledger, start, size = self._ledger, self.next, len(data)
         ledger.account.data += size
         self._recent.add(self.recent, start, data)
@@ -110,16 +110,16 @@ class Stream:
         self.next_sequence = (self.next_sequence + size) & _MASK
 
     def advance_to(self, end: int) -> None:
-        """Bytes were handed out by others."""
+        """Skip bytes that were returned by others."""
         self.next_sequence = (self.next_sequence + end - self.next) & _MASK
         self.next = end
 
     def acknowledge(self, sequence: int, now: int) -> None:
-        """The receiver has everything before ``sequence``."""
+        """Note that the receiver has everything before ``sequence``."""
         ahead = (sequence - self.next_sequence) & _MASK
         if not 0 < ahead < WINDOW:
             return
-        # What was acknowledged before it was captured is not measured.
+        # Data that was acknowledged before it was captured is not measured.
         acknowledge(self.tally.time_from(self.next_sequence), sequence, now)
         if self._acknowledged <= self.next:
             self._acknowledged_since = now
@@ -128,7 +128,7 @@ class Stream:
     # ---- segments ----------------------------------------------------------------------------
 
     def place(self, segment: Segment, sequence: int, fin: bool) -> None:
-        """Put each byte of the payload, which begins at ``sequence``, where it belongs."""
+        """Process a payload that begins at ``sequence``, byte by byte."""
         payload = segment.payload
         size = len(payload)
         ahead = distance(sequence, self.next_sequence)
@@ -165,7 +165,7 @@ class Stream:
         self.settle(segment)
 
     def _time(self, sequence: int, start: int, end: int, seen: int, now: int) -> None:
-        """Of a segment that may come once more, or late."""
+        """Time a segment, unless bytes of it or behind it have been captured before."""
         if start < seen and self.tally.timing is not None:
             resend(self.tally.timing, sequence, end - start)
         elif start < end and start >= seen and self.end is None:
@@ -186,7 +186,8 @@ class Stream:
         self._add_cost(added + OVERHEAD * (len(self._blocks) - count))
 
     def place_old(self, start: int, data: bytes, segment: Segment) -> None:
-        """Before the next byte expected: repeated, late for its gap, or before the beginning."""
+        """Process bytes before the next one expected: retransmitted, late for their gap, or older
+        than the first byte."""
         if self._is_keep_alive(segment, start):
             self._ledger.repeated(self, start, 1, None, segment)
             return
@@ -195,7 +196,7 @@ class Stream:
         self._count_repeated(before)
 
     def _is_keep_alive(self, segment: Segment, start: int) -> bool:
-        """Whether it may repeat the last byte with any value, also before there was one."""
+        """Whether a segment may be a keep-alive, which repeats the last byte with any value."""
         in_gap = bool(self._gaps) and self._gaps[-1][1] == self.next
         return len(segment.payload) == 1 and start == self.next - 1 and not in_gap
 
@@ -229,7 +230,7 @@ class Stream:
             self._repeated(position, data[position - start :], segment)
 
     def _repeated(self, start: int, data: bytes, segment: Segment) -> None:
-        """Compare with what was handed out, as far as that is still held."""
+        """Compare with the data returned earlier, as far as it is still held."""
         end, compared, differing = start + len(data), 0, 0
         for piece_start, piece in reversed(self.recent):
             piece_end = piece_start + len(piece)
@@ -245,7 +246,7 @@ class Stream:
 
     @property
     def _seen(self) -> int:
-        """Where the bytes end that are known to have been sent."""
+        """The end of the bytes that are known to have been sent."""
         last = self._blocks.last
         return max([self.next, last.end if last else 0, *(cut for _, cut in self._cut)])
 
@@ -257,7 +258,8 @@ class Stream:
             self.end = end
 
     def _resynchronise(self, segment: Segment, sequence: int, ahead: int) -> bool:
-        """Too far off to be a segment of this stream: not believed until a second continues it."""
+        """Handle a segment that is too far off to belong to this stream: it is ignored until a
+        second one continues it."""
         size = len(segment.payload)
         believed = sequence == self._stray_end
         self._stray_end = (sequence + size + segment.missing) & _MASK
@@ -278,9 +280,10 @@ class Stream:
     # ---- holes -------------------------------------------------------------------------------
 
     def _drain(self, at: At, filled_ns: int = 0) -> None:
-        """Hand out what no hole stands before any more. It could be delivered when the hole was
-        filled (``filled_ns``). A hole that is given up was filled by a packet that the capture
-        lacks, nobody knows when: what stands behind it counts as delivered when it was captured."""
+        """Return the data that no hole precedes any more. TCP could deliver it when the hole was
+        filled (``filled_ns``). A hole that was given up was filled by a packet that was not
+        captured, at an unknown time; the data behind it counts as delivered when it was
+        captured."""
         while True:
             block = self._blocks.first
             if block is not None and block.start == self.next:
@@ -314,7 +317,7 @@ class Stream:
             del self._gaps[:-_GAPS_KEPT]
 
     def _first_known(self) -> int | None:
-        """Where the hole at ``next`` ends."""
+        """Return where the hole at ``next`` ends."""
         block = self._blocks.first
         if not self._cut:
             return block.start if block is not None else None
@@ -322,7 +325,8 @@ class Stream:
         return min(cut, block.start) if block is not None else cut
 
     def settle(self, at: At) -> None:
-        """Declare the holes that will not be filled, and remember whether one is open."""
+        """Turn holes that cannot be filled any more into gaps, and note whether one is still
+        open."""
         limits, now = self._ledger.limits, at.timestamp_ns
         while (known := self._first_known()) is not None:
             if not self.waiting:
@@ -344,7 +348,7 @@ class Stream:
         self._note_state()
 
     def give_up(self, at: At, reason: GapReason = "lost") -> None:
-        """No hole will be filled any more: hand out everything that waits."""
+        """Turn all holes into gaps, and return all data that waits."""
         while (known := self._first_known()) is not None:
             self._gap(known - self.next, reason, at)
             self._drain(at)
@@ -352,16 +356,17 @@ class Stream:
 
     @property
     def remembered(self) -> int:
-        """What it costs to keep bytes to compare repetitions with, where that is its own affair."""
+        """The memory of the data that is kept for comparison, if the stream has its own."""
         return self._recent.cost if self._recent is not self._ledger.recent else 0
 
     def forget(self) -> None:
-        """Keep none of these."""
+        """Drop that data."""
         self.recent, self._recent = [], self._ledger.recent_of_stream()
 
     def close(self, at: At) -> None:
-        """Its end: besides what waits, what was acknowledged, or stands before the FIN, is known
-        to have been sent. (An acknowledgement one past the last byte is of a FIN.)"""
+        """End the direction. Bytes that wait, that were acknowledged, or that are before the FIN,
+        are known to have been sent. (An acknowledgement one past the last byte is that of a
+        FIN.)"""
         if self.closed:
             return
         self.give_up(at)

@@ -1,4 +1,5 @@
-"""From packets to events in one object: ``segments`` and ``tcp`` behind each other, one account."""
+"""Turn packets into events with one object: ``segments`` and ``tcp`` in sequence, with one
+account."""
 
 from __future__ import annotations
 
@@ -19,21 +20,22 @@ __all__ = ["PacketSink", "Streams"]
 
 
 class PacketSink(Protocol):
-    """Who wants to know of every packet that carries TCP, and of those that cannot be read."""
+    """Receives every packet with TCP, and every packet that cannot be read."""
 
     def segment(self, packet: Packet, segment: Segment, fate: Fate) -> None:
-        """Once the events it brought about were taken."""
+        """Called after the segment's events were processed."""
 
     def piece(self, packet: Packet, addresses: bytes) -> None:
-        """Of a datagram that it does not make whole. Two addresses of equal length."""
+        """Called for a fragment that does not complete its datagram. Both addresses have the same
+        length."""
 
     def unread(self, anomaly: Anomaly, packet: Packet | None) -> None:
-        """None where not even its record could be read."""
+        """Called with None if not even the record could be read."""
 
 
 class Streams:
-    """``feed`` packets as they come, then ``close``; or ``read`` whole captures, of which a
-    ``share`` is some of the connections."""
+    """``feed`` packets, then ``close``; or ``read`` whole captures. With a ``share``, only its
+    connections are read."""
 
     def __init__(self, limits: Limits | None = None, share: Share | None = None) -> None:
         account = Account()
@@ -41,17 +43,17 @@ class Streams:
         self._segments = SegmentReader(account)
         self._tcp = TcpReassembler(account, limits)
         self.unread: dict[int, str] = {}
-        """Captures that gave packets, or what is none, but no TCP so far: why not, where their
-        format says it."""
+        """Captures with packets but without TCP so far, and sources that are no captures; with the
+        reason, if the format shows it."""
         self._with_tcp: set[int] = set()
 
     @property
     def account(self) -> Account:
-        """The sums as of now; after ``close`` nothing is ``buffered``."""
+        """The current sums; after ``close``, nothing is ``buffered``."""
         return self._tcp.account
 
     def feed(self, packet: Packet | Anomaly) -> list[Event]:
-        """What a packet brings about. An anomaly of the container is handed on as it is."""
+        """Return the events of a packet. An anomaly of the container passes through."""
         if isinstance(packet, Anomaly):
             return [packet]
         out: list[Event] = []
@@ -62,7 +64,7 @@ class Streams:
         return out + events if out else events
 
     def close(self) -> list[Event]:
-        """Everything that waited, and a Closed for every connection still open."""
+        """Return the events of everything that waits, and a Closed for every open connection."""
         out: list[Event] = []
         self._segments.close(out)
         return out + self._tcp.close()
@@ -70,8 +72,8 @@ class Streams:
     def read(
         self, *captures: Iterable[Packet | Anomaly], sink: PacketSink | None = None
     ) -> Iterator[Event]:
-        """Every event of the captures, merged by time where there are several. ``sink`` is told of
-        packets meanwhile."""
+        """Yield the events of the captures, merged by time. ``sink`` receives the packets
+        meanwhile."""
         segment_in, events_of = self._segments.feed, self._tcp.feed
         tells, mine = self._share.is_first, self._share.has if self._share.of > 1 else None
         for packet in merge(*captures):
@@ -110,7 +112,7 @@ class Streams:
             self.unread.setdefault(packet.capture, reason)
 
     def _tell(self, sink: PacketSink, packet: Packet | Anomaly, out: list[Event]) -> None:
-        """Of a packet without a segment."""
+        """Report a packet without a segment to the sink."""
         if isinstance(packet, Anomaly):
             if packet.kind == "packet":
                 sink.unread(packet, None)

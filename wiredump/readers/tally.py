@@ -51,13 +51,13 @@ class EndTally(msgspec.Struct, gc=False):
         return self.measured if self.measured is not None else round_trips.sums(self.timing)
 
     def time_from(self, sequence: int) -> State:
-        """The state of ``round_trips``, made where there is none yet."""
+        """Return the state of ``round_trips``; a new one begins at ``sequence``."""
         if self.timing is None:
             self.timing = round_trips.begin(sequence)
         return self.timing
 
     def close(self) -> None:
-        """Keep the sums alone."""
+        """Replace the state of ``timing`` by its sums."""
         found, self.timing = round_trips.sums(self.timing), None
         if found.samples:
             self.measured = found
@@ -81,10 +81,11 @@ class Tally(msgspec.Struct, gc=False):
         return tuple(client + broker for client, broker in both)
 
     def flip(self) -> None:
-        """The end that was taken for the client is the broker."""
+        """Swap the ends, after the end that was taken for the client turned out to be the
+        broker."""
         self.client, self.broker = self.broker, self.client
 
     def close(self) -> None:
-        """No more segments are counted as data or as acknowledgements."""
+        """Stop timing: the connection is closed."""
         self.client.close()
         self.broker.close()

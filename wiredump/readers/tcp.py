@@ -1,8 +1,9 @@
-"""TCP segments to events: which connection a segment is of, and how that begins and ends.
+"""Turn TCP segments into events: find the connection of a segment, and the beginning and end of
+connections.
 
 A connection is one incarnation of its two endpoints: a SYN with another initial sequence number on
-the same ports begins a new one. What is seen first of a connection may be anything; the file
-says what is concluded from it. One direction's bytes are ``stream``'s business.
+the same ports begins a new one. The first packet captured of a connection may be any of its
+packets; this module decides what follows from it. ``stream`` handles the bytes of one direction.
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ ACK: Final = 0x10
 
 _CHANGES: Final = FIN | SYN | RST
 _HANDSHAKE: Final = 1 << 16
-"""How far a SYN-ACK may acknowledge past the SYN: data that came with it (TCP Fast Open)."""
+"""How far a SYN-ACK may acknowledge beyond the SYN: data that came with it (TCP Fast Open)."""
 _RESET_WINDOW: Final = 1 << 24
-"""How far past the next byte expected a reset is believed."""
+"""How far past the next expected byte a reset is accepted."""
 STALE_NS: Final = 60_000_000_000
 _STALE_DISTANCE: Final = 1 << 24
-"""What comes for a closed connection this late, or this far off, is of another one."""
+"""A segment for a closed connection that is this late, or this far off, belongs to another one."""
 
 
 class _Connection:
-    """Its newest packet is kept as three numbers: a segment would keep its file's bytes alive."""
+    """One connection. The newest packet is kept as three numbers: a segment would keep the file's
+    bytes in memory."""
 
     __slots__ = (
         "capture", "closed", "closed_at", "ended_by", "ended_with", "flow", "number", "offset",
@@ -62,7 +64,7 @@ class _Connection:
         self.streams: tuple[Stream, Stream]
         self.tally = tally
         self.syn_ns: int | None = None
-        """When its last SYN came, until the handshake is over."""
+        """The time of the last SYN, until the handshake is over."""
         self.closed = False
         self.closed_at = 0
         self.ended_by: int | None = None
@@ -75,7 +77,7 @@ class _Connection:
         self.offset = segment.offset
 
     def ends(self, direction: int, how: EndedWith) -> None:
-        """The first one counts."""
+        """Note the first FIN or reset."""
         if self.ended_by is None:
             self.ended_by, self.ended_with = direction, how
 
@@ -84,15 +86,16 @@ _Found = tuple[_Connection, Stream, Stream]
 
 
 class TcpReassembler:
-    """``feed`` segments in the order they were captured, then ``close``; both return events."""
+    """``feed`` segments in the order in which they were captured, then ``close``; both return
+    events."""
 
     def __init__(self, account: Account | None = None, limits: Limits | None = None) -> None:
         self._account = account if account is not None else Account()
         self._ledger = Ledger(self._account, limits if limits is not None else Limits())
         self._alone = self._ledger.limits.alone
         self._unweighed = 0
-        """At least what was kept since everything was weighed."""
-        # By flow, so by either direction: the connection, that direction, the other one.
+        """A lower bound of the memory used since it was last measured."""
+        # Flow of either direction -> the connection, that direction, the other direction.
         self._flows: dict[bytes, _Found] = {}
         self._connections: dict[int, _Connection] = {}
         self._count = 0
@@ -100,12 +103,12 @@ class TcpReassembler:
 
     @property
     def limits(self) -> Limits:
-        """What it keeps to."""
+        """The limits."""
         return self._ledger.limits
 
     @property
     def account(self) -> Account:
-        """The sums as of now."""
+        """The current sums."""
         self._account.stream = self._closed_bytes + sum(
             stream.next
             for connection in self._connections.values()
@@ -116,16 +119,17 @@ class TcpReassembler:
 
     @property
     def counts(self) -> Account:
-        """The same, but for the lengths of streams, which take counting."""
+        """The sums without the lengths of streams, which take time to count."""
         return self._account
 
     def stream_of(self, flow: bytes) -> tuple[int, Stream]:
-        """Of a segment that was just fed: its connection's number, and its direction."""
+        """Return the connection's number, and the direction, of a segment that was just fed."""
         connection, stream, _ = self._flows[flow]
         return connection.number, stream
 
     def feed(self, segment: Segment) -> list[Event]:
-        """What this segment brings about, perhaps for other connections too (memory is shared)."""
+        """Return the events of a segment, which may concern other connections, too (they share
+        memory)."""
         events: list[Event] = []
         self._ledger.events = events
         payload, flags = segment.payload, segment.flags
@@ -166,7 +170,8 @@ class TcpReassembler:
         return events
 
     def close(self) -> list[Event]:
-        """The captures ended: close what is open, in the order it was opened."""
+        """Close the open connections at the end of the captures, in the order in which they were
+        opened."""
         events: list[Event] = []
         self._ledger.events = events
         for _, connection in sorted(self._connections.items()):
@@ -176,7 +181,7 @@ class TcpReassembler:
         return events
 
     def weigh(self, at: At) -> list[Event]:
-        """See that those that are alone take no more than they may, also where some of it was kept
+        """Apply the memory limit of connections that are alone, including those that were kept
         elsewhere until now."""
         events: list[Event] = []
         self._ledger.events = events
@@ -184,8 +189,8 @@ class TcpReassembler:
         return events
 
     def pause(self) -> int | None:
-        """Let go of the events that were handed out, to be kept until more segments come. Returns
-        when the last connection was closed; None while one is open."""
+        """Release the events returned so far, before the state is saved. Returns when the last
+        connection was closed, or None if one is open."""
         self._ledger.events = []
         times = [each.closed_at if each.closed else None for each in self._connections.values()]
         known = [time for time in times if time is not None]
@@ -193,7 +198,7 @@ class TcpReassembler:
 
     @property
     def known(self) -> frozenset[int]:
-        """The numbers of connections that there may yet be events of."""
+        """The numbers of connections that may have further events."""
         return frozenset(self._connections)
 
     # ---- segments ----------------------------------------------------------------------------
@@ -204,12 +209,12 @@ class TcpReassembler:
         if other.started:
             other.acknowledge(segment.acknowledgement, segment.timestamp_ns)
         elif connection.start == "syn" and stream.direction == FROM_CLIENT:
-            # The SYN-ACK was not captured; what the client says first acknowledges it.
+            # The SYN-ACK was not captured; the client's first segment acknowledges it.
             other.begin(segment.acknowledgement)
 
     def _place(self, stream: Stream, segment: Segment) -> None:
-        """Payload, a FIN, or both. A direction begins with its first byte, not with a bare
-        acknowledgement, whose sequence number is one too low in a keep-alive."""
+        """Process a payload, a FIN, or both. A direction begins with its first byte, not with a
+        bare acknowledgement, whose sequence number is one too low in a keep-alive."""
         sequence = (segment.sequence + bool(segment.flags & SYN)) % SEQUENCES
         if not stream.started:
             stream.begin(sequence)
@@ -218,7 +223,7 @@ class TcpReassembler:
             self._relieve(segment)
 
     def _settle(self, connection: _Connection, segment: Segment) -> None:
-        """What time, acknowledgements and FINs bring about."""
+        """Apply the effects of time, acknowledgements and FINs."""
         client, server = connection.streams
         client.settle(segment)
         server.settle(segment)
@@ -226,8 +231,8 @@ class TcpReassembler:
             self._close(connection, "fin", segment)
 
     def _look(self, segment: Segment) -> None:
-        """Take one stream with a hole, of those looked at longest ago: its own connection may have
-        gone silent. One a packet, so that many holes do not make every packet dear."""
+        """Check one stream with a hole, the one checked longest ago, since its own connection may
+        be silent. Only one for each packet, so that many holes do not make packets expensive."""
         waiting, now = self._ledger.waiting, segment.timestamp_ns
         stream, looked_ns = next(iter(waiting.items()))
         if abs(now - looked_ns) >= self._ledger.limits.reorder_ns:
@@ -236,7 +241,7 @@ class TcpReassembler:
             self._settle(self._connections[stream.connection], segment)
 
     def _special(self, found: _Found | None, segment: Segment) -> None:
-        """The first segment, SYN, FIN, RST, and whatever follows the end."""
+        """Handle the first segment, SYN, FIN, RST, and segments after the end."""
         flags = segment.flags
         if found is not None and self._begins_anew(*found, segment):
             self._close(found[0], "reused", segment)
@@ -283,7 +288,7 @@ class TcpReassembler:
     def _shake(
         self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
     ) -> None:
-        """What the client sends first behind the SYN-ACK ends the handshake."""
+        """End the handshake with the client's first segment after the SYN-ACK."""
         syn_ns = connection.syn_ns
         if syn_ns is None or stream.direction != FROM_CLIENT or other.isn is None:
             return
@@ -295,7 +300,7 @@ class TcpReassembler:
     def _reset(self, connection: _Connection, stream: Stream, segment: Segment) -> None:
         size = len(segment.payload)
         ahead = distance(segment.sequence, stream.next_sequence) if stream.started else 0
-        # One lower than expected: it answers a keep-alive, or the handshake's own number.
+        # One lower than expected: it answers a keep-alive, or has the handshake's own number.
         believed = -1 <= ahead <= _RESET_WINDOW or segment.sequence == stream.isn
         if size or not believed:
             reason = f"a reset {ahead} bytes off" if not believed else f"a reset with {size} bytes"
@@ -305,7 +310,7 @@ class TcpReassembler:
             self._close(connection, "reset", segment)
 
     def _place_after_close(self, stream: Stream, segment: Segment) -> None:
-        """Repetitions of what was sent, and what no receiver took."""
+        """Handle retransmissions after the end, and bytes that no receiver accepted."""
         size = len(segment.payload)
         if not size:
             return
@@ -325,8 +330,8 @@ class TcpReassembler:
     def _begins_anew(
         self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
     ) -> bool:
-        """Whether a segment on known ports is of another connection than the known one. Of one that
-        ended long ago nothing needs to be remembered: then it is, whatever it says."""
+        """Whether a segment on known ports belongs to another connection than the known one. A
+        connection that ended long ago need not be remembered, so then it does."""
         flags = segment.flags
         if connection.closed and segment.timestamp_ns - connection.closed_at > STALE_NS:
             return True
@@ -339,7 +344,9 @@ class TcpReassembler:
             return off > _STALE_DISTANCE
         if stream.isn is not None:
             return stream.isn != segment.sequence
-        if stream.started:  # in the middle, or by an acknowledgement: the SYN may still come
+        if (
+            stream.started
+        ):  # the middle, or only an acknowledgement, was seen: the SYN may still come
             return stream.first_sequence != (segment.sequence + 1) % SEQUENCES
         if connection.closed:
             return True
@@ -373,16 +380,16 @@ class TcpReassembler:
         return self._flows[flow]
 
     def take_number(self) -> int:
-        """The next connection's."""
+        """Return the number of the next connection."""
         self._count += 1
         return self._count - 1
 
     def ended(self, size: int) -> None:
-        """Streams of so many bytes, of connections that others have read to their end."""
+        """Count the streams of connections that others have read to their end."""
         self._closed_bytes += size
 
     def know(self, connection: _Connection) -> None:
-        """Its segments are its own from here on."""
+        """Add a connection."""
         tally = connection.tally
         client = Stream(connection.number, FROM_CLIENT, self._ledger, tally.client)
         server = Stream(connection.number, FROM_SERVER, self._ledger, tally.broker)
@@ -409,7 +416,7 @@ class TcpReassembler:
         )  # fmt: skip
 
     def _evict(self, newest: _Connection) -> None:
-        """Forget the eighth of all connections that was silent for longest, never the newest."""
+        """Forget an eighth of the connections, those silent for longest, but never the newest."""
         known = self._connections
         by_silence = sorted(
             (connection for connection in known.values() if connection is not newest),
@@ -419,16 +426,19 @@ class TcpReassembler:
             self._close(connection, "evicted", connection)
             del known[connection.number]
             del self._flows[connection.flow]
-            self._flows.pop(connection.reversed_flow, None)  # the same, of one to itself
+            self._flows.pop(
+                connection.reversed_flow, None
+            )  # both flows are equal for a connection to itself
 
     def _relieve(self, segment: Segment) -> None:
-        """Too much waits in all: holes are given up until it does not."""
+        """Give up holes until no more waits than is allowed."""
         ledger = self._ledger
         while ledger.held > ledger.limits.total_bytes:
             next(iter(ledger.waiting)).give_up(segment)
 
     def _weigh(self, at: At) -> None:
-        """Whether those that are alone take too much in all; seldom enough to ask each of them."""
+        """Apply the memory limit of connections that are alone; called rarely enough to measure
+        each."""
         self._unweighed = 0
         ledger, limit = self._ledger, self._ledger.limits.alone_total_bytes
         streams = [stream for each in self._connections.values() for stream in each.streams]

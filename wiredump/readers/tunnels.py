@@ -31,11 +31,12 @@ from wiredump.readers.link import ETHERNET, IPV4, IPV6, MPLS, PPP, PPPOE, ethern
 __all__ = ["MOST_STEPS", "TUNNEL_PORTS", "TUNNEL_PROTOCOLS", "Step", "past_ip", "past_link"]
 
 MOST_STEPS: Final = 16
-"""Headers between the link and TCP, IP's own among them. What has more is counted as unread."""
+"""The most headers between the link layer and TCP, including IP's own. Packets with more are not
+read."""
 
 _MOST_LABELS: Final = 16
 _CARRIED: Final = frozenset((IPV4, IPV6, 0x0806, MPLS, PPPOE))
-"""EtherTypes that are believed of a frame that nothing announced."""
+"""EtherTypes that are accepted in a frame that no header announced."""
 _UDP_HEADER: Final = 8
 _UDP: Final = 17
 
@@ -46,8 +47,9 @@ _udp_ports = Struct(">HH").unpack_from
 
 
 class Step(NamedTuple):
-    """Past one header: ``kind`` of the next one as an EtherType, which begins ``at``. ``name`` is
-    empty for a header that makes no tunnel. A ``kind`` that is text says what cannot be read."""
+    """The result of passing one header: the next header has the EtherType ``kind`` and begins
+    ``at``. ``name`` is empty for a header that is not a tunnel. A ``kind`` that is text names what
+    cannot be read."""
 
     name: str
     kind: int | str
@@ -76,8 +78,8 @@ def _mpls(data: memoryview, at: int) -> Step:
 
 
 def _behind_labels(name: str, data: memoryview, at: int) -> Step:
-    """Labels do not say what follows: the first four bits tell IP. An Ethernet pseudowire has a
-    control word that begins with 0 (RFC 4448), or none; then EtherTypes tell."""
+    """Find what follows MPLS labels, which do not say. The first four bits show IP. An Ethernet
+    pseudowire has a control word that begins with 0 (RFC 4448), or none; then EtherTypes decide."""
     nibble = data[at] >> 4
     if nibble in (4, 6):
         return Step(name, IPV4 if nibble == 4 else IPV6, at)
@@ -100,7 +102,8 @@ _PPP_PROTOCOLS: Final = {0x21: IPV4, 0x57: IPV6, 0x281: MPLS, 0x283: MPLS}
 
 
 def _ppp(data: memoryview, at: int) -> Step:
-    """With or without address and control; the protocol may be one byte (RFC 1661, 6.5)."""
+    """Pass a PPP header, with or without address and control; the protocol may be one byte (RFC
+    1661, 6.5)."""
     if data[at] in (0xFF, 0x0F, 0x8F) and data[at + 1] in (0x03, 0x00):
         at += 2
     protocol = data[at]
@@ -121,7 +124,7 @@ _LINKS: Final[dict[int, _Read]] = {
 
 
 def past_link(kind: int, data: memoryview, at: int) -> Step | None:
-    """Past the header that an EtherType other than IP's names; None: it is none of these."""
+    """Pass the header of an EtherType other than IP's; None if it is not a tunnel."""
     read = _LINKS.get(kind)
     return read(data, at) if read is not None else None
 
@@ -174,7 +177,7 @@ def _etherip(data: memoryview, at: int) -> Step:
 
 
 def _number(data: memoryview, at: int) -> int:
-    """Three bytes: a VNI."""
+    """Return a number of three bytes, such as a VNI."""
     return int(_u32(data, at)[0] >> 8)
 
 
@@ -188,13 +191,13 @@ def _vxlan_gpe(data: memoryview, at: int) -> Step:
     if not data[at] & 0x08:
         return Step("", "udp", at)
     kind: int | str = {1: IPV4, 2: IPV6, 3: ETHERNET, 5: MPLS}.get(data[at + 3], "vxlan")
-    if not data[at] & 0x04:  # without the P bit it is VXLAN as ever
+    if not data[at] & 0x04:  # without the P bit it is plain VXLAN
         kind = ETHERNET
     return Step(f"vxlan {_number(data, at + 4)}", kind, at + 8)
 
 
 def _geneve(data: memoryview, at: int) -> Step:
-    if data[at] >> 6 or data[at + 1] & 0x80:  # another version, or for the tunnel's ends alone
+    if data[at] >> 6 or data[at + 1] & 0x80:  # another version, or a control packet of the tunnel
         return Step("", "udp" if data[at] >> 6 else "geneve control", at)
     inner = at + 8 + (data[at] & 0x3F) * 4
     return Step(f"geneve {_number(data, at + 4)}", _u16(data, at + 2)[0], inner)
@@ -209,7 +212,7 @@ _PORTS: Final[dict[int, _Read]] = {
 }
 
 TUNNEL_PORTS: Final = frozenset(_PORTS)
-"""UDP ports to which tunnels send."""
+"""UDP ports of tunnels."""
 
 
 def _udp(data: memoryview, at: int) -> Step:
@@ -229,10 +232,10 @@ _PROTOCOLS: Final[dict[int, _Read]] = {
 }
 
 TUNNEL_PROTOCOLS: Final = frozenset(_PROTOCOLS) - {_UDP}
-"""IP protocols that are nothing but tunnels."""
+"""IP protocols that are always tunnels."""
 
 
 def past_ip(protocol: int, data: memoryview, at: int) -> Step | None:
-    """Past the header that an IP protocol names; None: it is none of these."""
+    """Pass the header of an IP protocol; None if it is not a tunnel."""
     read = _PROTOCOLS.get(protocol)
     return read(data, at) if read is not None else None

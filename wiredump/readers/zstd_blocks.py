@@ -1,7 +1,7 @@
-"""Where the blocks of zstd frames end (RFC 8878, 3.1.1). Nothing is decompressed here.
+"""Find the ends of blocks in zstd frames (RFC 8878, 3.1.1). Nothing is decompressed here.
 
-The library keeps what it made before an error to itself. Given no more than one block in a call,
-it has handed out every block before the one that is damaged, whatever pieces a file was read in.
+After an error, the library does not return what it had decompressed. Given at most one block per
+call, it has returned every block before the damaged one, however the file was read.
 """
 
 from __future__ import annotations
@@ -18,21 +18,18 @@ _RLE, _RESERVED = 1, 3
 
 
 class BlockEnds:
-    """``cut`` the bytes of a file, as they come, behind each frame's header and each block.
-
-    Past what no frame begins with and no block can be, nothing is cut any more: the library refuses
-    it, and says why.
-    """
+    """Cuts the bytes of a file behind each frame's header and each block. Behind bytes that cannot
+    be a frame or a block, nothing is cut any more: the library will reject them with a reason."""
 
     def __init__(self) -> None:
         self._header = b""
-        self._wanted = 4  # bytes of the header, as far as they tell
+        self._wanted = 4  # bytes of the header, as far as they are known
         self._read: Callable[[], bool] = self._magic
-        self._passing = 0  # bytes of the block behind its header
+        self._passing = 0  # bytes of the block after its header
         self._has_checksum = False
 
     def cut(self, data: bytes) -> Iterator[bytes]:
-        """``data`` in pieces; each but the last ends a frame's header or a block."""
+        """Yield ``data`` in pieces; each piece but the last ends a frame's header or a block."""
         start = at = 0
         while at < len(data):
             if self._passing:
@@ -57,14 +54,14 @@ class BlockEnds:
         if start < len(data):
             yield data[start:]
 
-    # Each looks at a header that is as long as was wanted, and tells whether a piece ends with it.
+    # Each takes a header of the requested length, and returns whether a piece ends with it.
 
     def _magic(self) -> bool:
         if self._header == _MAGIC:
             self._wanted, self._read = 5, self._descriptor
         elif self._header[1:] == b"\x2a\x4d\x18" and self._header[0] >> 4 == 5:
             self._wanted, self._read = 8, self._skippable
-        elif self._header[:1] == b"\0":  # padding, which is passed over a byte at a time
+        elif self._header[:1] == b"\0":  # padding, which is skipped a byte at a time
             self._header = self._header[1:]
         else:
             self._wanted = 0

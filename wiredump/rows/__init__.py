@@ -1,1 +1,1 @@
-"""Items to rows of tables. No files, no Parquet, no Spark: whoever writes, these are the rows."""
+"""Turn items into rows of tables. No files, no Parquet, no Spark."""

@@ -1,4 +1,4 @@
-"""``python -m wiredump.rows``: the tables' documentation, docs/tables.md, to standard output."""
+"""``python -m wiredump.rows``: print docs/tables.md, the tables' documentation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Produce requests, Fetch and ShareFetch responses to rows of batches and records.
+"""Turn Produce requests and Fetch and ShareFetch responses into rows of batches and records.
 
-What cannot be read becomes a row of anomalies with the reason, and what came before it its rows.
-Batches and anomalies are rows at once; records are gathered into pieces, and come when a piece is
-full. Only ``name_of`` knows more than the items say: the names of topic ids.
+What cannot be read becomes a row of anomalies with the reason; what came before it has its rows.
+Batches and anomalies become rows at once; records are collected into pieces, and returned when a
+piece is full. Except for ``name_of``, which has the names of topic ids, everything depends on the
+items alone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class _Read(NamedTuple):
-    """What was found in a batch. ``records`` is None where they cannot be read."""
+    """The contents of a batch. ``records`` is None if they cannot be read."""
 
     records: int | None
     base_offset: int | None
@@ -55,10 +56,10 @@ class _Read(NamedTuple):
 
 
 class BatchRows:
-    """``add`` each exchange, then ``end``: both give rows of those of ``batches``, ``records`` and
-    ``anomalies`` that are in ``tables``. Never raises for what the bytes are.
+    """``add`` each exchange, then ``end``: both return rows of ``batches``, ``records`` and
+    ``anomalies``, as far as they are in ``tables``. Malformed bytes never raise.
 
-    With ``apart``, records whose topic is known by its id only are in pieces of their own.
+    With ``apart``, records of topics that are known only by id are in pieces of their own.
     """
 
     def __init__(
@@ -79,13 +80,13 @@ class BatchRows:
         """Whether more is wanted of a batch than its records."""
         self._records = RecordRows(keep="records" in tables, values=values)
         self._unnamed = self._records
-        """Those of topics that are known by their id only."""
+        """Records of topics that are known only by id."""
         if apart:
             self._unnamed = RecordRows(keep="records" in tables, values=values)
 
     def add(self, item: Exchange, said: Callable[[], Bodies]) -> Iterable[Rows]:
-        """The rows that an exchange gives, and the pieces it fills. ``said`` is asked for what
-        ``bodies.read`` makes of it where the bytes of a frame cannot be read as they should."""
+        """Return the rows of an exchange, and the pieces that it completes. ``said`` returns the
+        result of ``bodies.read``, which is needed if the frame's bytes cannot be read directly."""
         return self._added(item, said) if item.api_key in CARRYING else ()
 
     def _added(self, item: Exchange, said: Callable[[], Bodies]) -> Iterator[Rows]:
@@ -97,8 +98,8 @@ class BatchRows:
         self, connection: int, api_key: int, version: int, offset: int, completed_ns: int,
         raw: bytes,
     ) -> bool:  # fmt: skip
-        """A whole frame that may have records, where nothing else is wanted of it; ``version`` is
-        that of the message. False where its exchange is to be added instead."""
+        """Take a complete frame that may have records, if nothing else of it is wanted; ``version``
+        is the message's. Returns False if its exchange must be added instead."""
         walk = self._walks.get((api_key, version))
         if walk is None:
             walk = self._walks[api_key, version] = walk_in(self._using, api_key, version)
@@ -115,7 +116,8 @@ class BatchRows:
 
     @property
     def gatherer(self) -> Any:
-        """``add_frame`` in C, where that is in use: the same without an object for a field."""
+        """``add_frame`` in C, if the extension is in use: the same, without an object for each
+        field."""
         module = quick()
         if module is None:
             return self.add_frame
@@ -125,7 +127,7 @@ class BatchRows:
         )  # fmt: skip
 
     def _gather(self, data: bytes, whose: Whose) -> None:
-        """The records of a field, where nothing else is wanted of its batches."""
+        """Collect the records of a field, if nothing else of its batches is wanted."""
         end, before = self._of(whose).read_plain(data, whose)
         if end < len(data):
             self._rest(data, before, whose)
@@ -134,21 +136,21 @@ class BatchRows:
         self._rest(data, before, Whose(*whose))
 
     def _rest(self, data: bytes, before: int, whose: Whose) -> None:
-        """What follows so many batches of a field."""
+        """Handle what follows this many batches of a field."""
         batches = RecordBatches(data, check_crc=False, allow_partial=whose.direction == "response")
-        with suppress(KprotoError):  # what follows cannot be read
+        with suppress(KprotoError):  # the bytes that follow cannot be read
             for number, batch in enumerate(batches):
                 if number >= before:
                     self._read(batch, number, whose)
 
     def end(self) -> Iterator[Rows]:
-        """What was gathered and not given yet."""
+        """Return the records collected so far."""
         for each in (self._records, self._unnamed):
             each.end()
         yield from self.pieces()
 
     def pieces(self) -> Iterator[Rows]:
-        """What was gathered and is enough for a piece."""
+        """Return the collected records if they fill a piece."""
         for each in (self._records, self._unnamed):
             if each.pieces:
                 pieces, each.pieces = each.pieces, []
@@ -156,7 +158,7 @@ class BatchRows:
                     yield "records", piece
 
     def _of(self, whose: Whose) -> RecordRows:
-        """Where the rows of a field are gathered."""
+        """Return where the records of a field are collected."""
         nameless = whose.topic is None and whose.topic_id is not None
         return self._unnamed if nameless else self._records
 

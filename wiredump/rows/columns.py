@@ -1,4 +1,4 @@
-"""What a table's description is made of."""
+"""The types that describe a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TypeName: TypeAlias = Literal[
 
 
 class Column(NamedTuple):
-    """``doc`` says what a value means, and when it is null."""
+    """A column; ``doc`` states what a value means, and when it is null."""
 
     name: str
     type: TypeName
@@ -21,7 +21,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The columns ``order`` name a row; writers sort by them what they write at a time."""
+    """A table. The columns ``order`` are the key of a row; writers sort each row group by them."""
 
     name: str
     doc: str
@@ -30,6 +30,6 @@ class Table(NamedTuple):
 
 
 def columns(text: str) -> tuple[Column, ...]:
-    """One column a line: name, type, doc."""
+    """Parse columns from text: one per line, with name, type and documentation."""
     rows = (line.split(None, 2) for line in text.strip().splitlines())
     return tuple(Column(name, type_, doc) for name, type_, doc in rows)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
-"""Tables as Parquet files, written and read by one process. Needs the extra ``tables`` (pyarrow).
+"""Write tables as Parquet files, and read them, in one process or several. Needs the extra
+``tables`` (pyarrow).
 
-Nothing is imported here, so that ``require_pyarrow`` can say what is missing.
+This module imports nothing, so that ``require_pyarrow`` can report a missing pyarrow.
 """
 
 from __future__ import annotations
@@ -13,6 +14,6 @@ __all__ = ["require_pyarrow"]
 
 
 def require_pyarrow() -> None:
-    """Raise MissingExtraError where pyarrow is not installed."""
+    """Raise MissingExtraError if pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise MissingExtraError("tables need pyarrow", extra="tables")

@@ -1,6 +1,6 @@
-"""The tables' columns as Arrow types, and rows and pieces as Arrow tables. Needs pyarrow, knows no
-files. What is imported on use, frames alone do without: ``pyarrow.compute`` takes as long as half
-of pyarrow."""
+"""The tables' columns as Arrow types, and rows and pieces as Arrow tables. Needs pyarrow, and has
+no access to files. ``pyarrow.compute``, which takes as long to import as half of pyarrow, is
+imported on use: ``frames`` alone does not need it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TYPES: Final[dict[TypeName, pa.DataType]] = {
 
 @cache
 def arrow_schema(name: str) -> pa.Schema:
-    """The schema of a table, with its documentation and version as metadata."""
+    """Return the schema of a table, with its documentation and version as metadata."""
     table = TABLES[name]
     fields = [
         pa.field(column.name, _TYPES[column.type], metadata={"doc": column.doc})
@@ -42,7 +42,7 @@ def arrow_schema(name: str) -> pa.Schema:
 
 
 def to_table(name: str, rows: Sequence[tuple[Any, ...] | Piece]) -> pa.Table:
-    """Rows of one table, sorted by what names a row."""
+    """Return the rows of one table, sorted by its key columns."""
     schema = arrow_schema(name)
     pieces = [of_piece(schema, each) for each in rows if isinstance(each, Piece)]
     alone = of_rows(schema, [each for each in rows if not isinstance(each, Piece)])
@@ -50,7 +50,7 @@ def to_table(name: str, rows: Sequence[tuple[Any, ...] | Piece]) -> pa.Table:
 
 
 def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Rows of one table, as they come."""
+    """Return the rows of one table in the given order."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     make = _few if len(rows) <= _FEW else _array
     arrays = [make(values, field.type) for values, field in zip(columns, schema, strict=True)]
@@ -58,8 +58,8 @@ def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def of_piece(schema: pa.Schema, piece: Piece, first: int = 0, stop: int | None = None) -> pa.Table:
-    """The same of a piece, or of its rows from ``first`` to ``stop``. The buffers of its own
-    columns are taken over."""
+    """Return a piece, or its rows from ``first`` to ``stop``, as an Arrow table that takes over the
+    buffers of the piece's own columns."""
     stop = piece.number if stop is None else stop
     runs, counts = piece.runs(first, stop)
     ends = _ends(counts)
@@ -73,7 +73,7 @@ def of_piece(schema: pa.Schema, piece: Piece, first: int = 0, stop: int | None =
 
 
 def _shared(values: list[Any] | Whole | Chosen, type_: pa.DataType) -> pa.Array:
-    """What runs have in common, by the way they are kept."""
+    """Return a column of values that whole runs share, by how they are stored."""
     if isinstance(values, Chosen):
         return _few(values.values, type_).take(_whole(values.places))
     if isinstance(values, Whole):
@@ -89,12 +89,12 @@ def _whole(values: Whole) -> pa.Array:
 
 
 _FEW: Final = 4096
-"""Rows for which it is not worth importing pandas."""
+"""For so few rows it is not worth importing pandas."""
 
 
 def _few(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """As ``_array``. But ``pa.array`` imports pandas where that is installed, which takes longer
-    than many a capture: numbers, text and binary do without it."""
+    """Do the same as ``_array`` without pandas, which ``pa.array`` imports if it is installed; that
+    takes longer than many a capture."""
     from kproto.records.sink import bits, numbers
 
     held: list[Any]
@@ -124,7 +124,7 @@ def _owned(column: Column, type_: pa.DataType) -> pa.Array:
 
 
 def _ends(counts: list[int]) -> pa.Array:
-    """Behind which row each run ends."""
+    """Return the row behind each run."""
     from kproto.records.sink import numbers
 
     data = numbers("i", list(accumulate(counts)))
@@ -132,8 +132,8 @@ def _ends(counts: list[int]) -> pa.Array:
 
 
 def _repeated(values: pa.Array, ends: pa.Array, rows: int) -> pa.Array:
-    """Of each row, the value of its run. Of arrays as they are: ``RunEndEncodedArray.from_arrays``
-    imports pandas, too."""
+    """Return, for each row, the value of its run. ``RunEndEncodedArray.from_arrays`` would import
+    pandas."""
     import pyarrow.compute as pc
 
     type_ = pa.run_end_encoded(pa.int32(), values.type)
@@ -141,7 +141,8 @@ def _repeated(values: pa.Array, ends: pa.Array, rows: int) -> pa.Array:
 
 
 def ordered(name: str, rows: pa.Table) -> pa.Table:
-    """The rows sorted by what names a row; those that damage made alike stay as they came."""
+    """Return the rows sorted by the key columns. The sort is stable for rows with equal keys, which
+    only damaged captures have."""
     import pyarrow.compute as pc
 
     keys = [(column, "ascending") for column in TABLES[name].order]
@@ -156,8 +157,8 @@ def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
 
 
 def _fitting(value: Any, type_: pa.DataType) -> Any:
-    """Where a peer's or a capture's numbers leave the type, which only damaged ones do, the nearest
-    that is in it; where a text is no Unicode (a path), what is."""
+    """Return a value that the column's type can hold: the nearest number if a damaged capture has
+    one out of range, and valid Unicode for a text that is not (a path)."""
     if isinstance(value, str):
         return value.encode(errors="surrogateescape").decode(errors="replace")
     if isinstance(value, int) and pa.types.is_signed_integer(type_):

@@ -1,7 +1,7 @@
-"""The table ``frames`` out of columns that an extension fills: no row of it is ever an object.
+"""Make the table ``frames`` from columns that the extension fills, without an object for each row.
 
-Rows that Python made go through the same columns, so that all come out in one order, and in the row
-groups that they would have had.
+Rows that Python makes go through the same columns, so that order and row groups do not depend on
+who made a row.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class _Rows(Protocol):
 
 
 class FramesOnly:
-    """Where ``Sources.rows_to`` has frames go, and ``RowGroups.keep_in`` keeps them."""
+    """The sink of ``Sources.rows_to`` for frames, and the column store of ``RowGroups.keep_in``."""
 
     carried = None
 
     def __init__(self, writer: _Writer, rows: _Rows, columns: Any = None) -> None:
-        """``columns`` are those of another one, of which this is to be a part."""
+        """``columns`` are those of another instance, to which rows are added."""
         module = quick()
         if columns is None and module is not None:
             columns = module.FrameColumns()
@@ -57,7 +57,7 @@ class FramesOnly:
         self._rows.counted(connection, requests, request_bytes, response_bytes)
 
     def take(self, count: int) -> pa.Table:
-        """The first so many rows, sorted by what names them."""
+        """Return this many rows from the front, sorted by the key columns."""
         schema = arrow_schema("frames")
         taken = self.columns.take(count)
         validity = dict(zip(_NULLABLE, taken[len(schema) :], strict=True))
@@ -69,7 +69,7 @@ class FramesOnly:
 
 
 def _array(field: pa.Field, data: Any, validity: bytes | None, count: int) -> pa.Array:
-    """Of buffers, not of objects: those would have pyarrow import what it needs for them."""
+    """Make an array of buffers: from objects, pyarrow would first import what it needs for them."""
     bits = None if validity is None else pa.py_buffer(validity)
     if field.name == "direction":
         buffers = [None, *map(pa.py_buffer, data)]

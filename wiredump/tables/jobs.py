@@ -1,13 +1,12 @@
-"""Captures to a folder of tables by several processes: ``wiredump table --jobs``.
+"""Write tables with several processes: ``wiredump table --jobs``.
 
-Each process reads all of every capture, and takes the connections of some pairs of ends
-(``readers.share``): finding out whose a packet is costs little beside what becomes of it, and no
-byte goes from one process to another. That works because in tables a connection depends on its own
-packets alone (``Limits.alone``). What takes more than one connection, topics' names, fetch sessions
-and reassignments, is put aside and brought together at the end, by the same code as on Spark
-(``wiredump.spark.apart``, ``wiredump.spark.knowledge``).
+Each process reads all of every capture, but takes only the connections of some pairs of ends
+(``readers.share``): finding the pair of a packet is cheap, and no bytes pass between processes.
+This works because a connection in tables depends only on its own packets (``Limits.alone``). What
+depends on several connections (topic names, fetch sessions, reassignments) is set aside and merged
+at the end, by the code that Spark uses (``wiredump.spark.apart``, ``wiredump.spark.knowledge``).
 
-The rows are those of one process. They lie in a file a process, so that their order is another.
+The rows are those of one process, but each process writes a file of its own, so the order differs.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ __all__ = ["Work", "WorkerError", "make_tables_together"]
 
 _HEARD_ORDER: Final = ("part", "requested_ns", "connection", "request_offset")
 _LAST: Final = ("lineage", "account")
-"""Tables that only he knows who puts it all together."""
+"""Tables that only the parent process can write."""
 
 
 class _Done(NamedTuple):
-    """A share: the files, where the bytes of captures went, the sources, and ``Sources.unread``."""
+    """The result of a share: its files, the account, the sources, and ``Sources.unread``."""
 
     parts: dict[str, Part]
     account: dict[str, int]
@@ -54,8 +53,9 @@ class _Done(NamedTuple):
 
 
 def make_tables_together(work: Work, jobs: int, progress: Progress = lambda count: None) -> Made:
-    """Write the tables by so many processes. Raises OutputError where the folder cannot be used,
-    OSError for what cannot be opened, WorkerError where a process failed; then nothing is there."""
+    """Write the tables with ``jobs`` processes. Raises OutputError if the folder cannot be used,
+    OSError for a source that cannot be opened, and WorkerError if a process failed. After an error
+    the folder has no tables."""
     if "-" in work.paths:
         raise KprotoError("only one process can read standard input: leave out --jobs")
     kinds = [kind_of(path) for path in work.paths]
@@ -78,7 +78,7 @@ def make_tables_together(work: Work, jobs: int, progress: Progress = lambda coun
 
 
 def _taken(work: Work) -> tuple[str, ...]:
-    """The tables, with those that are needed to make them."""
+    """Return the tables, with those that are needed to make them."""
     names = work.bodies and set(work.tables) & {*NAMED, "fetches"}
     return tuple({*work.tables, "topics"}) if names else work.tables
 
@@ -106,7 +106,7 @@ def _read(
     work: Work, numbers: list[int], share: Share, writer: PartWriter,
     progress: Progress,
 ) -> Sources:  # fmt: skip
-    """All captures, or one text: read to the end."""
+    """Read all captures, or one text, to the end."""
     codec = named_dialect(work.dialect)
     sources = open_sources(
         [work.paths[number] for number in numbers], codec=codec, ports=frozenset(work.ports),
@@ -151,7 +151,7 @@ def _put_together(work: Work, shares: list[_Done]) -> Made:
 
 
 def _sources(shares: list[_Done]) -> Iterator[tuple[Any, ...]]:
-    """What was read: all that anybody saw of it."""
+    """Return the sources, merged from all processes."""
     times: dict[int, list[int]] = {}
     for share in shares:
         for number, _, _, _, first, last in share.read:
@@ -165,7 +165,7 @@ def _sources(shares: list[_Done]) -> Iterator[tuple[Any, ...]]:
 
 
 def _learnt(work: Work, parts: list[dict[str, Part]]) -> list[dict[str, Part]]:
-    """Files made of what was put aside; those of ``topics`` are replaced."""
+    """Write the files that depend on what was set aside; those of ``topics`` are replaced."""
     found = []
     if "topics" in _taken(work):
         files = [each.pop("topics").file for each in parts if "topics" in each]
@@ -185,7 +185,7 @@ def _learnt(work: Work, parts: list[dict[str, Part]]) -> list[dict[str, Part]]:
 
 
 def _by_broker(files: list[Path]) -> Iterator[pa.RecordBatch]:
-    """Fetches of one broker after the other: no more are held at a time."""
+    """Yield the fetches broker by broker, so that only one broker's are held at a time."""
     brokers = _heard(files, pc.field("fetch"), ["broker"]).column("broker").unique()
     for broker in sorted(brokers.to_pylist()):
         chosen = _heard(files, pc.field("fetch") & (pc.field("broker") == broker))

@@ -1,4 +1,4 @@
-"""Sources to a folder of tables, in one pass."""
+"""Write sources to a folder of tables in one pass."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Made", "keep_apart", "make_tables"]
 
 
 class Made(NamedTuple):
-    """``rows`` by table. ``account`` says where every byte of TCP payload went, by what it is;
-    empty where no source was a capture. ``late`` exchanges came too late to be in order.
+    """The result. ``rows`` counts rows by table. ``account`` has the bytes of TCP payload by where
+    they went; it is empty without captures. ``late`` exchanges came too late to be sorted.
     ``unread`` has captures without any TCP (``Sources.unread``)."""
 
     rows: Mapping[str, int]
@@ -38,8 +38,8 @@ def keep_apart(
     sources: Sources, rows: TableRows, writer: RowGroups, tables: Collection[str],
     take: Callable[[Iterable[Rows]], None],
 ) -> None:  # fmt: skip
-    """Have what is no item written: packets, where they are wanted, and frames, or their records,
-    which are written without an object each where the sources and the tables allow that."""
+    """Set up the sinks for rows that are not made of items: packets, if wanted, and frames or their
+    records, which are written without objects if sources and tables allow it."""
     if "packets" in tables:
         sources.packets_to(lambda row: writer.add([("packets", row)]))
     if rows.takes_frames_only:
@@ -47,7 +47,7 @@ def keep_apart(
         if sources.rows_to(sink):
             writer.keep_in("frames", sink)
     elif rows.takes_records_only:
-        from wiredump.tables.records import RecordsOnly  # which frames alone do without
+        from wiredump.tables.records import RecordsOnly  # not needed for frames alone
 
         sources.rows_to(RecordsOnly(take, rows))
 
@@ -55,10 +55,10 @@ def keep_apart(
 def _writer(
     folder: Path, tables: tuple[str, ...], rows: TableRows, run: str, append: bool
 ) -> TableWriter:
-    """One that can wait for the names of topics, where they may be wanted."""
+    """Return a writer that can wait for topic names, if they may be wanted."""
     if not rows.wants_names:
         return TableWriter(folder, tables, run=run, append=append)
-    from wiredump.tables.naming import NamingWriter  # which frames alone do without
+    from wiredump.tables.naming import NamingWriter  # not needed for frames alone
 
     return NamingWriter(folder, tables, rows, run=run, append=append)
 
@@ -67,15 +67,15 @@ def make_tables(
     sources: Sources, rows: TableRows, folder: str, tables: tuple[str, ...],
     *, run: str = "", append: bool = False,
 ) -> Made:  # fmt: skip
-    """Write ``tables`` into ``folder``, as those of ``run``; with ``append`` beside those of other
-    runs. Raises OutputError where it cannot be used, and UnaccountedError or AccountError where
-    bytes went nowhere, a mistake of ours."""
+    """Write ``tables`` into ``folder`` as those of ``run``, with ``append`` beside those of other
+    runs. Raises OutputError if the folder cannot be used, and UnaccountedError or AccountError if
+    bytes are unaccounted for, which is a bug."""
     texts = {each.number for each in sources.read if each.kind != "capture"}
     current: int | None = None
     with _writer(Path(folder), tables, rows, run, append) as writer:
         keep_apart(sources, rows, writer, tables, writer.take)
         for item in sources:
-            # Captures are merged by time, and the others follow one after the other.
+            # Captures are merged by time; other sources follow one after the other.
             source = _source(item)
             if source in texts and source != current:
                 writer.take(rows.turn())

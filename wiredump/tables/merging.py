@@ -1,9 +1,8 @@
-"""Rows of many pieces, in the order of their table. Their runs are sorted, not their rows, by
-``wiredump.native``: of some rows a run, that is most of what writing a table of them takes.
+"""Merge the rows of many pieces in the order of their table. ``wiredump.native`` sorts runs, not
+rows: with only some rows in a run, sorting rows would be most of the work.
 
-Only of pieces that are made of what pieces of records are, and only where the rows of a run stand
-in order by themselves. Of others nothing is said here; as tables (``wiredump.tables.arrow``) any
-can be sorted.
+This works only for pieces with the columns of records, and only if the rows of each run are already
+in order. Other pieces can be sorted as tables (``wiredump.tables.arrow``).
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ class Part(NamedTuple):
         return self.stop - self.first
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        """As a table, in their order."""
+        """Return them as an Arrow table, in order."""
         return of_piece(schema, self.piece, self.first, self.stop)
 
     def size(self, names: Sequence[str]) -> int | None:
-        """How much text, in characters, and how many bytes there are in these columns; None where
-        only the table tells."""
+        """Return how much text, in characters, and how many bytes these columns have; None if only
+        the Arrow table can tell."""
         size = 0
         counted: dict[int, list[int]] = {}
         for name in names:
@@ -71,8 +70,8 @@ class Part(NamedTuple):
 
 
 def merged(schema: pa.Schema, order: Sequence[str], parts: Sequence[Part]) -> pa.Table | None:
-    """The rows of all parts sorted by ``order``, or as they come if that is empty. Those that are
-    alike stay as they came. None where it takes more than the extension knows."""
+    """Return the rows of all parts sorted by ``order``, or unsorted if that is empty. The sort is
+    stable. Returns None for columns that the extension does not support."""
     module = quick()
     if module is None:
         return None
@@ -102,16 +101,16 @@ def merged(schema: pa.Schema, order: Sequence[str], parts: Sequence[Part]) -> pa
 
 
 class _OtherwiseError(Exception):
-    """A column is made of something else."""
+    """A column has an unsupported form."""
 
 
 def _is_otherwise(column: Column | None) -> bool:
-    """Whether it is no column of whole numbers, all of which are there."""
+    """Whether a column is anything but integers without nulls."""
     return column is None or column.format != "l" or column.validity is not None
 
 
 def _keys(order: Sequence[str], pieces: Sequence[Piece]) -> list[tuple[Any, ...]] | None:
-    """What each piece's runs are sorted by: columns of whole numbers."""
+    """Return the integer columns by which each piece's runs are sorted."""
     found: list[list[Any]] = [[] for _ in pieces]
     for name in order:
         columns = [piece.shared.get(name) for piece in pieces]

@@ -1,9 +1,9 @@
-"""Names of topics for rows that came before their topic was named: put aside as they come, named
-when all was read, by the same code as those of several processes and of Spark.
+"""Name topics in rows that came before their topic was named: such rows are set aside, and named
+after everything was read, by the code that several processes and Spark use.
 
-A row has the name that a message had when its exchange was complete, by the clock of the capture.
-Which of the two is met first while reading tells little of that: a message that waits for lost
-bytes, or for an answer that never comes, is met long after it was there.
+A row gets the name that was known when its exchange was complete, by the clock of the capture. The
+order of reading does not show that: a message may wait for lost bytes, or for a response that never
+comes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _WANTING: Final = (*NAMED, "fetches")
 
 
 def wanting(tables: Iterable[str]) -> list[str]:
-    """Those of ``tables`` in which a topic's name may be wanted."""
+    """Return those of ``tables`` that may need a topic's name."""
     return [name for name in _WANTING if name in set(tables)]
 
 
 class NamingWriter(TableWriter):
-    """Writes what ``rows`` make: those that ``aside`` sorted."""
+    """Writes the rows of ``rows``, sorted by ``aside``."""
 
     def __init__(
         self, folder: Path, tables: tuple[str, ...], rows: TableRows,
@@ -44,11 +44,11 @@ class NamingWriter(TableWriter):
         rows.name_later(self.aside.name)
 
     def take(self, rows: Iterable[Rows]) -> None:
-        """Those that want a name wait for it."""
+        """Write rows; those that need a name wait."""
         self.add(self.aside.rows(rows))
 
     def close(self) -> None:
-        """Write the rows that waited, too."""
+        """Write the rows that waited, then close."""
         for table in self._wanting:
             self._flush(table)
             name = unnamed(table)
@@ -64,7 +64,7 @@ class NamingWriter(TableWriter):
         super().close()
 
     def _named(self, table: str, file: Path) -> Iterator[pa.RecordBatch]:
-        # It takes pyarrow.compute, and many a run has no such file.
+        # This needs pyarrow.compute, and many runs have no such file.
         from wiredump.spark.knowledge import Names, named
 
         rows = [row for _, row in self._names.rows()]

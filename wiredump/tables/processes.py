@@ -1,7 +1,7 @@
-"""A share of something to each of several processes, and what they answer.
+"""Run a task in several processes, each with a share, and collect the results.
 
-Knows no tables and no captures: a task is called with its share and with whom to tell how far it
-is. Processes are started anew (spawn), so that a task and its answer have to be picklable.
+This module knows neither tables nor captures: a task is called with its share and a function that
+reports progress. Processes are started with spawn, so a task and its result must be picklable.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class WorkerError(KprotoError):
 def share_out(
     task: Callable[[Share, Progress], AnswerT], jobs: int, progress: Progress
 ) -> list[AnswerT]:
-    """What each process answered, in the order of their shares. None is left when this returns or
-    raises; raises WorkerError for what a task raised, and for a process that died."""
+    """Return the result of each process, in the order of shares. No process is left when this
+    returns or raises. Raises WorkerError for an exception of a task, and for a process that
+    died."""
     context = multiprocessing.get_context("spawn")
     processes: list[BaseProcess] = []
     told: dict[Connection, int] = {}
@@ -58,7 +59,7 @@ def share_out(
 
 
 def _run(task: Callable[[Share, Progress], object], share: Share, told: Connection) -> None:
-    """In a process of its own. Interrupting is for the one that started it."""
+    """Run in a process of its own, which leaves SIGINT to its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
     try:
@@ -66,7 +67,7 @@ def _run(task: Callable[[Share, Progress], object], share: Share, told: Connecti
     except (KprotoError, OSError) as error:
         told.send(f"{error}")
     except BrokenPipeError:
-        os._exit(1)  # nobody is there any more
+        os._exit(1)  # the parent is gone
 
 
 def _gather(told: dict[Connection, int], jobs: int, progress: Progress) -> list[AnswerT]:
@@ -93,7 +94,7 @@ def _gather(told: dict[Connection, int], jobs: int, progress: Progress) -> list[
 
 
 def usable_cores() -> int:
-    """How many processors this process may use."""
-    with suppress(AttributeError):  # not everywhere
+    """Return how many processors this process may use."""
+    with suppress(AttributeError):  # not available on every platform
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The table ``records`` from frames as they are: no exchange of those is ever an object."""
+"""Make the table ``records`` from frames, without an object for each exchange."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class _Rows(Protocol):
 
 
 class RecordsOnly:
-    """Where ``Sources.rows_to`` has frames go that may have records. ``rows`` makes rows of them,
-    which ``take`` is given."""
+    """The sink of ``Sources.rows_to`` for frames that may have records. ``rows`` makes rows of
+    them, which are passed to ``take``."""
 
     columns = None
 

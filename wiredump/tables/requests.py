@@ -1,4 +1,4 @@
-"""The tables that an audit takes, read back from a folder of ``wiredump table``. Needs pyarrow."""
+"""Read the tables that an audit needs from a folder of ``wiredump table``. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["table_rows"]
 
 
 def table_rows(folder: str, table: str, columns: list[str]) -> Iterator[dict[str, Any]]:
-    """Rows of one table, some batches at a time, with their ``run`` where they are of one. Raises
-    KprotoError for a folder without it."""
+    """Yield the rows of one table, with their ``run`` if they have one. Raises KprotoError for a
+    folder without the table."""
     try:
         found = datasets.dataset(f"{folder}/{table}", format="parquet", partitioning="hive")
         runs = ["run"] if "run" in found.schema.names else []

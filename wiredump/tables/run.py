@@ -1,7 +1,7 @@
-"""Runs: what makes rows of several runs of a command unique in one folder of tables.
+"""Run ids, which keep rows of several runs of a command apart in one folder of tables.
 
-``connection`` and ``capture`` count within one run. Files of a run lie in ``TABLE/run=ID``, which
-readers of partitioned Parquet (Spark, pyarrow, pandas, DuckDB) take for a column ``run``.
+``connection`` and ``capture`` count within one run. The files of a run are in ``TABLE/run=ID``,
+which readers of partitioned Parquet (Spark, pyarrow, pandas, DuckDB) show as a column ``run``.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _DIGEST: Final = 8
 
 
 def is_run(text: str) -> bool:
-    """Whether it can be a run's id. It begins with a letter, so that no reader takes it for a
-    number, and fits into a file's name."""
+    """Whether a text can be a run's id. It must begin with a letter, so that readers do not take it
+    for a number, and must be usable in a file name."""
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]{0,63}", text) is not None
 
 
 def derived_run(paths: Iterable[str]) -> str:
-    """By the sizes of the sources, and their first and last 64 KiB, in their order: the same for
-    the same files wherever they lie, and however they are read. Random where one of them is no
-    file, and cannot be read twice."""
+    """Derive the id from the sizes of the sources and their first and last 64 KiB, in order: the
+    same files give the same id, wherever they are and however they are read. The id is random if a
+    source is not a file, since it cannot be read twice."""
     digest = blake2b(digest_size=_DIGEST)
     for path in paths:
         try:
@@ -40,16 +40,16 @@ def derived_run(paths: Iterable[str]) -> str:
                 digest.update(size.to_bytes(8) + file.read(_SAMPLE))
                 file.seek(max(_SAMPLE, size - _SAMPLE))
                 digest.update(file.read(_SAMPLE))
-        except OSError:  # whoever opens it to read will say so
+        except OSError:  # opening it later will report the error
             return random_run()
     return f"r{digest.hexdigest()}"
 
 
 def random_run() -> str:
-    """Nobody else's."""
+    """Return a random id."""
     return f"r{os.urandom(_DIGEST).hex()}"
 
 
 def run_folder(folder: Path, table: str, run: str) -> Path:
-    """Where a run's files of a table are; of no run, the table's folder."""
+    """Return the folder of a run's files of a table; without a run, the table's folder."""
     return folder / table / f"run={run}" if run else folder / table

@@ -1,4 +1,4 @@
-"""What to make of which files: what a command is told, and tells the processes that do it."""
+"""What to write from which files: the options of a command, to be passed to its processes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["Work", "passing_folder"]
 
 
 class Work(NamedTuple):
-    """``memory`` is in bytes, for all processes together. ``run`` names the rows
-    (``wiredump.tables.run``), which with ``append`` come beside those of other runs."""
+    """``memory`` is in bytes, for all processes together. ``run`` is the id in the rows
+    (``wiredump.tables.run``), which with ``append`` are written beside those of other runs."""
 
     paths: tuple[str, ...]
     out: str
@@ -30,5 +30,5 @@ class Work(NamedTuple):
 
 
 def passing_folder() -> AbstractContextManager[str]:
-    """For tables that do not stay."""
+    """Yield a folder for temporary tables."""
     return TemporaryDirectory(prefix="wiredump-")

@@ -1,6 +1,7 @@
-"""Rows to Parquet files, a folder a table, as they come: memory holds one row group a table.
+"""Write rows to Parquet files, a folder for each table, in a streaming way: memory holds one row
+group for each table.
 
-Rows one by one or in pieces: where a row group ends, and what it is sorted by, is the same.
+Rows may come one by one or in pieces; the boundaries and the order of row groups are the same.
 ``pyarrow.compute`` is imported on use (``wiredump.tables.arrow``).
 """
 
@@ -39,19 +40,19 @@ __all__ = [
 ]
 
 ROW_GROUP: Final = 65_536
-"""Rows of a table that are held, sorted and written at a time."""
+"""Rows of a table that are held, sorted and written together."""
 
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
-"""Or so many bytes of text and binary among them, if that comes first."""
+"""The same in bytes of text and binary, if that limit is reached first."""
 
 UNFINISHED: Final = "_unfinished"
-"""Where tables stand until all are whole,"""
+"""The folder of tables until all of them are complete."""
 
 STAGING: Final = "_staging"
-"""and where files of several processes do."""
+"""The folder of files that several processes write."""
 
 FEW: Final = 32
-"""A piece of fewer rows is cheaper one by one."""
+"""A piece with fewer rows is cheaper row by row."""
 
 
 class OutputError(KprotoError):
@@ -59,8 +60,8 @@ class OutputError(KprotoError):
 
 
 class ColumnRows(Protocol):
-    """Rows of one table that are kept as columns, and may come from elsewhere too. ``take`` gives
-    the first so many, sorted."""
+    """Rows of one table in columns, which may come from elsewhere, too. ``take`` returns rows from
+    the front, sorted."""
 
     def __len__(self) -> int: ...
 
@@ -70,13 +71,13 @@ class ColumnRows(Protocol):
 
 
 def _sized(schema: pa.Schema) -> list[int]:
-    """The places of its columns of text and binary."""
+    """Return the places of the columns of text and binary."""
     types = (pa.string(), pa.binary())
     return [place for place, each in enumerate(schema) if each.type in types]
 
 
 def _measured(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Of each value, how long it is: text in characters, as ``len`` has it."""
+    """Return the length of each value: of text in characters, as ``len`` counts."""
     import pyarrow.compute as pc
 
     measure = pc.utf8_length if column.type == pa.string() else pc.binary_length
@@ -84,14 +85,14 @@ def _measured(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _size(rows: pa.Table, places: list[int]) -> int:
-    """How much there is in those columns."""
+    """Return the total length of those columns."""
     import pyarrow.compute as pc
 
     return sum(pc.sum(_measured(rows.column(place))).as_py() or 0 for place in places)
 
 
 def _filling(rows: pa.Table, places: list[int], room: int) -> int:
-    """How many of the first rows it takes to have so much."""
+    """Return how many rows from the front reach this length."""
     import pyarrow.compute as pc
 
     sizes = [pc.fill_null(_measured(rows.column(place)), 0) for place in places]
@@ -101,8 +102,8 @@ def _filling(rows: pa.Table, places: list[int], room: int) -> int:
 
 
 def encodings(schema: pa.Schema) -> dict[str, Any]:
-    """How columns are written: numbers by their differences, for most of them rise with the rows; a
-    dictionary of them takes twice the time and three times the room. Text by a dictionary."""
+    """Return the encodings of columns. Numbers use differences, since most rise with the rows; a
+    dictionary would take twice the time and three times the space. Text uses a dictionary."""
     numbers = (pa.int32(), pa.int64())
     return {
         "compression": "zstd",
@@ -114,14 +115,14 @@ def encodings(schema: pa.Schema) -> dict[str, Any]:
 
 
 class RowGroups:
-    """Holds rows of each table and writes them a row group at a time, to files that ``_open``
-    opens when there is something to write. ``rows`` counts those written."""
+    """Holds rows of each table and writes them in row groups, to files that ``_open`` opens when
+    there is something to write. ``rows`` counts the rows written."""
 
     def __init__(self, tables: Iterable[str]) -> None:
         self.rows: dict[str, int] = dict.fromkeys(tables, 0)
         self._files: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
-        # What came before those.
+        # Earlier pieces.
         self._parts: dict[str, list[pa.Table | Part]] = {name: [] for name in self.rows}
         self._number: dict[str, int] = dict.fromkeys(self.rows, 0)
         self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
@@ -135,14 +136,14 @@ class RowGroups:
         return arrow_schema(name)
 
     def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
-        """Where the rows of a piece go, and as what."""
+        """Return where the rows of a piece go, and in which form."""
         return name, piece
 
     def _ordered(self, name: str, rows: pa.Table) -> pa.Table:
         return ordered(name, rows) if name in TABLES else rows
 
     def add(self, rows: Iterable[Rows]) -> None:
-        """Take in rows; those of tables that are not written are passed over."""
+        """Add rows; those of tables that are not written are ignored."""
         for name, row in rows:
             held = self._held.get(name)
             if held is None:
@@ -188,7 +189,7 @@ class RowGroups:
                 self._flush(name)
 
     def _gather(self, name: str) -> None:
-        """Rows that are held become a part like any other."""
+        """Turn the rows held into a part like any other."""
         held = self._held[name]
         if held:
             self._parts[name].append(of_rows(self._schema(name), held))
@@ -196,17 +197,19 @@ class RowGroups:
             held.clear()
 
     def keep_in(self, name: str, columns: ColumnRows) -> None:
-        """Keep this table's rows there: in the order in which they come, whoever they are from.
-        They have to be so small that ``ROW_GROUP_BYTES`` never counts."""
+        """Keep the rows of this table in ``columns``, in the order in which they come. They must be
+        so small that ``ROW_GROUP_BYTES`` is never reached."""
         self._columns[name] = columns
 
     def drain(self, name: str) -> None:
-        """Write the whole row groups of a table that is kept in columns."""
+        """Write the complete row groups of a table that is kept in columns."""
         while len(self._columns[name]) >= ROW_GROUP:
             self._take(name, ROW_GROUP)
 
     def _take(self, name: str, count: int) -> None:
-        if name not in self.rows:  # which nobody wants: connections, say, take frames to be counted
+        if (
+            name not in self.rows
+        ):  # not wanted: connections, for example, need frames only to count them
             if count:
                 self._columns[name].take(count)
             return
@@ -217,7 +220,7 @@ class RowGroups:
             self.rows[name] += count
 
     def close(self) -> None:
-        """Write what is held, and end every file."""
+        """Write the rows held, and close every file."""
         for name, columns in self._columns.items():
             self.drain(name)
             self._take(name, len(columns))
@@ -250,13 +253,13 @@ class RowGroups:
 
 
 class TableWriter(RowGroups):
-    """Writes ``part-0.parquet`` of each table, all of them or none: until every file is whole they
-    stand in ``folder/_unfinished``, where no reader looks. As a context manager it ends them; left
-    by an exception it removes what it made. Killed, it leaves that one folder. Files that are
-    ``beside`` the tables are made where they have rows, and never put there.
+    """Writes ``part-0.parquet`` of each table, all of them or none: until every file is complete
+    they are in ``folder/_unfinished``, where readers do not look. As a context manager it closes
+    them, and removes them after an exception; a killed process leaves only that folder. Files
+    ``beside`` the tables are written if they have rows, and stay in that folder.
 
-    Raises OutputError where ``folder`` holds something already; with ``append`` it may hold tables
-    of other runs than ``run``.
+    Raises OutputError if ``folder`` is not empty; with ``append`` it may have tables of other runs
+    than ``run``.
     """
 
     def __init__(
@@ -275,7 +278,7 @@ class TableWriter(RowGroups):
             self._files[name] = self._open(name)
 
     def take(self, rows: Iterable[Rows]) -> None:
-        """Take in what an item gives."""
+        """Add the rows of an item."""
         self.add(rows)
 
     def _file(self, name: str) -> Path:
@@ -287,7 +290,7 @@ class TableWriter(RowGroups):
         return pq.ParquetWriter(self._file(name), schema, **encodings(schema))
 
     def close(self) -> None:
-        """Write what is held, end every file, and put them where they belong."""
+        """Write the rows held, close every file, and move the files to their places."""
         super().close()
         for name in self._tables:
             place = run_folder(self._folder, name, self._run)
@@ -326,14 +329,14 @@ class TableWriter(RowGroups):
 
 
 def require_empty(folder: Path) -> None:
-    """Raise OutputError where ``folder`` cannot be written to without mixing with what is there."""
+    """Raise OutputError if writing to ``folder`` would mix with what it has."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder} is not empty: name another folder, or empty it")
 
 
 def require_room(folder: Path, run: str, append: bool) -> None:
-    """Raise OutputError where ``folder`` has something already; with ``append``, where that is
-    anything but whole tables of other runs."""
+    """Raise OutputError if ``folder`` is not empty; with ``append``, if it has anything but
+    complete tables of other runs."""
     if not append or not folder.is_dir():
         require_empty(folder)
         return
@@ -350,7 +353,7 @@ def require_room(folder: Path, run: str, append: bool) -> None:
 
 
 def remove_run(folder: Path, tables: Iterable[str], run: str) -> None:
-    """Remove the files of a run that failed, and folders of tables that it alone made."""
+    """Remove the files of a failed run, and folders of tables that only it used."""
     for name in tables:
         rmtree(run_folder(folder, name, run), ignore_errors=True)
         with suppress(OSError):
