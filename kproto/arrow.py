@@ -125,7 +125,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             if column.name == name:
                 return column
         known = ", ".join(column.name for column in (self.index, *self.columns))
-        raise UnknownNameError(f"no column {name!r}; there are {known}")
+        raise UnknownNameError(f"no column {name!r}; the columns are {known}")
 
     def to_pydict(self) -> dict[str, list[Any]]:
         """Return lists of Python values by column name, ``index`` first."""

@@ -208,7 +208,9 @@ class Dialect:
         DecodeError if the frame is shorter, and UnsupportedFrameError if the dialect lacks them."""
         data = bytes(frame[:8])
         if len(data) < 8:
-            raise DecodeError("ends before api key and version", offset=4, path="request_api_key")
+            raise DecodeError(
+                "frame ends before api key and version", offset=4, path="request_api_key"
+            )
         api_key = int.from_bytes(data[4:6], "big", signed=True)
         version = int.from_bytes(data[6:8], "big", signed=True)
         try:
@@ -384,7 +386,7 @@ def _whole(frame: Buffer) -> bytes:
     size = int.from_bytes(data[:SIZE_BYTES], "big", signed=True)
     if size != len(data) - SIZE_BYTES:
         raise DecodeError(
-            f"size says {size} bytes, {len(data) - SIZE_BYTES} follow", offset=0, path="size"
+            f"size is {size} bytes, but {len(data) - SIZE_BYTES} follow", offset=0, path="size"
         )
     return data
 
@@ -399,7 +401,7 @@ _made: dict[str, Dialect] = {}
 def dialect(name: str = "kafka") -> Dialect:
     """Return the dialect with that name. Raises UnknownNameError."""
     if name not in DIALECTS:
-        raise UnknownNameError(f"no dialect {name!r}; there are {', '.join(DIALECTS)}")
+        raise UnknownNameError(f"no dialect {name!r}; the dialects are {', '.join(DIALECTS)}")
     made = _made.get(name)
     if made is None:
         if name == "kafka":
@@ -434,7 +436,7 @@ def kip_240(*, list_key: int = 32240, describe_key: int = 32241) -> Dialect:
         if not 0 <= key < 2**15 or key in dialect("kafka").apis:
             raise UnknownNameError(f"api key {key} is taken, or is not one of 0 to {2**15 - 1}")
     if list_key == describe_key:
-        raise UnknownNameError(f"api key {list_key} cannot be both listing and describing")
+        raise UnknownNameError(f"api key {list_key} cannot be that of both listing and describing")
     return _lay_over(schemas_directory() / "kip_240", "kafka", "kip-240", keys)
 
 

@@ -148,7 +148,7 @@ class Journal:
         sink: Callable[[Entry], object] | None = None,
     ) -> None:
         if max_entries < 1 or max_bytes < 0:
-            raise ValueError("a journal keeps at least one entry; max_bytes is not negative")
+            raise ValueError("max_entries must be at least 1, and max_bytes must not be negative")
         self.max_entries = max_entries
         self.max_bytes = max_bytes
         self.sink = sink

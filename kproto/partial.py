@@ -115,7 +115,7 @@ def size_error(data: bytes) -> DecodeError | None:
     there = len(data) - SIZE_LENGTH
     if size == there:
         return None
-    return DecodeError(f"size says {size} bytes, {there} follow", offset=0, path="size")
+    return DecodeError(f"size is {size} bytes, but {there} follow", offset=0, path="size")
 
 
 def _partly(data: bytes, layout: FrameLayout) -> PartialFrame:

@@ -152,9 +152,9 @@ def read_transcript(lines: Iterable[str]) -> Transcript:
                 raise DecodeError(str(error), offset=offset, path=f"line {number}") from None
         offset += len(line.encode(errors="replace"))
     if reader.beginning is None:
-        raise DecodeError("no transcript: it has no lines", offset=0)
+        raise DecodeError("not a transcript: there are no lines", offset=0)
     if reader.ending is None:
-        raise DecodeError("the transcript is cut: its last line is missing", offset=offset)
+        raise DecodeError("the transcript is truncated: its last line is missing", offset=offset)
     return Transcript(reader.beginning, reader.exchanges, reader.ending)
 
 
@@ -174,13 +174,15 @@ class _Reader:
         if self.beginning is None:
             self.beginning = self._begin(line)
         elif self.ending is not None:
-            raise ValueError("nothing may follow a transcript's end")
+            raise ValueError("no line may follow the last line of a transcript")
         elif _ENDING.match(line):
             self.ending = msgspec.json.decode(line, type=Ending)
         else:
             exchange = self._exchange(line)
             if (exchange.outcome == "answered") != (exchange.response is not None):
-                raise ValueError("an exchange has a response if, and only if, it was answered")
+                raise ValueError(
+                    "an exchange must have either a response or a reason for its absence"
+                )
             self.exchanges.append(exchange)
 
     def _begin(self, line: str) -> Beginning:

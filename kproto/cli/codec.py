@@ -37,13 +37,17 @@ __all__ = ["decode_command", "encode_command"]
     type=int,
     nargs=2,
     metavar="KEY VERSION",
-    help="FRAME answers a request of this api key and version.",
+    help="FRAME is the response to a request with this api key and version.",
 )
 @dialect_option
-@click.option("--bytes", "with_bytes", is_flag=True, help="Say where in the frame each field is.")
-@click.option("--hex", "as_hex", is_flag=True, help="Show the bytes, a line a field, for eyes.")
-@click.option("--all", "unfold", is_flag=True, help="With --hex: every element, every byte.")
-@click.option("--partial", is_flag=True, help="Of a frame that is cut or bad, what can be read.")
+@click.option(
+    "--bytes", "with_bytes", is_flag=True, help="List every field with its position in the frame."
+)
+@click.option("--hex", "as_hex", is_flag=True, help="Show the bytes, one line per field.")
+@click.option("--all", "unfold", is_flag=True, help="With --hex: show all elements and all bytes.")
+@click.option(
+    "--partial", is_flag=True, help="Decode a truncated or damaged frame as far as possible."
+)
 @click.argument("frame", metavar="HEX|-|FILE")
 def decode_command(
     is_request: bool,
@@ -66,9 +70,9 @@ def decode_command(
     followed by the error.
     """
     if is_request == (response is not None):
-        raise click.UsageError("Say one of --request and --response KEY VERSION.")
+        raise click.UsageError("Specify either --request or --response KEY VERSION.")
     if as_hex and with_bytes:
-        raise click.UsageError("Say one of --bytes and --hex.")
+        raise click.UsageError("Specify either --bytes or --hex, not both.")
     data = _frame(frame)
     chosen = named_dialect(dialect_name)
     try:
@@ -149,10 +153,10 @@ def _frame(argument: str) -> bytes:
             digits = sum(char in string.hexdigits for char in argument)
             if digits == len(argument):  # pasted incompletely
                 raise KprotoError(
-                    f"{digits} hexadecimal digits are no whole number of bytes"
+                    f"{digits} hexadecimal digits are not a whole number of bytes"
                 ) from None
             raise KprotoError(
-                f"{argument!r:.80} is neither hexadecimal nor a file to read: {error.strerror}"
+                f"{argument!r:.80} is neither hexadecimal nor a readable file: {error.strerror}"
             ) from None
     decoded = _hexadecimal(raw)
     return raw if decoded is None else decoded

@@ -23,8 +23,8 @@ __all__ = ["codegen_command"]
 
 
 @click.command("codegen")
-@click.option("--check", is_flag=True, help="Change nothing; fail if a module is stale.")
-@click.option("--all", "make_all", is_flag=True, help="Make every codec now, to see that it works.")
+@click.option("--check", is_flag=True, help="Only check; fail if a module is stale.")
+@click.option("--all", "make_all", is_flag=True, help="Generate every codec, as a check.")
 @click.option(
     "--show",
     type=(str, int),
@@ -41,7 +41,7 @@ def codegen_command(
     all of them as a check.
     """
     if (show is not None) + make_all + check > 1:
-        raise click.UsageError("Say one of --check, --all and --show NAME VERSION.")
+        raise click.UsageError("Specify only one of --check, --all and --show NAME VERSION.")
     if show is not None:
         _show(*show, dialect_name)
     elif make_all:

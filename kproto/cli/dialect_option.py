@@ -16,7 +16,7 @@ dialect_option = click.option(
     default="kafka",
     show_default=True,
     metavar="NAME|DIR",
-    help=f"One of {', '.join(DIALECTS)}, or a folder of schemas of your own laid over kafka.",
+    help=f"One of {', '.join(DIALECTS)}, or a folder of your own schemas, which override kafka's.",
 )
 
 

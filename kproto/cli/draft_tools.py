@@ -79,20 +79,24 @@ async def _with_plan(
 _COMMON: Final = (
     flag("generate", "Propose an assignment; nothing is changed."),
     flag("execute", "Start the plan's reassignments."),
-    flag("verify", "Say how the plan's reassignments stand; clear throttles once all are done."),
-    flag("list", "Print the plan that asks for what is in progress, or {}."),
+    flag(
+        "verify", "Show the state of the plan's reassignments; remove throttles once all are done."
+    ),
+    flag("list", "Print what is in progress as a plan, or {}."),
     bootstrap_server,
     command_config,
     value("reassignment-json-file", "The plan: partitions and their replicas.", "FILE"),
-    value("topics-to-move-json-file", "The topics to propose an assignment for.", "FILE"),
-    value("broker-list", "The brokers to spread them over.", "ID,ID,..."),
-    flag("disable-rack-aware", "Propose without regard to racks."),
-    value("throttle", "With --execute: bytes a second between brokers.", "N", type=int, default=-1),
+    value("topics-to-move-json-file", "The topics for which to propose an assignment.", "FILE"),
+    value("broker-list", "The brokers over which to spread them.", "ID,ID,..."),
+    flag("disable-rack-aware", "Ignore racks in the proposal."),
+    value(
+        "throttle", "With --execute: bytes per second between brokers.", "N", type=int, default=-1
+    ),
 )
 _OWN: Final = {
     OLDER: flag(
         "incremental",
-        "With --execute: leave alone what the plan does not name; null or empty replicas cancel.",
+        "With --execute: keep reassignments outside the plan; null or empty replicas cancel.",
     ),
     NEWER: flag("cancel-all", "Cancel every reassignment in progress."),
 }

@@ -47,38 +47,40 @@ _ELECTION_TIMEOUT_MS: Final = 30_000
 @click.command("reassign-partitions")
 @flag("generate", "Propose an assignment; nothing is changed.")
 @flag("execute", "Start the plan's reassignments.")
-@flag("verify", "Say how the plan's reassignments stand; clear throttles once all are done.")
+@flag("verify", "Show the state of the plan's reassignments; remove throttles once all are done.")
 @flag("cancel", "Cancel those of the plan's reassignments that are in progress.")
 @flag("list", "List the reassignments in progress.")
 @bootstrap_server
 @value(
     "bootstrap-controller",
-    "With --list and --cancel: KRaft controllers to ask instead of brokers.",
+    "With --list and --cancel: connect to KRaft controllers instead of brokers.",
     "HOST:PORT,...",
 )
 @command_config
 @value("reassignment-json-file", "The plan: partitions and their replicas.", "FILE")
-@value("topics-to-move-json-file", "The topics to propose an assignment for.", "FILE")
-@value("broker-list", "The brokers to spread them over.", "ID,ID,...")
-@flag("disable-rack-aware", "Propose without regard to racks.")
-@value("throttle", "With --execute: bytes a second between brokers.", "N", type=int, default=-1)
+@value("topics-to-move-json-file", "The topics for which to propose an assignment.", "FILE")
+@value("broker-list", "The brokers over which to spread them.", "ID,ID,...")
+@flag("disable-rack-aware", "Ignore racks in the proposal.")
+@value("throttle", "With --execute: bytes per second between brokers.", "N", type=int, default=-1)
 @value(
     "replica-alter-log-dirs-throttle",
-    "With --execute: bytes a second between log directories.",
+    "With --execute: bytes per second between log directories.",
     "N",
     type=int,
     default=-1,
 )
 @value(
     "timeout",
-    "How long to wait until moves between log directories can begin.",
+    "Time to wait until moves between log directories can begin.",
     "MS",
     type=int,
     default=10_000,
     show_default=True,
 )
-@flag("additional", "Execute although others are in progress; also to change a throttle.")
-@flag("preserve-throttles", "Leave throttles as they are.")
+@flag(
+    "additional", "Execute even if reassignments are in progress; also used to change a throttle."
+)
+@flag("preserve-throttles", "Do not remove throttles.")
 @flag(
     "disallow-replication-factor-change",
     "Denies the ability to change a partition's replication factor as part of this reassignment "
@@ -146,10 +148,10 @@ async def _with_plan(
     "TYPE",
     type=click.Choice([kind.name for kind in ElectionType], case_sensitive=False),
 )
-@value("topic", "Elect for one partition: its topic.", "NAME")
-@value("partition", "With --topic: its index.", "N", type=int)
-@flag("all-topic-partitions", "Elect for every partition that needs it.")
-@value("path-to-json-file", "Elect for the partitions of a file.", "FILE")
+@value("topic", "Elect the leader of one partition: its topic.", "NAME")
+@value("partition", "With --topic: the index of the partition.", "N", type=int)
+@flag("all-topic-partitions", "Elect the leader of every partition that needs an election.")
+@value("path-to-json-file", "Elect the leaders of the partitions in a file.", "FILE")
 @click.pass_context
 def leader_election(context: click.Context, /, **given: Any) -> None:
     """Elect leaders, like kafka-leader-election."""

@@ -36,7 +36,7 @@ def schema_group() -> None:
 
 @schema_group.command("import")
 @click.argument("sources", nargs=-1, required=True, type=_Existing, metavar="JAR|DIR...")
-@click.option("--into", required=True, type=_Folder, help="Folder of schemas to merge into.")
+@click.option("--into", required=True, type=_Folder, help="Folder of schemas into which to merge.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def import_command(sources: tuple[Path, ...], into: Path, as_json: bool) -> None:
     """Import message schemas from Kafka's jars (or from folders).
@@ -77,7 +77,7 @@ def _summary(report: ImportReport) -> str:
         )
     for name, conflict in report.conflicts:
         reason = (
-            f"{conflict.unstable_in} calls it unstable"
+            f"{conflict.unstable_in} marks it unstable"
             if conflict.unstable_in
             else "only tagged fields were added"
         )
@@ -98,8 +98,8 @@ def _summary(report: ImportReport) -> str:
 
 @schema_group.command("check")
 @click.argument("paths", nargs=-1, required=True, type=_Existing, metavar="DIR|FILE...")
-@click.option("--lenient", is_flag=True, help="Take boolean for bool.")
-@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--lenient", is_flag=True, help="Accept boolean for bool.")
+@click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check_command(paths: tuple[Path, ...], lenient: bool, strict: bool, as_json: bool) -> None:
     """Lint folders of schemas as Kafka's own generator would, with more helpful messages.
@@ -127,8 +127,12 @@ def check_command(paths: tuple[Path, ...], lenient: bool, strict: bool, as_json:
 @schema_group.command("diff")
 @click.argument("old", type=_Existing)
 @click.argument("new", type=_Existing)
-@click.option("--draft", is_flag=True, help="OLD holds only what it changes: nothing is dropped.")
-@click.option("--lenient", is_flag=True, help="Take boolean for bool.")
+@click.option(
+    "--draft",
+    is_flag=True,
+    help="OLD is a draft with only the messages it changes: none counts as removed.",
+)
+@click.option("--lenient", is_flag=True, help="Accept boolean for bool.")
 @click.option("--json", "as_json", is_flag=True, help="Print the changes as JSON.")
 def diff_command(old: Path, new: Path, draft: bool, lenient: bool, as_json: bool) -> None:
     """Compare two files or two folders: which changes are compatible, which break, and why.
@@ -137,7 +141,7 @@ def diff_command(old: Path, new: Path, draft: bool, lenient: bool, as_json: bool
     breaks.
     """
     if old.is_dir() != new.is_dir():
-        raise click.UsageError("compare two files, or two folders")
+        raise click.UsageError("OLD and NEW must be two files or two folders")
     result = _compare(old, new, draft=draft, lenient=lenient)
     if as_json:
         click.echo(json.dumps(_comparison(result), indent=2))

@@ -51,7 +51,7 @@ def show_command(dialect_name: str, as_json: bool, name: str, version: int | Non
     """
     cls = named_dialect(dialect_name).message(name)
     if not issubclass(cls, Message):
-        raise UnknownNameError(f"{name} is a struct; show the message it is part of")
+        raise UnknownNameError(f"{name} is a struct; show its message instead")
     schema = schema_of(cls)
     if version is None:
         version = schema.valid_versions.highest

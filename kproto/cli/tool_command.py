@@ -51,7 +51,7 @@ def value(name: str, text: str, metavar: str, **kind: Any) -> Callable[[Any], An
     return click.option(f"--{name}", metavar=metavar, help=text, **kind)
 
 
-bootstrap_server = value("bootstrap-server", "Brokers to start from.", "HOST:PORT,...")
+bootstrap_server = value("bootstrap-server", "Bootstrap brokers, as HOST:PORT,...", "HOST:PORT,...")
 command_config = value("command-config", "A properties file for the client.", "FILE")
 
 
@@ -81,7 +81,8 @@ class Profiled(click.Command):
         surface = self._surfaces.get(name)
         if surface is None:
             raise click.UsageError(
-                f"--profile {name}: this tool has {', '.join(self._surfaces)}", parent
+                f"--profile {name}: the profiles of this tool are {', '.join(self._surfaces)}",
+                parent,
             )
         return surface.make_context(info_name, rest, parent, **extra)
 

@@ -30,22 +30,22 @@ __all__ = ["topics_command", "topics_of"]
 @flag("delete", "Delete topics.")
 @bootstrap_server
 @command_config
-@value("topic", "The topic; a regular expression but for --create.", "NAME")
-@value("topic-id", "The topic to describe, by its id.", "ID")
+@value("topic", "The topic; a regular expression except with --create.", "NAME")
+@value("topic-id", "The id of the topic to describe.", "ID")
 @click.option(
     "--config", metavar="NAME=VALUE", multiple=True, help="A config of the topic to create."
 )
-@value("partitions", "How many partitions it shall have.", "N", type=int)
-@value("replication-factor", "How many replicas of each partition.", "N", type=int)
-@value("replica-assignment", "Replicas, partition by partition.", "ID:ID:...,ID:ID:...")
-@flag("under-replicated-partitions", "Describe only those that miss in-sync replicas.")
-@flag("unavailable-partitions", "Describe only those whose leader is not available.")
-@flag("under-min-isr-partitions", "Describe only those below min.insync.replicas.")
-@flag("at-min-isr-partitions", "Describe only those just at min.insync.replicas.")
+@value("partitions", "The number of partitions.", "N", type=int)
+@value("replication-factor", "The number of replicas of each partition.", "N", type=int)
+@value("replica-assignment", "The replicas of each partition.", "ID:ID:...,ID:ID:...")
+@flag("under-replicated-partitions", "Describe only partitions that lack in-sync replicas.")
+@flag("unavailable-partitions", "Describe only partitions whose leader is not available.")
+@flag("under-min-isr-partitions", "Describe only partitions below min.insync.replicas.")
+@flag("at-min-isr-partitions", "Describe only partitions exactly at min.insync.replicas.")
 @flag("topics-with-overrides", "Describe only topics that have configs of their own.")
 @flag("if-exists", "Do nothing if no topic matches.")
-@flag("if-not-exists", "Do nothing if the topic exists already.")
-@flag("exclude-internal", "Leave Kafka's own topics out.")
+@flag("if-not-exists", "Do nothing if the topic already exists.")
+@flag("exclude-internal", "Leave out Kafka's internal topics.")
 @click.pass_context
 def topics_command(context: click.Context, /, **given: Any) -> None:
     """Create, delete, list, describe and extend topics, like kafka-topics."""

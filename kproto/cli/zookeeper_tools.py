@@ -126,27 +126,27 @@ _GENERATE: Final = "Propose an assignment; nothing is changed."
 _OPTIONS: Final = (
     flag("generate", _GENERATE),
     flag("execute", "Submit the plan."),
-    flag("verify", "Say how the plan stands; remove its throttle once nothing of it moves."),
+    flag("verify", "Show the state of the plan; remove its throttle once it is done."),
     _zookeeper,
     value("reassignment-json-file", "The plan: partitions and their replicas.", "FILE"),
-    value("topics-to-move-json-file", "The topics to propose an assignment for.", "FILE"),
-    value("broker-list", "The brokers to spread them over.", "ID,ID,..."),
-    flag("disable-rack-aware", "Propose without regard to racks."),
-    value("throttle", "Bytes a second between brokers.", "N", type=int, default=-1),
+    value("topics-to-move-json-file", "The topics for which to propose an assignment.", "FILE"),
+    value("broker-list", "The brokers over which to spread them.", "ID,ID,..."),
+    flag("disable-rack-aware", "Ignore racks in the proposal."),
+    value("throttle", "Bytes per second between brokers.", "N", type=int, default=-1),
 )
 _OWN: Final = {
     NEWER: (
         flag("cancel", "Roll back what is pending, and remove its throttle."),
         flag("generate-queue", _GENERATE),
         flag("execute-queue", "Submit the plan while others are in progress."),
-        flag("verify-queue", "As --verify, for a plan submitted so."),
+        flag("verify-queue", "Like --verify, for a plan submitted with that option."),
     ),
     OLDER: (
         flag("cancel", "Roll back what is pending; nothing is reassigned until --remove-cancel."),
         flag("remove-cancel", "Allow reassignments again."),
         flag("generate-extra", _GENERATE),
         flag("execute-extra", "Submit the plan while others are in progress."),
-        flag("verify-extra", "As --verify, for a plan submitted so."),
+        flag("verify-extra", "Like --verify, for a plan submitted with that option."),
     ),
 }
 _HELP: Final = {
@@ -176,7 +176,7 @@ REASSIGN_PARTITIONS_SURFACES: Final = {draft: _surface(draft) for draft in (OLDE
 @_zookeeper
 @command_config
 @click.option("--admin.config", "admin_config", metavar="FILE", hidden=True)
-@value("path-to-json-file", "The partitions to elect for; without it, all of them.", "FILE")
+@value("path-to-json-file", "The partitions whose leaders to elect; all by default.", "FILE")
 @click.pass_context
 def _preferred_replica_election(context: click.Context, /, **given: Any) -> None:
     checked(context, check_preferred_election)

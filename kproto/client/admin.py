@@ -320,7 +320,7 @@ class Admin:
         wanted = list(new_topics)
         topics = {topic.name: topic for topic in wanted}
         if len(topics) != len(wanted):
-            raise ValueError("two of the new topics have the same name")
+            raise ValueError("two new topics have the same name")
         result: KeyedResult[str, None] = KeyedResult(topics)
         sendable = refuse(result, topics, unrepresentable_topic)
         if sendable:

@@ -44,14 +44,14 @@ EVERYTHING: Final = Everything()
 def fixed_dialect(wanted: str | Dialect) -> Dialect:
     found = dialect(wanted) if isinstance(wanted, str) else wanted
     if isinstance(found, AutoDialect):
-        raise ValueError("a client has to know what it speaks: name a dialect other than 'auto'")
+        raise ValueError("a client needs a definite dialect: use one other than 'auto'")
     return found
 
 
 def milliseconds(timeout_ms: int | None) -> int | None:
     """Return milliseconds as an int32 can carry them."""
     if timeout_ms is not None and not 0 <= timeout_ms < 2**31:
-        raise ValueError(f"timeout_ms is {timeout_ms}; it has to be 0 to {2**31 - 1}")
+        raise ValueError(f"timeout_ms is {timeout_ms}; it must be from 0 to {2**31 - 1}")
     return timeout_ms
 
 
@@ -80,7 +80,7 @@ def partitions_or_topics(
     given: list[Any] = list(wanted)
     names = [each for each in given if isinstance(each, str)]
     if names and len(names) < len(given):
-        raise TypeError("partitions and topics are mixed; ask for either")
+        raise TypeError("partitions and topics are mixed; pass only one kind")
     return list(dict.fromkeys(names)) if names else distinct(given)
 
 

@@ -127,7 +127,7 @@ class Calls:
                 if pause >= deadline.remaining:
                     if isinstance(error, NotControllerError | RequestTimeoutError):
                         raise
-                    text = f"nothing came of it within {allowed} ms: {error}"
+                    text = f"no success within {allowed} ms: {error}"
                     raise RequestTimeoutError(text) from error
             await asyncio.sleep(pause)
             wire_timeout = deadline.remaining_ms

@@ -93,7 +93,7 @@ class Connection:
                     await protocol.negotiate(max_api_versions)
         except BaseException as error:
             if protocol is not None:
-                protocol.abort("it was not opened to the end")
+                protocol.abort("it was not fully opened")
             if isinstance(error, TimeoutError) and limit.expired():
                 raise RequestTimeoutError(f"{peer}: not connected within {timeout} s") from None
             raise
@@ -133,7 +133,7 @@ class Connection:
         if seconds is not None and pause > seconds:
             raise RequestTimeoutError(
                 f"{self._peer}: the broker throttles for {pause:.1f} s more, which is longer than "
-                f"the {seconds:.1f} s there are"
+                f"the {seconds:.1f} s allowed"
             )
         waiting = self._in_turn(body, version)
         return await self._within(seconds, waiting, f"response to {type(body).__name__}")
@@ -217,13 +217,15 @@ class Connection:
             try:
                 if version == 0:
                     waiting = protocol.sasl_token(token)
-                    received = await self._within(self._timeout, waiting, "answer to a SASL token")
+                    received = await self._within(
+                        self._timeout, waiting, "response to a SASL token"
+                    )
                 else:
                     received = await self._framed_token(token)
             except ConnectionClosedError as error:
                 raise SaslExchangeError(
-                    f"{mechanism}: the broker closed the connection instead of answering a token; "
-                    "the credentials may be wrong"
+                    f"{mechanism}: the broker closed the connection instead of responding to a "
+                    "token; the credentials may be wrong"
                 ) from error
         protocol.wire.complete_sasl()
 

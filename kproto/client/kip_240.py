@@ -117,7 +117,7 @@ class ListReassignmentsResult:
         for one that the call did not request."""
         key = TopicPartition(*partition)
         if self._asked is not None and key not in self._asked:
-            raise NotRequestedError(f"{key} was not in the call that this is the result of")
+            raise NotRequestedError(f"{key} was not part of the call")
         return derive(
             self._call, lambda found: next((r for r in found if r.topic_partition == key), None)
         )
@@ -143,7 +143,5 @@ class DescribeReassignmentsResult:
         """Return None if it was over when the request was processed. Raises NotRequestedError at
         once for one that the call did not request."""
         if self._asked is not None and reassignment not in self._asked:
-            raise NotRequestedError(
-                f"{reassignment} was not in the call that this is the result of"
-            )
+            raise NotRequestedError(f"{reassignment} was not part of the call")
         return derive(self._call, lambda found: found.get(reassignment))

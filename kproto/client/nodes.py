@@ -48,7 +48,7 @@ def parse_bootstrap(servers: str | Iterable[str]) -> list[Address]:
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     found = [_parse_address(text.strip()) for text in texts if text.strip()]
     if not found:
-        raise ValueError("no bootstrap server given; write HOST:PORT, several separated by commas")
+        raise ValueError("no bootstrap server given; write HOST:PORT[,HOST:PORT...]")
     return found
 
 

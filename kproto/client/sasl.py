@@ -45,7 +45,7 @@ class SaslPlain:
 
     def __post_init__(self) -> None:
         if "\0" in self.username + self.password:
-            raise ValueError("PLAIN separates user and password by NUL; neither may contain it")
+            raise ValueError("PLAIN separates user and password by NUL, so neither may contain it")
 
     def exchange(self) -> Exchange:
         tokens = [f"\0{self.username}\0{self.password}".encode()]
@@ -80,7 +80,7 @@ class SaslScram:
             wanted = int(client.iterations)
             if wanted > MOST_ITERATIONS:
                 raise SaslExchangeError(
-                    f"{self.mechanism}: the broker asks for {wanted} iterations, and no more than "
+                    f"{self.mechanism}: the broker requests {wanted} iterations, and no more than "
                     f"{MOST_ITERATIONS} are computed"
                 )
             proof: str = client.get_client_final()

@@ -101,7 +101,7 @@ async def _describe_in_pages(attempt: Attempt, names: Sequence[str]) -> Topics:
             break
         at = (following.topic_name, following.partition_index)
         if cursor is not None and at <= (cursor.topic_name, cursor.partition_index):
-            raise UnknownServerError(f"DescribeTopicPartitions does not get beyond {at}")
+            raise UnknownServerError(f"DescribeTopicPartitions makes no progress beyond {at}")
         cursor = cursor_type(topic_name=at[0], partition_index=at[1])
         left = [name for name in left if name >= following.topic_name]
     return {name: found.get(name) or UnknownTopicOrPartitionError() for name in names}
@@ -169,7 +169,7 @@ async def create(
         names = ", ".join(topic.name for topic in topics if _needs_defaults(topic))
         raise UnsupportedVersionError(
             f"CreateTopics has a default number of partitions and replicas from version "
-            f"{_DEFAULTS} on, and the node supports up to {version}: say both for {names}"
+            f"{_DEFAULTS} on, and the node supports up to {version}: specify both for {names}"
         )
     body = request(
         topics=[_creatable(request, topic) for topic in topics],

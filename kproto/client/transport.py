@@ -83,7 +83,7 @@ class Protocol(asyncio.Protocol):
 
     async def _take_turn(self, data: bytes) -> Any:
         if self._turn is not None:
-            raise LocalProtocolError("another negotiation or SASL token is not answered yet")
+            raise LocalProtocolError("another negotiation or SASL token has no response yet")
         self._turn = self._loop.create_future()
         self._write(data)
         try:
@@ -107,7 +107,7 @@ class Protocol(asyncio.Protocol):
         pending = self.wire.pending
         awaited = pending[0].context if pending else None
         if self.wire.buffered and awaited is not None and awaited.done():
-            self.abort("it stopped in the middle of an answer")
+            self.abort("it stopped in the middle of a response")
 
     async def wait_closed(self) -> None:
         # Shielded: a cancelled caller must not cancel what others wait for.
@@ -192,10 +192,10 @@ class Protocol(asyncio.Protocol):
         self.reason, self._cause = reason, cause
         pending = self.wire.pending
         for sent in pending:
-            _refuse(sent.context, self._closed_error(f" before it answered {sent}"))
+            _refuse(sent.context, self._closed_error(f" before responding to {sent}"))
         _refuse(
             self._turn,
-            self._closed_error(f" before it answered {pending[-1]}" if pending else ""),
+            self._closed_error(f" before responding to {pending[-1]}" if pending else ""),
         )
         if self.wire.state is not ClientState.CLOSED:
             self.wire.close()

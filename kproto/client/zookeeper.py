@@ -129,7 +129,7 @@ class KazooStore:
             self._client.start(self._timeout)
         except KazooTimeoutError:
             self._client.close()
-            detail = f"no ZooKeeper answered at {hosts} within {self._timeout:g} s"
+            detail = f"no ZooKeeper server at {hosts} responded within {self._timeout:g} s"
             raise ConnectionLossError("", detail) from None
         self._session = int(self._client.client_id[0])
         try:
@@ -373,7 +373,7 @@ class KazooStore:
             try:
                 return request.get(timeout=self._timeout)
             except KazooTimeoutError:
-                raise ConnectionLossError(path, f"no answer within {self._timeout:g} s") from None
+                raise ConnectionLossError(path, f"no response within {self._timeout:g} s") from None
             except ConnectionLoss as error:
                 if not suspended:
                     raise _ours(error, path) from error

@@ -86,14 +86,14 @@ def lay_out(plan: MessagePlan, chosen: Mapping[str, str]) -> Layout:
     column can hold, for arrays that are not nested in each other, and for a field selected twice.
     """
     if not chosen:
-        raise SelectionError("no field was chosen")
+        raise SelectionError("no field was selected")
     chains = {name: _resolve(plan, path) for name, path in chosen.items()}
     line = _line(plan, chains.values())
     fields = tuple(_field(plan.root, name, chain) for name, chain in chains.items())
     seen: dict[str, str] = {}
     for field in fields:
         if seen.setdefault(field.path, field.name) != field.name:
-            raise SelectionError(f"{field.path} was chosen twice")
+            raise SelectionError(f"{field.path} was selected twice")
     return Layout(fields, _levels(plan.root, line, list(chains.values())), _path(line))
 
 
@@ -158,7 +158,9 @@ def _resolve(plan: MessagePlan, path: str) -> Chain:
     struct_of = chain[-1].struct
     if struct_of is not None:
         inner = ", ".join(f"{_path(chain)}.{item.name}" for item in struct_of.order)
-        raise SelectionError(f"{_path(chain)} is {_typed(chain[-1])}: choose of its fields {inner}")
+        raise SelectionError(
+            f"{_path(chain)} is {_typed(chain[-1])}: select from its fields {inner}"
+        )
     return chain
 
 

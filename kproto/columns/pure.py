@@ -68,7 +68,7 @@ class PureSelection:
 def _copy(body: Any) -> bytes:
     view = memoryview(body)
     if not view.c_contiguous:
-        raise BufferError("a body has to be contiguous")
+        raise BufferError("a body must be contiguous")
     return view.tobytes()
 
 

@@ -47,14 +47,14 @@ def select(
     or an array of structs itself, or fields of two arrays that are not nested in each other.
     """
     if isinstance(columns, str):
-        raise TypeError(f"columns are a list of paths, not one: [{columns!r}]")
+        raise TypeError(f"columns must be a list of paths: [{columns!r}]")
     if not isinstance(columns, Mapping):
         twice = [path for path in columns if columns.count(path) > 1]
         if twice:
-            raise SelectionError(f"{twice[0]} was chosen twice")
+            raise SelectionError(f"{twice[0]} was selected twice")
         columns = {path: path for path in columns}
     if "frame" in columns:
-        raise SelectionError("a column named frame is always there: give the field another name")
+        raise SelectionError("frame is always a column: give the field another name")
     return Selection(message, version, columns)
 
 
@@ -105,9 +105,9 @@ class Selection:
         a time.
         """
         if errors not in ("raise", "collect"):
-            raise ValueError(f"errors={errors!r}: it may be 'raise' or 'collect'")
+            raise ValueError(f"errors={errors!r}: must be 'raise' or 'collect'")
         if not 4 <= limit <= MOST_BYTES:
-            raise ValueError(f"limit={limit}: it may be from 4 to {MOST_BYTES}")
+            raise ValueError(f"limit={limit}: must be from 4 to {MOST_BYTES}")
         held = tuple(bodies)
         collect = errors == "collect"
         made = self._compiled.read(held, limit, collect)
@@ -126,7 +126,9 @@ class Selection:
                 )  # no cycle through the traceback, so that the buffers are freed with the error
         rows, frame, columns, _, full_at = made
         if full_at >= 0:
-            raise LimitError(f"its rows would take a column past {limit} bytes", index=full_at)
+            raise LimitError(
+                f"its rows would make a column larger than {limit} bytes", index=full_at
+            )
         return Columns(
             rows=rows,
             index=Column(name="frame", format="i", nullable=False, length=rows, data=frame),

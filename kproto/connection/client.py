@@ -115,7 +115,7 @@ class ClientConnection:
         api = self._api(api_key)
         if self._versions is None:
             raise LocalProtocolError(
-                f"no version of {api.name} is negotiated: negotiate first, or say which to send"
+                f"no version of {api.name} is negotiated: negotiate first, or pass a version"
             )
         return negotiation.choose_version(api, self._versions, allowed)
 
@@ -156,7 +156,9 @@ class ClientConnection:
     def complete_sasl(self) -> None:
         """Finish authentication: requests may be sent."""
         if self._pending:
-            raise LocalProtocolError(f"cannot complete SASL while {self._pending[0]} is unanswered")
+            raise LocalProtocolError(
+                f"cannot complete SASL while {self._pending[0]} has no response"
+            )
         self._machine.advance(ClientInput.COMPLETE_SASL)
 
     def close(self) -> None:
@@ -198,7 +200,8 @@ class ClientConnection:
         api = self._api(body.API_KEY)
         if not isinstance(body, api.request) and not isinstance(self.dialect, AutoDialect):
             raise LocalProtocolError(
-                f"this {type(body).__name__} is not of the connection's dialect {self.dialect.name}"
+                f"this {type(body).__name__} does not belong to the connection's dialect "
+                f"{self.dialect.name}"
             )
         return api
 
@@ -273,12 +276,13 @@ class ClientConnection:
         (correlation_id,) = _read_int32(frame, SIZE_LENGTH)
         if not self._pending:
             raise RemoteProtocolError(
-                f"a response with correlation id {correlation_id} came to no request"
+                f"a response with correlation id {correlation_id} matches no request"
             )
         sent = self._pending[0]
         if sent.correlation_id != correlation_id:
             raise RemoteProtocolError(
-                f"a response with correlation id {correlation_id} came where {sent} is answered"
+                f"a response with correlation id {correlation_id} arrived where the response to "
+                f"{sent} was due"
             )
         return self._pending.popleft()
 
@@ -303,7 +307,7 @@ class ClientConnection:
         except DecodeError as error:
             if sent.api_version == 0 or not negotiation.is_refusal(frame):
                 raise RemoteProtocolError(
-                    f"the answer to {sent} cannot be read: {error}"
+                    f"the response to {sent} cannot be read: {error}"
                 ) from error
             # A peer that refuses with a body of no version's layout (such as librdkafka's mock
             # cluster) has still sent all that version 0 needs.

@@ -172,7 +172,7 @@ class ServerConnection:
 
     def _read_request(self, frame: bytes) -> ServerEvent:
         if len(frame) < _CLIENT_ID_AT:
-            problem = f"a request of {len(frame) - SIZE_LENGTH} bytes has no whole header"
+            problem = f"a request of {len(frame) - SIZE_LENGTH} bytes has no complete header"
             error = DecodeError(problem, offset=len(frame), path="header")
             return MalformedRequest(self._number(), None, None, None, error, frame)
         api_key, api_version, correlation_id = _PREFIX.unpack_from(frame, SIZE_LENGTH)
@@ -272,7 +272,7 @@ class ServerConnection:
         if not request.expects_response:
             raise LocalProtocolError("Produce with acks=0 has no response")
         if not self._sent < request.number <= self._received or request.number in self._waiting:
-            raise LocalProtocolError(f"request number {request.number} was answered already")
+            raise LocalProtocolError(f"request number {request.number} already has a response")
 
     def _answer_sasl(self, request: RequestReceived, *, accepted: bool) -> None:
         if request.api.api_key == _SASL_HANDSHAKE:
@@ -303,7 +303,9 @@ def _version_and_correlation_id(request: Answerable) -> tuple[int, int]:
     if isinstance(request, RequestReceived):
         return request.header.request_api_version, request.header.correlation_id
     if request.api_version is None or request.correlation_id is None:
-        raise LocalProtocolError("a frame without a whole header can be answered by bytes only")
+        raise LocalProtocolError(
+            "a frame without a complete header can only be answered with bytes"
+        )
     return request.api_version, request.correlation_id
 
 

@@ -38,9 +38,9 @@ class ClientState(_Name):
     """The value completes the sentence "cannot ... while ..."."""
 
     OPEN = "requests may be sent"
-    NEGOTIATING = "the ApiVersions response is awaited"
-    HANDSHAKE_V0 = "the SaslHandshake v0 response is awaited"
-    HANDSHAKE_V1 = "the SaslHandshake response is awaited"
+    NEGOTIATING = "the ApiVersions response is pending"
+    HANDSHAKE_V0 = "the SaslHandshake v0 response is pending"
+    HANDSHAKE_V1 = "the SaslHandshake response is pending"
     RAW_TOKENS = "SASL tokens are exchanged without Kafka headers"
     AUTHENTICATING = "SASL tokens are exchanged in SaslAuthenticate requests"
     CLOSED = "the connection is closed"
@@ -65,13 +65,13 @@ class ClientInput(_Name):
 class ServerState(_Name):
     OPEN = "requests are served"
     SASL_REQUIRED = "the client has not authenticated"
-    HANDSHAKING = "a SaslHandshake waits for its answer"
-    REHANDSHAKING = "a SaslHandshake on an open connection waits for its answer"
-    RAW_TOKENS = "a SASL token without a Kafka header is awaited"
-    RAW_TOKEN_PENDING = "a SASL token waits for its answer"
-    AUTHENTICATING = "a SaslAuthenticate request is awaited"
-    AUTHENTICATE_PENDING = "a SaslAuthenticate request waits for its answer"
-    OUT_OF_TURN = "a request that came amid SASL waits for its refusal"
+    HANDSHAKING = "a SaslHandshake has no response yet"
+    REHANDSHAKING = "a SaslHandshake on an authenticated connection has no response yet"
+    RAW_TOKENS = "a SASL token without a Kafka header is due"
+    RAW_TOKEN_PENDING = "a SASL token has no response yet"
+    AUTHENTICATING = "a SaslAuthenticate request is due"
+    AUTHENTICATE_PENDING = "a SaslAuthenticate request has no response yet"
+    OUT_OF_TURN = "a request during SASL has not been refused yet"
     CLOSED = "the connection is closed"
 
 

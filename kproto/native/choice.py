@@ -20,13 +20,15 @@ from kproto.codec import registry
 __all__ = ["GIL_IS_OFF", "GIL_IS_ON", "HOW_TO_BUILD", "Choice", "choose"]
 
 HOW_TO_BUILD: Final = (
-    "to build it, have a C compiler and Python's headers (Debian: apt-get install gcc python3-dev) "
-    "and install kproto again; in a checkout: make engine"
+    "to build it, install a C compiler and Python's headers (Debian: apt-get install gcc "
+    "python3-dev) and reinstall kproto; in a checkout, run: make engine"
 )
 
 
-GIL_IS_ON: Final = "the GIL is on, which this engine needs; KPROTO_ENGINE=pure does without"
-GIL_IS_OFF: Final = "the native engine needs the GIL, and this interpreter was told to keep it off"
+GIL_IS_ON: Final = (
+    "the native engine enabled the GIL, which it requires; KPROTO_ENGINE=pure does not"
+)
+GIL_IS_OFF: Final = "the native engine requires the GIL, which PYTHON_GIL=0 or -X gil=0 disables"
 
 
 class Choice(NamedTuple):
@@ -43,7 +45,7 @@ def choose(wanted: str) -> Choice:
     Raises ImportError for an unknown name, and for "native" if the engine cannot be loaded.
     """
     if wanted not in ("", "native", "pure"):
-        raise ImportError(f"KPROTO_ENGINE={wanted}: it may be native, pure, or unset")
+        raise ImportError(f"KPROTO_ENGINE={wanted}: must be native, pure or unset")
     if wanted == "pure":
         return Choice("pure", "KPROTO_ENGINE=pure")
     try:
@@ -81,4 +83,4 @@ def _has_gil() -> bool:
 def _reason(error: ImportError) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name == "kproto.native._engine":
         return "the native engine was not built"
-    return f"the native engine does not load ({error})"
+    return f"the native engine cannot be loaded ({error})"

@@ -29,7 +29,7 @@ from kproto.native.describe import UnsupportedPlan, describe
 __all__ = ["Plan", "UnsupportedPlan", "compile_plan", "enter_in_c", "use_uuid_slots"]
 
 if INTERFACE != 2:
-    raise ImportError("the extension was built from the sources of another version")
+    raise ImportError("the extension was built from another version's sources")
 
 
 def use_uuid_slots(assemble: bool) -> bool:

@@ -94,7 +94,7 @@ def _check_class(
         raise UnsupportedPlan(f"{cls.__name__} has an __eq__ of its own")
     for name in ("unknown_tags", "_unknown_tags"):
         if getattr(cls, name) is not getattr(MessageStruct, name):
-            raise UnsupportedPlan(f"{cls.__name__}.{name} is not the one of MessageStruct")
+            raise UnsupportedPlan(f"{cls.__name__}.{name} is overridden")
     fields = cls.__struct_fields__
     if set(fields) != {"unknown_tags", *(item.name for item in plan.order)}:
         raise UnsupportedPlan(f"the fields of {cls.__name__} are not the schema's")

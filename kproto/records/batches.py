@@ -108,11 +108,13 @@ def _end(window: Window) -> int | None:
     size = _size_at(data, at) - ENTRY_HEADER
     if size < LEAST_MESSAGE:
         raise window.error(
-            f"size {size} is below that of any batch, {LEAST_MESSAGE}", at + 8, "batch_length"
+            f"size {size} is below the minimum of any batch, {LEAST_MESSAGE}",
+            at + 8,
+            "batch_length",
         )
     if end - at < UP_TO_MAGIC:
         return None
     magic = data[at + 16]
     if magic > 2:
-        raise window.error(f"magic {magic} is none of 0, 1 and 2", at + 16, "magic")
+        raise window.error(f"magic {magic} is not 0, 1 or 2", at + 16, "magic")
     return at + ENTRY_HEADER + size

@@ -21,7 +21,7 @@ def explain(records: Sequence[Any], base_offset: int | None, *, magic: int) -> N
     for index, record in enumerate(records):
         path = f"records[{index}]"
         if not isinstance(record, Record):
-            raise EncodeError(f"{type(record).__name__} is no Record", path=path)
+            raise EncodeError(f"{type(record).__name__} is not a Record", path=path)
         if base_offset is None:
             base_offset = max(record.offset, 0)
         if last_offset is None:
@@ -51,15 +51,17 @@ def _offset(record: Record, last_offset: int, base_offset: int, path: str, magic
 
 def _headers(record: Record, path: str, magic: int) -> None:
     if magic < 2 and record.headers:
-        raise EncodeError("headers came with magic 2", path=f"{path}.headers")
+        raise EncodeError("headers require magic 2", path=f"{path}.headers")
     for index, (key, value) in enumerate(record.headers):
         where = f"{path}.headers[{index}]"
         if not isinstance(key, str):
-            raise EncodeError(f"{type(key).__name__} is no text", path=f"{where}.key")
+            raise EncodeError(f"{type(key).__name__} is not a str", path=f"{where}.key")
         try:
             key.encode()
         except UnicodeEncodeError as error:
-            raise EncodeError(f"has no UTF-8: {error.reason}", path=f"{where}.key") from None
+            raise EncodeError(
+                f"cannot be encoded as UTF-8: {error.reason}", path=f"{where}.key"
+            ) from None
         _bytes(value, f"{where}.value")
 
 
@@ -72,4 +74,4 @@ def _bytes(value: Any, path: str) -> None:
     if value is not None and not isinstance(value, bytes):
         raise EncodeError(f"{type(value).__name__} is neither bytes nor None", path=path)
     if value is not None and len(value) >= INT32:
-        raise EncodeError(f"{len(value)} bytes are more than an int32 says", path=path)
+        raise EncodeError(f"{len(value)} bytes exceed an int32", path=path)

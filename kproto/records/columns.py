@@ -106,9 +106,9 @@ def read_columns(
     SelectionError for a duplicate one.
     """
     if errors not in ("raise", "collect"):
-        raise ValueError(f"errors={errors!r}: it may be 'raise' or 'collect'")
+        raise ValueError(f"errors={errors!r}: must be 'raise' or 'collect'")
     if not LEAST_LIMIT <= limit <= MOST_BYTES:
-        raise ValueError(f"limit={limit}: it may be from {LEAST_LIMIT} to {MOST_BYTES}")
+        raise ValueError(f"limit={limit}: must be from {LEAST_LIMIT} to {MOST_BYTES}")
     _check(columns)
     wanted = RecordColumn(0)
     for name in columns:
@@ -139,14 +139,14 @@ def read_columns(
 
 def _check(columns: Sequence[str]) -> None:
     if isinstance(columns, str):
-        raise TypeError(f"columns are a list of names, not one: [{columns!r}]")
+        raise TypeError(f"columns must be a list of names: [{columns!r}]")
     for name in columns:
         if name == "input":
-            raise SelectionError("a column named input is always there")
+            raise SelectionError("input is always a column")
         if name not in COLUMNS:
-            raise UnknownNameError(f"no column {name!r}; there are {', '.join(COLUMNS)}")
+            raise UnknownNameError(f"no column {name!r}; the columns are {', '.join(COLUMNS)}")
         if columns.count(name) > 1:
-            raise SelectionError(f"{name} was chosen twice")
+            raise SelectionError(f"{name} was selected twice")
 
 
 def put_batch(sink: RecordSink, batch: Batch) -> int:
@@ -161,7 +161,7 @@ def put_batch(sink: RecordSink, batch: Batch) -> int:
     else:
         records = batch.records()
     if not sink.put(records):
-        raise AssertionError("records as readers make them are not taken")
+        raise AssertionError("the native engine refused records that a reader made")
     return len(records)
 
 

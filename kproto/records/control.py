@@ -117,7 +117,7 @@ def build_control_batch(
     Raises EncodeError.
     """
     if type(message) is not _MESSAGES[kind]:
-        problem = f"{kind.name} is told by {_MESSAGES[kind].__name__}"
+        problem = f"{kind.name} requires a {_MESSAGES[kind].__name__}"
         raise EncodeError(f"{problem}, not {type(message).__name__}", path="message")
     prefix = _SHORT.pack(VERSION) if isinstance(message, EndTxnMarker) else b""
     record = Record(

@@ -67,7 +67,7 @@ def encode_batch(records: Sequence[Record], settings: BatchSettings) -> bytes:
 def _with_header(body: bytes, base_offset: int, epoch: int, fields: tuple[int, ...]) -> bytes:
     length = HEADER_SIZE - AFTER_LENGTH + len(body)
     if length > LARGEST:
-        raise EncodeError(f"{length} bytes are more than an int32 says", path="records")
+        raise EncodeError(f"{length} bytes exceed an int32", path="records")
     # The checksum covers the header from the attributes on, so it is computed first.
     unsigned = HEADER.pack(base_offset, length, epoch, 2, 0, *fields)
     crc = crc32c(unsigned[21:] + body)

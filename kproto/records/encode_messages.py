@@ -80,7 +80,7 @@ def _message(
     body = head + _bytes(key) + _bytes(value)
     size = CRC_SIZE + len(body)
     if size > LARGEST:
-        raise EncodeError(f"{size} bytes are more than an int32 says", path="records")
+        raise EncodeError(f"{size} bytes exceed an int32", path="records")
     return _ENTRY.pack(offset, size, crc32(body)) + body
 
 

@@ -128,7 +128,7 @@ class MessageBatch(Batch):
         self.max_timestamp = message.timestamp
         if message.codec > Compression.LZ4:
             raise self._error(
-                "zstd came with magic 2"
+                "zstd requires magic 2"
                 if message.codec == Compression.ZSTD
                 else f"no codec has number {message.codec}",
                 ATTRIBUTES,
@@ -206,7 +206,9 @@ class MessageBatch(Batch):
                 problem = f"magic {message.magic} in a wrapper of magic {self.magic}"
                 raise part.error(problem, at + CHECKED, "magic")
             if message.codec:
-                raise part.error("compressed within a wrapper", at + ATTRIBUTES, "attributes")
+                raise part.error(
+                    "a compressed message within a wrapper", at + ATTRIBUTES, "attributes"
+                )
             messages.append(message)
             at += ENTRY_HEADER + size
         return messages

@@ -84,7 +84,7 @@ class RecordBatch(Batch):
         ) = HEADER.unpack_from(window.data, window.at)
         self.last_offset = self.base_offset + self.last_offset_delta
         if self.last_offset_delta < 0 or self.last_offset >> 63 > 0:
-            problem = f"{self.last_offset} from {self.base_offset} on is no last offset"
+            problem = f"{self.last_offset} from {self.base_offset} on is not a valid last offset"
             raise window.error(problem, window.at + 23, "last_offset_delta")
         if check_crc and not self.crc_is_right():
             raise window.error(

@@ -86,11 +86,11 @@ class BatchSettings(msgspec.Struct, kw_only=True, frozen=True):
         have."""
         for name, kind in _ENUMS.items():
             if not isinstance(value := getattr(self, name), kind):
-                raise EncodeError(f"{value!r} is no {kind.__name__}", path=name)
+                raise EncodeError(f"{value!r} is not a {kind.__name__}", path=name)
         if self.magic not in (0, 1, 2):
-            raise EncodeError(f"{self.magic} is none of 0, 1 and 2", path="magic")
+            raise EncodeError(f"{self.magic} is not 0, 1 or 2", path="magic")
         if self.timestamp_type is TimestampType.NO_TIMESTAMP_TYPE and self.magic > 0:
-            raise EncodeError("magic 1 and 2 have timestamps", path="timestamp_type")
+            raise EncodeError("timestamps require magic 1 or 2", path="timestamp_type")
         for name, bits in _BITS.items():
             value = getattr(self, name)
             if value is None and name in _NULLABLE:
@@ -107,22 +107,22 @@ class BatchSettings(msgspec.Struct, kw_only=True, frozen=True):
 
     def _check_old(self) -> None:
         if self.compression is Compression.ZSTD:
-            raise EncodeError("zstd came with magic 2", path="compression")
+            raise EncodeError("zstd requires magic 2", path="compression")
         for name in ("is_transactional", "is_control"):
             if getattr(self, name):
-                raise EncodeError("came with magic 2", path=name)
+                raise EncodeError("requires magic 2", path=name)
         if self.delete_horizon is not None:
-            raise EncodeError("came with magic 2", path="delete_horizon")
+            raise EncodeError("requires magic 2", path="delete_horizon")
 
     def _check_producer(self) -> None:
         if self.producer_id == NO_PRODUCER_ID:
             if self.is_transactional:
-                raise EncodeError("a transactional batch needs one", path="producer_id")
+                raise EncodeError("is required for a transactional batch", path="producer_id")
             return
         if self.producer_epoch == NO_PRODUCER_EPOCH:
-            raise EncodeError("a batch with a producer id needs one", path="producer_epoch")
+            raise EncodeError("is required with a producer id", path="producer_epoch")
         if self.base_sequence < 0 and not self.is_control:
-            raise EncodeError("a batch with a producer id needs one", path="base_sequence")
+            raise EncodeError("is required with a producer id", path="base_sequence")
 
     @property
     def attributes(self) -> int:

@@ -110,7 +110,7 @@ def _requests_only(message: CheckedMessage) -> Iterator[Finding]:
         if listener not in LISTENERS:
             yield message.error(
                 "listeners",
-                f"{listener!a} is no listener",
+                f"{listener!a} is not a listener",
                 f"one of {', '.join(LISTENERS)}",
                 "listeners",
             )
@@ -147,7 +147,7 @@ def _coordinator(message: CheckedMessage) -> Iterator[Finding]:
         yield message.error(
             "coordinator-key",
             f"a coordinator-key has versions {schema.valid_versions}",
-            'its only version is "0"; the api key tells keys apart',
+            'its only version is "0"; the api key distinguishes keys',
             "validVersions",
         )
     if schema.flexible_versions:
@@ -187,7 +187,7 @@ def _tags(message: CheckedMessage) -> Iterator[Finding]:
                 yield message.error(
                     "tagged-versions-end",
                     f"taggedVersions {item.tagged_versions} ends",
-                    f'write "{item.tagged_versions.lowest}+"; a tag is never given up',
+                    f'write "{item.tagged_versions.lowest}+"; a tag must stay reserved',
                     item,
                 )
 
@@ -210,8 +210,8 @@ def _map_keys(message: CheckedMessage) -> Iterator[Finding]:
         if item.type.kind == "struct" and id(item.type.struct) in keyed:
             yield message.warning(
                 "map-key",
-                f"{item.type} has map keys, but is no array's element here",
-                "map keys serve arrays only",
+                f"{item.type} has map keys, but is not an array's element here",
+                "map keys apply to arrays only",
                 item,
             )
 
@@ -225,7 +225,7 @@ def _entity_types(message: CheckedMessage) -> Iterator[Finding]:
         if wanted is None:
             yield message.error(
                 "entity-type",
-                f"{item.entity_type!a} is no entity type",
+                f"{item.entity_type!a} is not an entity type",
                 f"one of {', '.join(ENTITY_TYPES)}",
                 item,
             )
@@ -245,7 +245,7 @@ def _field_ranges(message: CheckedMessage) -> Iterator[Finding]:
         if schema.valid_versions and not used:
             yield message.warning(
                 "never-present",
-                f"versions {item.versions} holds none of {schema.valid_versions}",
+                f"versions {item.versions} contains none of {schema.valid_versions}",
                 "remove the field, or widen its versions",
                 item,
             )

@@ -60,11 +60,11 @@ def parse_default(kind: Kind, value: Any) -> Default:
         return _integer(kind, value, shown)
     if kind == "bool":
         if value.lower() not in ("true", "false"):
-            raise ValueError(f'default {shown} is no boolean; write "true" or "false"')
+            raise ValueError(f'default {shown} is not a boolean; write "true" or "false"')
         return bool(value.lower() == "true")
     if kind == "float64":
         if not _FLOAT.fullmatch(value):
-            raise ValueError(f'default {shown} is no number; write it as "1.5"')
+            raise ValueError(f'default {shown} is not a number; write it as "1.5"')
         return float(value)
     if kind == "uuid":
         return _uuid(value, shown)
@@ -78,7 +78,7 @@ def parse_default(kind: Kind, value: Any) -> Default:
 def _integer(kind: Kind, value: str, shown: str) -> int:
     lowest, highest = INTEGER_RANGES[kind]
     if not _INTEGER.fullmatch(value):
-        raise ValueError(f'default {shown} is no integer; write it as "12" or "0x0c"')
+        raise ValueError(f'default {shown} is not an integer; write it as "12" or "0x0c"')
     number = int(value, 16) if value[:2] in ("0x", "0X") else int(value)
     if not lowest <= number <= highest:
         raise ValueError(f"default {shown} does not fit {kind}; it holds {lowest} to {highest}")
@@ -86,7 +86,7 @@ def _integer(kind: Kind, value: str, shown: str) -> int:
 
 
 def _uuid(value: str, shown: str) -> uuid.UUID:
-    problem = f"default {shown} is no uuid; write 22 characters of URL-safe base64"
+    problem = f"default {shown} is not a uuid; write 22 characters of URL-safe base64"
     if not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", value, re.ASCII):
         raise ValueError(problem)
     try:

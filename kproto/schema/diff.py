@@ -79,7 +79,7 @@ def diff_schemas(
 
 
 def _dropped_message(schema: MessageSchema) -> Change:
-    why = "peers that still send it get no answer"
+    why = "peers that still send it get no response"
     return Change(
         "breaking", "message-dropped", schema.name, str(schema.valid_versions), "", "dropped", why
     )
@@ -129,7 +129,7 @@ def _message_changes(old: MessageSchema, new: MessageSchema) -> Iterator[Change]
         yield change("breaking", "api-key", what, "an old peer knows it under the old key")
     if old.listeners and (gone := sorted(set(old.listeners) - set(new.listeners))):
         what = f"no longer for listeners {', '.join(gone)}"
-        yield change("compatible", "listeners", what, "those stop to advertise it")
+        yield change("compatible", "listeners", what, "these stop advertising it")
 
 
 def _version_changes(old: MessageSchema, new: MessageSchema) -> Iterator[Change]:
@@ -184,7 +184,7 @@ def _at_shared(
         old.valid_versions.highest, old.valid_versions.highest
     )
     if verdict == "breaking" and unstable:
-        verdict, why = "compatible", "the old edition called this version unstable"
+        verdict, why = "compatible", "the old edition marked this version unstable"
     return Change(
         verdict, difference.kind, new.name, str(versions), difference.field, difference.what, why
     )
@@ -224,7 +224,7 @@ def _value_changes(old: MessageSchema, new: MessageSchema) -> Iterator[Change]:
         if before.ignorable and not after.ignorable:
             why = "writing it where the version lacks it was silent and now raises"
             for run in _runs([item for item in new.valid_versions if item not in after.versions]):
-                yield change("breaking", "ignorable", path, "not ignorable any more", why, str(run))
+                yield change("breaking", "ignorable", path, "no longer ignorable", why, str(run))
         if after.ignorable and not before.ignorable:
             why = "a value is dropped silently where the version lacks the field"
             yield change("compatible", "ignorable", path, "became ignorable", why)

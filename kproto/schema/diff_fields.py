@@ -40,7 +40,7 @@ class Difference:
 
 
 _MISREAD = "a peer with the other schema misreads the bytes from here on"
-_NAMES = "same place and type; names are not on the wire, so see that the meaning stayed"
+_NAMES = "same place and type; names are not on the wire, so check that the meaning is the same"
 
 _EFFECTS: dict[str, tuple[str, str, str]] = {
     # kind: (reason why it breaks at the same version, reason why it breaks as a step to a new
@@ -55,7 +55,7 @@ _EFFECTS: dict[str, tuple[str, str, str]] = {
     "field-untagged": (_MISREAD, "", ""),
     "nullable-narrowed": (
         "a null from an old peer is now refused",
-        "what was null has to get a value before it can be sent",
+        "a null value must be replaced before it can be sent",
         "",
     ),
     "nullable-widened": ("an old peer refuses the null that a new one may send", "", ""),
@@ -186,7 +186,7 @@ class _Comparer:
         yield from self.tags(path, old, new)
         was, now = old.is_nullable(self.old_version), new.is_nullable(self.new_version)
         if was and not now:
-            yield Difference("nullable-narrowed", path, "not nullable any more")
+            yield Difference("nullable-narrowed", path, "no longer nullable")
         if now and not was:
             yield Difference("nullable-widened", path, "became nullable")
         yield from self.compact(path, old, new)

@@ -70,7 +70,7 @@ def import_schemas(paths: Sequence[Path], into: Path) -> ImportReport:
     report = merge_releases(read_sources(paths), into)
     if not report.merged:
         raise SchemaError(
-            "none of the sources holds message JSON",
+            "none of the sources contains message JSON",
             remedy="kafka-clients, kafka-metadata, kafka-raft, kafka-storage and the"
             " coordinators' jars do",
         )

@@ -81,7 +81,7 @@ def read_sources(paths: Iterable[Path]) -> list[Release]:
 def _split_name(path: Path) -> tuple[str, str]:
     if (match := _NAME.fullmatch(path.name.removesuffix(".jar"))) is None:
         raise SchemaError(
-            "its name tells no Kafka release",
+            "its name does not contain a Kafka release",
             source=str(path),
             remedy="name it as Maven does, such as kafka-clients-4.4.0.jar or messages-4.4.0/",
         )

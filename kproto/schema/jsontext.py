@@ -98,7 +98,7 @@ def refuse_lone_surrogates(text: str, source: str) -> None:
             json.loads(match[0]).encode()
         except UnicodeEncodeError:
             raise SchemaError(
-                "a text has half of a surrogate pair, which is no character",
+                "a text contains half of a surrogate pair, which is not a character",
                 source=source,
                 line=bare.count("\n", 0, match.start()) + 1,
                 remedy="write the character itself",

@@ -70,7 +70,9 @@ def schema_files(folder: Path) -> list[Path]:
         raise SchemaError("is not a folder", source=str(folder), remedy="name a folder of schemas")
     files = sorted(folder.glob("*.json"))
     if not files:
-        raise SchemaError("holds no *.json file", source=str(folder), remedy="name another folder")
+        raise SchemaError(
+            "contains no *.json file", source=str(folder), remedy="name another folder"
+        )
     return files
 
 

@@ -62,7 +62,7 @@ class MessageParser(ValueReader):
         kind = node.get("type")
         if kind not in _MESSAGE_TYPES:
             raise self.refusal(
-                f"{short(kind)} is no message type" if kind is not None else "type is missing",
+                f"{short(kind)} is not a message type" if kind is not None else "type is missing",
                 ("type",),
                 f"one of {', '.join(_MESSAGE_TYPES)}",
             )
@@ -267,7 +267,7 @@ class MessageParser(ValueReader):
             raise self.refusal(
                 f"taggedVersions {tagged} is outside versions {versions}",
                 where,
-                "tag only versions the field has",
+                "tag only versions that the field has",
             )
         if not self.flexible.covers(tagged):
             raise self.refusal(
@@ -288,7 +288,7 @@ class MessageParser(ValueReader):
         spelled = node.get("type")
         where = (*at, "type")
         if not isinstance(spelled, str):
-            raise self.refusal("type is missing or no string", where, 'add "type"')
+            raise self.refusal("type is missing or not a string", where, 'add "type"')
         spelled = spelled.strip()
         element = spelled.removeprefix("[]")
         is_array = element != spelled
@@ -318,7 +318,7 @@ class MessageParser(ValueReader):
             return FieldType(cast(Kind, element))
         where = (*at, "type")
         if not good_name(element) or not element[0].isupper():
-            raise self.refusal(f"{short(element)} is no type", where, _type_hint(element))
+            raise self.refusal(f"{short(element)} is not a type", where, _type_hint(element))
         self.check_struct_name(element, where)
         return FieldType("struct", struct=self.field_struct(element, node, at, versions))
 

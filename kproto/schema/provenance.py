@@ -67,7 +67,7 @@ class Earlier:
             )
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             raise SchemaError(
-                f"holds schemas, but {PROVENANCE}/ does not tell where all of them came from",
+                f"contains schemas whose source {PROVENANCE}/ does not state",
                 source=str(folder),
                 remedy="import into an empty folder",
             ) from None

@@ -56,7 +56,7 @@ def load_releases() -> Mapping[str, Release]:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise SchemaError(
-            f"cannot be read: {error.strerror}", source=str(path), remedy="install kproto anew"
+            f"cannot be read: {error.strerror}", source=str(path), remedy="reinstall kproto"
         ) from None
     return MappingProxyType(parse_releases(text, source=str(path)))
 
@@ -69,7 +69,7 @@ def release(name: str) -> Release:
     if found is not None:
         return found
     near = difflib.get_close_matches(name, releases, n=4, cutoff=0.75)
-    hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(releases)}"
+    hint = f"did you mean {', '.join(near)}?" if near else f"the profiles are {', '.join(releases)}"
     raise UnknownNameError(f"no release profile named {name!r}; {hint}")
 
 
@@ -83,7 +83,7 @@ def parse_releases(text: str, *, source: str = FILE) -> dict[str, Release]:
         raise SchemaError(
             f"not a releases file of format {FORMAT}",
             source=source,
-            remedy="write it anew with scripts/derive_releases.py",
+            remedy="rewrite it with scripts/derive_releases.py",
         )
     profiles = document.get("profiles")
     if not isinstance(profiles, dict):
@@ -116,7 +116,7 @@ def _release(name: str, entry: Any, source: str) -> Release:
 
 def _api(key: str, span: Any, where: str, source: str) -> tuple[int, Versions]:
     if not key.isdecimal():
-        raise SchemaError("an api key is a number", source=source, field=where)
+        raise SchemaError("an api key must be a number", source=source, field=where)
     if (
         not isinstance(span, list)
         or len(span) != 2

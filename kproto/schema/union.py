@@ -152,7 +152,7 @@ class _Merger:
         lowest, highest = min(wanted), max(wanted)
         if any(version not in wanted for version in domain if lowest <= version <= highest):
             raise self.refuse(
-                f"{what} would be {sorted(wanted)}, which is no range",
+                f"{what} would be {sorted(wanted)}, which is not a range",
                 remedy="the releases disagree; import fewer of them",
             )
         return Versions(lowest, MAX_VERSION if highest == self.top else highest)
@@ -313,7 +313,7 @@ class _Merger:
                     raise self.refuse(
                         f"version {version} of {edition.schema.name} has another layout in Kafka"
                         f" {edition.release} than in {winner.release}",
-                        remedy="neither calls it unstable; import only one of them",
+                        remedy="neither marks it unstable; import only one of them",
                     )
                 yield Conflict(version, winner.release, edition.release, unstable.release)
 

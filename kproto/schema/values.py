@@ -112,7 +112,7 @@ class ValueReader:
                 f"{short(name)} cannot name a struct", at, "start it with a capital letter"
             )
         if keyword.iskeyword(name):
-            raise self.refusal(f"{name} is a word of Python's own", at, "choose another name")
+            raise self.refusal(f"{name} is reserved in Python", at, "choose another name")
 
     def versions(
         self, node: dict[str, Any], key: str, at: Path, absent: Versions | None
@@ -126,7 +126,7 @@ class ValueReader:
             value = str(value)
         remedy = 'write "3", "1-4", "2+" or "none"'
         if not isinstance(value, str) or not _VERSIONS.fullmatch(value):
-            raise self.refusal(f"{key} {short(value)} is no version range", (*at, key), remedy)
+            raise self.refusal(f"{key} {short(value)} is not a version range", (*at, key), remedy)
         try:
             return Versions.parse(value)
         except ValueError as error:

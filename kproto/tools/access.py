@@ -168,7 +168,7 @@ class Access(Admin):
 
     async def cluster(self) -> ClusterDescription:
         """Return the brokers, or the controllers if requests go to those."""
-        self.doing("asking for the brokers")
+        self.doing("listing the brokers")
         if not self._of_controllers:
             return await self.describe_cluster()
         return await self._call(self._nodes.any, describe_controllers, None)
@@ -222,7 +222,7 @@ class Access(Admin):
         out."""
         found = dict.fromkeys(replicas, ReplicaLogDir())
         for broker_id, mine in sorted(_by_broker(found).items()):
-            self.doing(f"asking broker {broker_id} for log directories")
+            self.doing(f"querying log directories of broker {broker_id}")
             where = self._broker(broker_id)
             response = await self._call(where, partial(_describe_log_dirs, wanted=mine), None)
             for replica, directory, is_future in _placed(response, broker_id):

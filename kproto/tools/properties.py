@@ -96,14 +96,14 @@ def settings(properties: Mapping[str, str], source: str = "the properties") -> S
     left = {name: value.strip() for name, value in properties.items()}
     protocol = left.pop("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
-        raise _refused(source, "security.protocol", f"is one of {', '.join(_PROTOCOLS)}")
+        raise _refused(source, "security.protocol", f"must be one of {', '.join(_PROTOCOLS)}")
     # Parsed in any case: a file may contain settings that its protocol does not use.
     tls = _tls(left, source)
     sasl = _sasl(left, source, wanted=protocol.startswith("SASL"))
     timeout = _integer(left, "default.api.timeout.ms", source)
     for name in left:
         if name.startswith(_SECURITY):
-            raise _refused(source, name, "is not understood; remove it if it does not matter")
+            raise _refused(source, name, "is not supported; remove it if it is not needed")
     return Settings(
         client_id=left.get("client.id"),
         timeout_ms=timeout,
@@ -121,10 +121,10 @@ def _tls(left: dict[str, str], source: str) -> Tls:
     for name, used in (("ssl.truststore.type", trusted_path), ("ssl.keystore.type", key_path)):
         kind = left.pop(name, "PEM" if used is None else "JKS").upper()
         if kind != "PEM":
-            raise _refused(source, name, f"has to be PEM; {kind} stores cannot be read here")
+            raise _refused(source, name, f"must be PEM; {kind} stores cannot be read here")
     algorithm = left.pop("ssl.endpoint.identification.algorithm", "https").lower()
     if algorithm not in ("", "https"):
-        raise _refused(source, "ssl.endpoint.identification.algorithm", 'is "https" or empty')
+        raise _refused(source, "ssl.endpoint.identification.algorithm", 'must be "https" or empty')
     return Tls(
         trusted_path=trusted_path,
         trusted_text=trusted_text,
@@ -147,9 +147,9 @@ def _sasl(left: dict[str, str], source: str, *, wanted: bool) -> SaslMechanism |
         return None
     if mechanism != "PLAIN" and mechanism not in SCRAM_MECHANISMS:
         known = ", ".join(("PLAIN", *SCRAM_MECHANISMS))
-        raise _refused(source, "sasl.mechanism", f"is one of {known} here, not {mechanism}")
+        raise _refused(source, "sasl.mechanism", f"must be one of {known} here, not {mechanism}")
     if jaas is None:
-        raise _refused(source, "sasl.jaas.config", "is missing: it has the user and password")
+        raise _refused(source, "sasl.jaas.config", "is missing; it contains the user and password")
     match = _JAAS.match(jaas)
     module = "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
     if match is None or not match[1].endswith(f".{module}"):
@@ -176,7 +176,7 @@ def _integer(left: dict[str, str], name: str, source: str) -> int | None:
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,10}", text):
-        raise _refused(source, name, f"is a number of milliseconds, not {text}")
+        raise _refused(source, name, f"must be a number of milliseconds, not {text}")
     return int(text)
 
 

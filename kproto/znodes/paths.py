@@ -28,21 +28,21 @@ def validate(path: str) -> None:
 def _problem(path: str) -> str:
     """Return one reason why the path is invalid, or ""."""
     if not path:
-        return "a path has at least one character"
+        return "a path must have at least one character"
     if path[0] != "/":
-        return "a path starts with /"
+        return "a path must start with /"
     if path == ROOT:
         return ""
     if path[-1] == "/":
-        return "a path does not end with /"
+        return "a path must not end with /"
     names = path[1:].split("/")
     if "" in names:
-        return "a path has no empty names"
+        return "a path must not contain empty names"
     if "." in names or ".." in names:
-        return "a path has no relative names"
+        return "a path must not contain relative names"
     refused = _REFUSED.search(path)
     if refused:
-        return f"a path has no character U+{ord(refused[0]):04X}"
+        return f"a path must not contain U+{ord(refused[0]):04X}"
     return ""
 
 

@@ -72,5 +72,5 @@ def check_size(path: str, size: int, limit: int) -> None:
     """Raise what a client sees for a request that is too long: its connection breaks."""
     if size > limit:
         raise ConnectionLossError(
-            path, f"the request has {size} bytes, and the server takes {limit} (jute.maxbuffer)"
+            path, f"the request has {size} bytes, but the server accepts {limit} (jute.maxbuffer)"
         )

@@ -114,7 +114,7 @@ def test_a_bad_frame_as_far_as_it_goes(capsys: pytest.CaptureFixture[str], diale
     code, out, err = kproto_cli(capsys, *how, "--partial", FRAME + "00")
     assert code == 1
     assert json.loads(out)["body"]["topics"][0]["partitions"][0]["replicas"] == [4, 5, 6]
-    assert "size says 44 bytes, 45 follow" in err
+    assert "size is 44 bytes, but 45 follow" in err
 
 
 def test_what_only_a_draft_has_is_told_by_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,11 +156,15 @@ def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (("decode", "--request", FRAME[:-2]), 1, "size says 44 bytes, 43 follow (at byte 0)"),
-        (("decode", "--request", "no-such-file"), 1, "neither hexadecimal nor a file"),
-        (("decode", "--request", "00000"), 1, "5 hexadecimal digits are no whole number of bytes"),
-        (("decode", FRAME), 2, "Say one of --request and --response"),
-        (("decode", "--request", "--hex", "--bytes", FRAME), 2, "Say one of --bytes and --hex"),
+        (("decode", "--request", FRAME[:-2]), 1, "size is 44 bytes, but 43 follow (at byte 0)"),
+        (("decode", "--request", "no-such-file"), 1, "neither hexadecimal nor a readable file"),
+        (
+            ("decode", "--request", "00000"),
+            1,
+            "5 hexadecimal digits are not a whole number of bytes",
+        ),
+        (("decode", FRAME), 2, "Specify either --request or"),
+        (("decode", "--request", "--hex", "--bytes", FRAME), 2, "Specify either --bytes or --hex"),
         (("decode", "--response", "45", "9", FRAME), 1, "not 9"),
         (("encode", "Metadata", "0", "{}"), 1, "no message 'Metadata'"),
         (("encode", "MetadataRequest", "99", "{}"), 1, "no version 99"),
@@ -168,8 +172,12 @@ def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
         (("encode", "MetadataRequest", "1", "{"), 1, "not JSON"),
         (("show", "MetadataRequest.MetadataRequestTopic"), 1, "is a struct"),
         (("show", "--dialect", "kip-1", "MetadataRequest"), 1, "no dialect 'kip-1'"),
-        (("codegen", "--check", "--show", "MetadataRequest", "1"), 2, "Say one of --check"),
-        (("codegen", "--check", "--all"), 2, "Say one of --check"),
+        (
+            ("codegen", "--check", "--show", "MetadataRequest", "1"),
+            2,
+            "only one of --check",
+        ),
+        (("codegen", "--check", "--all"), 2, "only one of --check"),
         (("encode", "MetadataRequest.MetadataRequestTopic", "1", "{}"), 1, "only a message has"),
         (("nonsense",), 2, "No such command"),
         ((), 2, "kproto: Missing command. (see kproto --help)"),

@@ -118,7 +118,7 @@ async def test_no_controller_yet() -> None:
         mock.script(46, ListPartitionReassignmentsResponse(error_code=41), times=1)
         with pytest.raises(
             RequestTimeoutError,
-            match=r"^nothing came of it within 400 ms: the cluster has no controller$",
+            match=r"^no success within 400 ms: the cluster has no controller$",
         ):
             await admin.list_partition_reassignments(timeout_ms=400)
 

@@ -208,7 +208,7 @@ async def test_closing_fails_everyone_who_waits() -> None:
         await conn.close()
         results = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(result, ConnectionClosedError) for result in results)
-        assert str(results[0]).endswith("ended before it answered HEARTBEAT v3 #1: closed by us")
+        assert str(results[0]).endswith("ended before responding to HEARTBEAT v3 #1: closed by us")
         assert conn.closed
         with pytest.raises(ConnectionClosedError, match="closed by us"):
             await conn.request(heartbeat())
@@ -221,7 +221,10 @@ async def test_closing_fails_everyone_who_waits() -> None:
         (b"", "the peer closed it"),
         (b"\0\0\0\x09part", "the peer closed inside a frame, 8 bytes into it"),
         (b"\xff\xff\xff\xff", "frame size -1 is negative"),
-        (encode_frame(b"\0\0\0\x09"), "a response with correlation id 9 came where HEARTBEAT v3"),
+        (
+            encode_frame(b"\0\0\0\x09"),
+            "a response with correlation id 9 arrived where the response to HEARTBEAT v3",
+        ),
     ],
     ids=["close", "inside a frame", "bad size", "wrong correlation id"],
 )

@@ -107,7 +107,7 @@ def test_the_limit_is_met_before_memory_is():
     ).encode(9)
     selection = select(MetadataResponse, 9, ["topics.name", "topics.partitions.leader_id"])
     assert selection.read([body] * 2, limit=6_000_000).rows == 200
-    with pytest.raises(LimitError, match="past 5999999 bytes") as caught:
+    with pytest.raises(LimitError, match="larger than 5999999 bytes") as caught:
         selection.read([body] * 2, limit=5_999_999)
     assert caught.value.index == 1
     # Bad bytes are bad, whatever they would have taken.

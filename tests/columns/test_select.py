@@ -44,7 +44,9 @@ def test_json_names_and_names_of_ones_own():
     table = selection.read([])
     assert list(table.to_pydict()) == ["frame", "topic", "index"]
     assert table["topic"].name == "topic"
-    with pytest.raises(UnknownNameError, match=r"no column 'name'; there are frame, topic, index"):
+    with pytest.raises(
+        UnknownNameError, match=r"no column 'name'; the columns are frame, topic, index"
+    ):
         table["name"]
 
 
@@ -56,17 +58,17 @@ def test_json_names_and_names_of_ones_own():
         (9, ["clusterid"], UnknownNameError, "MetadataResponse has no field 'clusterid'; it has "),
         (9, [""], UnknownNameError, "MetadataResponse has no field ''"),
         (9, ["topics"], SelectionError,
-         "topics is an array of structs: choose of its fields topics.error_code, topics.name, "),
+         "topics is an array of structs: select from its fields topics.error_code, topics.name, "),
         (9, ["cluster_id.length"], SelectionError,
          "cluster_id is string: it has no field 'length'"),
         (9, ["topics.partitions.isr_nodes.x"], SelectionError,
          "topics.partitions.isr_nodes is an array of int32: it has no field 'x'"),
         (9, ["topics.partitions.leader_id", "cluster_id", "brokers.host"], SelectionError,
          "brokers and topics.partitions of MetadataResponse are arrays side by side"),
-        (9, [], SelectionError, "no field was chosen"),
-        (9, ["topics.name", "topics.name"], SelectionError, "topics.name was chosen twice"),
-        (9, ["cluster_id", "clusterId"], SelectionError, "cluster_id was chosen twice"),
-        (9, {"frame": "cluster_id"}, SelectionError, "a column named frame is always there"),
+        (9, [], SelectionError, "no field was selected"),
+        (9, ["topics.name", "topics.name"], SelectionError, "topics.name was selected twice"),
+        (9, ["cluster_id", "clusterId"], SelectionError, "cluster_id was selected twice"),
+        (9, {"frame": "cluster_id"}, SelectionError, "frame is always a column"),
         (99, ["cluster_id"], UnsupportedVersionError, "MetadataResponse has no version 99"),
     ],
 )  # fmt: skip
@@ -77,7 +79,7 @@ def test_what_cannot_be_chosen(version, paths, error, text):
 
 
 def test_a_struct_is_no_column_and_its_fields_are():
-    with pytest.raises(SelectionError, match="is a struct: choose of its fields"):
+    with pytest.raises(SelectionError, match="is a struct: select from its fields"):
         select(ConsumerGroupMemberMetadataValue, 0, ["classic_member_metadata"])
     path = "classic_member_metadata.session_timeout_ms"
     (field,) = select(ConsumerGroupMemberMetadataValue, 0, [path]).fields
@@ -85,7 +87,7 @@ def test_a_struct_is_no_column_and_its_fields_are():
 
 
 def test_one_path_is_not_a_list_of_paths():
-    with pytest.raises(TypeError, match="not one"):
+    with pytest.raises(TypeError, match="must be a list"):
         select(HeartbeatRequest, 4, "group_id")
 
 

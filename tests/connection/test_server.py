@@ -125,11 +125,13 @@ def test_an_answer_is_given_once_and_to_a_request() -> None:
     connection = ServerConnection()
     first, second = fed(connection, heartbeat(0), heartbeat(1))
     assert connection.send_response(second, HeartbeatResponse()) == b""
-    with pytest.raises(LocalProtocolError, match="request number 2 was answered already"):
+    with pytest.raises(LocalProtocolError, match="request number 2 already has a response"):
         connection.send_response(second, HeartbeatResponse())
     assert len(codes(connection.send_response(first, HeartbeatResponse()))) == 2
     for event in (first, second):
-        with pytest.raises(LocalProtocolError, match=f"number {event.number} was answered already"):
+        with pytest.raises(
+            LocalProtocolError, match=f"number {event.number} already has a response"
+        ):
             connection.send_bytes(event, b"")
     connection.close()
     with pytest.raises(LocalProtocolError, match="while the connection is closed"):
@@ -217,7 +219,7 @@ def test_frames_too_short_for_a_header(size: int) -> None:
     (event,) = fed(connection, encode_frame(b"\0" * size))
     assert isinstance(event, MalformedRequest)
     assert (event.api_key, event.correlation_id) == (None, None)
-    with pytest.raises(LocalProtocolError, match="answered by bytes only"):
+    with pytest.raises(LocalProtocolError, match="only be answered with bytes"):
         connection.send_response(event, HeartbeatResponse())
 
 

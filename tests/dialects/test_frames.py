@@ -192,7 +192,7 @@ def test_names() -> None:
         draft.message("MetadataReqest")
     with pytest.raises(UnknownNameError, match="has no struct"):
         draft.message("MetadataRequest.Nothing")
-    with pytest.raises(UnknownNameError, match="there are kafka"):
+    with pytest.raises(UnknownNameError, match="the dialects are kafka"):
         kproto.dialect("kip-999")
     assert kproto.dialect("kip-240").apis[32240].name == "LIST_REASSIGNMENTS"
     with pytest.raises(KeyError):

@@ -144,7 +144,7 @@ def test_appending_does_not_disturb_an_iteration() -> None:
 
 @pytest.mark.parametrize("bounds", [{"max_entries": 0}, {"max_bytes": -1}])
 def test_bounds_that_hold_nothing_are_refused(bounds: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="at least one entry"):
+    with pytest.raises(ValueError, match="at least 1"):
         Journal(**bounds)
 
 

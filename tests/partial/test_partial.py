@@ -215,7 +215,7 @@ def test_a_size_is_judged_last() -> None:
     """The fields say more; where they are all there, the size is what is wrong."""
     longer = request_partly(KAFKA, FRAME + b"\0")
     assert longer.body == request_partly(KAFKA, FRAME).body
-    assert str(longer.error) == "size: size says 44 bytes, 45 follow (at byte 0)"
+    assert str(longer.error) == "size: size is 44 bytes, but 45 follow (at byte 0)"
     unknown = request_partly(KAFKA, FRAME[:6] + b"\0\x63" + FRAME[8:])
     assert (unknown.header, unknown.body) == (None, None)
     assert "not 99" in str(unknown.error)

@@ -106,13 +106,13 @@ def test_headers_no_batch_holds(headers, path):
 
 def test_headers_came_with_magic_2():
     for magic in (0, 1):
-        with pytest.raises(EncodeError, match=r"records\[0\]\.headers: headers came with magic 2"):
+        with pytest.raises(EncodeError, match=r"records\[0\]\.headers: headers require magic 2"):
             build_batch([Record(headers=(("k", b"v"),))], magic=magic)
 
 
 def test_what_is_no_record():
     for records in ([b"a"], [*ONE, (1, 2)], [None]):
-        with pytest.raises(EncodeError, match="is no Record"):
+        with pytest.raises(EncodeError, match="is not a Record"):
             build_batch(records)
 
 
@@ -128,7 +128,7 @@ def test_offsets_reach_as_far_as_a_delta_does():
 def test_a_batch_is_no_larger_than_its_size_field_says(module, magic):
     with (
         mock.patch.object(module, "LARGEST", 1000),
-        pytest.raises(EncodeError, match="more than an int32 says"),
+        pytest.raises(EncodeError, match="exceed an int32"),
     ):
         build_batch([Record(value=bytes(1000))], magic=magic)
 

@@ -161,7 +161,7 @@ def test_the_layout_spelt_out():
         ("value", "z", [None]),
     ]
     assert [column.name for column in read_columns([])] == list(DEFAULT_COLUMNS)
-    with pytest.raises(UnknownNameError, match="there are input, offset, key"):
+    with pytest.raises(UnknownNameError, match="the columns are input, offset, key"):
         table["topic"]
     assert table["input"] is table.input
 
@@ -206,18 +206,18 @@ def test_options_are_those_of_batches():
 
 
 def test_columns_there_are_not():
-    with pytest.raises(UnknownNameError, match="no column 'topic'; there are batch, offset"):
+    with pytest.raises(UnknownNameError, match="no column 'topic'; the columns are batch, offset"):
         read_columns([], ["topic"])
-    with pytest.raises(SelectionError, match="key was chosen twice"):
+    with pytest.raises(SelectionError, match="key was selected twice"):
         read_columns([], ["key", "key"])
-    with pytest.raises(SelectionError, match="always there"):
+    with pytest.raises(SelectionError, match="always a column"):
         read_columns([], ["input"])
     with pytest.raises(TypeError, match="a list of names"):
         read_columns([], "key")
     with pytest.raises(ValueError, match="errors='ignore'"):
         read_columns([], errors="ignore")
     for limit in (7, 1 << 31):
-        with pytest.raises(ValueError, match="it may be from 8"):
+        with pytest.raises(ValueError, match="must be from 8"):
             read_columns([], limit=limit)
 
 

@@ -71,7 +71,7 @@ def test_markers_that_are_none(key, value, offset, path, problem):
 
 
 def test_a_message_of_another_type_is_refused():
-    with pytest.raises(EncodeError, match="LEADER_CHANGE is told by LeaderChangeMessage"):
+    with pytest.raises(EncodeError, match="LEADER_CHANGE requires a LeaderChangeMessage"):
         build_control_batch(ControlRecordType.LEADER_CHANGE, SnapshotFooterRecord(), timestamp=0)
     data = build_control_batch(ControlRecordType.LEADER_CHANGE, LeaderChangeMessage(), timestamp=0)
     (batch,) = RecordBatches(data)

@@ -166,7 +166,7 @@ def test_the_helper_makes_valid_batches():
         (batch_of(record_of(b"\x00\x00\x02\x01\x01\x00"), base_offset=(1 << 63) - 1), 64,
          "records[0].offset_delta", "not an int64"),
         (batch_of(record_of(PLAIN), base_offset=(1 << 63) - 1, last_offset_delta=1), 23,
-         "last_offset_delta", "9223372036854775808 from 9223372036854775807 on is no last offset"),
+         "last_offset_delta", "9223372036854775808 from 9223372036854775807 on is not a"),
         (batch_of(record_of(PLAIN), base_offset=5, last_offset_delta=-1), 23,
          "last_offset_delta", "4 from 5 on"),
         (batch_of(record_of(PLAIN), attributes=5), 21, "attributes", "no codec has number 5"),

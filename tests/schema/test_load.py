@@ -136,23 +136,23 @@ def one(**properties: Any) -> str:
 
 REFUSALS = [
     # text, field, part of the problem, part of the remedy, text on the line it points to
-    (one(type="boolean"), "F", "'boolean' is no type", "did you mean bool?", "boolean"),
-    (one(type="long"), "F", "is no type", "int64", "long"),
-    (one(type="in32"), "F", "is no type", "int32", "in32"),
+    (one(type="boolean"), "F", "'boolean' is not a type", "did you mean bool?", "boolean"),
+    (one(type="long"), "F", "is not a type", "int64", "long"),
+    (one(type="in32"), "F", "is not a type", "int32", "in32"),
     (one(type="[][]int32"), "F", "array cannot hold arrays", "structs", "[][]"),
     (one(type="[]records"), "F", "array cannot hold records", "structs", "[]records"),
     (one(type="Thing"), "F", "struct Thing is not specified", "commonStructs", "Thing"),
     (one(versions=None), "F", "versions is missing", '"versions": "0+"', "{"),
     (one(versions="3-1"), "F", "must rise", "2+", "3-1"),
-    (one(versions="x"), "F", "no version range", "2+", '"x"'),
-    (one(versions="\uff11+"), "F", "no version range", "2+", "versions"),
+    (one(versions="x"), "F", "not a version range", "2+", '"x"'),
+    (one(versions="\uff11+"), "F", "not a version range", "2+", "versions"),
     (one(nullableVersions="0+"), "F", "int32 cannot be nullable", "remove", "nullableVersions"),
-    (one(default="12x"), "F", "no integer", "12", "12x"),
+    (one(default="12x"), "F", "not an integer", "12", "12x"),
     (one(default="2147483648"), "F", "does not fit int32", "2147483647", "2147483648"),
-    (one(type="bool", default="yes"), "F", "no boolean", "true", "yes"),
-    (one(type="uuid", default="abc"), "F", "no uuid", "22 characters", "abc"),
+    (one(type="bool", default="yes"), "F", "not a boolean", "true", "yes"),
+    (one(type="uuid", default="abc"), "F", "not a uuid", "22 characters", "abc"),
     (one(type="[]int32", default="[1]"), "F", "not possible for array", "null", "[1]"),
-    (one(type="float64", default="much"), "F", "no number", "1.5", "much"),
+    (one(type="float64", default="much"), "F", "not a number", "1.5", "much"),
     (one(type="string", default="\ud800"), "F", "not valid Unicode", "surrogate", "default"),
     (one(tag=0), "F", "tag 0 without taggedVersions", "taggedVersions", '"tag"'),
     (one(taggedVersions="2+"), "F", "without a tag", '"tag"', "taggedVersions"),
@@ -170,11 +170,11 @@ REFUSALS = [
     (one(mapKey="maybe"), "F", "mapKey must be true or false", "true", "mapKey"),
     (minimal(apiKey=None), "", "needs an api key", "apiKey", "type"),
     (minimal(apiKey=70000), "", "not an integer from 0 to 32767", "number", "apiKey"),
-    (minimal(type="question"), "", "no message type", "request", "question"),
+    (minimal(type="question"), "", "not a message type", "request", "question"),
     (minimal(validVersions=None), "", "validVersions is missing", "validVersions", "{"),
     (minimal(validVersions="1+"), "", "validVersions must end", "1-N", "validVersions"),
     (minimal(name="small"), "", "'small' cannot name a struct", "capital", "small"),
-    (minimal(name="None"), "", "word of Python's", "another", "None"),
+    (minimal(name="None"), "", "reserved in Python", "another", "None"),
 ]  # fmt: skip
 
 
@@ -312,7 +312,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="is not a folder"):
         load_directory(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SchemaError, match="holds no"):
+    with pytest.raises(SchemaError, match="contains no"):
         load_directory(tmp_path / "empty")
 
 

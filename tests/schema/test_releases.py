@@ -86,7 +86,7 @@ def test_newest_of_what_is_kept_only_grows():
 def test_unknown_name_lists_near_ones():
     with pytest.raises(UnknownNameError, match=r"'kafka-3\.9-kraft'.*kafka-3\.9"):
         release("kafka-3.9-kraft")
-    with pytest.raises(UnknownNameError, match=r"there are kafka-0\.10\.0, .*kafka-4\.4"):
+    with pytest.raises(UnknownNameError, match=r"the profiles are kafka-0\.10\.0, .*kafka-4\.4"):
         release("zzz")
 
 

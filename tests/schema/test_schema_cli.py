@@ -59,7 +59,7 @@ def test_check_says_where_and_how(capsys: pytest.CaptureFixture[str], tmp_path: 
     path.write_text(KIP_860)
     code, out, _ = call(capsys, "check", path)
     assert code == 1
-    assert f"{path}:5: error: AllowReplicationFactorChange: 'boolean' is no type" in out
+    assert f"{path}:5: error: AllowReplicationFactorChange: 'boolean' is not a type" in out
     assert "--lenient" in out
     assert call(capsys, "check", "--lenient", path)[0] == 0
 
@@ -96,7 +96,7 @@ def test_failures_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert (code, out, err.count("\n")) == (1, "", 1)
     code, _, err = call(capsys, "diff", tmp_path, SCHEMAS / "kafka")
     assert (code, err.count("\n")) == (1, 1)
-    assert "holds no *.json file" in err
+    assert "contains no *.json file" in err
 
 
 def test_usage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

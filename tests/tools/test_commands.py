@@ -291,7 +291,7 @@ async def test_nobody_there(tool, tmp_path):
         tool, "--list", "--bootstrap-server=127.0.0.1:1", f"--command-config={config}"
     )
     assert code == 1
-    assert err.startswith("kproto: nothing came of it within 200 ms: no broker can be reached")
+    assert err.startswith("kproto: no success within 200 ms: no broker can be reached")
     assert err.count("\n") == 1
     assert out.startswith("Error")
 

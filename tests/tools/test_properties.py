@@ -107,14 +107,23 @@ def test_scram_is_followed():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"security.protocol": "TLS"}, "security.protocol is one of PLAINTEXT, SSL, SASL_PLAIN"),
-        ({"ssl.provider": "x"}, "ssl.provider is not understood"),
+        (
+            {"security.protocol": "TLS"},
+            "security.protocol must be one of PLAINTEXT, SSL, SASL_PLAIN",
+        ),
+        ({"ssl.provider": "x"}, "ssl.provider is not supported"),
         ({"sasl.oauthbearer.token.endpoint.url": "x"}, "sasl.oauthbearer.token.endpoint.url is"),
-        ({"ssl.truststore.location": "/a.jks"}, "ssl.truststore.type has to be PEM; JKS stores"),
-        ({"ssl.keystore.type": "PKCS12"}, "ssl.keystore.type has to be PEM; PKCS12 stores"),
+        ({"ssl.truststore.location": "/a.jks"}, "ssl.truststore.type must be PEM; JKS stores"),
+        ({"ssl.keystore.type": "PKCS12"}, "ssl.keystore.type must be PEM; PKCS12 stores"),
         ({"ssl.endpoint.identification.algorithm": "x"}, "ssl.endpoint.identification.algorithm"),
-        ({"default.api.timeout.ms": "1s"}, "default.api.timeout.ms is a number of milliseconds"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is one of PLAIN, SCRAM-SHA-256, SCRAM"),
+        (
+            {"default.api.timeout.ms": "1s"},
+            "default.api.timeout.ms must be a number",
+        ),
+        (
+            {"security.protocol": "SASL_SSL"},
+            "sasl.mechanism must be one of PLAIN, SCRAM-SHA-256, SCRAM",
+        ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
             "sasl.jaas.config is missing",

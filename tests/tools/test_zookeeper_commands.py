@@ -201,4 +201,7 @@ async def test_each_draft_has_its_own_cancellation() -> None:
     outcome = await admin("reassign-partitions", "--profile", "kip-236-new", "--cancel")
     assert 'Missing required argument "[zookeeper]"' in outcome.err
     outcome = await admin("reassign-partitions", "--profile=nope", "--cancel")
-    assert (outcome.code, "this tool has kafka, kip-455-old" in outcome.err) == (2, True)
+    assert (outcome.code, "the profiles of this tool are kafka, kip-455-old" in outcome.err) == (
+        2,
+        True,
+    )

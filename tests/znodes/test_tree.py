@@ -136,7 +136,7 @@ def test_a_limit_of_ones_own_says_what_was_too_long():
     tree = ZnodeTree(max_request_bytes=100)
     session = tree.open_session()
     tree.write(session, Create("/a", bytes(100 - 47 - 2)), now_ms=0)
-    with pytest.raises(ConnectionLossError, match=r"has 101 bytes, and the server takes 100 \("):
+    with pytest.raises(ConnectionLossError, match=r"has 101 bytes, but the server accepts 100 \("):
         tree.write(session, Create("/b", bytes(100 - 47 - 1)), now_ms=0)
     assert tree.children(session, "/") == ["a"]
 
