@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from kspec.errors import KspecError
 from mockbroker import MockCluster
-from mockbroker.commands import parse_command
+from mockbroker.commands import CommandCall, parse_command
 from mockbroker.errors import ClusterError
 
 __all__ = ["check_step", "take_step"]
 
 
-def check_step(text: str) -> None:
+def check_step(text: str) -> CommandCall:
     """Raises KspecError for text that is not a command."""
     try:
-        parse_command(text)
+        return parse_command(text)
     except ClusterError as error:
         raise KspecError(str(error)) from None
 
 
 async def take_step(mock: MockCluster, text: str) -> None:
-    """Raises ClusterError if the cluster cannot carry it out."""
-    check_step(text)
-    await mock.run_command(text)
+    """Raises KspecError for text that is not a command, and ClusterError if the cluster cannot
+    carry it out."""
+    await mock.run_command(check_step(text))

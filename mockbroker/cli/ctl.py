@@ -15,11 +15,10 @@ from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.ctl_clusters import cluster, scenario
 from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
+from mockbroker.cli.option_types import json_option
 from mockbroker.commands import COMMANDS, Argument, Command
 
 __all__ = ["ctl"]
-
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(no_args_is_help=False)
@@ -88,7 +87,7 @@ def znode() -> None:
 
 @znode.command("get")
 @click.argument("path", default="/")
-@_as_json
+@json_option
 @click.pass_obj
 def znode_get(client: ControlClient, path: str, as_json: bool) -> None:
     """Show a znode's text, its stat and its children."""
@@ -110,7 +109,7 @@ def znode_get(client: ControlClient, path: str, as_json: bool) -> None:
 @click.option(
     "--sequential", is_flag=True, help="Create a sequential znode: append ten digits to PATH."
 )
-@_as_json
+@json_option
 @click.pass_obj
 def znode_set(
     client: ControlClient,
@@ -133,7 +132,7 @@ def znode_set(
 
 @znode.command("delete")
 @click.argument("path")
-@_as_json
+@json_option
 @click.pass_obj
 def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
     """Delete a znode."""
@@ -141,7 +140,7 @@ def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
 
 
 @ctl.command("state")
-@_as_json
+@json_option
 @click.pass_obj
 def state(client: ControlClient, as_json: bool) -> None:
     """Show the controller, brokers and partitions."""
@@ -152,7 +151,7 @@ def state(client: ControlClient, as_json: bool) -> None:
 @ctl.command("log")
 @click.option("--since", type=click.IntRange(0), help="Start at this offset.")
 @click.option("--follow", is_flag=True, help="Print new actions as they happen.")
-@_as_json
+@json_option
 @click.pass_obj
 def log(client: ControlClient, since: int | None, follow: bool, as_json: bool) -> None:
     """Show the action log of the cluster."""

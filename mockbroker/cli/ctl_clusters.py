@@ -9,14 +9,13 @@ from urllib.parse import quote
 import click
 
 from mockbroker.cli.control_client import ControlClient
+from mockbroker.cli.option_types import json_option
 
 __all__ = ["cluster", "scenario"]
 
 _LISTS: Final = frozenset({"topics", "sasl"})
 """Options that are lists; each use adds an element."""
 _TEXTS: Final = frozenset({"profile", "host", "advertise", "dialect", "clock", "zookeeper"})
-
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group("cluster")
@@ -25,7 +24,7 @@ def cluster() -> None:
 
 
 @cluster.command("list")
-@_as_json
+@json_option
 @click.pass_obj
 def list_clusters(client: ControlClient, as_json: bool) -> None:
     """List the clusters and their addresses."""
@@ -39,7 +38,7 @@ def list_clusters(client: ControlClient, as_json: bool) -> None:
 
 @cluster.command("add")
 @click.argument("options", nargs=-1, metavar="[NAME=VALUE|JSON]...")
-@_as_json
+@json_option
 @click.pass_obj
 def add(client: ControlClient, options: tuple[str, ...], as_json: bool) -> None:
     """Create and start a cluster.
@@ -77,7 +76,7 @@ def _take(body: dict[str, Any], text: str) -> None:
 
 @cluster.command("remove")
 @click.argument("cluster_id", metavar="ID")
-@_as_json
+@json_option
 @click.pass_obj
 def remove(client: ControlClient, cluster_id: str, as_json: bool) -> None:
     """Stop a cluster that `cluster add` created."""
@@ -100,7 +99,7 @@ def scenario() -> None:
 
 
 @scenario.command("list")
-@_as_json
+@json_option
 @click.pass_obj
 def list_scenarios(client: ControlClient, as_json: bool) -> None:
     """List the scenarios."""
@@ -115,7 +114,7 @@ def list_scenarios(client: ControlClient, as_json: bool) -> None:
 
 @scenario.command("run")
 @click.argument("name")
-@_as_json
+@json_option
 @click.pass_obj
 def run_scenario(client: ControlClient, name: str, as_json: bool) -> None:
     """Run a scenario on its own clusters.

@@ -8,13 +8,12 @@ from typing import Any, Final
 import click
 
 from mockbroker.cli.control_client import ControlClient
+from mockbroker.cli.option_types import json_option
 
 __all__ = ["frame", "journal"]
 
 _BYTES_A_LINE: Final = 12
 _HEX_WIDTH: Final = 3 * _BYTES_A_LINE
-
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command("journal")
@@ -33,7 +32,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--limit", type=click.IntRange(0), help="Only the first LIMIT entries.")
 @click.option("--last", type=click.IntRange(0), help="Only the newest LAST entries.")
 @click.option("--follow", is_flag=True, help="Print new entries as they arrive.")
-@_as_json
+@json_option
 @click.pass_obj
 def journal(client: ControlClient, /, follow: bool, as_json: bool, **filters: Any) -> None:
     """Show the recorded traffic.
@@ -95,7 +94,7 @@ def _short(value: Any) -> str:
 
 @click.command("frame")
 @click.argument("sequence", type=click.IntRange(1))
-@_as_json
+@json_option
 @click.pass_obj
 def frame(client: ControlClient, sequence: int, as_json: bool) -> None:
     """Show the bytes of an entry, field by field."""

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import click
 
 from kproto.errors import KprotoError, MissingExtraError
+from mockbroker.cli.option_types import json_option
 
 if TYPE_CHECKING:
     from mockbroker.mock_cluster import MockCluster
@@ -98,9 +99,6 @@ def report_unused(mock: MockCluster, *, must_hit: bool) -> None:
 # ---- ctl -----------------------------------------------------------------------------------------
 
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
 @click.group("fault")
 def fault() -> None:
     """Add, list and remove fault rules."""
@@ -109,7 +107,7 @@ def fault() -> None:
 @fault.command("add")
 @click.argument("members", nargs=-1, metavar="[NAME=VALUE|JSON]...")
 @click.option("--file", "file", metavar="FILE", help="Load rules from a YAML or JSON file.")
-@_as_json
+@json_option
 @click.pass_obj
 def add(client: _Client, members: tuple[str, ...], file: str | None, as_json: bool) -> None:
     """Add a rule in front of the existing ones.
@@ -150,7 +148,7 @@ def _members(text: str) -> dict[str, Any]:
 
 
 @fault.command("list")
-@_as_json
+@json_option
 @click.pass_obj
 def list_faults(client: _Client, as_json: bool) -> None:
     """List the rules with their hits, in the order in which they are tried."""
@@ -159,7 +157,7 @@ def list_faults(client: _Client, as_json: bool) -> None:
 
 @fault.command("remove")
 @click.argument("name")
-@_as_json
+@json_option
 @click.pass_obj
 def remove(client: _Client, name: str, as_json: bool) -> None:
     """Remove a rule."""
@@ -167,7 +165,7 @@ def remove(client: _Client, name: str, as_json: bool) -> None:
 
 
 @fault.command("clear")
-@_as_json
+@json_option
 @click.pass_obj
 def clear(client: _Client, as_json: bool) -> None:
     """Remove every rule."""
@@ -180,7 +178,7 @@ def clear(client: _Client, as_json: bool) -> None:
     "--hits", type=click.IntRange(1), default=1, show_default=True, help="The total number of hits."
 )
 @click.option("--timeout", default="10s", show_default=True, help="Exit with 1 after this time.")
-@_as_json
+@json_option
 @click.pass_obj
 def wait(client: _Client, name: str, hits: int, timeout: str, as_json: bool) -> None:
     """Wait until a rule has a number of hits."""

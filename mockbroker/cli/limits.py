@@ -7,32 +7,13 @@ from typing import Any, TypeVar
 
 import click
 
-from mockbroker.errors import ClusterError
-from mockbroker.topics.spec import parse_milliseconds
+from mockbroker.cli.option_types import ParsedOption, duration_or_off
 
 __all__ = ["limit_options", "limits_of"]
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _MEBIBYTE = 1024 * 1024
-
-
-class _IdleTimeout(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # as in ``serve``
-    name = "DURATION|off"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return self.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str) or value == "off":
-            return None if value == "off" else value
-        try:
-            milliseconds = parse_milliseconds(value)
-        except ClusterError as error:
-            self.fail(str(error), param, ctx)
-        if milliseconds < 1:
-            self.fail("must be at least 1ms; use off for no time-out", param, ctx)
-        return milliseconds
 
 
 # Importing ``mockbroker.serving.limits`` would slow down --help; a test compares the defaults.
@@ -61,7 +42,7 @@ _OPTIONS = (
     ),
     click.option(
         "--idle-timeout",
-        type=_IdleTimeout(),
+        type=ParsedOption("DURATION|off", duration_or_off),
         default="10m",
         show_default=True,
         help="Close connections that are idle for this long.",

@@ -7,7 +7,7 @@ import contextlib
 import json
 import secrets
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import journal_file, journal_sink
 from mockbroker.cli.limits import limit_options, limits_of
+from mockbroker.cli.option_types import ParsedOption, duration_or_off
 from mockbroker.cli.parent import parent_option, when_orphaned
 from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.security import security_of, security_options
@@ -35,25 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 
-class _Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic in newer click
-    """An option that ``parse`` reads; its ClusterError becomes a usage error."""
-
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name = name
-        self._parse = parse
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return self.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return self._parse(value)
-        except KprotoError as error:
-            self.fail(str(error), param, ctx)
-
-
 def _listen(text: str) -> tuple[str, int]:
     host, port = parse_endpoint(text)
     if port is None:
@@ -63,15 +45,6 @@ def _listen(text: str) -> tuple[str, int]:
 
 def _advertise(text: str) -> str | tuple[str, int | None]:
     return text if text == "implemented" else parse_endpoint(text)
-
-
-def _auto_progress(text: str) -> int | None:
-    if text == "off":
-        return None
-    milliseconds = parse_milliseconds(text)
-    if milliseconds < 1:
-        raise ClusterError("must be at least 1ms; use off to disable it")
-    return milliseconds
 
 
 def _propagation(text: str) -> int:
@@ -126,31 +99,32 @@ def _kip_240(text: str) -> Dialect:
               help="The number of brokers: ids 1 to N, controller 1.")  # fmt: skip
 @click.option("--profile", default="kafka-4.1", show_default=True, metavar="NAME",
               help="The release to behave as; see `mockbroker profiles`.")  # fmt: skip
-@click.option("--listen", type=_Parsed("HOST:PORT", _listen), default="127.0.0.1:0",
+@click.option("--listen", type=ParsedOption("HOST:PORT", _listen), default="127.0.0.1:0",
               show_default=True,
               help="The address of broker 1. Broker n listens on PORT + n - 1, or on a free "
                    "port if PORT is 0.")  # fmt: skip
-@click.option("--advertise", type=_Parsed("HOST[:PORT]|implemented", _advertise), multiple=True,
+@click.option("--advertise", type=ParsedOption("HOST[:PORT]|implemented", _advertise),
+              multiple=True,
               help="The address of broker 1 in Metadata; broker n has PORT + n - 1, or its own "
                    "port. `implemented` advertises only APIs with a handler. Can be given twice, "
                    "once for each.")  # fmt: skip
 @click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS:REPLICAS",
               help="Create a topic. NAME=1,2,3/2,3,4 gives the replicas of each partition. "
                    "Repeatable.")  # fmt: skip
-@click.option("--api", "apis", type=_Parsed("KEY=VERSIONS", _api), multiple=True,
+@click.option("--api", "apis", type=ParsedOption("KEY=VERSIONS", _api), multiple=True,
               help="Serve an API key at these versions (45=0-0), or not at all (45=off). APIs with "
                    "a handler cannot have newer versions than the profile's release. "
                    "Repeatable.")  # fmt: skip
 @click.option(
     "--auto-progress",
-    type=_Parsed("DURATION|off", _auto_progress),
+    type=ParsedOption("DURATION|off", duration_or_off),
     default="off",
     show_default=True,
     help="Let one replica join an ISR at this interval, such as 500ms.",
 )
 @click.option(
     "--propagation",
-    type=_Parsed("DURATION|off", _propagation),
+    type=ParsedOption("DURATION|off", _propagation),
     default="off",
     show_default=True,
     help="Delay the metadata of every broker, for example by 200ms.",
@@ -176,17 +150,17 @@ def _kip_240(text: str) -> Dialect:
     show_default=True,
     help="manual: only `mockbroker ctl URL advance` moves the simulated time.",
 )
-@click.option("--control", type=_Parsed("HOST:PORT", _listen),
+@click.option("--control", type=ParsedOption("HOST:PORT", _listen),
               help="Open the HTTP control port at this address. Default: none.")  # fmt: skip
 @click.option("--control-token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
               help="The token that control requests must carry. Default: none on loopback, a "
                    "random one otherwise, which is printed.")  # fmt: skip
-@click.option("--journal", type=_Parsed("FILE.jsonl|FILE.pcapng", journal_file),
+@click.option("--journal", type=ParsedOption("FILE.jsonl|FILE.pcapng", journal_file),
               help="Record the traffic in this file, as JSON lines or as a capture for "
                    "Wireshark.")  # fmt: skip
 @click.option(
     "--dialect",
-    type=_Parsed("FOLDER|NAME", _schemas),
+    type=ParsedOption("FOLDER|NAME", _schemas),
     help="A folder of message schemas that extend the released ones, or the name of a dialect. "
     "auto accepts released requests and those of KIP-455's drafts. Default: the profile's.",
 )
@@ -199,13 +173,13 @@ def _kip_240(text: str) -> Dialect:
 @click.option("--zxid", type=click.IntRange(0, 2**63 - 1), default=0,
               help="Start the ZooKeeper in this process at this zxid, as if it had run for long: "
                    "0x500000000 is 21474836480.")  # fmt: skip
-@click.option("--kip-240-keys", type=_Parsed("LIST,DESCRIBE", _kip_240),
+@click.option("--kip-240-keys", type=ParsedOption("LIST,DESCRIBE", _kip_240),
               help="The two API keys of the dialect kip-240, which the proposal does not assign. "
                    "Default: 32240,32241.")  # fmt: skip
 @click.option(
     "--reply",
     "replies",
-    type=_Parsed("KEY=FILE.json", _reply),
+    type=ParsedOption("KEY=FILE.json", _reply),
     multiple=True,
     help="Answer an API key with this response. Repeatable.",
 )

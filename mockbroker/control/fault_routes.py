@@ -12,7 +12,6 @@ from mockbroker.control.schemas import array_of, object_of, ref
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import faults_of
 from mockbroker.faults.matching import ActiveFault
-from mockbroker.topics.spec import parse_milliseconds
 
 __all__ = ["FAULT_ROUTES"]
 
@@ -91,7 +90,7 @@ FAULT_ROUTES: Final = (
             Member(
                 "timeout",
                 {**MILLISECONDS.schema, "default": "10s"},
-                lambda _, text: parse_milliseconds(text),
+                lambda _, text: MILLISECONDS.from_text(text),
                 "At most a minute.",
             ),
         ),

@@ -274,7 +274,7 @@ def test_the_command_line_and_python_begin_with_the_same() -> None:
         ("--max-frame-bytes", "104857601", "is not in the range 1<=x<=104857600"),
         ("--max-connections", "0", "is not in the range"),
         ("--max-buffered-bytes", "lots", "is not a valid integer range"),
-        ("--idle-timeout", "0ms", "must be at least 1ms; use off for no time-out"),
+        ("--idle-timeout", "0ms", "must be at least 1ms; use off to disable it"),
         ("--idle-timeout", "soon", "'soon' is not a duration: use 500ms, 2s or 1m"),
         ("--journal-entries", "0", "is not in the range"),
         ("--journal-bytes", "-1", "is not in the range"),
