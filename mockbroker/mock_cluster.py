@@ -127,7 +127,7 @@ class MockCluster:
             served=served,
             journal=self.journal,
             reply35=options.reply35,
-            follow_clock=self.follow_clock,
+            follow_clock=self._clock.follow,
             security=Security.of(
                 options.authorizer, options.sasl, options.scram_iterations, options.scram_final
             ),

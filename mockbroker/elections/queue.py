@@ -202,12 +202,11 @@ class ElectionQueue:
 
     def next_due(self) -> int | None:
         """Return when to call ``settle`` next if nothing else happens before; None for never."""
-        waiting = list(self._callers())
-        times = [each.deadline_ms for each in waiting]
+        times = [each.deadline_ms for each in self._callers()]
+        if not times:
+            return None
         arrival = self._controller.state.next_arrival(self._controller.now_ms)
-        if waiting and arrival is not None:
-            times.append(arrival)
-        return min(times, default=None)
+        return min(times) if arrival is None else min(*times, arrival)
 
     def _callers(self) -> Iterator[StartedElection]:
         """Yield the requests that wait for an answer, in order."""

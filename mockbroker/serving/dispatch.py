@@ -6,7 +6,7 @@ A request goes through a chain of stages; the first that has an answer decides:
 2. a rule of faults (``fault_stage``), if one may still be hit,
 3. a recording (``replay_stage``), if there is one,
 4. the response cache,
-5. scripts (``scripts``),
+5. scripts (``scripts``), if there are any,
 6. the handler of the api key (``handlers``, ``mockbroker.apis``),
 7. the refusal (``refusals``).
 
@@ -63,7 +63,7 @@ from mockbroker.serving.refusals import RefusalStage, error_reply
 from mockbroker.serving.replay_stage import Replay, ReplayStage
 from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.serving.sasl_gate import SaslGate
-from mockbroker.serving.scripts import Script, Scripts, ScriptStage
+from mockbroker.serving.scripts import Scripts, ScriptStage
 
 __all__ = ["Dispatcher"]
 
@@ -119,34 +119,34 @@ class Dispatcher:
             handler_of=self.handlers.handler_of,
         )  # fmt: skip
         self._replay_stage: ReplayStage | None = None
-        refusals = RefusalStage(
+        self._refusals = RefusalStage(
             codec, self.served_by, fallback_row=profile.fallback_row, reply35=reply35
         )
-        script_stage = ScriptStage(self.scripts, self._call)
-        self._broker_stages: tuple[Stage, ...] = (
-            self.response_cache, script_stage, self.handlers, refusals,
-        )  # fmt: skip
+        self._script_stage = ScriptStage(self.scripts, self._call)
+        self.scripts.on_change.append(self._scripts_changed)
         self._link_stages()
 
     def _link_stages(self) -> None:
-        """Put the stages in order that can answer now."""
+        """Chain the stages that can answer now, in order."""
+        stages: list[Stage] = []
         if self._replay_stage is not None:
-            after_faults: tuple[Stage, ...] = (self._replay_stage, *self._broker_stages)
-        else:
-            after_faults = self._broker_stages
-        chain = after_faults
+            stages.append(self._replay_stage)
+        stages.append(self.response_cache)
+        if self.scripts.by_key:
+            stages.append(self._script_stage)
+        stages += [self.handlers, self._refusals]
+        self._after_faults = tuple(stages)
         if self.faults.live:
-            chain = (self._fault_stage, *chain)
+            stages.insert(0, self._fault_stage)
         if self.security.sasl is not None:
-            chain = (self._sasl, *chain)
-        self._after_faults, self._chain = after_faults, chain
+            stages.insert(0, self._sasl)
+        self._chain = tuple(stages)
+
+    def _scripts_changed(self) -> None:
+        self._link_stages()
+        self.response_cache.forget()
 
     # ---- what may answer ---------------------------------------------------------------------
-
-    def add_script(self, api_key: int, script: Script, times: int | None) -> None:
-        """As ``Scripts.add``; cached responses no longer hold."""
-        self.scripts.add(api_key, script, times)
-        self.response_cache.forget()
 
     def replay(self, recording: Replay) -> None:
         """Answer out of a recording from now on; cached responses no longer hold."""

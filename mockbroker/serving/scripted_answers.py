@@ -24,14 +24,14 @@ class ScriptedAnswers:
         self._check_served(api_key)
 
         def register(script: Script) -> Script:
-            self._dispatcher.add_script(api_key, script, times)
+            self._dispatcher.scripts.add(api_key, script, times)
             return script
 
         return register
 
     def reply(self, api_key: int, reply: Scripted, times: int | None) -> None:
         self._check_served(api_key)
-        self._dispatcher.add_script(api_key, lambda _call: reply, times)
+        self._dispatcher.scripts.add(api_key, lambda _call: reply, times)
 
     def clear(self, api_key: int | None) -> None:
         self._dispatcher.scripts.clear(api_key)

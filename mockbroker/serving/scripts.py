@@ -33,14 +33,19 @@ class _Entry:
 
 
 class Scripts:
-    """The scripts of one mock cluster: ``by_key`` has those of each api key, in calling order."""
+    """The scripts of one mock cluster: ``by_key`` has those of each api key, in calling order.
+
+    ``on_change`` functions are called when scripts were added or cleared.
+    """
 
     def __init__(self) -> None:
         self.by_key: dict[int, list[_Entry]] = {}
+        self.on_change: list[Callable[[], None]] = []
 
     def add(self, api_key: int, script: Script, times: int | None = None) -> None:
         """``times`` None: until ``clear``."""
         self.by_key.setdefault(api_key, []).insert(0, _Entry(script, times))
+        self._changed()
 
     def clear(self, api_key: int | None = None) -> None:
         """Remove the scripts of one api key, or all."""
@@ -48,6 +53,11 @@ class Scripts:
             self.by_key.clear()
         else:
             self.by_key.pop(api_key, None)
+        self._changed()
+
+    def _changed(self) -> None:
+        for call in self.on_change:
+            call()
 
     def call(self, api_key: int, call: Call) -> Scripted | Awaitable[Scripted] | None:
         """Return the first reply that a script gives, None if none does. Raises what it raises."""

@@ -122,4 +122,4 @@ def test_other_endings_are_bad_usage() -> None:
         journal_file("said.txt")
     result = CliRunner().invoke(cli, ["serve", "--journal", "said.pcap"])
     assert result.exit_code == 2
-    assert "FILE.jsonl or FILE.pcapng" in result.output
+    assert "must be .jsonl or .pcapng" in result.output
