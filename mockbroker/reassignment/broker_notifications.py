@@ -1,10 +1,9 @@
-"""What a controller of the ZooKeeper kind tells brokers around reassignments: topics that come and
-go, brokers that come and go, a controller that takes over. What reassignments themselves need is
-in the machines' tables.
+"""What a ZooKeeper controller sends to brokers outside reassignments: when topics or brokers come
+and go, and when a controller takes over.
 
-Everything here is recorded, one entry a partition; ``mockbroker.inter_broker.client`` sends it. All
-LeaderAndIsr of one occasion come before all UpdateMetadata, as a controller sends them, so that
-each broker gets one request of either.
+Each function records what is sent, one entry a partition; ``inter_broker.client`` sends it. All
+LeaderAndIsr entries of one occasion precede all UpdateMetadata entries, as in Kafka, so that each
+broker gets one request of each kind.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ __all__ = [
 ]
 
 DURING_DELETE: Final = -2
-"""In place of a leader and of its epoch: the topic is being deleted."""
+"""The leader and the leader epoch of a partition whose topic is being deleted."""
 
 
 def send_live_brokers(controller: Controller, cause: str, to: Iterable[int] | None = None) -> None:
-    """Tell these live brokers, or all, which brokers are live."""
+    """Send the ids of the live brokers to these live brokers, or to all of them."""
     live = tuple(controller.live_ids() if to is None else to)
     if live:
         controller.record(cause, LiveBrokersSent(live))
@@ -41,7 +40,7 @@ def send_live_brokers(controller: Controller, cause: str, to: Iterable[int] | No
 def send_new_partitions(
     controller: Controller, cause: str, name: str, partitions: Sequence[Partition]
 ) -> None:
-    """New partitions, to those that host them, and then to everybody."""
+    """Send new partitions to the brokers that host them, then their metadata to every broker."""
     for each in partitions:
         to = tuple(broker for broker in each.hosts if controller.is_live(broker))
         if to:
@@ -50,7 +49,7 @@ def send_new_partitions(
 
 
 def send_topic_deletion(controller: Controller, cause: str, topic: Topic) -> None:
-    """A topic about to go: everybody forgets it, its replicas stop and then lose their data."""
+    """Send the end of a topic: its metadata goes, its replicas stop, then delete their data."""
     gone = [(topic.name, replace(each, leader=DURING_DELETE)) for each in topic.partitions]
     _send_metadata(controller, cause, gone)
     for delete in (False, True):
@@ -62,8 +61,8 @@ def send_topic_deletion(controller: Controller, cause: str, topic: Topic) -> Non
 
 
 def broker_changed(controller: Controller, cause: str, change: BrokerChanged) -> None:
-    """A broker that is gone is news to the others; so is one that is back, which has everything
-    to learn. Where the controller itself is gone, its successor has more to say."""
+    """Tell the other brokers that a broker stopped or started, and tell a started broker
+    everything. If the stopped broker was the controller, this is left to its successor."""
     before, after = change.before, change.after
     if before.live == after.live or not controller.is_live(controller.state.controller_id):
         return
@@ -74,8 +73,8 @@ def broker_changed(controller: Controller, cause: str, change: BrokerChanged) ->
 
 
 def _send_everything(controller: Controller, cause: str, broker: Broker) -> None:
-    """Everything to a broker that is back. Only a reassignment to it of which it was told when it
-    was too old to understand stays untold: nobody resends that but a new controller (K455-64)."""
+    """Send a started broker everything. It does not learn of a reassignment to it whose first
+    LeaderAndIsr it was too old to understand: only a new controller resends that (K455-64)."""
     to = (broker.broker_id,)
     send_live_brokers(controller, cause, to)
     known = list(controller.partitions())
@@ -88,8 +87,8 @@ def _send_everything(controller: Controller, cause: str, broker: Broker) -> None
 
 
 def resend_all(controller: Controller, cause: str) -> None:
-    """All that a controller which takes over tells anew, but for the reassignments: those are the
-    machine's to resume."""
+    """Send what a new controller sends: everything but reassignments in progress, which the
+    reassignment controller resumes."""
     known = list(controller.partitions())
     for name, each in known:
         to = tuple(broker for broker in each.hosts if controller.is_live(broker))

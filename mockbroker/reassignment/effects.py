@@ -1,6 +1,7 @@
-"""The effects that the rows of several machines share. Each is a value that knows what it does.
+"""Effects that the tables of several reassignment controllers share.
 
-Which of them follow which condition, and in what order, is the tables' to say.
+An effect is a value with a ``perform`` method. Tables decide which effects follow which condition,
+and in what order. R is a partition's replicas, T the target of its reassignment.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SetReplicas:
-    """R becomes this."""
+    """Set R."""
 
     choose: Choice
 
@@ -51,7 +52,7 @@ class SetReplicas:
 
 @dataclass(frozen=True, slots=True)
 class SetTarget:
-    """T becomes ``target``, on the way to ``whole``; None ends the reassignment."""
+    """Set T to ``target``, a step towards ``whole``. None ends the reassignment."""
 
     target: Choice | None
     whole: Callable[[RuleContext], Brokers | None] = lambda context: context.whole_target
@@ -67,7 +68,8 @@ class SetTarget:
 
 @dataclass(frozen=True, slots=True)
 class ElectAmongReplicas:
-    """Keep the leader if it is in R and live, else the first of R that is live and in the ISR."""
+    """Keep the leader if it is in R and live; otherwise elect the first of R that is live and in
+    sync."""
 
     def perform(self, transition: Transition) -> None:
         now, is_live = transition.now, transition.context.is_live
@@ -79,7 +81,8 @@ class ElectAmongReplicas:
 
 @dataclass(frozen=True, slots=True)
 class RaiseLeaderEpoch:
-    """Brokers obey a LeaderAndIsr only if its leader epoch is new to them."""
+    """Raise the leader epoch: brokers ignore a LeaderAndIsr whose leader epoch they know
+    already."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = replace(transition.now, leader_epoch=transition.now.leader_epoch + 1)
@@ -87,7 +90,7 @@ class RaiseLeaderEpoch:
 
 @dataclass(frozen=True, slots=True)
 class WriteTopicZnode:
-    """R goes on record."""
+    """Write R to ``/brokers/topics/T``."""
 
     def perform(self, transition: Transition) -> None:
         name, index = transition.tp
@@ -99,7 +102,7 @@ class WriteTopicZnode:
 
 @dataclass(frozen=True, slots=True)
 class WriteStateZnode:
-    """Leader, epochs, ISR and T go on record."""
+    """Write leader, epochs, ISR and T to the partition's state znode."""
 
     def perform(self, transition: Transition) -> None:
         if transition.writer.store_state(
@@ -112,7 +115,7 @@ class WriteStateZnode:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The controller remembers the draft from now on."""
+    """Make the draft the value that the controller remembers."""
 
     def perform(self, transition: Transition) -> None:
         name, index = transition.tp
@@ -123,7 +126,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class SendLeaderAndIsr:
-    """To those of ``to`` that are live; nobody is no request."""
+    """Send LeaderAndIsr to the live brokers among ``to``, if there are any."""
 
     to: Choice
     is_new: bool = False
@@ -138,7 +141,7 @@ class SendLeaderAndIsr:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkIsr:
-    """The leader takes out of the ISR what is no replica any more, and writes the state znode."""
+    """Let the leader remove from the ISR what is no longer in R, and write the state znode."""
 
     def perform(self, transition: Transition) -> None:
         isr = tuple(each for each in transition.now.replicas if each in transition.now.isr)
@@ -150,7 +153,7 @@ class ShrinkIsr:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """To those that are live; ``delete``: the data goes too."""
+    """Send StopReplica to the live brokers among ``to``. ``delete``: they delete the data too."""
 
     to: Choice
     delete: bool = True
@@ -163,7 +166,7 @@ class SendStopReplica:
 
 @dataclass(frozen=True, slots=True)
 class SendUpdateMetadata:
-    """To every live broker; ``when`` is where there is need of it."""
+    """Send UpdateMetadata to every live broker, if ``when`` holds."""
 
     when: Condition = lambda _: True
 
@@ -175,7 +178,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """``{tp}`` in the text is the partition."""
+    """Log a warning. ``{tp}`` in the text stands for the partition."""
 
     text: str
 

@@ -1,17 +1,18 @@
-"""``/admin/reassign_partitions``: the old way to reassign.
+"""``/admin/reassign_partitions``, through which tools reassigned partitions before KIP-455.
 
-A user creates it; the controller starts what it says, takes out what has ended, and deletes it when
-nothing is left. Only its creation is watched: whatever is written into it afterwards starts
-nothing, though what is to be taken out is looked for in what is there by then. A text that is no
-plan starts nothing and stays, until the controller next takes something out, which deletes it.
-A list that names a broker twice starts as if it did not, and stays for good: what it asks for is
-never what there is.
+A user creates the znode with a plan. The controller starts the reassignments in it, removes those
+that have ended, and deletes the znode when none is left. It watches only for the creation: writing
+into the znode later starts nothing, though the controller removes partitions from whatever the text
+is by then. A text that is not a plan starts nothing and stays until the controller next removes a
+partition, which deletes the znode. A list that names a broker twice starts without the repetition
+and is never removed, since the partition never has those replicas.
 
-That is Kafka 2.4 and later, and the drafts of KIP-455. Before, the controller writes the znode anew
-from what it remembers (``zookeeper_effects.RewritePlan``).
+This is how Kafka 2.4 and later work, and the drafts of KIP-455. Before 2.4 the controller rewrites
+the znode from its memory (``zookeeper.effects.RewritePlan``).
 
-Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka checks nothing here:
-2.4.1 takes all replicas from the partition, 3.9.2 puts on record that all are to go, and fails.
+Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka does not check for it:
+2.4.1 removes all replicas of the partition, and 3.9.2 records that all are to be removed, then
+fails.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ _DEPRECATED: Final = (
 
 class PlanOwner(Protocol):
     def plan_removed(self, controller: Controller) -> None:
-        """Called when the znode was deleted: take one that somebody created since."""
+        """Called when the znode was deleted: start a plan that was created since."""
         ...
 
 
 class Reassigns(PlanOwner, Protocol):
-    """A machine that reassigns by this znode too: Kafka's own, and the drafts of KIP-455, which
-    say on the way that it is to go."""
+    """A controller that starts plans. ``deprecates_plans``: it logs that the znode is
+    deprecated."""
 
     @property
     def deprecates_plans(self) -> bool: ...
@@ -63,7 +64,7 @@ class Reassigns(PlanOwner, Protocol):
 
 
 def pending(controller: Controller) -> dict[TopicPartition, tuple[int, ...]]:
-    """What the znode holds now, as far as it can be read."""
+    """The partitions of the plan on record, as far as it can be read."""
     return _read(controller, controller.znodes.read(REASSIGN_PARTITIONS))
 
 
@@ -79,7 +80,7 @@ def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tupl
 
 
 def start_plan(reassigner: Reassigns, controller: Controller) -> None:
-    """Start everything in it; what cannot be started leaves it, and the log says why."""
+    """Start every reassignment of the plan. What cannot start is removed, with a warning."""
     plan = _read(controller, controller.znodes.read(REASSIGN_PARTITIONS, watch=True))
     if plan and reassigner.deprecates_plans:
         controller.record(_CAUSE, Warned(_DEPRECATED))
@@ -106,7 +107,7 @@ def remove_from_plan(
     cause: str,
     leaves: Callable[[TopicPartition, tuple[int, ...]], bool],
 ) -> None:
-    """Take out what ``leaves``; with nothing left the znode goes, and a new one is watched for."""
+    """Remove the partitions for which ``leaves`` holds. Removing the last deletes the znode."""
     text = controller.znodes.read(REASSIGN_PARTITIONS)
     if text is None:
         return
@@ -125,7 +126,7 @@ def rewrite_plan(
     cause: str,
     planned: Mapping[TopicPartition, tuple[int, ...]],
 ) -> None:
-    """What the znode says from now on; nothing is no znode."""
+    """Write this plan; an empty one deletes the znode."""
     if planned:
         plan = {tp: PlannedReplicas(replicas) for tp, replicas in planned.items()}
         controller.znodes.put(cause, REASSIGN_PARTITIONS, encode_reassign_partitions(plan).decode())
@@ -135,8 +136,9 @@ def rewrite_plan(
 
 
 def _created(reassigner: Reassigns, controller: Controller, event: WatchedEvent | None) -> None:
-    """At a take-over a machine's ``resume`` has looked already. A change or a deletion by a
-    user is no news, and uses the watch up, as in Kafka; after a lost connection it is left anew."""
+    """React to the znode's creation. A change or a deletion uses the watch up without effect, as in
+    Kafka; after a lost connection it is set again. A controller that takes over has read the znode
+    in ``resume`` already."""
     if event is None:
         return
     if event.type is EventType.NODE_CREATED:

@@ -1,9 +1,9 @@
-"""What both revisions of KIP-236 do to replicas, as effects: leave some behind, step by step.
+"""Effects that both revisions of KIP-236 share: how replicas leave a partition, step by step.
 
 ``finish_with`` is the seven steps of the page's rollback. Kafka's own algorithm ends a reassignment
-by the same seven, with the reassigned replicas (RAR) in the place of the original ones (OAR).
-``take_offline`` is its third step, which other tables need, too. Which replicas, and when, is the
-tables' to say; so is where a reassignment is on record.
+by the same steps, with the reassigned replicas (RAR) instead of the original ones (OAR).
+``take_offline`` is the third step, which other tables use on its own. Tables decide which replicas
+leave and when, and where a reassignment is recorded.
 
 Step 2 of the page says "OAR - RAR" where it means RAR - OAR, as its steps 3 and 4 do.
 """
@@ -46,12 +46,12 @@ OFFLINE: Final = "OfflineReplica"
 DELETION_STARTED: Final = "ReplicaDeletionStarted"
 DELETION_SUCCESSFUL: Final = "ReplicaDeletionSuccessful"
 NON_EXISTENT: Final = "NonExistentReplica"
-"""States of the replica state machine, by Kafka's names."""
+"""States of Kafka's replica state machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveReplicas:
-    """They enter a state of the replica state machine; nobody is no step."""
+    """Log that replicas enter a state of the replica state machine, if there are any."""
 
     which: Choice
     state: str
@@ -64,9 +64,8 @@ class MoveReplicas:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFromIsr:
-    """Take those who are in it out of the ISR, on record under a leader epoch of its own: else the
-    leader would not obey the LeaderAndIsr that tells it. Where nobody else is in it, the last one
-    stays: an ISR is never empty."""
+    """Remove replicas from the ISR, and raise the leader epoch: otherwise the leader would ignore
+    the LeaderAndIsr that follows. The last member of the ISR stays."""
 
     which: Choice
 
@@ -85,17 +84,17 @@ class RemoveFromIsr:
 
 
 def replicas(context: RuleContext) -> Brokers:
-    """R as it is by now."""
+    """The draft's replicas."""
     return context.now.replicas
 
 
 def dropped(context: RuleContext) -> Brokers:
-    """What was a replica when the row began, and is none now."""
+    """The replicas that the row has removed so far."""
     return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 
 def take_offline(which: Choice) -> Effects:
-    """Out of the ISR; only the leader is told; then they stop, and keep their data."""
+    """Remove replicas from the ISR, tell the leader, then stop them. Their data stays."""
 
     def leader(context: RuleContext) -> Brokers:
         return (context.now.leader,) if which(context) else ()
@@ -109,13 +108,13 @@ def take_offline(which: Choice) -> Effects:
 
 
 def finish_with(chosen: Choice, remove_record: Effect[Transition]) -> Effects:
-    """Make ``chosen`` the replicas, of which one at least must be able to lead, and end the
-    reassignment. ``remove_record`` takes it off the record. The numbers are the page's."""
+    """Make ``chosen`` the replicas, of which at least one must be able to lead, and end the
+    reassignment. ``remove_record`` deletes its record. The numbers are the page's."""
     return (
-        # 1: in memory only.
+        # 1: in memory only
         SetReplicas(chosen),
         Commit(),
-        # 2: the leader must not take what is left behind back into the ISR.
+        # 2: so that the leader does not take the dropped replicas back into the ISR
         ElectAmongReplicas(),
         RaiseLeaderEpoch(),
         WriteStateZnode(),

@@ -1,8 +1,8 @@
-"""Which znodes a controller of the ZooKeeper kind watches, and what each makes it do.
+"""The znodes that every ZooKeeper controller watches, as a table with a reaction for each.
 
-A table: a machine adds rows of its own. A watch fires once and is left anew by every reaction, as
-it reads. What users write there may be anything; what cannot be read is logged, and removed where
-it would block what comes after.
+Controllers add rows of their own. A watch fires once, and each reaction sets it again by reading
+the znode. Users may write anything there: what cannot be read is logged, and removed if it would
+block what comes after it.
 """
 
 from __future__ import annotations
@@ -55,33 +55,34 @@ class TopicLoader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ZnodeWatch:
-    """``path`` is watched for its ``children`` or else for its coming, its data and its going.
+    """``path`` is watched for its ``children``, or otherwise for its creation, data and deletion.
 
-    ``reaction`` is called with every event there, and once when a controller takes over, with None
-    for the event; it has to read what it watches, and leave the watch anew in doing so.
+    ``reaction`` is called with each event of the znode, and with None when a controller takes over.
+    It must read what it watches, which sets the watch again.
     """
 
     path: str
     children: bool
     reaction: Callable[[Any, Controller, WatchedEvent | None], None]
     below: bool = False
-    """Events on a znode's children, one level down, are its too."""
+    """Whether events of the znode's children, one level down, count too."""
 
     def concerns(self, path: str) -> bool:
-        """Also the event about the session itself, which has no path: watches are gone then."""
+        """Whether the reaction is due. An event without a path says that the session's watches are
+        lost."""
         if path in ("", self.path):
             return True
         return self.below and path.rpartition("/")[0] == self.path
 
 
 def watch_all(loader: TopicLoader, controller: Controller, rows: Sequence[ZnodeWatch]) -> None:
-    """As a controller that takes over does: look at everything, and keep looking."""
+    """Read everything that is watched, as a controller that takes over does."""
     for row in rows:
         row.reaction(loader, controller, None)
 
 
 def _topics(loader: TopicLoader, controller: Controller, event: WatchedEvent | None) -> None:
-    """Topics that came, with their partitions; of one that is known, partitions that came."""
+    """Load new topics with their partitions, and the new partitions of known topics."""
     known = controller.state.topics
     if event is not None and event.path.startswith(f"{TOPICS}/"):
         name = event.path.removeprefix(f"{TOPICS}/")
@@ -97,8 +98,8 @@ def _topics(loader: TopicLoader, controller: Controller, event: WatchedEvent | N
 
 
 def _more_partitions(loader: TopicLoader, controller: Controller, name: str) -> None:
-    """Only numbers that continue what is there; everything else in the text is the controller's
-    own, and is not looked at before somebody takes over."""
+    """Add partitions whose indexes continue the known ones. The controller ignores any other
+    difference until the next take-over, since it writes the rest of the text itself."""
     path = topic_path(name)
     text = controller.znodes.read(path, watch=True)
     present = len(controller.state.topics[name].partitions)
@@ -118,8 +119,8 @@ def _more_partitions(loader: TopicLoader, controller: Controller, name: str) -> 
 
 
 def _deletions(loader: TopicLoader, controller: Controller, _: WatchedEvent | None) -> None:
-    """Each child names a topic that shall go; the znode goes with it, or for want of it. While a
-    stopped broker has replicas of the topic, both stay."""
+    """Delete the topics that the children name. A child goes with its topic, or if there is no such
+    topic; while a stopped broker has replicas of the topic, both stay."""
     for name in controller.znodes.children(DELETE_TOPICS, watch=True):
         if name in controller.state.deleting:
             continue
@@ -134,8 +135,8 @@ def _deletions(loader: TopicLoader, controller: Controller, _: WatchedEvent | No
 
 
 def _config_changes(loader: TopicLoader, controller: Controller, _: WatchedEvent | None) -> None:
-    """Each new child names the resource whose configs to read again. Kafka removes these znodes
-    after 15 minutes; here they stay."""
+    """Reload the configs that each new child names. Kafka deletes these znodes after 15 minutes;
+    here they stay."""
     for name in controller.znodes.changes(CONFIG_CHANGES, CONFIG_CHANGE_PREFIX):
         path = f"{CONFIG_CHANGES}/{name}"
         text = controller.znodes.read(path) or ""
@@ -149,8 +150,8 @@ def _config_changes(loader: TopicLoader, controller: Controller, _: WatchedEvent
 
 
 def _controller(loader: TopicLoader, controller: Controller, event: WatchedEvent | None) -> None:
-    """Brokers elect a controller when this znode is gone. The one before takes part in Kafka's
-    race; here it wins only where it is alone."""
+    """Elect a controller when the znode is deleted. In Kafka the former controller takes part in
+    the race; here it wins only if no other broker is live."""
     gone = controller.znodes.read(CONTROLLER, watch=True) is None
     before = controller.state.controller_id
     if event is None or not gone or before == NO_CONTROLLER:
@@ -164,7 +165,7 @@ def _controller(loader: TopicLoader, controller: Controller, event: WatchedEvent
 def _preferred_replicas(
     loader: TopicLoader, controller: Controller, _: WatchedEvent | None
 ) -> None:
-    """Whoever makes this znode asks for an election, and has it when the znode is gone."""
+    """Hold an election when somebody creates the znode; its deletion is the answer."""
     if controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:
         loader.dependencies.elections.start_from_znode()
 
@@ -176,4 +177,5 @@ COMMON_WATCHES: Final = (
     ZnodeWatch(CONFIG_CHANGES, True, _config_changes),
     ZnodeWatch(PREFERRED_REPLICA_ELECTION, False, _preferred_replicas),
 )
-"""What all of them watch. ``/admin/reassign_partitions`` is each machine's own."""
+"""Watched by every ZooKeeper controller. Each reacts to ``/admin/reassign_partitions`` in a way of
+its own."""

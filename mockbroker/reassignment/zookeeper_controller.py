@@ -1,9 +1,9 @@
-"""What every controller of the ZooKeeper kind keeps in znodes, and how it finds it again.
+"""The base of all controllers that keep their metadata in ZooKeeper.
 
-Brokers, the controller and its epoch, topics, partition states, configs: written before the change
-they record is made, read when a cluster comes up and when another broker takes over. How a
-partition is reassigned, and what its texts hold beyond that, is each machine's own; what users ask
-for through znodes is ``watched``'s.
+Brokers, the controller and its epoch, topics, partition states and configs are written before the
+change that they record is made, and read when a cluster comes up or another broker takes over.
+Subclasses define how partitions are reassigned and what else their texts hold. ``znode_watches``
+handles what users request through znodes.
 """
 
 from __future__ import annotations
@@ -80,16 +80,16 @@ UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
 class ZooKeeperController:
-    """The part of a machine that all controllers of the ZooKeeper kind share."""
+    """What all controllers that keep their metadata in ZooKeeper share."""
 
     keeps_znodes = True
     topic_version = 1
-    """Of the text of ``/brokers/topics/T``: 1 before reassignments were kept there (2.4), then 2;
-    3 with topic ids (2.8)."""
+    """Version of the text of ``/brokers/topics/T``: 2 has reassignments (Kafka 2.4), 3 topic ids
+    (2.8)."""
     broker_version = 4
     controller_version = 1
     unreadable_state = "taken as no reassignment"
-    """What becomes of a partition whose state znode cannot be read."""
+    """What the log says of a partition whose state znode cannot be read."""
     unclean_topics_elect = True
     """Whether a topic that starts to allow unclean elections gets leaders at once (Kafka 2.1)."""
     watches: Sequence[ZnodeWatch] = COMMON_WATCHES
@@ -104,7 +104,7 @@ class ZooKeeperController:
     # ---- start -------------------------------------------------------------------------------
 
     def start(self, controller: Controller) -> None:
-        """Make the znodes that brokers make when they first come up; find what was left there."""
+        """Create the znodes that brokers create when they first start, and load what is there."""
         for path in ("/admin/delete_topics", "/brokers/topics", "/config/topics",
                      "/config/brokers", "/config/changes", "/isr_change_notification"):  # fmt: skip
             controller.znodes.touch(path)
@@ -121,8 +121,8 @@ class ZooKeeperController:
         return decode_controller_epoch(CONTROLLER_EPOCH, bytes_of(text))
 
     def load_topic(self, controller: Controller, cause: str, name: str) -> bool:
-        """A topic that is on record and not known yet. Whether it could be read; a partition
-        without a state znode is new, and gets its first leader."""
+        """Load a topic that is on record and not known yet. Returns whether it could be read. A
+        partition without a state znode is new, and gets its first leader."""
         path = topic_path(name)
         text = controller.znodes.read(path, watch=True)
         if text is None or name in controller.state.topics or name in controller.state.deleting:
@@ -152,8 +152,8 @@ class ZooKeeperController:
             yield self.to_be_written(controller, name, found)
 
     def to_be_written(self, controller: Controller, name: str, new: Partition) -> Partition:
-        """A partition that is new to this controller, with the epoch its state znode will have: a
-        controller that died may have left that znode, which is then written over."""
+        """A partition that is new to this controller, with the epoch its state znode will have. A
+        controller that died may have left that znode, which is then overwritten."""
         path = partition_state_path(name, new.index)
         text = controller.znodes.read(path)
         if text is None:
@@ -165,7 +165,7 @@ class ZooKeeperController:
     def load_configs(
         self, controller: Controller, cause: str, resource_type: int, name: str
     ) -> None:
-        """Take over the configs on record, where they differ from what is known."""
+        """Adopt the configs on record where they differ from the known ones."""
         path = config_path(resource_type, name)
         text = controller.znodes.read(path)
         try:
@@ -182,7 +182,7 @@ class ZooKeeperController:
     # ---- take-over ---------------------------------------------------------------------------
 
     def take_over(self, controller: Controller, cause: str) -> None:
-        """What the last controller remembered is gone; what the znodes say holds."""
+        """Adopt what the znodes hold; what the last controller remembered beyond that is lost."""
         announce.send_live_brokers(controller, cause)
         for name, topic in sorted(controller.state.topics.items()):
             assignment = self._assignment(controller, cause, name)
@@ -196,11 +196,11 @@ class ZooKeeperController:
         watch_all(self, controller, self.watches)
 
     def resume(self, controller: Controller, cause: str) -> None:
-        """Go on with the reassignments that were found under way, before anything is looked at
-        that users have written meanwhile. A machine's own."""
+        """Resume the reassignments in progress, before anything is read that users have written
+        meanwhile. Subclasses define this."""
 
     def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
-        """What has to go on with it. A machine's own."""
+        """Called when a broker has started. Subclasses define what continues."""
 
     def _assignment(self, controller: Controller, cause: str, name: str) -> TopicAssignment:
         path = topic_path(name)
@@ -220,9 +220,9 @@ class ZooKeeperController:
         known: Partition,
         assignment: TopicAssignment,
     ) -> Partition:
-        """A partition as the znodes have it; what they lack stays as in ``known``, but for where a
-        reassignment was going: only the last controller remembered that. A leader on record that is
-        not live now is another matter: that is an election's."""
+        """The partition as the znodes have it. What they lack stays as in ``known``, except for the
+        target of a reassignment, which only the last controller remembered. A leader on record that
+        is not live is left to an election."""
         known = untargeted(known)
         path = partition_state_path(*tp)
         text = controller.znodes.read(path)
@@ -252,13 +252,13 @@ class ZooKeeperController:
             return found
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
-        """What a machine of its own keeps in the state znode. Raises MalformedZnodeError."""
+        """Add what a subclass keeps in the state znode. Raises MalformedZnodeError."""
         return partition
 
     # ---- on record before it is made ---------------------------------------------------------
 
     def store(self, controller: Controller, cause: str, change: Change) -> None:
-        """Topics come with their znodes, and go with them; so do brokers and controllers."""
+        """Write or delete the znodes of topics, brokers, controllers and configs."""
         match change:
             case BrokerRegistered(broker) | BrokerChanged(_, broker):
                 self._store_broker(controller, cause, broker)
@@ -273,7 +273,7 @@ class ZooKeeperController:
                 self._store_topic(controller, cause, grown, added)
             case TopicDeleted(name):
                 topic = controller.state.topics[name]
-                # First, as brokers do: whoever takes over from one that dies on the way goes on.
+                # First, as brokers do: a successor continues the deletion.
                 controller.znodes.put(cause, delete_topic_path(name), "")
                 announce.send_topic_deletion(controller, cause, topic)
                 if not _stopped_hosts(controller, topic):
@@ -315,7 +315,7 @@ class ZooKeeperController:
             self.store_state(controller, cause, topic.name, partition)
 
     def _finish_deletions(self, controller: Controller, cause: str, started: Broker) -> None:
-        """Topics that waited for this broker, and now for none."""
+        """Finish deleting topics that waited for this broker and wait for no other."""
         for name, topic in list(controller.state.deleting.items()):
             if started.live and _stopped_hosts(controller, topic) <= {started.broker_id}:
                 self._remove_topic(controller, cause, topic)
@@ -343,12 +343,12 @@ class ZooKeeperController:
     def store_state(
         self, controller: Controller, cause: str, name: str, partition: Partition
     ) -> bool:
-        """Whether there was anything to write."""
+        """Write a partition's state znode. Returns whether its text changed."""
         text = self.state_text(partition, controller.state.controller_epoch)
         return controller.znodes.put(cause, partition_state_path(name, partition.index), text)
 
     def topic_text(self, topic: Topic) -> str:
-        """``/brokers/topics/T``"""
+        """The text of ``/brokers/topics/T``."""
         assignment = TopicAssignment(
             partitions={each.index: each.replicas for each in topic.partitions},
             adding_replicas={each.index: each.adding for each in topic.partitions},
@@ -358,7 +358,7 @@ class ZooKeeperController:
         return encode_topic(assignment, self.topic_version).decode()
 
     def state_text(self, partition: Partition, controller_epoch: int) -> str:
-        """``/brokers/topics/T/partitions/P/state``"""
+        """The text of ``/brokers/topics/T/partitions/P/state``."""
         return encode_partition_state(
             PartitionState(
                 leader=partition.leader,
@@ -371,8 +371,8 @@ class ZooKeeperController:
     # ---- told to brokers once it is made -----------------------------------------------------
 
     def announce(self, controller: Controller, cause: str, change: Change) -> None:
-        """New partitions are given to their replicas; brokers hear of those that come and go.
-        What a deleted topic's replicas are told comes before it goes, in ``store``."""
+        """Send new partitions to their replicas, and starts and stops of brokers to the others.
+        What a deleted topic's replicas are sent precedes the deletion, in ``store``."""
         match change:
             case TopicCreated(Topic(name, _, partitions)) | PartitionsAdded(name, partitions):
                 controller.znodes.read(topic_path(name), watch=True)
@@ -417,7 +417,8 @@ class ZooKeeperController:
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged
     ) -> None:
-        """A leader writes its ISR itself; a new leader is announced by the controller."""
+        """Write the state znode, as a leader does for its ISR, and send a new leader as the
+        controller."""
         name, after = change.topic, change.after
         self.store_state(controller, cause, name, after)
         controller.record(cause, change)
@@ -469,20 +470,20 @@ class ZooKeeperController:
     # ---- watches -----------------------------------------------------------------------------
 
     def react(self, controller: Controller, event: WatchedEvent) -> None:
-        """Ask every row of ``watched`` whether this is its znode."""
+        """Call the reaction of each row of ``watches`` that concerns the event's path."""
         for row in self.watches:
             if row.concerns(event.path):
                 row.reaction(self, controller, event)
 
 
 def _stopped_hosts(controller: Controller, topic: Topic) -> set[int]:
-    """Brokers that have something of the topic, and cannot delete it now."""
+    """Stopped brokers that host the topic, and cannot delete it now."""
     stopped = {each.broker_id for each in controller.state.brokers.values() if not each.live}
     return {broker for each in topic.partitions for broker in each.hosts} & stopped
 
 
 def warn(controller: Controller, cause: str, text: str) -> None:
-    """Into the controller's own log, and ours."""
+    """Warn in the controller's own log and in this process's."""
     _log.warning("%s", text)
     controller.record(cause, Warned(text))
 
@@ -506,7 +507,8 @@ def _in_sequence(name: str, assignment: TopicAssignment) -> list[Sequence[int]]:
 
 
 def _topic_id(name: str, assignment: TopicAssignment) -> uuid.UUID:
-    """Of a topic kept before there were ids: made from its name, as nobody is told of it."""
+    """The id on record; for a topic from before ids, one derived from its name, which nobody is
+    sent."""
     text = assignment.topic_id
     try:
         if text is not None:

@@ -1,11 +1,10 @@
-"""A ZooKeeper controller that can cancel: runs the tables of KIP-236's newer revision.
+"""The reassignment controller of KIP-236's newer revision: which table applies when.
 
-It watches three znodes that users create: ``/admin/reassign_partitions`` submits a batch,
-``/admin/cancel_reassignment_in_progress`` rolls back what is pending of it,
-``/admin/reassign_partitions_queue`` adds to it. AlterPartitionReassignments (45) does the same, a
-partition at a time. What of it makes no sense is left out, and the log says so; everything else
-goes on. A controller that takes over looks at the three in the order of ``watched``: an unfinished
-cancellation comes first.
+It watches three znodes that users create. ``/admin/reassign_partitions`` submits a plan,
+``/admin/cancel_reassignment_in_progress`` rolls back what is pending of it, and
+``/admin/reassign_partitions_queue`` adds to it. AlterPartitionReassignments (45) does the same for
+single partitions. Entries that cannot be carried out are left out with a warning. A controller that
+takes over reads the znodes in the order of ``watches``: an unfinished cancellation comes first.
 """
 
 from __future__ import annotations
@@ -102,13 +101,13 @@ class Kip236NewController(ZooKeeperController):
     def list_ongoing(
         self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
-        """AR, and what comes and goes with RAR; what comes is not told where OAR is unknown."""
+        """List AR, and what RAR adds and removes; what it adds is left out if OAR is unknown."""
         return list_each(controller.state.topics, topics, _ongoing)
 
     # ---- submission --------------------------------------------------------------------------
 
     def on_plan(self, controller: Controller, event: WatchedEvent | None) -> None:
-        """Only that the znode comes says something: who writes into it later is not heard."""
+        """Submit a plan. Only the znode's creation counts: writing into it later has no effect."""
         known = controller.state.znode_stats.get(REASSIGN_PARTITIONS)
         text = controller.znodes.read(REASSIGN_PARTITIONS, watch=True)
         stat = controller.state.znode_stats.get(REASSIGN_PARTITIONS)
@@ -118,7 +117,7 @@ class Kip236NewController(ZooKeeperController):
         if changed and known is not None and known.czxid == stat.czxid:
             return
         plan = self._read(controller, REASSIGN_PARTITIONS, text)
-        # Whatever the controller has seen, it has written into, or made itself with originals.
+        # The controller has added originals to every plan that it has seen before.
         if event is not None or stat.version == 0:
             plan = _with_originals(controller, plan)
         try:
@@ -128,8 +127,8 @@ class Kip236NewController(ZooKeeperController):
             write_plan(controller, _SEEN)
 
     def _submit(self, controller: Controller, plan: Plan, *, resuming: bool) -> None:
-        """All are on record and remembered before the first begins. What is under way goes on,
-        but for one who takes over: there it begins again."""
+        """Record and remember all partitions before the first begins. Those that have this target
+        already continue, but begin again after a take-over."""
         begin = [
             tp
             for tp, planned in plan.items()
@@ -143,7 +142,7 @@ class Kip236NewController(ZooKeeperController):
             self.run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
 
     def _read(self, controller: Controller, path: str, text: str) -> Plan:
-        """What of a plan can be done; the rest is left out, and the log says why."""
+        """The entries of a plan that can be carried out; the others are left out with a warning."""
         try:
             plan = read_plan(path, text)
         except MalformedZnodeError as error:
@@ -160,20 +159,20 @@ class Kip236NewController(ZooKeeperController):
     # ---- cancellation ------------------------------------------------------------------------
 
     def on_cancel(self, controller: Controller, event: WatchedEvent | None) -> None:
-        """Roll back what is pending on record; in the end the znode goes, whatever came of it."""
+        """Roll back everything pending on record, then delete the znode, whatever the outcome."""
         if controller.znodes.read(CANCEL_REASSIGNMENT_IN_PROGRESS, watch=True) is None:
             return
         plan = self._reread(controller)
         for tp in plan:
             self.run_first(controller, _SEEN, tp, tables.ON_CANCEL)
-        write_plan(controller, _SEEN)  # what could not be read of it is as it was remembered
+        write_plan(controller, _SEEN)  # entries that could not be read stay as remembered
         controller.znodes.put(_SEEN, CANCEL_REASSIGNMENT_IN_PROGRESS, None)
-        if event is not None:  # else what was skipped is about to be resumed
+        if event is not None:  # after a take-over, skipped partitions are resumed next
             for tp in plan:
                 self.settle(controller, _SEEN, tp)
 
     def _reread(self, controller: Controller) -> Plan:
-        """What is pending is what the znode says; what cannot be read of it goes on as it was."""
+        """Adopt what the znode says is pending; an unreadable text changes nothing."""
         text = controller.znodes.read(REASSIGN_PARTITIONS)
         try:
             found = {} if text is None else read_plan(REASSIGN_PARTITIONS, text)
@@ -195,7 +194,7 @@ class Kip236NewController(ZooKeeperController):
     # ---- queue -------------------------------------------------------------------------------
 
     def on_queue(self, controller: Controller, _: WatchedEvent | None) -> None:
-        """Partition by partition into the plan, however far the others are."""
+        """Move the queue into the plan, one partition after the other."""
         text = controller.znodes.read(REASSIGN_PARTITIONS_QUEUE, watch=True)
         if text is None:
             return
@@ -205,7 +204,7 @@ class Kip236NewController(ZooKeeperController):
                 self._dequeue(controller, tp, planned)
             except ZnodeError as error:
                 _left_out(controller, tp, str(error))
-        # What was left out has blocked the queue long enough.
+        # Entries that were left out must not block the queue.
         controller.znodes.put(_SEEN, REASSIGN_PARTITIONS_QUEUE, None)
 
     def _dequeue(
@@ -253,7 +252,7 @@ class Kip236NewController(ZooKeeperController):
         return find(controller, tp)
 
     def announce(self, controller: Controller, cause: str, change: Change) -> None:
-        """What was pending of a deleted topic is not on record any longer."""
+        """Remove the partitions of a deleted topic from the record."""
         super().announce(controller, cause, change)
         if isinstance(change, TopicDeleted):
             write_plan(controller, cause)
@@ -277,7 +276,7 @@ def _acceptable(
 
 
 def _check_rolled_back(controller: Controller, tp: TopicPartition) -> None:
-    """Raises Refusal where a rollback was skipped."""
+    """Raises Refusal if a rollback was skipped."""
     partition = find(controller, tp)
     if not partition.reassigning:
         return
@@ -297,7 +296,8 @@ def _left_out(controller: Controller, tp: TopicPartition, reason: str) -> None:
 
 
 def _with_originals(controller: Controller, plan: Plan) -> Plan:
-    """What was submitted without them goes back to where it is now, or was before it began."""
+    """Add the present replicas as originals, or those before the reassignment in progress, to
+    entries that were submitted without."""
     return {
         tp: PlannedReplicas(
             planned.replicas,

@@ -1,9 +1,9 @@
-"""Plans in znodes, as KIP-236's newer draft has them: what is pending, and what waits in the queue.
+"""Plans of KIP-236's newer revision: the pending partitions and the queue, in znodes and in memory.
 
-``/admin/reassign_partitions`` says of each partition under reassignment where it goes and, written
-by the controller before it acts, where it was. In memory the same two lists hang on the partition
-(the page's ``ReassignedPartitionsContext``). Here are both, the way from one to the other, and the
-effects that rows use for it. When any of this happens is for ``kip_236_new`` to say.
+For each partition being reassigned, ``/admin/reassign_partitions`` holds the target and, written by
+the controller before it acts, the original replicas. In memory the partition holds the same two
+lists (the page's ``ReassignedPartitionsContext``). This module reads and writes both and has the
+effects that use them; ``kip_236_new.tables`` decides when.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ Plan = dict[TopicPartition, PlannedReplicas]
 
 @dataclass(frozen=True, slots=True)
 class PendingPartition(Partition):
-    """A partition under reassignment in KIP-236's newer draft; ``replicas`` holds old and new ones
+    """A partition being reassigned in KIP-236's newer revision; ``replicas`` holds old and new ones
     once the controller has begun.
 
-    ``new_replicas`` (the page's RAR) is where it goes, ``original_replicas`` (OAR) where a rollback
-    would take it; None where nobody knows: the znode was tampered with, or written by an old tool.
+    ``new_replicas`` is the page's RAR. ``original_replicas`` is its OAR, to which a rollback
+    returns, or None if unknown: the znode was tampered with, or written by an old tool.
     """
 
     new_replicas: Brokers = ()
@@ -70,19 +70,19 @@ class PendingPartition(Partition):
 
 
 def read_plan(path: str, text: str) -> Plan:
-    """In the order of the text. Raises MalformedZnodeError."""
+    """Read a plan, in the order of the text. Raises MalformedZnodeError."""
     return decode_reassign_partitions(path, bytes_of(text))
 
 
 def repeated(text: str) -> list[TopicPartition]:
-    """What a plan, known to be well-formed, names more than once: the last one counts."""
+    """The partitions that a well-formed plan names more than once; their last entry counts."""
     entries: Any = msgspec.json.decode(text)["partitions"]
     named = Counter((entry["topic"], entry["partition"]) for entry in entries)
     return [tp for tp, times in named.items() if times > 1]
 
 
 def pending(controller: Controller) -> Plan:
-    """What the controller remembers, by topic name and partition ascending."""
+    """The plan that the controller remembers, by topic name and partition ascending."""
     return {
         (name, partition.index): _planned(partition)
         for name, partition in controller.partitions()
@@ -98,12 +98,12 @@ def _planned(partition: PendingPartition) -> PlannedReplicas:
 
 
 def write_plan(controller: Controller, cause: str, plan: Plan | None = None) -> None:
-    """Make ``/admin/reassign_partitions`` say this, or what is remembered; nothing is no znode."""
+    """Write a plan, or the remembered one; an empty plan deletes the znode."""
     _put(controller, cause, REASSIGN_PARTITIONS, pending(controller) if plan is None else plan)
 
 
 def remove_from_queue(controller: Controller, cause: str, tp: TopicPartition) -> None:
-    """Take a partition out of the queue; an empty queue is no znode."""
+    """Remove a partition from the queue; an empty queue deletes the znode."""
     path = REASSIGN_PARTITIONS_QUEUE
     queued = read_plan(path, controller.state.znodes[path])
     _put(controller, cause, path, {each: queued[each] for each in queued if each != tp})
@@ -118,7 +118,8 @@ def _put(controller: Controller, cause: str, path: str, plan: Plan) -> None:
 
 
 def _in_known_order(text: str | None, plan: Mapping[TopicPartition, PlannedReplicas]) -> Plan:
-    """As it was submitted, so that whoever submitted it knows it again; then the rest."""
+    """The entries in the order of the text on record, so that its author recognises it, then the
+    others."""
     try:
         known = {} if text is None else read_plan("", text)
     except MalformedZnodeError:
@@ -131,8 +132,7 @@ def _in_known_order(text: str | None, plan: Mapping[TopicPartition, PlannedRepli
 
 @dataclass(frozen=True, slots=True)
 class SetPending:
-    """The partition is pending: it goes to what was asked for, and would go back to the fact
-    ``original``."""
+    """Make the partition pending, with the requested target and the fact ``original``."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = PendingPartition(
@@ -144,12 +144,12 @@ class SetPending:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """The draft goes on record, beside what is remembered, and what the fact ``plan`` says was
-    submitted together with it."""
+    """Write the draft into the plan, beside what is pending and what was submitted together with it
+    (the fact ``plan``)."""
 
     def perform(self, transition: Transition) -> None:
         assert isinstance(transition.now, PendingPartition), "after SetPending"
-        # Partitions submitted together are remembered one by one, and are on record all at once.
+        # Partitions submitted together are recorded at once, but remembered one by one.
         submitted: Plan = transition.context.facts.get("plan", {})
         plan = (
             pending(transition.controller) | {transition.tp: _planned(transition.now)} | submitted
@@ -159,7 +159,7 @@ class WritePlan:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFromPlan:
-    """The partition is taken off the record; with the last one goes the znode."""
+    """Remove the partition from the plan; an empty plan deletes the znode."""
 
     def perform(self, transition: Transition) -> None:
         plan = pending(transition.controller)
@@ -169,7 +169,7 @@ class RemoveFromPlan:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFromQueue:
-    """The partition has left the queue."""
+    """Remove the partition from the queue."""
 
     def perform(self, transition: Transition) -> None:
         remove_from_queue(transition.controller, transition.cause, transition.tp)

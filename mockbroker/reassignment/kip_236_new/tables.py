@@ -1,12 +1,10 @@
-"""KIP-236, the page's newer revision, as tables: reassign, cancel and roll back, queue.
+"""The rules of KIP-236's newer revision, as tables of rows: reassign, cancel, queue.
 
-RAR is where a partition goes, OAR where it was, AR its replicas. A reassignment is that of the
-controllers of the time: AR becomes RAR and OAR at once, and RAR as soon as all of RAR is in sync. A
-cancellation is the opposite, in seven steps, if there is an OAR to go back to, and if going there
-would not put the partition offline. The queue adds what is not in conflict with what is pending,
-after it has rolled back what is.
-
-Tables only; ``kip_236_new_machine`` runs them, ``kip_236_effects`` knows the seven steps.
+RAR is a partition's target, OAR its original replicas, AR its replicas. A reassignment works as in
+the controllers of the time: AR becomes RAR and OAR at once, and RAR as soon as all of RAR is in
+sync. A cancellation returns to OAR in seven steps (``rollback_effects``), if OAR is known and would
+not put the partition offline. The queue first rolls back what is pending of its partitions, then
+adds them to the plan.
 """
 
 from __future__ import annotations
@@ -53,12 +51,12 @@ __all__ = [
 
 
 def has_target(partition: Partition, replicas: Brokers) -> bool:
-    """Whether it is under way there already."""
+    """Whether the partition is being reassigned to these replicas."""
     return partition.reassigning and partition.target == replicas
 
 
 def original_of(partition: Partition) -> Brokers | None:
-    """OAR, None where nobody knows."""
+    """OAR, or None if unknown."""
     return partition.original_replicas if isinstance(partition, PendingPartition) else None
 
 
@@ -71,13 +69,13 @@ def _target_unchanged(context: RuleContext) -> bool:
 
 
 def _already_there(context: RuleContext) -> bool:
-    """RAR was AR when it was submitted. That it is AR now says nothing: once it has begun, it is
-    where RAR adds to OAR and takes nothing away."""
+    """RAR was AR when it was submitted. That it is AR now does not tell: a reassignment that has
+    begun and only adds replicas looks the same."""
     return context.target == context.start.replicas == original_of(context.start)
 
 
 def _caught_up(context: RuleContext) -> bool:
-    """RAR is in sync, and one of it can lead."""
+    """All of RAR is in sync, and one of it can lead."""
     target, isr = context.target, context.start.isr
     return bool(target) and set(target) <= set(isr) and any(map(context.is_live, target))
 
@@ -91,8 +89,8 @@ def _original_unknown(context: RuleContext) -> bool:
 
 
 def _would_go_offline(context: RuleContext) -> bool:
-    """No replica of OAR could lead, while one of RAR is up. With all of RAR down it is offline as
-    it is, and is rolled back."""
+    """No replica of OAR could lead, while one of RAR is live. If all of RAR is down the partition
+    is offline anyway, and is rolled back."""
     can_lead = any(
         each in context.start.isr and context.is_live(each) for each in _original(context)
     )
@@ -119,7 +117,7 @@ def _new_and_present(context: RuleContext) -> Brokers:
 ON_SUBMIT: Final[Table] = (
     Row("K236-07 K236-08 K236-09", always, (SetPending(), WritePlan(), Commit())),
 )
-"""On record with its originals, then remembered, before anything is done."""
+"""Record the partition with its originals, then remember it, before anything begins."""
 
 _BEGIN: Final[Effects] = (
     SetReplicas(_new_and_present),
@@ -140,11 +138,11 @@ ON_TRIGGER: Final[Table] = (
     _FINISH,
     Row("K236-01", always, _BEGIN),
 )
-"""What was submitted begins, or is done at once; with a new controller, it begins again."""
+"""Begin what was submitted, or complete it at once. A new controller begins it again."""
 
 ON_STEP: Final[Table] = (
     _FINISH,
-    # A rollback was skipped, and the znode read for it says more than was under way.
+    # A rollback was skipped, and the znode read for it has a target that had not begun.
     Row("K236-34", _not_begun, _BEGIN),
 )
 """The ISR or the leader of a partition has changed."""
@@ -152,7 +150,7 @@ ON_STEP: Final[Table] = (
 # ---- cancellation --------------------------------------------------------------------------------
 
 ON_REREAD: Final[Table] = (Row("K236-10", always, (SetPending(), Commit())),)
-"""Before a cancellation, what the znode says is remembered anew ..."""
+"""Before a cancellation: adopt what the znode says of a partition."""
 
 ON_MISSING: Final[Table] = (
     Row(
@@ -165,7 +163,7 @@ ON_MISSING: Final[Table] = (
         ),
     ),
 )
-"""... and what it does not say any more is forgotten."""
+"""Before a cancellation: drop what the znode no longer has."""
 
 ON_CANCEL: Final[Table] = (
     Row(
@@ -184,7 +182,7 @@ ON_CANCEL: Final[Table] = (
         finish_with(_original, RemoveFromPlan()),
     ),
 )
-"""The seven steps, or why not."""
+"""Roll back in seven steps, or say why not."""
 
 # ---- queue ---------------------------------------------------------------------------------------
 
@@ -193,10 +191,10 @@ ON_CONFLICT: Final[Table] = (
     Row("K236-40", _target_unchanged, ()),
     *ON_CANCEL,
 )
-"""More is wanted of a partition: what is pending goes first."""
+"""Another target is requested: roll back what is pending first."""
 
 ON_DEQUEUE: Final[Table] = (
     Row("K236-40", _target_unchanged, (RemoveFromQueue(),)),
     Row("K236-36 K236-40", always, (SetPending(), WritePlan(), Commit(), RemoveFromQueue())),
 )
-"""From the queue into the plan."""
+"""Move a partition from the queue into the plan."""

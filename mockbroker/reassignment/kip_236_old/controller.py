@@ -1,9 +1,8 @@
-"""A ZooKeeper controller with KIP-236's older revision built in: which table is asked when.
+"""The reassignment controller of KIP-236's older revision: which table applies when.
 
-What is in flight is what ``/admin/reassignments`` holds, a znode a partition. Clients that use
-Kafka's protocol get there, too: to alter is to make a request znode, a null rolls back to the
-replicas there were, where this controller knows them. What users write to znodes is
-``kip_236_old_watched``'s, what happens to a partition the tables'.
+A reassignment in progress is a znode below ``/admin/reassignments``. Kafka's protocol works too: a
+request creates a request znode, and a null rolls back to the original replicas if this controller
+knows them. ``kip_236_old.watches`` reacts to what users write into znodes.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ _CAUSE = "alter_partition_reassignments"
 
 
 class Kip236OldController(ZooKeeperController):
-    """``literal``: replicas are dropped as the page has it, those of the new target among them."""
+    """``literal``: drop replicas as the page is worded, even those of the new target."""
 
     watches = WATCHES
 
@@ -109,7 +108,7 @@ class Kip236OldController(ZooKeeperController):
     def _submit(
         self, controller: Controller, accepted: dict[TopicPartition, Brokers]
     ) -> Refusal | None:
-        """Why the request could not be put on record, if so."""
+        """Create the request znode. Returns the refusal if that failed."""
         if not accepted:
             return None
         try:
@@ -125,7 +124,8 @@ class Kip236OldController(ZooKeeperController):
         return list_each(controller.state.topics, topics, _ongoing)
 
     def identities(self, controller: Controller) -> dict[TopicPartition, ReassignmentIdentity]:
-        """What KIP-240 answers from: data and stat of each znode, as they are now."""
+        """The identities for KIP-240: data and stat of each reassignment's znode, as they are
+        now."""
         found: dict[TopicPartition, ReassignmentIdentity] = {}
         for name, partition in controller.partitions():
             path = reassignment_path(name, partition.index)
@@ -147,7 +147,7 @@ class Kip236OldController(ZooKeeperController):
     def check(
         self, controller: Controller, tp: TopicPartition, replicas: Brokers, *, legacy: bool
     ) -> None:
-        """Raises Refusal where such a request would be ignored."""
+        """Raises Refusal if such a request would be ignored."""
         find(controller, tp)
         check_assignment(controller, replicas)
         facts = self._facts(controller, tp, legacy=legacy)
@@ -163,7 +163,7 @@ class Kip236OldController(ZooKeeperController):
         legacy: bool,
         original: Brokers | None,
     ) -> None:
-        """Do what a request says about one partition. Raises Refusal where that is ignored."""
+        """Carry out a request for one partition. Raises Refusal if it is ignored."""
         find(controller, tp)
         check_assignment(controller, replicas)
         facts = self._facts(controller, tp, legacy=legacy) | {"original": original}
@@ -178,8 +178,8 @@ class Kip236OldController(ZooKeeperController):
         return find(controller, tp)
 
     def roll_back(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
-        """What is on record in ``/admin/reassign_partitions`` goes before what is remembered.
-        Raises Refusal where it cannot be."""
+        """Return to the original replicas; those in ``/admin/reassign_partitions`` win over
+        remembered ones. Raises Refusal."""
         partition = find(controller, tp)
         assert isinstance(partition, RequestedPartition)
         planned = plan_on_record(controller).get(tp) if partition.legacy else None
@@ -219,7 +219,7 @@ class Kip236OldController(ZooKeeperController):
         known: Partition,
         assignment: TopicAssignment,
     ) -> Partition:
-        """Under reassignment if it has a znode that says so, and one that can be read."""
+        """Under reassignment if it has a readable znode that says so."""
         found = super().recovered(controller, cause, tp, known, assignment)
         found = replace(found, adding=(), removing=())
         path = reassignment_path(*tp)
@@ -243,8 +243,8 @@ class Kip236OldController(ZooKeeperController):
         )
 
     def resume(self, controller: Controller, cause: str) -> None:
-        """Everything in flight is initiated again, its original replicas being what the plan in
-        ``/admin/reassign_partitions`` says, or else not known."""
+        """Begin everything in progress again. The original replicas are those of the plan in
+        ``/admin/reassign_partitions``, or unknown."""
         self._sweep(controller, cause)
         plan = plan_on_record(controller)
         for name, partition in controller.partitions():
@@ -264,7 +264,7 @@ class Kip236OldController(ZooKeeperController):
             self.settle(controller, cause, tp)
 
     def _sweep(self, controller: Controller, cause: str) -> None:
-        """Take away znodes of reassignments of what does not exist."""
+        """Delete znodes of reassignments whose partition does not exist."""
         for name in controller.znodes.children(REASSIGNMENTS):
             topic = controller.state.topics.get(name)
             folder = f"{REASSIGNMENTS}/{name}"
@@ -278,7 +278,7 @@ class Kip236OldController(ZooKeeperController):
             remove_if_empty(controller, folder)
 
     def store(self, controller: Controller, cause: str, change: Change) -> None:
-        """A topic that goes takes its reassignments along."""
+        """A topic's deletion deletes its reassignments."""
         if isinstance(change, TopicDeleted):
             for each in controller.state.topics[change.name].partitions:
                 if isinstance(each, RequestedPartition):
@@ -287,12 +287,13 @@ class Kip236OldController(ZooKeeperController):
 
 
 def _disabled(controller: Controller) -> bool:
-    """Looked up every time, as the page's code does."""
+    """Read each time, as the page's code does."""
     return controller.znodes.read(REASSIGN_CANCEL) is not None
 
 
 def _ongoing(partition: Partition) -> OngoingReassignment:
-    """What the original replicas were is not always known; then those in sync count as such."""
+    """The lists of a partition; if the original replicas are unknown, the ISR stands in for
+    them."""
     assert isinstance(partition, RequestedPartition), "nothing else is being reassigned here"
     target, original = partition.target_replicas, partition.original_replicas
     there = partition.isr if original is None else original

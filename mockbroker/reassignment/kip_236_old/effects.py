@@ -1,8 +1,8 @@
-"""A partition under reassignment in the older revision of KIP-236, and the effects of its own.
+"""A partition being reassigned in KIP-236's older revision, and the effects of that revision alone.
 
-``drop_set`` is the page's, with two readings settled. ``existing[0:top-1]`` includes its end: else
-``top`` 1 would drop the leader, which the page says cannot be. And what *can* be dropped is left
-where the new target wants it; ``literal`` drops it all the same, as the page's words have it.
+``drop_set`` is the page's, with two ambiguities settled. ``existing[0:top-1]`` includes its end:
+otherwise ``top`` 1 would drop the leader, which the page rules out. And a replica that may be
+dropped stays if the new target has it; ``literal`` drops it, as the page is worded.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ __all__ = [
 class RequestedPartition(Partition):
     """``replicas`` holds old and new ones at once; ``target_replicas`` are the new ones.
 
-    ``top`` is how many there were when this began. ``original_replicas`` are those, as far as the
-    controller knows: one that takes over finds them in ``/admin/reassign_partitions`` or nowhere.
+    ``top`` is the number of replicas before the reassignment. ``original_replicas`` are those
+    replicas, or None if the controller does not know them: a new controller finds them only in
+    ``/admin/reassign_partitions``.
     """
 
     target_replicas: Brokers = ()
@@ -98,7 +99,7 @@ def drop_set(
     *,
     literal: bool = False,
 ) -> Brokers:
-    """The replicas that a reassignment changed on its way need not keep, in replica order."""
+    """The replicas that a changed reassignment can drop, in replica order."""
     lagging = sorted(each for each in assigned if each not in isr)
     existing = dict.fromkeys(each for each in (leader, *isr, *lagging) if each in assigned)
     kept = list(existing)[:top]
@@ -107,7 +108,7 @@ def drop_set(
 
 
 def top_of(partition: Partition) -> int:
-    """What ``top`` is of a reassignment of this partition that begins, or has begun."""
+    """``top`` of the reassignment of this partition that begins or is in progress."""
     if isinstance(partition, RequestedPartition):
         return partition.top
     return len(partition.replicas)
@@ -115,7 +116,7 @@ def top_of(partition: Partition) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StoreRequest:
-    """The reassignment goes on record, or its change does: its znode stays the same one then."""
+    """Write the reassignment's znode; a changed reassignment keeps its znode."""
 
     def perform(self, transition: Transition) -> None:
         context = transition.context
@@ -129,8 +130,7 @@ class StoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class SetRequest:
-    """The partition is under reassignment. What it had before is remembered from its beginning, and
-    where a plan in ``/admin/reassign_partitions`` says so."""
+    """Put the partition under reassignment, with its original replicas as far as they are known."""
 
     def perform(self, transition: Transition) -> None:
         context = transition.context
@@ -145,7 +145,7 @@ class SetRequest:
 
 
 def original_of(partition: Partition) -> Brokers | None:
-    """The replicas before its reassignment, if one is under way; None where nobody knows."""
+    """The replicas before the reassignment in progress; None if unknown."""
     if isinstance(partition, RequestedPartition):
         return partition.original_replicas
     return partition.replicas
@@ -153,7 +153,7 @@ def original_of(partition: Partition) -> Brokers | None:
 
 @dataclass(frozen=True, slots=True)
 class RemoveRecord:
-    """The reassignment's own znode goes, and what the plan it came in says of it, if it did."""
+    """Delete the reassignment's znode, and remove the partition from the plan it came in."""
 
     def perform(self, transition: Transition) -> None:
         partition = cast(RequestedPartition, transition.context.start)
@@ -173,7 +173,7 @@ def remove_record(controller: Controller, cause: str, tp: TopicPartition, *, leg
 
 
 def remove_if_empty(controller: Controller, path: str) -> None:
-    """A topic's folder goes with the last of its reassignments."""
+    """Delete a topic's parent znode with the last of its reassignments."""
     try:
         controller.znodes.remove_empty(path)
     except NotEmptyError:
@@ -181,7 +181,7 @@ def remove_if_empty(controller: Controller, path: str) -> None:
 
 
 def remove(controller: Controller, cause: str, path: str) -> None:
-    """Remove a znode; one that somebody gave children stays, and the log says so."""
+    """Delete a znode; one that has children stays, with a warning."""
     try:
         controller.znodes.put(cause, path, None)
     except NotEmptyError as error:
@@ -192,7 +192,7 @@ def remove(controller: Controller, cause: str, path: str) -> None:
 
 
 def plan_on_record(controller: Controller) -> dict[TopicPartition, PlannedReplicas]:
-    """What is there now; empty where there is none, or nothing that can be read."""
+    """The plan on record; empty if there is none or it cannot be read."""
     text = controller.znodes.read(REASSIGN_PARTITIONS)
     if text is None:
         return {}

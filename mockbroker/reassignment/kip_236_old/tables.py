@@ -1,12 +1,12 @@
-"""KIP-236 as it was first proposed: a request znode, a znode a reassignment. Tables; nothing acts.
+"""The rules of KIP-236's older revision, as tables of rows.
 
-AR is the assigned replicas, OAR those there were, RAR those asked for. A request that starts one
-makes AR the two together, as controllers of Kafka 2.3 did; once all of RAR is in sync, AR becomes
-RAR by the same seven steps that roll one back to OAR. A request that changes one in flight first
-drops what ``drop_set`` finds, so that brokers of an intermediate target do not linger.
+AR is the assigned replicas, OAR the original ones, RAR the requested ones. A request makes AR the
+union of OAR and RAR, as in Kafka 2.3. Once all of RAR is in sync, AR becomes RAR by the same seven
+steps that roll back to OAR. A request that changes a reassignment first drops what ``drop_set``
+finds, so that brokers of an intermediate target do not linger.
 
-The page has the controller initiate a reassignment, then create its znode. Here the znode comes
-first: a controller that dies in between leaves to the next one what ``top`` and OAR were.
+The page has the controller begin a reassignment, then create its znode. Here the znode comes first,
+so that a controller that dies in between leaves ``top`` and OAR to the next one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _replicas_unchanged(context: RuleContext) -> bool:
 
 
 def _caught_up(context: RuleContext) -> bool:
-    """ISR holds all of RAR, one of which can lead."""
+    """All of RAR is in sync, and one of it can lead."""
     target = context.target
     in_sync = bool(target) and set(target) <= set(context.start.isr)
     return in_sync and _can_lead(context, target)
@@ -179,7 +179,8 @@ REFUSALS: Final[Table] = (
         ),
     ),
 )
-"""Why a request for one partition is ignored: asked first, and when a client submits one."""
+"""Reasons to ignore a request for one partition. A client's request is checked by them before it is
+submitted."""
 
 ON_REQUEST: Final[Table] = (
     *REFUSALS,
@@ -191,21 +192,22 @@ ON_REQUEST: Final[Table] = (
         (StoreRequest(), *_DROP, *_INITIATE),
     ),
 )
-"""``asked`` is RAR; of the facts, ``original`` is OAR where a plan on record has it. One row both
-starts a reassignment and changes it: at its start ``top`` is all there are, and none is dropped."""
+"""The requested replicas are RAR; the fact ``original`` is OAR, if a plan on record has it. One row
+both begins and changes a reassignment: at its start ``top`` is the number of replicas, so none is
+dropped."""
 
 ON_STEP: Final[Table] = (
     Row("K236-51", _disabled, ()),
     Row("K236-56", _caught_up, finish_with(_target, RemoveRecord())),
 )
-"""ISR or leader of a partition under reassignment may have changed."""
+"""The ISR or the leader of a partition under reassignment may have changed."""
 
 ON_RESUME: Final[Table] = (
     Row("K236-51", _disabled, ()),
     Row("K236-60", always, (*_DROP, *_INITIATE)),
 )
-"""A new controller found it in flight, or reassignments are not disabled any more. ``asked`` is
-RAR. Nothing is dropped, unless the last controller died before it had."""
+"""A new controller has found the reassignment, or reassignments are enabled again. The requested
+replicas are RAR. Nothing is dropped unless the last controller died before it could."""
 
 ON_CANCEL: Final[Table] = (
     Row(
@@ -231,4 +233,4 @@ ON_CANCEL: Final[Table] = (
     ),
     Row("K236-01, K236-04", always, finish_with(_requested, RemoveRecord())),
 )
-"""``asked`` is OAR, empty where nobody knows it."""
+"""The requested replicas are OAR, empty if unknown."""

@@ -1,9 +1,9 @@
-"""What a controller of the older KIP-236 watches under ``/admin``, and what each makes it do.
+"""The znodes that KIP-236's older revision watches under ``/admin``, with a reaction for each.
 
-``reassignment_requests`` is the new way to ask; ``reassign_partitions`` the legacy one, which is
-turned into a request; ``reassign_partitions_extra`` is moved into that, partition by partition;
-``reassign_cancel`` stops everything while it is there. What cannot be read, or not be done, is
-logged and taken away: it would never get better, and what is left there is what is in flight.
+Requests are created below ``reassignment_requests``. A legacy plan in ``reassign_partitions`` is
+turned into a request, and ``reassign_partitions_extra`` is moved into that plan, one partition
+after the other. ``reassign_cancel`` disables reassignments while it exists. What cannot be read or
+carried out is logged and removed, so that these znodes hold only what is in progress.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class RequestRunner(Protocol):
 
 
 def submit(controller: Controller, cause: str, request: ReassignmentRequest) -> str:
-    """Put a request where the controller looks for them; its path. Raises ZnodeError, as where it
-    is too large for ZooKeeper."""
+    """Create a request znode. Returns its path. Raises ZnodeError, for example if it is too
+    large."""
     return controller.znodes.append(cause, REQUEST_PREFIX, encode_request(request).decode())
 
 
@@ -85,7 +85,7 @@ def _requests(runner: RequestRunner, controller: Controller, _: WatchedEvent | N
 
 
 def take_requests(runner: RequestRunner, controller: Controller) -> None:
-    """Oldest first: names end in a number that grows. A request goes once it was dealt with."""
+    """Carry out all requests, oldest first, and delete each afterwards."""
     controller.znodes.touch(REASSIGNMENT_REQUESTS)
     for name in controller.znodes.children(REASSIGNMENT_REQUESTS, watch=True):
         path = f"{REASSIGNMENT_REQUESTS}/{name}"
@@ -125,7 +125,7 @@ def _deal_with(
 
 
 def _tidy(controller: Controller, request: ReassignmentRequest) -> None:
-    """What this request asked for in vain, or what is done already, leaves the plan."""
+    """Remove from the plan what this request could not start or has completed already."""
     plan = plan_on_record(controller)
     over = [
         tp
@@ -155,7 +155,7 @@ def _known(controller: Controller, tp: TopicPartition) -> Partition | None:
 
 
 def _legacy(runner: RequestRunner, controller: Controller, _: WatchedEvent | None) -> None:
-    """First the plan gets the original replicas, then what is new in it becomes a request."""
+    """Add original replicas to the plan, then submit what is new in it as a request."""
     plan = _plan(controller, REASSIGN_PARTITIONS)
     if plan is None:
         return
@@ -178,7 +178,7 @@ def _legacy(runner: RequestRunner, controller: Controller, _: WatchedEvent | Non
 
 
 def _plan(controller: Controller, path: str) -> dict[TopicPartition, PlannedReplicas] | None:
-    """None where there is no plan, or none any more: what cannot be read is removed."""
+    """Read a plan; None if there is none. An unreadable one is deleted."""
     text = controller.znodes.read(path, watch=True)
     if text is None:
         return None
@@ -197,7 +197,7 @@ def _under_way(partition: RequestedPartition | None, planned: PlannedReplicas) -
 def _with_original(
     controller: Controller, tp: TopicPartition, planned: PlannedReplicas
 ) -> PlannedReplicas:
-    """What a tool has written stays, if brokers by those ids can be had."""
+    """Original replicas that a tool has written stay, if such brokers are registered."""
     partition = _known(controller, tp)
     if partition is None:
         return planned
@@ -216,8 +216,8 @@ def _with_original(
 
 
 def _extra(runner: RequestRunner, controller: Controller, _: WatchedEvent | None) -> None:
-    """Each partition at once: what is pending is rolled back, then it joins the plan, then it
-    leaves here; and what is left of nothing is no znode."""
+    """Move each partition of the extra plan: roll back what is pending of it, add it to the plan,
+    remove it here."""
     waiting = _plan(controller, REASSIGN_PARTITIONS_EXTRA)
     if waiting is None:
         return
@@ -252,8 +252,8 @@ def _move_to_the_plan(
 
 
 def _cancel(runner: RequestRunner, controller: Controller, event: WatchedEvent | None) -> None:
-    """While it is there nothing starts, nothing goes on, and what is pending is rolled back. What
-    could not be goes on once it is gone. It is its maker's to remove."""
+    """Roll back everything pending. While the znode exists nothing starts or continues; what could
+    not be rolled back continues once its creator has deleted it."""
     if controller.znodes.read(REASSIGN_CANCEL, watch=True) is not None:
         runner.roll_all_back(controller, _CAUSE)
     elif event is not None and event.type is EventType.NODE_DELETED:
@@ -267,5 +267,5 @@ WATCHES: Final = (
     ZnodeWatch(REASSIGN_PARTITIONS, False, _legacy),
     ZnodeWatch(REASSIGN_PARTITIONS_EXTRA, False, _extra),
 )
-"""In the order in which one who takes over looks at them: what is in flight by then counts first,
-then requests, then the legacy plan."""
+"""In the order in which a new controller reads them: reassignments in progress, then requests, then
+the legacy plan."""

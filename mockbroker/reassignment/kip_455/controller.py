@@ -1,8 +1,7 @@
-"""A ZooKeeper controller that runs a ``Draft``: which rows are asked when, and what goes to znodes.
+"""The reassignment controller of KIP-455's drafts: which table of a ``Draft`` applies when.
 
-Requests are checked and partitions found here; what happens to a partition is the tables'. The
-controller answers from what it remembers (``ClusterState.topics``). Znodes are written before it
-remembers, and read by a controller that takes over, and at no other time.
+It answers requests from memory (``ClusterState.topics``). It writes znodes before it changes its
+memory, and reads them only when it takes over.
 """
 
 from __future__ import annotations
@@ -83,7 +82,8 @@ class Kip455Controller(ZooKeeperController):
     def reassign(
         self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
     ) -> None:
-        """By a request, or by ``/admin/reassign_partitions``, which a request leaves as it is."""
+        """Reassign a partition by a request or by ``/admin/reassign_partitions``. A request leaves
+        that znode as it is."""
         self.run_first(controller, cause, tp, self._draft.on_alter, requested_replicas=target)
         self.settle(controller, cause, tp)
 
@@ -99,14 +99,14 @@ class Kip455Controller(ZooKeeperController):
     def list_ongoing(
         self, controller: Controller, topics: RequestedPartitions | None
     ) -> ListReassignmentsResult:
-        """Replicas as they are now; adding and removing are what T still makes of them."""
+        """List the present replicas, and what the target still adds and removes."""
         return list_each(controller.state.topics, topics, _ongoing)
 
     # ---- what goes on around reassignments ---------------------------------------------------
 
     def state_text(self, partition: Partition, controller_epoch: int) -> str:
-        """``targetReplicas`` is absent where there is no reassignment; the older draft's shrunk to
-        nothing is ``[]``."""
+        """``targetReplicas`` is absent without a reassignment, and ``[]`` once the older draft's
+        target has shrunk to nothing."""
         targeted = isinstance(partition, TargetedPartition)
         return encode_partition_state(
             PartitionState(
@@ -128,8 +128,8 @@ class Kip455Controller(ZooKeeperController):
     # ---- take-over ---------------------------------------------------------------------------
 
     def resume(self, controller: Controller, cause: str) -> None:
-        """What the state znodes say is under way goes on, but for what
-        ``/admin/reassign_partitions`` says otherwise: that takes precedence."""
+        """Resume the reassignments of the state znodes, except where ``/admin/reassign_partitions``
+        says otherwise."""
         start_plan(self, controller)
         for name, partition in controller.partitions():
             tp = (name, partition.index)
@@ -137,7 +137,7 @@ class Kip455Controller(ZooKeeperController):
                 self.settle(controller, cause, tp)
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
-        """No target, null and [] all mean: no reassignment."""
+        """Read the target. A target that is absent, null or empty means no reassignment."""
         target = tuple(state.target_replicas or ())
         if len(set(target)) != len(target):
             raise MalformedZnodeError(path, "targetReplicas names a broker twice")

@@ -1,13 +1,13 @@
-"""KIP-455 before it was built, in the page's two revisions, as tables. Nothing here acts.
+"""The rules of KIP-455's two drafts, as tables of rows.
 
-R is the replicas, I the ISR, T the target. Both revisions let R grow by each broker of T that
-joins I, one by one. The newer one keeps T until the end; the older one takes a broker out of T as
-soon as it is in, and has finished when T is empty. A row's order of effects is part of the page:
-first the replicas in ``/brokers/topics/T``, then T in the state znode together with the leader
-epoch, then LeaderAndIsr with the full ISR, which the leader itself shrinks.
+R is the replicas, I the ISR, T the target. In both drafts R grows by one broker of T at a time as
+these join I. The newer draft keeps T until the end. The older one removes a broker from T as soon
+as it has joined, and is done when T is empty. The order of a row's effects is the page's: first R
+in ``/brokers/topics/T``, then T in the state znode together with the leader epoch, then
+LeaderAndIsr with the full ISR, which the leader shrinks.
 
-Where the page is silent, what controllers of that time did: a LeaderAndIsr that is to have effect
-raises the leader epoch first, and brokers that stop being replicas are told to delete their data.
+Where the page is silent, the rules follow the controllers of that time: a LeaderAndIsr that must
+take effect raises the leader epoch first, and brokers that stop being replicas delete their data.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Brokers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One revision: what happens on a request for new replicas, on a cancellation, to a partition
-    whose ISR or leader has changed, and to one that a new controller finds under reassignment.
+    """One draft. The tables apply to a request for new replicas, to a cancellation, to a partition
+    whose ISR or leader has changed, and to one that a new controller finds.
 
-    ``target_is_whole``: the T a new controller finds is all that was asked for.
+    ``target_is_whole``: the T that a new controller finds is the requested target.
     """
 
     name: str
@@ -65,7 +65,8 @@ def _reassigning(context: RuleContext) -> bool:
 
 
 def _leader_missed_the_end(context: RuleContext) -> bool:
-    """Of the end of a reassignment, by a controller that died after it was on record."""
+    """A controller died after it had recorded the end of a reassignment, before it told the
+    leader."""
     return not set(context.start.isr) <= set(context.start.replicas)
 
 
@@ -82,7 +83,7 @@ def _permutation(context: RuleContext) -> bool:
 
 
 def _joined(context: RuleContext) -> Brokers:
-    """T and I, in T's order."""
+    """T and I, in the order of T."""
     return tuple(each for each in context.target if each in context.start.isr)
 
 
@@ -157,14 +158,14 @@ def _followers(context: RuleContext) -> Brokers:
 
 
 def _not_yet_in(context: RuleContext) -> Brokers:
-    """Of the old T, what is neither in I nor in R nor asked for now: a copy just begun. A replica
-    that is in R and lags is none of those, and keeps its data."""
+    """The brokers of the old T that have only begun to copy: they are not in I, R or the request. A
+    replica in R that lags is none of them and keeps its data."""
     keep = {*context.start.isr, *context.start.replicas, *context.requested_replicas}
     return tuple(each for each in context.target if each not in keep)
 
 
 def _dropped(context: RuleContext) -> Brokers:
-    """What was a replica when the row began, and is none now."""
+    """The replicas that the row has removed so far."""
     return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 

@@ -1,11 +1,10 @@
-"""Kafka's own controller of ZooKeeper mode: which rows are asked when, and what it answers.
+"""The reassignment controller of Kafka's ZooKeeper mode: which table applies when.
 
-Requests are checked here; what happens to a partition is the tables' (``zookeeper_rows``), what
-users write to ``/admin/reassign_partitions`` is ``zookeeper_plan``'s. A reassignment is on record
-in ``/brokers/topics/T``: where the controller dies, the next one finds it there and takes its last
-phase up from the start.
+A reassignment is on record in ``/brokers/topics/T``. If the controller dies, the next one finds it
+there and repeats its last phase from the start. ``plan_znode`` handles what users write to
+``/admin/reassign_partitions``.
 
-The deletion of a topic does not wait for its reassignments (Kafka 1.1 to 3.9; A-54).
+Deleting a topic does not wait for its reassignments (Kafka 1.1 to 3.9; A-54).
 """
 
 from __future__ import annotations
@@ -139,7 +138,8 @@ class KafkaZooKeeperController(ZooKeeperController):
     def reassign(
         self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
     ) -> None:
-        """``KafkaController.onPartitionReassignment``: put it on record, then as far as it goes."""
+        """``KafkaController.onPartitionReassignment``: record the target, then go as far as
+        possible."""
         held = controller.state.topics[tp[0]].partitions[tp[1]].replicas
         self.run_first(controller, cause, tp, self._on_update, requested_replicas=target)
         self._run(controller, cause, tp, self._on_phase, facts={"held": held})
@@ -165,7 +165,7 @@ class KafkaZooKeeperController(ZooKeeperController):
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged
     ) -> None:
-        # Here the epoch counts writes of the state znode, and each write counts itself.
+        # Here the partition epoch counts writes of the state znode: effects raise it.
         draft = replace(change.after, partition_epoch=change.before.partition_epoch)
         tp = (change.topic, draft.index)
         self._run(controller, cause, tp, self._on_change, draft=draft)
@@ -180,15 +180,15 @@ class KafkaZooKeeperController(ZooKeeperController):
         facts: dict[str, Any] | None = None,
         draft: Partition | None = None,
     ) -> None:
-        """Apply the first row that matches; then a leader that was told of an epoch above its own
-        does its part."""
+        """Apply the first row that matches. If that raised the leader epoch, the leader then acts
+        too."""
         before = controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch
         self.run_first(controller, cause, tp, table, facts=facts, draft=draft)
         if controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch > before:
             self.run_first(controller, cause, tp, self._on_leader)
 
     def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
-        """Reassignments to a broker that is live again are taken up from where they are."""
+        """Resume the reassignments that have this broker in their target."""
         for name, partition in controller.partitions():
             if broker_id in (partition.target or ()):
                 self.reassign(controller, cause, (name, partition.index), partition.target or ())
@@ -196,8 +196,8 @@ class KafkaZooKeeperController(ZooKeeperController):
     # ---- take-over ---------------------------------------------------------------------------
 
     def resume(self, controller: Controller, cause: str) -> None:
-        """Replicas that are gone first, then leaders; then what users have written to
-        ``/admin/reassign_partitions``, which supplants what came by request; then the rest."""
+        """Handle dead replicas first, then leaders, then the plan in
+        ``/admin/reassign_partitions``, which wins over requests, then all other reassignments."""
         for name, partition in controller.partitions():
             self._run(controller, cause, (name, partition.index), self._on_replica_start)
         for name, partition in controller.partitions():
@@ -210,7 +210,7 @@ class KafkaZooKeeperController(ZooKeeperController):
                 self.reassign(controller, cause, tp, partition.target or ())
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
-        """No leader on record is none, whoever led in the meantime."""
+        """A leader of -1 on record counts, whoever has led since."""
         if state.leader == NO_LEADER:
             return replace(partition, leader=NO_LEADER)
         return partition
@@ -222,8 +222,7 @@ def _find(controller: Controller, tp: TopicPartition) -> Partition | None:
 
 
 def _find_deleted(controller: Controller, tp: TopicPartition) -> Partition:
-    """As it was, of a topic that a stopped broker keeps from being gone; else one that has
-    nothing."""
+    """The partition of a topic whose deletion waits for a stopped broker, or else an empty one."""
     topic = controller.state.deleting.get(tp[0])
     found = None if topic is None else topic.partition(tp[1])
     return found or Partition(tp[1], (), (), NO_LEADER)

@@ -1,6 +1,6 @@
-"""Effects of Kafka's own ZooKeeper controller that no other machine has.
+"""Effects of Kafka's own ZooKeeper controller.
 
-Each is a value that knows what it does; ``zookeeper_rows`` says which follow which condition.
+R is a partition's replicas; its origin is R before any reassignment.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ __all__ = [
 
 
 def with_target(partition: Partition, target: Brokers) -> Partition:
-    """On the way from the replicas it had before any reassignment, the origin, to ``target``.
+    """The partition on its way from its origin to ``target``.
 
-    Those that an earlier reassignment was adding, and this one does not, are no replicas any more.
+    Replicas that an earlier reassignment was adding, and that ``target`` does not have, are
+    dropped.
     """
     origin = tuple(each for each in partition.replicas if each not in partition.adding)
     full = tuple(dict.fromkeys(target + origin))
@@ -46,8 +47,8 @@ def with_target(partition: Partition, target: Brokers) -> Partition:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPartition(Partition):
-    """A partition under reassignment before Kafka 2.4: only the controller's memory, and the plan,
-    say where it goes, and in which order."""
+    """A partition under reassignment before Kafka 2.4: the target and its order are in the
+    controller's memory and in the plan only."""
 
     planned: Brokers = ()
 
@@ -62,7 +63,8 @@ class PlannedPartition(Partition):
 
 @dataclass(frozen=True, slots=True)
 class StartReassignment:
-    """R is what is asked for and then the origin; adding and removing say which is which."""
+    """R becomes the requested replicas, then the rest of the origin; ``adding`` and ``removing``
+    tell them apart."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = with_target(transition.now, transition.context.requested_replicas)
@@ -70,8 +72,8 @@ class StartReassignment:
 
 @dataclass(frozen=True, slots=True)
 class RememberTarget:
-    """What is asked for is remembered; the replicas stay as they are. What an earlier plan was
-    adding stays among them until the end."""
+    """Remember the requested replicas as the target; R stays. What an earlier plan was adding stays
+    in R until the end."""
 
     def perform(self, transition: Transition) -> None:
         now, target = transition.now, transition.context.requested_replicas
@@ -84,8 +86,8 @@ class RememberTarget:
 
 @dataclass(frozen=True, slots=True)
 class UniteReplicas:
-    """R is the target and all that is there, in the order of a Scala set, which Kafka makes of
-    them (``onPartitionReassignment``; 2.12, as its downloads of that time were built)."""
+    """R becomes the union of target and R, in the order of a Scala 2.12 set
+    (``onPartitionReassignment``)."""
 
     def perform(self, transition: Transition) -> None:
         both = (transition.now.target or ()) + transition.now.replicas
@@ -94,9 +96,9 @@ class UniteReplicas:
 
 @dataclass(frozen=True, slots=True)
 class SendFormerLeaderAndIsr:
-    """To new replicas, with the leader, epochs and ISR of before: to 2.3 ``updateLeaderEpoch``
-    writes the state znode and not the controller's cache. Brokers ignore an epoch that is past.
-    """
+    """Send new replicas the leader, epochs and ISR from before the row: up to 2.3
+    ``updateLeaderEpoch`` writes the state znode but not the controller's cache. Brokers ignore the
+    outdated epoch."""
 
     to: Choice
 
@@ -116,7 +118,7 @@ class SendFormerLeaderAndIsr:
 
 @dataclass(frozen=True, slots=True)
 class AdoptTarget:
-    """R loses what was to be removed; nothing is added or removed any more."""
+    """R becomes the target, and the reassignment ends."""
 
     def perform(self, transition: Transition) -> None:
         target = transition.now.target or transition.now.replicas
@@ -127,8 +129,8 @@ class AdoptTarget:
 
 @dataclass(frozen=True, slots=True)
 class ElectFromIsr:
-    """The first of R that is live and in the ISR leads; replicas that are not live leave the ISR.
-    For rows whose condition makes sure that there is one."""
+    """Elect the first of R that is live and in sync, and remove dead replicas from the ISR. The
+    row's condition ensures that there is one."""
 
     def perform(self, transition: Transition) -> None:
         isr = transition.live(transition.now.isr)
@@ -138,7 +140,7 @@ class ElectFromIsr:
 
 @dataclass(frozen=True, slots=True)
 class KeepLiveInIsr:
-    """The leader takes out of the ISR the replicas that are not live; its epoch stays."""
+    """The leader removes dead replicas from the ISR; its epoch stays."""
 
     def perform(self, transition: Transition) -> None:
         now = transition.now
@@ -149,9 +151,11 @@ class KeepLiveInIsr:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFromIsr:
-    """One after the other, each a write of the state znode with a raised leader epoch.
+    """Remove replicas from the ISR one by one. Each is a write of the state znode with a raised
+    leader epoch.
 
-    A leader that goes leaves none. The last in the ISR stays in it, replica or not.
+    Removing the leader leaves the partition without one. The last member of the ISR stays, replica
+    or not.
     """
 
     choose: Choice
@@ -174,7 +178,8 @@ class RemoveFromIsr:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFromPlan:
-    """A reassignment that came to where ``/admin/reassign_partitions`` wanted it leaves it."""
+    """Remove the partition from ``/admin/reassign_partitions`` if it has the replicas planned
+    there."""
 
     def perform(self, transition: Transition) -> None:
         remove_from_plan(
@@ -187,8 +192,8 @@ class RemoveFromPlan:
 
 @dataclass(frozen=True, slots=True)
 class RewritePlan:
-    """Before 2.4 the controller writes into the plan what it remembers to be under way, whatever
-    somebody has made of the znode meanwhile (``removePartitionsFromReassignedPartitions``)."""
+    """Write what the controller remembers into the plan, whatever the znode holds meanwhile
+    (``removePartitionsFromReassignedPartitions``, before 2.4)."""
 
     def perform(self, transition: Transition) -> None:
         rewrite_plan(

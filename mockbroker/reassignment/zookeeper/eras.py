@@ -1,8 +1,7 @@
-"""What differs between the releases of Kafka's ZooKeeper controller, apart from its rows.
+"""Differences between the releases of Kafka's ZooKeeper controller that are not rows: data only.
 
-Data only. A row of ``zookeeper_rows`` names the releases that have it; the columns here are
-the rest: versions of texts in znodes, and how requests are refused. ``docs/zookeeper-eras.md``
-describes every difference, with the classes that show it.
+Rows of ``zookeeper.tables`` name the releases that have them; the columns here are versions of
+texts in znodes. ``docs/zookeeper-eras.md`` describes every difference.
 """
 
 from __future__ import annotations
@@ -48,5 +47,5 @@ controller knows no more than what ``/admin/reassign_partitions`` still holds.""
 
 
 def era_of(release: Release) -> Era:
-    """The last era that had begun with this release."""
+    """The era that the release belongs to."""
     return [era for era in ERAS if era.since <= release][-1]

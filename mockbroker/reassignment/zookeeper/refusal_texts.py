@@ -1,6 +1,6 @@
-"""What Kafka's ZooKeeper controller says of a request for other replicas, word for word.
+"""Error texts of Kafka's ZooKeeper controller for refused replica lists, word for word.
 
-The texts are those of Kafka 2.5 to 3.9; lists are written as Scala 2.13 writes them.
+They are those of Kafka 2.5 to 3.9; lists are formatted as by Scala 2.13.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _buffer(ids: Sequence[int]) -> str:
 
 
 def scala_set(ids: Iterable[int]) -> str:
-    """An immutable set as it prints itself."""
+    """An immutable Scala set as text."""
     listed = in_scala_2_13(ids)
     kind = "Set" if len(listed) <= LARGEST_PLAIN_SET else "HashSet"
     return f"{kind}({', '.join(map(str, listed))})"

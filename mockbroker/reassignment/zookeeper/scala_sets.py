@@ -1,7 +1,7 @@
-"""The order in which Scala's immutable sets of ints are iterated.
+"""The iteration order of Scala's immutable sets of ints.
 
-Kafka prints such sets in error texts and, before 2.4, writes replicas in their order. Up to four
-elements keep the order in which they came; more are in a trie of 32 branches a level, by a hash.
+Kafka prints such sets in error texts and, before 2.4, writes replicas in their order. Sets of up to
+four elements keep the insertion order; larger ones are hash tries of 32 branches a level.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _LEVEL_BITS: Final = 5
 
 
 def in_scala_2_12(ids: Iterable[int]) -> tuple[int, ...]:
-    """``HashTrieSet``: branch by branch, whatever hangs on each."""
+    """``HashTrieSet``: depth first, branch by branch."""
     return _ordered(ids, leaves_first=False)
 
 
 def in_scala_2_13(ids: Iterable[int]) -> tuple[int, ...]:
-    """``BitmapIndexedSetNode``: the elements of a node before those of the nodes below it."""
+    """``BitmapIndexedSetNode``: the elements of a node precede those of the nodes below it."""
     return _ordered(ids, leaves_first=True)
 
 
@@ -49,7 +49,7 @@ def _walk(ids: Iterable[int], shift: int, leaves_first: bool) -> list[int]:
 
 
 def _improved(value: int) -> int:
-    """An int is its own hash; this spreads it, as Scala does."""
+    """Scala's improvement of the hash code; an int is its own hash code."""
     value = (value + ~(value << 9)) & 0xFFFFFFFF
     value ^= value >> 14
     value = (value + (value << 4)) & 0xFFFFFFFF

@@ -1,17 +1,17 @@
-"""Kafka's own ZooKeeper controller, to 3.9, as tables. Nothing here acts.
+"""The rules of Kafka's own ZooKeeper controller, 0.10 to 3.9, as tables of rows.
 
-Since 2.4 every reassignment, however it came about, goes the same road: its new assignment goes on
-record (U); then, as long as the target is not in the ISR, old and new replicas are told to go on
-(A); as soon as it is, the rest is removed (B). B is taken again from its start by a controller that
-finds it half done: replicas leave the topic znode last. Before 2.4 there is no U: A adds the new
-replicas to those on record, and nothing says there which are new.
+Since 2.4 every reassignment takes the same steps. U: its target is written. A: while the target is
+not in sync, old and new replicas get LeaderAndIsr. B: as soon as the target is in sync, the other
+replicas are removed. A new controller that finds B half done repeats it from its start, since
+replicas leave the topic znode last. Before 2.4 there is no U: A adds the new replicas to those on
+record, and nothing on record tells which are new.
 
-LeaderAndIsr is followed by UpdateMetadata to every broker, and that by StopReplica, as one batch of
-Kafka's has them. Kafka sends a new replica's first LeaderAndIsr twice, and so does A. What it sends
-again without need is left out: at B to new replicas that a former controller started, at the death
-of a broker to the others of a partition that got another leader.
+LeaderAndIsr is followed by UpdateMetadata to every broker, then by StopReplica, as in a batch of
+Kafka's. Kafka sends a new replica's first LeaderAndIsr twice, and so does A. Requests that Kafka
+repeats without effect are left out: at B, those to new replicas that a former controller started;
+at the death of a broker, those to the other replicas of a partition with a new leader.
 
-Rows name the releases that have them; ``docs/zookeeper-eras.md`` lists what differs, and why.
+Rows name the releases that have them; ``docs/zookeeper-eras.md`` lists the differences.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ __all__ = [
 ]
 
 _OFFLINE_AT_START: Final = (2, 3)
-"""ReplicaStateMachine.startup handles the replicas that are offline, too."""
+"""``ReplicaStateMachine.startup`` handles offline replicas too."""
 _KIP_455: Final = (2, 4)
 _REFUSALS_EXPLAINED: Final = (2, 5)
-"""A refused list of replicas has a text of its own; before, the error's generic one."""
+"""A refused list of replicas has a text of its own, before that only the error's generic one."""
 _NEW_AT_ONCE: Final = (2, 7)
-"""updateLeaderEpochAndSendRequest says which replicas are new."""
+"""``updateLeaderEpochAndSendRequest`` says which replicas are new."""
 _KAFKA_9672: Final = (3, 0)
-"""Partition.isFollowerOutOfSync takes a follower that is no replica for out of sync."""
+"""``Partition.isFollowerOutOfSync`` takes a follower that is not a replica for out of sync."""
 
 # ---- conditions ----------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ def _replicas_unchanged(context: RuleContext) -> bool:
 
 
 def _done(context: RuleContext) -> bool:
-    """None of the target can lead any more, which is in sync all the same."""
+    """The target is in sync, but none of it can lead any more."""
     return _complete(context) and not _leader_to_be_had(context)
 
 
@@ -137,7 +137,7 @@ def _replicas_went(context: RuleContext) -> bool:
 
 
 def _invalid_list(context: RuleContext) -> bool:
-    """Any of the four below."""
+    """Any of the four conditions below."""
     checks = (_empty_list, _repeated_broker, _negative_broker, _dead_addition)
     return any(check(context) for check in checks)
 
@@ -167,12 +167,12 @@ def _idle(context: RuleContext) -> bool:
 
 
 def _dropped(context: RuleContext) -> Brokers:
-    """What was a replica when the row began, and is none now."""
+    """The replicas that the row has removed so far."""
     return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 
 def _kept(context: RuleContext) -> Brokers:
-    """Who has to hear that others are gone."""
+    """The remaining replicas, if the row has removed any."""
     return context.now.replicas if _dropped(context) else ()
 
 
@@ -189,7 +189,7 @@ def _adding(context: RuleContext) -> Brokers:
 
 
 def _recipients_of_the_end(context: RuleContext) -> Brokers:
-    """Before 2.4, those that go are told of the end, too, unless another leader is elected."""
+    """Before 2.4 the removed replicas are told of the end too, unless another leader is elected."""
     now, start = context.now, context.start
     stays = now.leader == start.leader
     return tuple(dict.fromkeys(start.replicas + now.replicas)) if stays else now.replicas
@@ -200,7 +200,7 @@ def _dead(context: RuleContext) -> Brokers:
 
 
 def _not_started(context: RuleContext) -> Brokers:
-    """New replicas that were none before the request."""
+    """New replicas that were not replicas before the request."""
     held: Brokers = context.facts.get("held", context.start.replicas)
     return tuple(each for each in context.now.adding if each not in held)
 
@@ -238,7 +238,7 @@ _DROP: Final[Effects] = (
     SendUpdateMetadata(_replicas_went),
     *_STOP_DROPPED,
 )
-"""They go offline, and then for good."""
+"""Stop the removed replicas, then have them delete their data."""
 
 _ANNOUNCE: Final[Effects] = (
     RaiseLeaderEpoch(),
@@ -250,8 +250,8 @@ _ANNOUNCE: Final[Effects] = (
 
 
 def _finish(to: Choice, remove_from_plan: Effect[Transition]) -> Effects:
-    """The rest is removed only after the leader has heard that it is no replica any more: or else
-    it could take it into the ISR again."""
+    """Complete a reassignment. Replicas are removed only after the leader has learned of the new
+    list: otherwise it could take them back into the ISR."""
     return (
         AdoptTarget(),
         Commit(),
@@ -269,8 +269,8 @@ def _finish(to: Choice, remove_from_plan: Effect[Transition]) -> Effects:
 
 
 def _finish_without_leader(remove_from_plan: Effect[Transition]) -> Effects:
-    """All of the target is down, and so the last in sync is among it: nobody is to be taken out of
-    the ISR, and nobody there to be told of it."""
+    """Complete a reassignment whose target is down. The last in-sync replica is in the target, so
+    the ISR stays, and no leader has to be told."""
     return (
         AdoptTarget(),
         Commit(),
@@ -312,20 +312,20 @@ REFUSALS: Final[Table] = (
     ),
     Row("K455-23", _dead_addition, (Refuse(_INVALID, _dead_text),), since=_REFUSALS_EXPLAINED),
 )
-"""Requests that are refused. Unlike KRaft, this controller checks the list before it checks whether
-the partition exists."""
+"""Refused requests. Unlike KRaft, this controller checks the list before it checks whether the
+partition exists."""
 
 ON_CANCEL: Final[Table] = (
     Row("K455-22", _idle, (Refuse(_NO_REASSIGNMENT, message(_NO_REASSIGNMENT)),)),
 )
-"""Cancellations that are refused, with a text, where KRaft sends none."""
+"""Refused cancellations. The error has a text, while KRaft sends none."""
 
 _REMEMBER_PLAN: Final[Row[RuleContext, Transition]] = Row(
     "K455-60", always, (RememberTarget(), Commit()), until=_KIP_455
 )
 
 ON_SUBMIT: Final[Table] = (_REMEMBER_PLAN,)
-"""Each partition of a plan, before any of them is started."""
+"""Applied to each partition of a plan before any of them starts."""
 
 ON_UPDATE: Final[Table] = (
     Row(
@@ -336,8 +336,8 @@ ON_UPDATE: Final[Table] = (
     ),
     _REMEMBER_PLAN,
 )
-"""U. A new target, the origin of a cancelled reassignment among them. Where it makes no difference
-nothing is written, and where nobody is dropped nobody is told. Before 2.4 only memory changes."""
+"""U: a new target, which is the origin if a reassignment is cancelled. An unchanged target writes
+nothing, and only removed replicas cause requests. Before 2.4 only memory changes."""
 
 ON_PLAN: Final[Table] = (
     Row(
@@ -347,8 +347,8 @@ ON_PLAN: Final[Table] = (
         until=_KIP_455,
     ),
 )
-"""A planned partition that has these replicas already, in this order, is done with. So is one that
-a former controller began to add replicas to, where its plan adds to the end."""
+"""A planned partition that has these replicas in this order already is done. So is one to which a
+former controller began to add replicas, if its plan adds them at the end."""
 
 ON_PHASE: Final[Table] = (
     Row(
@@ -389,13 +389,13 @@ ON_PHASE: Final[Table] = (
     Row("K455-60", _done_with_a_leader, _FINISH_BEFORE_2_4, until=_KIP_455),
     Row("K455-60", _done, _finish_without_leader(RewritePlan()), until=_KIP_455),
 )
-"""A or B: what follows U, and a take-over, and a return of a broker that is needed."""
+"""A or B: applied after U, after a take-over, and when a broker of the target returns."""
 
 ON_STEP: Final[Table] = (
     Row("K455-42", _complete, _FINISH, since=_KIP_455),
     Row("K455-60", _complete, _FINISH_BEFORE_2_4, until=_KIP_455),
 )
-"""B alone: what follows a change of the ISR. One that completes a target has a leader."""
+"""B alone: applied when the ISR has changed. An ISR that completes a target has a leader."""
 
 ON_REPLICA_START: Final[Table] = (
     Row(
@@ -405,8 +405,8 @@ ON_REPLICA_START: Final[Table] = (
         since=_OFFLINE_AT_START,
     ),
 )
-"""Each partition, when a controller comes up: replicas that are offline leave the ISR, and a leader
-among them leads no more (``ReplicaStateMachine.startup``)."""
+"""Applied to each partition when a controller starts: offline replicas leave the ISR, and a leader
+among them no longer leads (``ReplicaStateMachine.startup``)."""
 
 ON_PARTITION_START: Final[Table] = (
     Row("K455-38", _leader_is_gone, (ElectFromIsr(), *_ANNOUNCE)),
@@ -417,16 +417,16 @@ ON_PARTITION_START: Final[Table] = (
         until=_OFFLINE_AT_START,
     ),
 )
-"""Each partition thereafter, before its reassignment is looked at: a controller that comes up
-elects first (``PartitionStateMachine.startup``). Dead followers that no controller takes out of the
-ISR leave it by their leader's hand, which raises no epoch."""
+"""Applied to each partition next: a starting controller elects leaders before it looks at
+reassignments (``PartitionStateMachine.startup``). Dead followers that no controller removes from
+the ISR are removed by their leader, which raises no epoch."""
 
 ON_LEADER: Final[Table] = (
     Row("K455-38", _isr_beyond_replicas, (ShrinkIsr(), SendUpdateMetadata()), since=_KAFKA_9672),
 )
-"""What a leader does that was told anew, with a raised epoch: members of the ISR that are no
-replicas have never caught up (``Partition.maybeShrinkIsr``). There are such only where a controller
-died between two writes of U. Leaders of 2.4 to 2.8 keep them: their attempt fails, every time."""
+"""Applied after a raised epoch: the leader removes members of the ISR that are not replicas, since
+they never caught up (``Partition.maybeShrinkIsr``). They exist only if a controller died between
+two writes of U. Leaders of 2.4 to 2.8 keep them: their attempts to remove them fail."""
 
 ON_CHANGE: Final[Table] = (
     Row(
@@ -437,5 +437,5 @@ ON_CHANGE: Final[Table] = (
     Row("K455-42", _dead_follower_leaves, _ANNOUNCE),
     Row("K455-42", always, (WriteStateZnode(), Commit(), SendUpdateMetadata())),
 )
-"""An ISR or a leader changed without a reassignment. The leader itself changes its ISR without
-raising its epoch; the controller raises it when it takes out a follower that died."""
+"""An ISR or a leader changed without a reassignment. A leader changes its ISR without raising its
+epoch; the controller raises it when it removes a dead follower."""
