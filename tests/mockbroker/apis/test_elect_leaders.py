@@ -408,7 +408,7 @@ async def test_kraft_has_nothing_to_hold() -> None:
     mock = cluster(profile="kafka-4.1")
     with pytest.raises(ClusterError, match="no queue of elections"):
         mock.hold_elections()
-    with pytest.raises(ClusterError, match="of propagation"):
+    with pytest.raises(ClusterError, match="propagation delay"):
         mock.set_propagation(-5)
 
 
