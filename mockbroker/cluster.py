@@ -172,11 +172,11 @@ class Cluster(Turns):
         super().__init__(controller, reassignment, queue, steps)
         self._auto_progress = AutoProgress(controller, steps)
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
-        controller.complete_change = partial(
-            with_versions, controller.state, newest_of(machine) if newest is None else newest
-        )
-        controller.before_change.append(partial(reassignment.store, controller))
-        controller.after_change.append(partial(reassignment.announce, controller))
+        if in_zookeeper:
+            versions = newest_of(machine) if newest is None else newest
+            controller.complete_request = partial(with_versions, controller.state, versions)
+            controller.before_change.append(partial(reassignment.store, controller))
+            controller.after_change.append(partial(reassignment.announce, controller))
         self._register(_broker_list(brokers))
         reassignment.start(controller)
         for topic in topics:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from kproto.codec.message import Message
 from kproto.dialects import Dialect
@@ -24,15 +23,13 @@ from mockbroker.state.actions import (
     ControllerChanged,
     LeaderAndIsrSent,
     LiveBrokersSent,
+    SentRequest,
     StopReplicaSent,
     TopicDeleted,
-    UpdateMetadataSent,
 )
 from mockbroker.state.cluster_state import ClusterState
 
-__all__ = ["Ended", "Outgoing", "RequestWriter", "Sent"]
-
-Sent: TypeAlias = LeaderAndIsrSent | StopReplicaSent | UpdateMetadataSent | LiveBrokersSent
+__all__ = ["Ended", "Outgoing", "RequestWriter"]
 
 _MOST_OPEN = 16
 """The highest number of open requests per broker. More are needed only if one step changes the same
@@ -66,16 +63,16 @@ class _Batch:
     api_key: int
     version: int
     delete: bool | None
-    entries: list[Sent] = field(default_factory=list)
+    entries: list[SentRequest] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     partitions: set[tuple[str, int]] = field(default_factory=set)
 
-    def is_for(self, change: Sent, version: int) -> bool:
+    def is_for(self, change: SentRequest, version: int) -> bool:
         """Return whether this request can carry the change. LiveBrokersSent is sent alone."""
         kind = (_api_key(change), version, _delete(change, version))
         return bool(self.partitions) and (self.api_key, self.version, self.delete) == kind
 
-    def add(self, offset: int, change: Sent) -> None:
+    def add(self, offset: int, change: SentRequest) -> None:
         self.entries.append(change)
         self.offsets.append(offset)
         if not isinstance(change, LiveBrokersSent):
@@ -93,7 +90,7 @@ class RequestWriter:
         self._endpoint = endpoint
         self._state = ClusterState("")
         self._filling: dict[int, list[_Batch]] = {}
-        self._without_controller: list[tuple[int, int, Sent]] = []
+        self._without_controller: list[tuple[int, int, SentRequest]] = []
 
     @property
     def offset(self) -> int:
@@ -104,7 +101,7 @@ class RequestWriter:
         """Yield the requests that the actions of one or several steps cause, in order."""
         for action in actions:
             change = action.change
-            if isinstance(change, Sent):
+            if isinstance(change, SentRequest):
                 for to, version in zip(change.to, change.versions, strict=True):
                     if version >= 0:
                         yield from self._take(to, action.offset, change, version)
@@ -118,7 +115,7 @@ class RequestWriter:
                 yield from self._resume()
         yield from self._flush()
 
-    def _take(self, to: int, offset: int, change: Sent, version: int) -> Iterator[Outgoing]:
+    def _take(self, to: int, offset: int, change: SentRequest, version: int) -> Iterator[Outgoing]:
         if not self._controller_lives():
             self._without_controller.append((to, offset, change))
             return
@@ -179,7 +176,7 @@ class RequestWriter:
         )
 
 
-def _place(batches: list[_Batch], change: Sent, version: int) -> _Batch | None:
+def _place(batches: list[_Batch], change: SentRequest, version: int) -> _Batch | None:
     """Return the first open request that can carry the change and follows all of its partition."""
     if isinstance(change, LiveBrokersSent):
         return None
@@ -192,7 +189,7 @@ def _place(batches: list[_Batch], change: Sent, version: int) -> _Batch | None:
     return found
 
 
-def _api_key(change: Sent) -> int:
+def _api_key(change: SentRequest) -> int:
     match change:
         case LeaderAndIsrSent():
             return LEADER_AND_ISR
@@ -202,7 +199,7 @@ def _api_key(change: Sent) -> int:
             return UPDATE_METADATA
 
 
-def _delete(change: Sent, version: int) -> bool | None:
+def _delete(change: SentRequest, version: int) -> bool | None:
     """Return the delete flag that all entries of a request share, or None."""
     if isinstance(change, StopReplicaSent) and version < _DELETE_IN_EACH_SINCE:
         return change.delete

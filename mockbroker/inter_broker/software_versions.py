@@ -15,6 +15,7 @@ from mockbroker.state.actions import (
     Change,
     LeaderAndIsrSent,
     LiveBrokersSent,
+    SentRequest,
     StopReplicaSent,
     UpdateMetadataSent,
 )
@@ -75,25 +76,20 @@ def served_by(broker: Broker, usual: Mapping[int, Versions]) -> Mapping[int, Ver
     return {key: found for key, found in sorted({**usual, **own}.items()) if found}
 
 
-def with_versions(state: ClusterState, newest: Mapping[int, int], change: Change) -> Change:
-    """Fill in the versions of a controller's request; other changes are returned as they are.
+def with_versions(state: ClusterState, newest: Mapping[int, int], change: SentRequest) -> Change:
+    """Fill in the versions of a controller's request.
 
     Each recipient gets the highest version that both it and the controller know (A-38). ``newest``
     maps API keys to the highest version of the cluster's software.
     """
-    if not isinstance(
-        change, LeaderAndIsrSent | StopReplicaSent | UpdateMetadataSent | LiveBrokersSent
-    ):
-        return change
     api_key = _API_KEY[type(change)]
 
-    def highest(broker_id: int) -> int:
-        broker = state.brokers.get(broker_id)
-        return (
-            newest.get(api_key, NEVER)
-            if broker is None
-            else broker.highest_version(api_key, newest)
-        )
-
-    own = highest(state.controller_id)
-    return replace(change, versions=tuple(min(own, highest(each)) for each in change.to))
+    usual = newest.get(api_key, NEVER)
+    own_ranges = {
+        each.broker_id: each.highest_version(api_key, newest)
+        for each in state.brokers.values()
+        if each.apis
+    }
+    own = own_ranges.get(state.controller_id, usual)
+    versions = tuple([min(own, own_ranges.get(each, usual)) for each in change.to])
+    return replace(change, versions=versions)

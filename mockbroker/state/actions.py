@@ -39,6 +39,7 @@ __all__ = [
     "PartitionsAdded",
     "PropagationChanged",
     "ReplicasMoved",
+    "SentRequest",
     "StopReplicaSent",
     "TopicCreated",
     "TopicDeleted",
@@ -278,6 +279,9 @@ class Warned:
 
     text: str
 
+
+SentRequest: TypeAlias = LeaderAndIsrSent | StopReplicaSent | UpdateMetadataSent | LiveBrokersSent
+"""A request that a controller sends to brokers."""
 
 Change: TypeAlias = (
     BrokerRegistered

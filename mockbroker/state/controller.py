@@ -15,7 +15,13 @@ from typing import TypeAlias
 from kproto.deprecation import deprecated_names
 from kproto.znodes import ZnodeStore
 from mockbroker.errors import ControllerDiedError, UnknownBrokerError, UnknownPartitionError
-from mockbroker.state.actions import ActionLog, Change, PartitionChanged, ZnodeWritten
+from mockbroker.state.actions import (
+    ActionLog,
+    Change,
+    PartitionChanged,
+    SentRequest,
+    ZnodeWritten,
+)
 from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.controller_znodes import ControllerZnodes
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, TopicPartition
@@ -44,8 +50,8 @@ class Controller:
     ``store`` is the ZooKeeper session of the controller; None in KRaft mode.
 
     ``before_change`` hooks run before a change is logged, ``after_change`` hooks after it was
-    applied; both may record further changes. ``complete_change`` returns the change to log in place
-    of the one that was passed to ``record``.
+    applied; both may record further changes. ``complete_request`` fills in what the layers above
+    know of a request to brokers before it is logged.
     """
 
     def __init__(
@@ -59,7 +65,7 @@ class Controller:
         self.state = ClusterState(cluster_id, dict(static_configs))
         self.log = ActionLog()
         self.timers = Timers(now_ms)
-        self.complete_change: Callable[[Change], Change] = lambda change: change
+        self.complete_request: Callable[[SentRequest], Change] = lambda change: change
         self.before_change: list[ChangeHook] = []
         self.after_change: list[ChangeHook] = []
         self._znodes = None if store is None else ControllerZnodes(store, self)
@@ -87,7 +93,8 @@ class Controller:
         """Log a change and apply it, running the hooks around it."""
         if not isinstance(change, ZnodeWritten):  # ControllerZnodes counts it before it writes
             self.count_change()
-        change = self.complete_change(change)
+        if isinstance(change, SentRequest):
+            change = self.complete_request(change)
         for before in self.before_change:
             before(cause, change)
         self.state.apply(self.log.append(self.now_ms, cause, change))
