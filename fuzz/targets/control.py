@@ -29,7 +29,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from fuzz.mutations import Mutate, with_words
-from mockbroker import MockCluster
+from mockbroker import ClusterOptions, MockCluster
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.hosting import Hosting
 from mockbroker.control.options import CLUSTER_OPTIONS
@@ -136,14 +136,14 @@ def _without_sockets() -> Iterator[None]:
     async def at_once(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         return call(*arguments, **options)
 
-    def stores(_cluster: object, zookeeper: object, *_more: object) -> None:
-        if zookeeper is not None:
+    def stores(_cluster: object, options: ClusterOptions) -> None:
+        if options.zookeeper is not None:
             raise ClusterError("no ZooKeeper is dialled here")
 
     with (
         mock.patch.object(BrokerListener, "open", opens),
         mock.patch.object(MockCluster, "_znode_store", stores),
-        mock.patch.object(MockCluster, "_inter_broker_network", return_value=None),
+        mock.patch("mockbroker.mock_cluster.inter_broker_network", return_value=None),
         mock.patch("mockbroker.control.hosting.asyncio.to_thread", at_once),
     ):
         yield

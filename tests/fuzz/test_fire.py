@@ -38,8 +38,8 @@ async def test_every_malformed_frame_is_refused_and_every_question_answered(
     )
     assert outcome.violations == []
     assert outcome.malformed.total() == frames
-    assert outcome.request == outcome.correct
-    assert min(outcome.request.values()) > 0
+    assert outcome.sent == outcome.correct
+    assert min(outcome.sent.values()) > 0
     assert outcome.files_after <= outcome.files_before
 
 
@@ -84,6 +84,6 @@ async def test_a_server_that_fails_is_told_of(tmp_path: Path) -> None:
         Settings(frames=200, connections=60, messages=2, most_memory=1, options=options)
     )
     told = "\n".join(outcome.violations)
-    assert outcome.correct["standing"] < outcome.request["standing"]
+    assert outcome.correct["standing"] < outcome.sent["standing"]
     for what in ("standing, ", "standing: asked", "raw, ", "1 is the most"):
         assert what in told
