@@ -1,13 +1,14 @@
-"""Looking for a frame's beginning: what there is to look in, and what it takes to believe one.
+"""Search for the beginning of a frame: the bytes to search, and the conditions to accept a
+candidate.
 
-A size says nothing about itself, so a candidate is believed for what stands around it. A whole one
-has to be followed by what fits, or end where a packet does; and to decode, or, where nobody here
-can decode it (a version to come, the answer to a request that was not seen), to begin where a
-packet does. One that a gap cuts has to begin where a packet does, too.
+A size field alone is no evidence, so a candidate is accepted by its surroundings. A whole one must
+be followed by another frame, or end where a packet ends; and it must decode or, if its version is
+unknown or it answers a request that was not captured, begin where a packet begins. A candidate that
+a gap cuts must begin where a packet begins, too.
 
-What a frame looks like is ``boundaries``' business. Cost is linear in the bytes looked through,
-whatever they are: a candidate that cannot be judged yet says how many bytes it takes, and what is
-decoded in vain is paid for out of what was looked through.
+``boundaries`` knows the form of frames. The cost is linear in the number of bytes, whatever they
+are: a candidate that cannot be judged yet states how many bytes it needs, and decoding in vain is
+limited by the bytes searched so far.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ __all__ = ["Candidate", "Found", "Frames", "Search"]
 JUDGED_PER_BYTE: Final = 16
 JUDGED_AT_LEAST: Final = 8 << 20
 A_JUDGEMENT: Final = 1024
-"""Bytes of candidates decoded in vain, for each byte looked through and to begin with, and as how
-many a decoding counts beside those it reads. What made-up bytes ask beyond that is not believed; of
-real traffic the first or second candidate decodes."""
+"""How many bytes of candidates may be decoded in vain for each byte searched, and initially; and
+how many bytes a decoding counts for beside those that it reads. Candidates beyond that are
+rejected; in real traffic, the first or second candidate decodes."""
 
 
 class Found(NamedTuple):
-    """``at`` is the first byte of a frame, None where there is none yet. Everything in front of
-    ``keep`` can be let go of: no frame begins there. There is no use in asking again before
-    ``needs`` bytes are held from ``keep`` on."""
+    """``at`` is the first byte of a frame, or None if there is none yet. No frame begins before
+    ``keep``, so those bytes can be dropped. Another search is useless before ``needs`` bytes are
+    held from ``keep`` on."""
 
     at: int | None
     keep: int
@@ -37,8 +38,8 @@ class Found(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A place, and what a frame there would take, size field included. ``known``: it can be judged
-    by decoding it. ``chained``: a frame has to follow it, as nothing else speaks for it."""
+    """A place, and the length of a frame there, including the size field. ``known``: it can be
+    judged by decoding. ``chained``: another frame must follow, since there is no other evidence."""
 
     at: int
     size: int
@@ -47,7 +48,7 @@ class Candidate(NamedTuple):
 
 
 class Undecided(Exception):
-    """It takes ``needs`` bytes from ``at`` on to tell whether a frame begins there."""
+    """``needs`` bytes from ``at`` on are needed to decide whether a frame begins there."""
 
     def __init__(self, at: int, needs: int) -> None:
         self.at = at
@@ -55,29 +56,28 @@ class Undecided(Exception):
 
 
 class Frames(Protocol):
-    """What the frames of one direction look like."""
+    """The form of the frames of one direction."""
 
     least: int
-    """Bytes that it takes to see a candidate."""
+    """The number of bytes needed to recognise a candidate."""
 
     def candidates(self, search: Search) -> Iterator[Candidate]:
-        """In ascending order. Raises Undecided at one that takes more bytes to tell."""
+        """Yield candidates in ascending order. Raises Undecided at one that needs more bytes."""
 
     def decodes(self, raw: bytes) -> bool | None:
-        """Whether a frame does, or what there is of it; None where nobody here knows how it is
-        written."""
+        """Whether a frame, or the captured part of it, decodes; None if its layout is unknown."""
 
     def follows(self, search: Search, first: Candidate, at: int) -> bool | None:
-        """Whether a frame like those behind ``first`` begins at ``at``; None where that takes more
+        """Whether a frame like those after ``first`` begins at ``at``; None if that needs more
         bytes."""
 
 
 class Search:
-    """The bytes ``held`` of one direction, looked through from ``start`` on.
+    """Searches the bytes ``held`` of one direction, from ``start`` on.
 
-    ``final``: nothing follows what is held (a gap does, or the end), so a frame that is not whole
-    never will be. ``cuts``: such a frame is believed at all. ``packet`` says where packets begin,
-    as long as one is looking.
+    ``final``: nothing follows (because of a gap, or the end), so an incomplete frame will never be
+    complete. ``cuts``: such a frame is accepted at all. ``packet`` adds the beginnings of packets
+    while the search lasts.
     """
 
     def __init__(self, held: bytearray, *, cuts: bool = True) -> None:
@@ -86,9 +86,9 @@ class Search:
         self.final = False
         self.cuts = cuts
         self._base = 0
-        """The stream's offset of the first byte held."""
+        """The stream offset of the first byte held."""
         self._starts: list[int] = []
-        """The stream's offsets at which packets begin, in order."""
+        """The stream offsets at which packets begin, in order."""
         self._credit = JUDGED_AT_LEAST
 
     @property
@@ -97,13 +97,13 @@ class Search:
         return self._starts[-1] if self._starts else -1
 
     def packet(self, offset: int, size: int = 0) -> None:
-        """A packet of ``size`` bytes begins at this offset of the stream."""
+        """Add a packet of ``size`` bytes that begins at this stream offset."""
         if offset > self.newest:
             self._starts.append(offset)
         self._credit += JUDGED_PER_BYTE * size
 
     def look(self, base: int, start: int, final: bool) -> None:
-        """What follows is about ``held`` from ``start`` on, whose first byte is at ``base``."""
+        """Set the bytes to search: ``held`` from ``start`` on, whose first byte is at ``base``."""
         self._base, self.start, self.final = base, start, final
         passed = bisect_left(self._starts, base + start)
         if 2 * passed > len(self._starts):
@@ -119,14 +119,14 @@ class Search:
         return at == len(self.held) or self.is_start(at)
 
     def starts(self) -> Iterator[int]:
-        """Where packets begin, from ``start`` on."""
+        """Return where packets begin, from ``start`` on."""
         for index in range(bisect_left(self._starts, self._base + self.start), len(self._starts)):
             yield self._starts[index] - self._base
 
     def find(self, frames: Frames, most: int) -> Found:
-        """The first frame; one of more than ``most`` bytes is neither waited for nor believed on
-        the strength of its beginning. The last one in front of a gap is the only one that may be
-        cut, so whole ones go before it."""
+        """Find the first frame. A frame of more than ``most`` bytes is neither waited for nor
+        accepted by its beginning alone. Only the last frame before a gap can be cut, so whole ones
+        take precedence."""
         end, cut = len(self.held), None
         try:
             for candidate in frames.candidates(self):

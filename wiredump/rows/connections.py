@@ -1,4 +1,5 @@
-"""What is only known at the end: the rows of connections, and where the tables come from."""
+"""Rows that are complete only at the end: connections, and the lineage and account of the
+tables."""
 
 from __future__ import annotations
 
@@ -20,26 +21,26 @@ _NO_TALLY: Final = (None,) * (3 * len(COUNTS) + 1 + 2 * len(RoundTrips._fields))
 
 
 class ConnectionCounts:
-    """Counts what each connection has as it passes: exchanges, and rows of anomalies."""
+    """Counts the exchanges and anomalies of each connection."""
 
     def __init__(self) -> None:
         self._counts: dict[int, list[int]] = {}
 
     def add(self, item: Item) -> None:
-        """Take in one item."""
+        """Count one item."""
         if isinstance(item, Exchange):
             _count(item, self._of(item.connection.id))
 
     def add_counts(
         self, connection: int, requests: int, request_bytes: int, response_bytes: int
     ) -> None:
-        """Take in what somebody else counted."""
+        """Add counts of exchanges that were not items."""
         counts = self._of(connection)
         for place, count in enumerate((requests, request_bytes, response_bytes)):
             counts[place] += count
 
     def add_anomaly(self, connection: int | None) -> None:
-        """Take in a row of ``anomalies``."""
+        """Count a row of ``anomalies``."""
         if connection is not None:
             self._of(connection)[3] += 1
 
@@ -47,11 +48,11 @@ class ConnectionCounts:
         return self._counts.setdefault(connection, [0, 0, 0, 0])
 
     def forget(self, connection: int) -> None:
-        """Its row was made."""
+        """Drop the counts of a connection whose row was written."""
         self._counts.pop(connection, None)
 
     def rows(self, connections: Mapping[int, Connection]) -> Iterator[Row]:
-        """A row for every connection, one without items too."""
+        """Yield a row for every connection, including those without items."""
         for each in sorted(connections.values(), key=lambda each: each.id):
             software = each.software
             yield (
@@ -88,13 +89,15 @@ def _count(item: Exchange, counts: list[int]) -> None:
 
 
 def lineage_rows(sources: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
-    """``sources``: number, name, kind, bytes, first and last time of each."""
+    """Yield rows of ``lineage`` from number, name, kind, bytes, first and last time of each
+    source."""
     for source in sources:
         yield "lineage", (*source, SCHEMA_VERSION, f"kproto {kproto.__version__}")
 
 
 def account_rows(account: Mapping[str, int]) -> Iterator[Row]:
-    """``account``: bytes by where they went, and packets without TCP (``skipped``)."""
+    """Yield rows of ``account``: bytes by where they went, and packets without TCP
+    (``skipped``)."""
     for what, count in bytes_of(account).items():
         yield "account", (what, count, None)
     for what, count in skipped_of(account).items():

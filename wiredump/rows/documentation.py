@@ -1,4 +1,4 @@
-"""The tables as Markdown, out of their schema."""
+"""The tables' documentation as Markdown, from their schema."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Text in JSON is as Kafka's own converters write it. `strings` and `int32s` are l
 
 
 def text() -> str:
-    """The whole file."""
+    """Return the text of docs/tables.md."""
     contents = " · ".join(f"[{name}](#{name})" for name in TABLES)
     parts = [_TOP.format(version=SCHEMA_VERSION), f"{contents}\n", *map(_table, TABLES.values())]
     return "\n".join(parts)

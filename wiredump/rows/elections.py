@@ -1,4 +1,4 @@
-"""ElectLeaders (43) to rows of elections."""
+"""Turn ElectLeaders (43) into rows of elections."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _TYPES: Final = {0: "preferred", 1: "unclean"}
 
 
 def election_rows(item: Exchange, bodies: Bodies) -> Iterator[Row]:
-    """A row for each partition that was asked for or answered, one at least for each request."""
+    """Return a row for each partition in the request or response, and at least one for each
+    request."""
     if item.api_key != ELECT_LEADERS or item.request is None or bodies.request is None:
         return
     asked = bodies.request.body
     if asked is None:
         return
-    number = asked.get("electionType", 0)  # version 0 knows only the preferred
+    number = asked.get("electionType", 0)  # version 0 has only preferred elections
     named = _partitions(asked.get("topicPartitions"), "topic", "partitions")
     answer = (bodies.response.body if bodies.response is not None else None) or {}
     whole = answer.get("errorCode", 0)

@@ -1,6 +1,6 @@
-"""One exchange, or anomaly, to its rows: frames, requests, bodies, negotiations, anomalies.
+"""Turn an exchange or an anomaly into its rows: frames, requests, bodies, negotiations, anomalies.
 
-Each is a function of the item alone, so the rows do not depend on who asks, nor in which order.
+Each function depends on the item alone, so the rows depend neither on the caller nor on the order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wiredump.redact import redacted
 __all__ = ["Row", "anomaly_row", "rows_of"]
 
 Row = tuple[str, tuple[Any, ...]]
-"""A table's name and the values of its columns, in their order."""
+"""A table's name and the values of a row's columns, in order."""
 
 _API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
@@ -38,10 +38,10 @@ def rows_of(
     secrets: bool = False,
     said: Bodies | None = None,
 ) -> Iterator[Row]:
-    """The rows of an item that take nothing but the item. Without ``bodies`` the frames are not
-    decoded, and the rows that take that are left out: ``bodies``, ``negotiations``, and in
-    ``requests`` the errors. ``values`` keeps records in bodies, ``secrets`` passwords, tokens and
-    keys. ``said`` is what it says, where that was decoded already."""
+    """Return the rows that depend only on the item. Without ``bodies`` the frames are not decoded,
+    and what needs that is left out: ``bodies``, ``negotiations``, and the errors in ``requests``.
+    ``values`` keeps records in bodies, ``secrets`` keeps passwords, tokens and keys. ``said`` has
+    the decoded bodies, if there are any yet."""
     if isinstance(item, Anomaly):
         yield anomaly_row(item)
         return
@@ -56,7 +56,7 @@ def rows_of(
 
 
 def anomaly_row(item: Anomaly) -> Row:
-    """Its row."""
+    """Return the row of an anomaly."""
     number = item.connection.id if item.connection is not None else None
     return "anomalies", (
         number, item.direction, item.offset, item.kind, item.reason, item.timestamp_ns,
@@ -75,12 +75,12 @@ def _version(item: Exchange, frame: Frame) -> int | None:
 
 
 def _correlation_id(item: Exchange, frame: Frame) -> int | None:
-    """Negative ids are odd and legal; only a frame without one has none."""
+    """Negative ids are unusual but legal; only a frame without an id has none."""
     return None if frame.sasl or len(frame.raw) < 8 else item.correlation_id
 
 
 def _size(frame: Frame | None) -> int | None:
-    """Of what a request log has, nobody knows it."""
+    """A request log does not have the size."""
     return None if frame is None or not frame.size else frame.size
 
 
@@ -157,8 +157,8 @@ def _body(frame: Frame, message: str, body: Any, secrets: bool) -> str | None:
 
 
 def _json(value: Any) -> str | None:
-    """What ``_dumps`` makes, several times as quickly. It writes floats in another way, and what a
-    source without bytes had may be no Unicode, or too large a number."""
+    """Return the result of ``_dumps``, several times as fast. msgspec writes floats differently,
+    and a source without bytes may have invalid Unicode, or numbers that are too large."""
     if value is None:
         return None
     try:
@@ -191,12 +191,14 @@ def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
         told = False
         for range_ in body.get("apiKeys") or ():
             key, lowest, highest = (range_.get(name) for name in _RANGE)
-            if highest is None:  # the response was cut inside this range: nothing is known of it
+            if (
+                highest is None
+            ):  # the response was cut inside this range, so that nothing is known about it
                 continue
             told = told or key == _API_VERSIONS
             asked = item.api_version if key == _API_VERSIONS else None
             yield (*who, event, key, asked, lowest, highest)
-        if refused and not told:  # older brokers do not say what they would take
+        if refused and not told:  # older brokers do not state the versions that they support
             yield (*who, "refused", _API_VERSIONS, item.api_version, None, None)
     elif any(error.code == _UNSUPPORTED_VERSION for error in bodies.errors):
         yield (*who, "unsupported", item.api_key, item.api_version, None, None)

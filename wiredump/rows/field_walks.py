@@ -1,8 +1,8 @@
-"""How the records of a frame are found without decoding it: a message's plan as a program for
-``wiredump.native`` (``find_records``), an op of four bytes each: what, how, and a number.
+"""Find the records of a frame without decoding it: a message's plan as a program for
+``wiredump.native`` (``find_records``), with operations of four bytes each: what, how, and a number.
 
-Only messages that are made of what is usual have one. What a program says of a frame is what
-decoding it says; where it says nothing, the frame is to be decoded.
+Only messages with the usual types have a program. Its result equals that of decoding; if it has
+none, the frame has to be decoded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIZES: Final = {
 
 
 class _Op(IntEnum):
-    """As ``wiredump/native/fields.c`` has them."""
+    """The operations, as in ``wiredump/native/fields.c``."""
 
     SKIP = 0
     TEXT = 1
@@ -42,7 +42,7 @@ class _How(IntFlag):
 
 
 class Kept(NamedTuple):
-    """The fields that are kept, as far as the version has them."""
+    """The fields to keep, if the version has them."""
 
     name: FieldPlan | None
     topic_id: FieldPlan | None
@@ -51,11 +51,11 @@ class Kept(NamedTuple):
 
 
 class _NoWalkError(Exception):
-    """Something that ops cannot say."""
+    """The operations cannot express a part of the message."""
 
 
 def walk_of(header: StructPlan, body: StructPlan, kept: Kept) -> bytes | None:
-    """The program for what follows a frame's size; None where there is none."""
+    """Return the program for what follows a frame's size; None if there is none."""
     try:
         return b"".join(_struct(header, kept) + _struct(body, kept))
     except _NoWalkError:

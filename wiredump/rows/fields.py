@@ -1,9 +1,9 @@
-"""Where exchanges have record batches: the fields of type ``records``, and whose each is.
+"""Find the record batches of exchanges: the fields of type ``records``, with topic and partition.
 
-Produce requests, Fetch and ShareFetch responses. They are found in the bytes of a whole frame, by
-walking through what is usual (``field_walks``), or else by decoding its body as it is; where that
-cannot be done (cut, damaged, or a source without bytes), in the JSON that ``wiredump.bodies`` makes
-of what can be read. Batches are not looked into here.
+Produce requests, Fetch and ShareFetch responses have them. They are found in the bytes of a whole
+frame, with a program for the usual case (``field_walks``) or by decoding the body; if that is not
+possible (the frame is cut or damaged, or the source has no bytes), in the JSON that
+``wiredump.bodies`` makes of what can be read. Batches are not decoded here.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ __all__ = [
 ]
 
 NameOf: TypeAlias = Callable[[str, int], str | None]
-"""A topic id and a time to the name that had been seen by then."""
+"""Returns the name of a topic id that was known at a time."""
 
 PRODUCE: Final = 0
 FETCH: Final = 1
 SHARE_FETCH: Final = 78
 
 CARRYING: Final = frozenset({PRODUCE, FETCH, SHARE_FETCH})
-"""Api keys whose messages have batches."""
+"""API keys whose messages have batches."""
 
 NO_TOPIC_ID: Final = "A" * 22
-"""The zero uuid, which stands for none."""
+"""The zero uuid, which means that there is none."""
 
 
 class RecordsField(NamedTuple):
-    """One field that is not empty. ``frame`` is the one of ``item`` that has it."""
+    """A field that is not empty. ``frame`` is the frame of ``item`` that has it."""
 
     item: Exchange
     frame: Frame
@@ -73,11 +73,11 @@ class RecordsField(NamedTuple):
 
 
 Found: TypeAlias = tuple[str | None, str | None, int, bytes]
-"""Name and id of the topic as the message has them, partition, records."""
+"""Name and id of the topic as in the message, partition, records."""
 
 
 def completed_ns(item: Exchange) -> int:
-    """When all of an exchange was there."""
+    """When the exchange was complete."""
     frame = item.response or item.request
     return frame.delivered_ns if frame is not None else item.connection.opened_ns
 
@@ -85,8 +85,8 @@ def completed_ns(item: Exchange) -> int:
 def fields_of(
     item: Exchange, codec: Dialect | None, said: Callable[[], Bodies], name_of: NameOf
 ) -> Iterator[RecordsField]:
-    """Those of an exchange, in their order. ``said`` is what ``bodies.read`` gives, asked for only
-    where it is needed. Never raises for what the bytes are."""
+    """Return the fields of an exchange, in order. ``said`` returns the result of ``bodies.read``
+    and is called only if needed. Malformed bytes never raise."""
     if item.api_key not in CARRYING:
         return
     frame = item.request if item.api_key == PRODUCE else item.response
@@ -104,7 +104,7 @@ def fields_of(
 
 
 class _Names(NamedTuple):
-    """What a message calls its fields, in JSON."""
+    """The JSON names of a message's fields."""
 
     topics: str
     partitions: str
@@ -117,7 +117,7 @@ _FETCHED: Final = _Names("responses", "partitions", "topic", "partitionIndex")
 
 
 class _Reader(NamedTuple):
-    """How messages of one version are read, and the same of them once decoded."""
+    """How to read messages of one version, from bytes and once decoded."""
 
     layout: FrameLayout
     topics: Callable[[Any], Any]
@@ -136,7 +136,8 @@ def _names(item: Exchange) -> _Names:
 
 
 def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[Found] | None:
-    """None where the frame is not whole, or is not as the schema has it."""
+    """Return the fields in a frame's bytes; None if the frame is not whole or does not match the
+    schema."""
     if frame.sasl or frame.json is not None:
         return None
     if item.api_key != PRODUCE and item.response_version is None:
@@ -151,13 +152,13 @@ def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[Found] | Non
 
 
 def walk_in(using: Dialect, api_key: int, version: int) -> _Walk:
-    """How to find the fields of a whole frame: of a Produce request, or of a response. What comes
-    back is None where the frame is not as the schema has it."""
+    """Return a function that finds the fields of a whole frame, of a Produce request or of a
+    response. It returns None for a frame that does not match the schema."""
     return _walk_by(using, api_key, version, quick())
 
 
 def program_of(using: Dialect, api_key: int, version: int) -> bytes | None:
-    """The same as a program for ``wiredump.native``; None where there is none."""
+    """Return the same as a program for ``wiredump.native``; None if there is none."""
     reader = _reader_of(using, api_key, version)
     return None if reader is None else reader.walk
 
@@ -214,7 +215,7 @@ _key_and_version: Final = Struct(">hh").unpack_from
 
 
 def _reader_of(using: Dialect, api_key: int, version: int) -> _Reader | None:
-    """None, too, where there are no such messages."""
+    """Return the reader; None also if there are no such messages."""
     try:
         return _reader(using, api_key, version, api_key == PRODUCE)
     except KprotoError:
@@ -223,7 +224,8 @@ def _reader_of(using: Dialect, api_key: int, version: int) -> _Reader | None:
 
 @lru_cache(maxsize=256)
 def _reader(using: Dialect, api_key: int, version: int, produced: bool) -> _Reader | None:
-    """None where a dialect of one's own has other fields. Raises UnsupportedVersionError."""
+    """Make a reader; None if a user's own dialect has other fields. Raises
+    UnsupportedVersionError."""
     api = using.api(api_key, version)
     if produced:
         header_version = api.request_header_version(version)
@@ -257,7 +259,7 @@ def _reader(using: Dialect, api_key: int, version: int, produced: bool) -> _Read
 
 
 def _present(struct: StructPlan) -> dict[str, Any]:
-    """The fields that the version has, by their names in JSON."""
+    """Return the fields that the version has, by JSON name."""
     return {each.json_name: each for each in struct.order if each not in struct.absent}
 
 
@@ -266,7 +268,7 @@ def _nothing(_: Any) -> None:
 
 
 def _id_by(get: Callable[[Any], Any]) -> Callable[[Any], str | None]:
-    """A topic's id as JSON has it, None for none."""
+    """Parse a topic id of JSON; None for none."""
 
     def topic_id(topic: Any) -> str | None:
         value = get(topic)
@@ -277,7 +279,7 @@ def _id_by(get: Callable[[Any], Any]) -> Callable[[Any], str | None]:
 
 @lru_cache(maxsize=1024)
 def id_as_text(topic_id: bytes) -> str:
-    """As JSON has it."""
+    """Format a topic id as JSON has it."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 

@@ -1,7 +1,8 @@
-"""Rows of ``packets``: one a packet that carries TCP, and one that could not be read.
+"""Rows of ``packets``: one for each packet with TCP, and for each packet that could not be read.
 
-Rows say what became of a packet's payload as far as TCP goes. What frames its bytes are in, the
-connection and the offset tell."""
+A row has what TCP did with a packet's payload. The frames that its bytes belong to follow from the
+connection and the offset.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from wiredump.readers.fate import Fate
 __all__ = ["PIECE", "Record", "piece_row", "record_of", "segment_row", "unread_row"]
 
 PIECE: Final = "a piece of a datagram"
-"""Why a packet that is as it should be has no segment."""
+"""Why a valid packet has no segment."""
 
 _NO_RECORD: Final = (None, None, None, None)
 
 
 class Record(NamedTuple):
-    """What a capture has of a packet beside its bytes: ``captured`` of ``length`` bytes."""
+    """The record of a packet in the capture: ``captured`` of ``length`` bytes."""
 
     interface: int
     link_type: int
@@ -30,14 +31,15 @@ class Record(NamedTuple):
 
 
 def record_of(packet: Packet) -> Record:
-    """Of one packet."""
+    """Return the record of a packet."""
     return Record(packet.interface, packet.link_type, len(packet.data), packet.original_length)
 
 
 def segment_row(
     segment: Segment, record: Record, fate: Fate, connection: int
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Of a packet that has a segment, or completes one. ``connection`` is the connection's id."""
+    """Return the row of a packet with a segment, or that completes one. ``connection`` is the
+    connection's id."""
     return (
         segment.capture, segment.offset, segment.timestamp_ns, *record, *_ends(segment.flow),
         segment.sequence, segment.acknowledgement, segment.flags, segment.window,
@@ -47,7 +49,7 @@ def segment_row(
 
 
 def piece_row(packet: Packet, addresses: bytes) -> tuple[Any, ...]:
-    """Of a packet that has a piece of a segment."""
+    """Return the row of a packet with a fragment of a segment."""
     half = len(addresses) // 2
     source, destination = (str(ip_address(each)) for each in (addresses[:half], addresses[half:]))
     ends = source, None, destination, None
@@ -56,7 +58,7 @@ def piece_row(packet: Packet, addresses: bytes) -> tuple[Any, ...]:
 
 
 def unread_row(anomaly: Anomaly, packet: Packet | None) -> tuple[Any, ...]:
-    """Of a packet that cannot be read, or (None) whose record cannot."""
+    """Return the row of a packet that cannot be read or, for None, whose record cannot be read."""
     record = _NO_RECORD if packet is None else record_of(packet)
     place = anomaly.capture, anomaly.offset, anomaly.timestamp_ns
     return (*place, *record, *[None] * 14, anomaly.reason, None)
@@ -64,7 +66,7 @@ def unread_row(anomaly: Anomaly, packet: Packet | None) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=4096)
 def _ends(flow: bytes) -> tuple[str, int, str, int]:
-    """Addresses and ports of ``Segment.flow``."""
+    """Return addresses and ports of ``Segment.flow``."""
     address = (len(flow) - 4) // 2
     source, destination = flow[:address], flow[address : 2 * address]
     return (

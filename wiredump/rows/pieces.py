@@ -1,7 +1,7 @@
-"""Many rows of one table at a time, as columns: where there is too much for an object a row.
+"""Many rows of one table as columns, for tables with too many rows for an object each.
 
-The same as rows one by one, and whoever wants may take them as such (``Piece.rows``). What the
-tables are is not known here, nor is pyarrow: buffers are as Arrow has them (``kproto.arrow``).
+They are equivalent to single rows, and can be read as such (``Piece.rows``). This module knows
+neither the tables nor pyarrow: buffers have Arrow's layout (``kproto.arrow``).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from wiredump.rows.exchanges import Row
 __all__ = ["Chosen", "Piece", "Rows", "Whole"]
 
 Whole: TypeAlias = memoryview
-"""Whole numbers of eight bytes each, perhaps some of many."""
+"""Integers of eight bytes each, some of which may be repeated."""
 
 
 class Chosen(Sequence[Any]):
-    """Few values, each of which stands in many places: ``places`` has the number of each one's."""
+    """A few values that are used in many places: ``places`` has the index of each one's value."""
 
     def __init__(self, values: list[Any], places: Whole) -> None:
         self.values = values
@@ -43,10 +43,9 @@ class Chosen(Sequence[Any]):
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Runs of rows. ``counts`` are the rows of each run; ``shared`` has a column's value for each
-    run, by the column's name, and ``own`` one for each row. A table takes what it has columns for.
-    What many runs share is kept as ``Whole`` or ``Chosen``.
-    """
+    """Runs of rows. ``counts`` has the number of rows of each run; ``shared`` has a column's value
+    for each run, by column name, and ``own`` has one for each row. A table uses the columns that it
+    has. Values that many runs share are ``Whole`` or ``Chosen``."""
 
     counts: list[int]
     shared: dict[str, list[Any] | Whole | Chosen]
@@ -54,11 +53,12 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def number(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return sum(self.counts)
 
     def runs(self, first: int, stop: int) -> tuple[slice, list[int]]:
-        """Which runs have the rows from ``first`` to ``stop``, and how many of those each has."""
+        """Return the runs with the rows from ``first`` to ``stop``, and how many of these rows each
+        has."""
         ends = list(accumulate(self.counts))
         begin, end = bisect_right(ends, first), bisect_left(ends, stop) + 1
         counts = self.counts[begin:end]
@@ -69,7 +69,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return slice(begin, begin + len(counts)), counts
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """One by one: the values of ``columns``."""
+        """Yield the rows one by one, with the values of ``columns``."""
         values = [
             self.own[name].to_list() if name in self.own else self._repeated(name)
             for name in columns
@@ -82,4 +82,4 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 Rows: TypeAlias = Row | tuple[str, Piece]
-"""A table's name with a row of it, or with many."""
+"""A table's name with one row, or with many."""

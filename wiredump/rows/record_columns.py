@@ -1,6 +1,6 @@
-"""Records to columns of ``records``, a batch at a time, without an object for a record.
+"""Turn records into columns of ``records``, a batch at a time, without an object for each record.
 
-What a batch is, and what is wrong with one, is not decided here but in ``kproto.records``.
+``kproto.records`` defines what a batch is, and what is wrong with one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["RecordRows", "Whose"]
 
 MOST_ROWS: Final = 16_384
 MOST_BYTES: Final = 32 * 1024 * 1024
-"""So many rows are held, and bytes of a column; one batch may have more, alone."""
+"""The most rows that are held, and the most bytes of a column; a single batch may have more."""
 GREATEST: Final = 2**31 - 1
-"""What a column can have at all. Batches end far below it."""
+"""The limit of a column. Batches stay far below it."""
 
 _COLUMNS: Final = (
     RecordColumn.OFFSET | RecordColumn.TIMESTAMP | RecordColumn.KEY | RecordColumn.HEADER_COUNT
@@ -32,7 +32,7 @@ _COLUMNS: Final = (
 
 class Whose(NamedTuple):
     """What the rows of one field have in common: columns of ``records`` by name, and ``wanted_ns``,
-    by when a topic's name would have to be known."""
+    the time by which a topic's name must be known."""
 
     connection: int
     direction: str
@@ -44,10 +44,11 @@ class Whose(NamedTuple):
 
 
 class RecordRows:
-    """``read`` each batch, ``end`` behind the last; ``pieces`` are those that are full until then,
-    for whoever takes them away.
+    """``read`` each batch, then ``end``; ``pieces`` are those completed so far, for the caller to
+    remove.
 
-    Without ``keep`` batches are only looked through, and there are no rows. ``values`` keeps those.
+    Without ``keep`` batches are only checked, and there are no rows. ``values`` keeps keys and
+    values.
     """
 
     def __init__(self, *, keep: bool = True, values: bool = False) -> None:
@@ -61,12 +62,13 @@ class RecordRows:
 
     @property
     def target(self) -> tuple[Any, ...]:
-        """Where C adds plain batches and their runs (``wiredump.native``), as ``read_plain``."""
+        """Where C adds plain batches and their runs (``wiredump.native``), as ``read_plain``
+        does."""
         return self._sink, self._runs.numbers, self._runs.texts, self.end, MOST_ROWS
 
     def read_plain(self, data: bytes, whose: Whose) -> tuple[int, int]:
-        """The batches that a field begins with, as far as nothing is to be said of them but their
-        records; returns where they end, and how many they are."""
+        """Read the batches at the beginning of a field of which only the records are wanted;
+        returns where they end, and how many they are."""
         end, counts = self._sink.add_plain(data, 0, len(data), unpack)
         for number, count in enumerate(counts):
             if count:
@@ -76,8 +78,8 @@ class RecordRows:
         return end, len(counts)
 
     def read(self, batch: Batch, number: int, whose: Whose) -> int:
-        """Every record of the field's batch of that number becomes a row; returns how many. Raises
-        KprotoError where it cannot be read, and leaves no row then."""
+        """Make a row of every record of a batch, which has this number in its field; returns how
+        many. Raises KprotoError, and leaves no row, if the batch cannot be read."""
         try:
             count = put_batch(self._sink, batch)
         except OverflowError:
@@ -89,7 +91,8 @@ class RecordRows:
         return count
 
     def _read_alone(self, batch: Batch, number: int, whose: Whose) -> int:
-        """Where it does not go with those before, or is larger than all that is usually held."""
+        """Read a batch that cannot be added to earlier ones, or that is larger than the usual
+        limit."""
         self.end()
         sink = make_sink(self._wanted, GREATEST)
         count = put_batch(sink, batch)
@@ -99,7 +102,7 @@ class RecordRows:
         return count
 
     def end(self) -> None:
-        """All rows that there are become a piece."""
+        """Turn all rows into a piece."""
         self._end(self._sink)
 
     def _end(self, sink: RecordSink) -> None:
@@ -112,10 +115,10 @@ class RecordRows:
 
 
 class _Runs:
-    """Records of one batch after the other: how many, whether they have no times, the batch's
-    number in its field, and what there is to say of all of them. Numbers are kept as such: of small
-    batches there are as many as records. ``texts`` are the direction and the topic, which are much
-    the same in all runs. C adds to both, too (``wiredump/native/gathering.c``)."""
+    """Runs of records, one batch each: how many records, whether they lack times, the batch's
+    number in its field, and what all of them share. Numbers are kept as such: with small batches
+    there are as many as records. ``texts`` are the direction and the topic, which are mostly equal
+    in all runs. C adds to both, too (``wiredump/native/gathering.c``)."""
 
     def __init__(self) -> None:
         self.numbers = bytearray()
@@ -137,12 +140,12 @@ class _Runs:
             self.numbers += _pack(
                 count, number, connection, frame_offset, partition, wanted_ns, place
             )
-        except struct.error:  # only of what is damaged: as columns have it (tables.arrow)
+        except struct.error:  # only in damaged batches: as columns have it (tables.arrow)
             numbers = count, number, connection, frame_offset, partition, wanted_ns, place
             self.numbers += _pack(*(min(max(each, -_LAST - 1), _LAST) for each in numbers))
 
     def taken(self) -> _Taken:
-        """What there is; and this begins again."""
+        """Return the runs, and start again."""
         taken = _Taken(memoryview(bytes(self.numbers)).cast("q"), list(self.texts), self._timeless)
         self.numbers.clear()
         self.texts.clear()
@@ -156,7 +159,7 @@ class _Taken(NamedTuple):
     numbers: Whole
     texts: list[tuple[str, str | None, str | None]]
     odd: set[int]
-    """Which of them have no times."""
+    """The runs without times."""
 
     def _column(self, number: int) -> Whole:
         return self.numbers[number :: len(_FIELDS)]
@@ -170,7 +173,8 @@ class _Taken(NamedTuple):
         return [each in self.odd for each in range(len(self.counts))] if self.odd else []
 
     def shared(self) -> dict[str, list[Any] | Whole | Chosen]:
-        """Columns of ``records`` that have a value a run, and what else there is of ``Whose``."""
+        """Return the columns of ``records`` with one value for each run, and the rest of
+        ``Whose``."""
         found: dict[str, list[Any] | Whole | Chosen] = {
             name: self._column(number) for number, name in enumerate(_FIELDS) if name
         }
@@ -208,7 +212,8 @@ def _own(made: ColumnBuffers, counts: list[int], timeless: list[bool]) -> dict[s
 
 
 def _timestamps(made: ColumnBuffers, counts: list[int], timeless: list[bool]) -> Column:
-    """Those of magic 0 have none. ``timeless`` is empty where there is no run of them."""
+    """Return the timestamps; records of magic 0 have none. ``timeless`` is empty without such
+    runs."""
     validity, nulls = None, 0
     if any(timeless):
         runs = list(zip(counts, timeless, strict=True))

@@ -1,12 +1,12 @@
-"""The tables: their columns, what each holds, and what names a row.
+"""The tables: their columns, with documentation, and the key of a row.
 
-One description for every writer: Parquet files of one process, Spark, the documentation. A change
-that readers of the tables would notice changes ``SCHEMA_VERSION``.
+All writers share this description: Parquet files of one process, Spark, the documentation. A change
+that readers of the tables would notice increases ``SCHEMA_VERSION``.
 
-Times, which end in ``_ns``, are int64: nanoseconds since the Unix epoch, which neither Spark's
-timestamps nor Python's hold. ``connection`` is the id that ``connections`` has.
-``capture`` and ``packet`` name a packet: the source's number in ``lineage`` and the byte at which
-its record begins (of a journal: the entry's sequence).
+Times, whose names end in ``_ns``, are int64: nanoseconds since the Unix epoch, which neither
+Spark's timestamps nor Python's can represent. ``connection`` is the id in ``connections``.
+``capture`` and ``packet`` identify a packet: the source's number in ``lineage``, and the byte at
+which its record begins (in a journal: the entry's sequence).
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ TABLES: Final = {
 UNDECODED: Final = (
     "lineage", "account", "connections", "frames", "requests", "anomalies", "packets",
 )  # fmt: skip
-"""Tables that have rows where no body was decoded, too."""
+"""Tables that have rows even if no body is decoded."""
 
 ON_REQUEST: Final = frozenset({"packets"})
-"""Tables that are made where they are named: those of as many rows as there are packets."""
+"""Tables that are written only if they are named, since they have as many rows as there are
+packets."""

@@ -1,4 +1,4 @@
-"""The tables of what topics go through: batches, records, fetches, reassignments, elections."""
+"""The tables about topics: batches, records, fetches, reassignments, elections."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The tables of traffic as such: where it came from, connections, frames, requests, bodies,
-negotiations, anomalies, packets."""
+"""The tables about traffic: sources, connections, frames, requests, bodies, negotiations,
+anomalies, packets."""
 
 from __future__ import annotations
 

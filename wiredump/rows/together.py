@@ -1,5 +1,5 @@
-"""All tables of one stream of items, by one process: the rows of each item, those that take what
-was said before, and those that are only known at the end."""
+"""All tables of one stream of items in one process: the rows of each item, those that depend on
+earlier items, and those that are complete only at the end."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["Apart", "TableRows"]
 
 _WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames", "packets"})
-"""Tables that bodies add nothing to: even of anomalies some are found in them."""
+"""Tables that do not depend on bodies. (``anomalies`` does: some are found in bodies.)"""
 
 _OF_EXCHANGES: Final = frozenset({"frames", "requests", "bodies", "negotiations"})
-"""Tables with rows that take nothing but an exchange."""
+"""Tables whose rows depend only on an exchange."""
 
 _SAID: Final = frozenset({"requests", "bodies", "negotiations"})
-"""Tables that every body is decoded for, to the last field."""
+"""Tables for which every body is decoded completely."""
 
 _BATCHES: Final = frozenset({"batches", "records", "anomalies"})
 _ORDERED: Final = frozenset({"fetches", "reassignments"})
@@ -42,30 +42,30 @@ _ORDERED: Final = frozenset({"fetches", "reassignments"})
 _WITHOUT_OTHERS: Final = frozenset(
     {"lineage", "account", "topics", "records", "fetches", "reassignments", "elections"}
 )
-"""Tables for which it takes records, and exchanges that are listened to (``_keys_of``)."""
+"""Tables that need only records, and the exchanges of ``_keys_of``."""
 
 _WITHOUT_EXCHANGES: Final = frozenset({"lineage", "account", "connections", "frames", "anomalies"})
-"""Tables for which, where no body is read, it takes frames and counts but no exchange."""
+"""Tables that, without bodies, need frames and counts, but no exchanges."""
 
 
 class Apart(Protocol):
-    """Who puts together later what takes more than the items at hand."""
+    """Collects what depends on more than the items at hand, to be merged later."""
 
     def heard(self, heard: Heard) -> None:
-        """One that ``fetches`` and ``reassignments`` are made of."""
+        """Take an exchange for ``fetches`` and ``reassignments``."""
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
-        """A topic's name by then, if that is known already."""
+        """Return a topic's name at that time, if it is already known."""
 
 
 class TableRows:
-    """``add`` each item, then ``end``: both give rows of ``tables``, one by one or in pieces.
+    """``add`` each item, then ``end``: both return rows of ``tables``, one by one or in pieces.
 
-    No more is decoded than those take, and without ``bodies`` nothing is: then ``requests`` has no
-    errors, and the tables that are not in ``UNDECODED`` have no rows. ``values`` keeps what records
-    say, ``secrets`` passwords, tokens and keys. With ``apart`` the items are some of many, and
-    ``fetches`` and ``reassignments`` have no rows. ``counts`` goes on from what it is given.
-    ``names`` are those that items told so far.
+    Nothing is decoded that those tables do not need. Without ``bodies`` nothing is: then
+    ``requests`` has no errors, and tables that are not in ``UNDECODED`` have no rows. ``values``
+    keeps the contents of records, ``secrets`` keeps passwords, tokens and keys. With ``apart`` the
+    items are some of many, and ``fetches`` and ``reassignments`` have no rows. ``counts`` are
+    continued. ``names`` are the topic names in the items so far.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class TableRows:
     def _ask(self, name_of: NameOf, apart: bool) -> None:
         counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables
         if counted & _BATCHES:
-            from wiredump.rows.batches import BatchRows  # and with it kproto.records
+            from wiredump.rows.batches import BatchRows  # this imports kproto.records
 
             self._batches = BatchRows(
                 name_of, self._codec, tables=counted, values=self._values, apart=apart
@@ -105,55 +105,56 @@ class TableRows:
         self._fetches = Fetches(name_of)
 
     def name_later(self, name_of: NameOf) -> None:
-        """Before the first item: have ``name_of`` asked for topics, which may know none. Whoever it
-        is has the rows that were made without to name, when ``names`` has all of them."""
+        """Look up topics with ``name_of``, which may not know a name yet. Must be called before the
+        first item. The caller names the remaining rows when ``names`` is complete."""
         self._ask(name_of, True)
 
     def add(self, item: Item) -> Iterator[Rows]:
-        """The rows that an item gives."""
+        """Return the rows of an item."""
         self.counts.add(item)
         return self._wanted(self._rows(item))
 
     @property
     def wants_names(self) -> bool:
-        """Whether rows are made in which the name of a topic may be wanted."""
+        """Whether rows are made that may need a topic's name."""
         return self._decodes and bool(self._tables & (_BATCHES | {"fetches"}))
 
     @property
     def takes_frames_only(self) -> bool:
-        """Whether exchanges that were counted (``counted``), and whose frames were written, need
-        not be added."""
+        """Whether exchanges need not be added if they were counted (``counted``) and their frames
+        written."""
         return not self._decodes and self._tables <= _WITHOUT_EXCHANGES
 
     @property
     def takes_records_only(self) -> bool:
-        """Whether of an exchange that may have records the frame is enough that may have them
-        (``carried``), and of most others nothing is wanted; both are counted all the same."""
+        """Whether, of an exchange that may have records, only the frame with them is needed
+        (``carried``), and most other exchanges are not needed at all; both are counted
+        nevertheless."""
         batches = self._batches
         others = self._tables - _WITHOUT_OTHERS
         return self._decodes and batches is not None and not batches.checks and not others
 
     @property
     def carried(self) -> tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]]:
-        """Api keys whose exchanges have to be added, those whose frames may have records, and who
-        takes such a frame."""
+        """Return the API keys whose exchanges must be added, those whose frames may have records,
+        and the function that takes such a frame."""
         assert self._batches is not None
         carrying = CARRYING - self._heard_keys
         return tuple(sorted(self._heard_keys)), tuple(sorted(carrying)), self._batches.gatherer
 
     def gathered(self) -> Iterator[Rows]:
-        """Rows that frames gave, as far as they are enough for a piece."""
+        """Return the rows collected from frames, if they fill a piece."""
         assert self._batches is not None
         return self._wanted(self._batches.pieces())
 
     def counted(
         self, connection: int, requests: int, request_bytes: int, response_bytes: int
     ) -> None:
-        """Exchanges that were not added."""
+        """Count exchanges that were not added."""
         self.counts.add_counts(connection, requests, request_bytes, response_bytes)
 
     def turn(self) -> Iterator[Rows]:
-        """Another source follows, whose times may be earlier."""
+        """Start another source, whose times may be earlier."""
         return self._wanted(self._rest())
 
     def end(
@@ -162,7 +163,7 @@ class TableRows:
         sources: Iterable[tuple[Any, ...]],
         account: Mapping[str, int],
     ) -> Iterator[Rows]:
-        """The rows of what is known when the last item was added."""
+        """Return the rows that are complete after the last item."""
         yield from self._wanted(self._last(connections))
         yield from self._wanted(lineage_rows(sources))
         yield from self._wanted(account_rows(account))
@@ -195,7 +196,7 @@ class TableRows:
     def _listens(self, item: Exchange) -> bool:
         if item.api_key not in self._heard_keys:
             return False
-        # Names alone are wanted of these, and of old versions there are none.
+        # Only names are needed from these, and old versions do not have them.
         for_names = item.api_key not in self._other_keys and not self._tables & _OF_EXCHANGES
         return not for_names or is_instructive(item.api_key, item.api_version)
 
@@ -231,7 +232,7 @@ class TableRows:
 
 
 def _keys_of(tables: frozenset[str]) -> frozenset[int]:
-    """Of the api keys, those whose messages are listened to for the sake of ``tables``."""
+    """Return the API keys whose messages ``tables`` need."""
     keys: frozenset[int] = frozenset()
     if tables & {*_BATCHES, "topics"}:
         keys |= INSTRUCTIVE

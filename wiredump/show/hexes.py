@@ -1,5 +1,5 @@
-"""The frames of an exchange as annotated bytes. What may hold a secret is masked, what could not be
-decoded included, where nobody can tell that it holds none."""
+"""The frames of an exchange as annotated bytes. Bytes that may be secret are masked, including
+those that cannot be decoded, since nobody can tell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOKEN: Final = "sasl token"
 
 
 def annotated(told: Told, *, unfold: bool = False) -> Iterator[Text]:
-    """Lines of the request's frame, then of the response's."""
+    """Yield the lines of the request's frame, then those of the response's."""
     for direction, frame, fields, hidden in _frames(told):
         title = f"    {direction}, {frame.size} bytes"
         if not frame.whole:
@@ -37,7 +37,7 @@ def annotated(told: Told, *, unfold: bool = False) -> Iterator[Text]:
 
 
 def field_rows(told: Told) -> dict[str, list[dict[str, Any]]]:
-    """The same for programs: by direction, the rows of every field."""
+    """Return the same for programs: the rows of all fields, by direction."""
     return {
         direction: [_row(row, hidden) for row in fields.rows]
         for direction, _, fields, hidden in _frames(told)
@@ -50,7 +50,7 @@ def _frames(told: Told) -> Iterator[tuple[str, Frame, PartialFields, Hidden]]:
         ("request", exchange.request, bodies.request),
         ("response", exchange.response, bodies.response),
     ):
-        if frame is None or frame.json is not None:  # a request log has no bytes to show
+        if frame is None or frame.json is not None:  # a request log has no bytes
             continue
         fields = _fields(told, direction, frame)
         message = side.message if side is not None else ""
@@ -69,7 +69,7 @@ def _fields(told: Told, direction: str, frame: Frame) -> PartialFields:
 
 
 def _unread(frame: Frame) -> PartialFields:
-    """A frame of which only the size can be told, and what a token is."""
+    """Describe a frame of which only the size can be shown, and a token."""
     raw = frame.raw
     if len(raw) < SIZE_LENGTH:
         return PartialFields([], 0, None)

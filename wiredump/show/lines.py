@@ -28,8 +28,8 @@ MOST_ERRORS: Final = 5
 
 
 class LineWriter:
-    """``width`` bounds each body, in characters; None: whole bodies. Times are seconds from
-    ``start_ns``, or dates where ``dates``."""
+    """Formats lines. ``width`` limits each body, in characters; None means no limit. Times are
+    seconds since ``start_ns``, or dates if ``dates``."""
 
     def __init__(self, *, width: int | None = DEFAULT_WIDTH, dates: bool = False) -> None:
         self.width = width
@@ -60,7 +60,7 @@ class LineWriter:
         try:
             date = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         except (ValueError, OverflowError, OSError):
-            return f"{whole}.{rest // 1000:06}"  # a clock that nobody's calendar has
+            return f"{whole}.{rest // 1000:06}"  # a time outside of the calendar
         return f"{date}.{rest // 1000:06}Z"
 
     def _who(self, line: Text, exchange: Exchange) -> None:
@@ -142,7 +142,7 @@ class LineWriter:
         return told.texts if self.width is None else told.short_texts
 
     def _cut(self, text: str) -> str:
-        """``text`` in printable characters, within the width but for escapes of those."""
+        """Return ``text`` with unprintable characters escaped, and cut to the width."""
         if self.width is None or len(text) <= self.width:
             return printable(text)
         return printable(text[: max(0, self.width - 1)]) + "…"
@@ -161,7 +161,7 @@ class LineWriter:
         line.append(f" !! {printable(text)}", style="red")
 
     def bodies(self, told: Told) -> Iterator[Text]:
-        """Both bodies, indented, in lines of their own."""
+        """Yield both bodies, indented, in lines of their own."""
         for name, side in (("request", told.bodies.request), ("response", told.bodies.response)):
             if side is not None and side.body is not None:
                 text = json.dumps(side.body, indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Items as JSON objects, one a line: everything that lines tell, and what they leave out."""
+"""Items as JSON objects, one per line: everything that the lines show, and more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["anomaly_record", "exchange_record", "json_line"]
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """ASCII only: a terminal is safe from whatever a peer sent."""
+    """Format as ASCII, so that a terminal is safe from whatever a peer sent."""
     return json.dumps(record, separators=(",", ":"))
 
 

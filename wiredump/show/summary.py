@@ -1,5 +1,5 @@
-"""What all that was shown came to: requests by api and version, latencies, errors, anomalies, and
-where the captures' bytes went. Bounded, however much passes."""
+"""The totals of what was shown: requests by API and version, latencies, errors, anomalies, and
+where the captures' bytes went. Memory is bounded."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from wiredump.skipped import bytes_of, skipped_of
 __all__ = ["Latencies", "Summary"]
 
 _STEPS: Final = 16
-"""Buckets of a histogram to a power of two: percentiles are right within 4.5%."""
+"""Buckets of the histogram for each power of two: percentiles are exact to 4.5 %."""
 
 MOST_NAMES: Final = 10_000
-"""Different apis, versions or errors that are counted apart."""
+"""The most APIs, versions or errors that are counted separately."""
 
 
 class Latencies:
@@ -38,7 +38,8 @@ class Latencies:
         self.highest_ns = max(self.highest_ns, duration_ns)
 
     def percentile(self, share: float) -> int | None:
-        """The duration that ``share`` of all do not exceed, to a bucket; None of none."""
+        """Return the duration that ``share`` of all do not exceed, to a bucket; None without
+        any."""
         wanted = math.ceil(share * self._buckets.total())
         seen = 0
         for bucket in sorted(self._buckets):
@@ -49,7 +50,7 @@ class Latencies:
 
 
 class _Api:
-    """What was seen of an api at a version."""
+    """The counts of an API at a version."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -59,7 +60,7 @@ class _Api:
 
 
 class Summary:
-    """Give it what is shown; ``account`` is what the source says of its bytes, if it does."""
+    """Counts what is shown; ``account`` is the source's account of bytes, if it has one."""
 
     def __init__(self) -> None:
         self.apis: dict[tuple[str, int], _Api] = {}
@@ -75,7 +76,7 @@ class Summary:
         sides = (told.bodies.request, told.bodies.response)
         self.undecoded += any(side is not None and side.problem for side in sides)
         if exchange.request is None:
-            return  # its anomaly is counted
+            return  # counted as an anomaly
         key = (told.api or "unknown", exchange.api_version)
         if key not in self.apis and len(self.apis) >= MOST_NAMES:
             key = ("others", -1)
@@ -93,7 +94,7 @@ class Summary:
         self.anomalies[anomaly.kind] += 1
 
     def ended(self, connections: Iterable[Connection]) -> None:
-        """How all connections ended that did."""
+        """Count how connections ended."""
         for each in connections:
             if each.closed_by is not None:
                 verb = "closed" if each.closed_with == "fin" else "reset"
@@ -106,7 +107,7 @@ class Summary:
     # -- how it looks ------------------------------------------------------------------------
 
     def record(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """Return the totals as a JSON object."""
         return {
             "type": "summary",
             "connections": len(self.connections),
@@ -131,7 +132,7 @@ class Summary:
         }
 
     def render(self) -> Iterator[RenderableType]:
-        """For people: a table, and a line each for what there is of the rest."""
+        """Yield a table, and a line for each of the other totals."""
         yield Text()
         if self.apis:
             yield self._table()

@@ -1,5 +1,5 @@
-"""An exchange with what it says: decoded when it is first asked for, without its secrets unless
-those are wanted. Knows no output."""
+"""An exchange with its decoded bodies, which are decoded on first use, and without secrets unless
+they are wanted. Knows no output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ LONGEST_BYTES: Final = 40
 
 
 class Told:
-    """``codec`` is a dialect that was loaded, for exchanges that name it."""
+    """An exchange to show. ``codec`` is a dialect that was loaded from a folder, for exchanges in
+    it."""
 
     def __init__(
         self, exchange: Exchange, codec: Dialect | None = None, *, secrets: bool = False
@@ -50,26 +51,27 @@ class Told:
 
     @property
     def timestamp_ns(self) -> int:
-        """When the request began, or, where none was seen, the response."""
+        """The beginning of the request or, without a request, of the response."""
         exchange = self.exchange
         frame = exchange.request if exchange.request is not None else exchange.response
         return frame.first_ns if frame is not None else exchange.connection.opened_ns
 
     @property
     def unanswered(self) -> bool:
-        """A response was due, and none was seen."""
+        """Whether a response was expected but not captured."""
         exchange = self.exchange
         return exchange.request is not None and exchange.expected and exchange.response is None
 
     @property
     def fell_back(self) -> bool:
-        """ApiVersions: the response is in an older version than was asked for (KIP-511)."""
+        """ApiVersions: whether the response has an older version than the request (KIP-511)."""
         version = self.exchange.response_version
         return version is not None and version != self.exchange.api_version
 
     @property
     def failed(self) -> bool:
-        """Something is not as it should be: an error code, no answer, what cannot be decoded."""
+        """Whether something is wrong: an error code, a missing response, a body that cannot be
+        decoded."""
         sides = (self.bodies.request, self.bodies.response)
         return (
             bool(self.bodies.errors)
@@ -79,20 +81,20 @@ class Told:
 
     @property
     def short_texts(self) -> tuple[str, str]:
-        """As ``texts``, long bytes by their number alone."""
+        """As ``texts``, with the length of long bytes in place of the bytes."""
         return self._short(self.bodies.request), self._short(self.bodies.response)
 
     def _short(self, side: Side | None) -> str:
         if side is None or side.body is None:
             return ""
-        if not side.message:  # a token, of whatever
+        if not side.message:  # a token of any mechanism
             return json_text(side.body)
         tree = bytes_fields(self.codec.message(side.message), side.version)
         return json_text(changed(side.body, tree, _shortened))
 
     @cached_property
     def texts(self) -> tuple[str, str]:
-        """The JSON of both bodies, empty where there is none."""
+        """The JSON of both bodies; empty without a body."""
         sides = (self.bodies.request, self.bodies.response)
         request, response = (
             json_text(side.body) if side is not None and side.body is not None else ""
@@ -102,12 +104,12 @@ class Told:
 
 
 def json_text(value: object) -> str:
-    """On one line, without spaces."""
+    """Format as JSON on one line, without spaces."""
     return msgspec.json.encode(value).decode()
 
 
 def seconds(duration_ns: int) -> str:
-    """A duration for people: ``0.12 ms``, ``4.1 ms``, ``1.25 s``."""
+    """Format a duration: ``0.12 ms``, ``4.1 ms``, ``1.25 s``."""
     milliseconds = duration_ns / 1e6
     if milliseconds < 1:
         return f"{milliseconds:.2f} ms"
@@ -119,7 +121,7 @@ def _shortened(name: str, held: Any) -> tuple[str, Any]:
 
 
 def _bytes(text: str) -> str:
-    """Of base64 that is too long to be looked at, how many bytes it stands for."""
+    """Return base64 text, or the number of bytes if it is too long to be read."""
     if len(text) <= LONGEST_BYTES:
         return text
     return f"({base64_size(text)} bytes)"

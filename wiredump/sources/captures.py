@@ -1,6 +1,6 @@
-"""TCP streams to items: which events are one connection's, and the account of every byte.
+"""Turn TCP streams into items: assign events to connections, and account for every byte.
 
-Knows no files: events come from ``wiredump.readers``, in their order.
+This module has no access to files: events come from ``wiredump.readers``, in order.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class UnaccountedError(KprotoError):
 
 
 class ByteAccount(msgspec.Struct):
-    """Where every captured byte of TCP payload went. ``missing`` counts those not captured. ``tls``
-    are those of TLS that are no plaintext, on connections that a key log opens; the others of such
-    a connection are plaintext, ``missing`` too as far as can be told."""
+    """Where every captured byte of TCP payload went. ``missing`` counts bytes that were not
+    captured. ``tls`` are bytes of TLS that are not plaintext, on connections with keys; all other
+    counts of such a connection are of plaintext, including ``missing`` as far as it is known."""
 
     payload: int = 0
     frames: int = 0
@@ -48,7 +48,7 @@ class ByteAccount(msgspec.Struct):
 
     @property
     def counts(self) -> dict[str, int]:
-        """By name; ``tls`` only where there is any."""
+        """The counts by name; ``tls`` only if there are any."""
         named = {name: getattr(self, name) for name in self.__struct_fields__}
         if not self.tls:
             del named["tls"]
@@ -58,7 +58,7 @@ class ByteAccount(msgspec.Struct):
         self.tls += size
 
     def count(self, item: Item) -> None:
-        """Take in one item of a connection."""
+        """Count one item of a connection."""
         if isinstance(item, Exchange):
             for frame in (item.request, item.response):
                 if frame is not None:
@@ -82,9 +82,9 @@ _CLOSINGS = {
 
 
 class CaptureItems:
-    """Feed it events, take items. ``connections`` has every connection by its number;
-    ``account.check`` holds after the last event, ``Closed`` of each connection among them.
-    Connections that open while ``keys`` has any secrets are read through TLS."""
+    """Takes events and returns items. ``connections`` has every connection by number;
+    ``account.check`` holds after the last event, when every connection has had its ``Closed``.
+    Connections that open while ``keys`` has secrets are read through TLS."""
 
     def __init__(
         self,
@@ -101,12 +101,12 @@ class CaptureItems:
         self._open: dict[int, Conversation | TlsTalk] = {}
 
     def read(self, events: Iterable[readers.Event]) -> Iterator[Item]:
-        """The items of all events."""
+        """Yield the items of all events."""
         for event in events:
             yield from self.feed(event)
 
     def feed(self, event: readers.Event) -> list[Item]:
-        """The items that this event completes."""
+        """Return the items that an event completes."""
         items = self._items(event)
         for item in items:
             self.account.count(item)
@@ -158,7 +158,7 @@ class CaptureItems:
             self._open[event.connection] = self._through_tls(talk)
 
     def converse(self, connection: Connection) -> Conversation:
-        """Of a connection that opens, or has been read by others so far."""
+        """Start a conversation for a connection that opens, or that others have read so far."""
         talk = Conversation(connection, self._codec, ports=self._ports)
         self._open[connection.number] = talk
         return talk
@@ -169,7 +169,7 @@ class CaptureItems:
         return bool(self._keys)
 
     def _through_tls(self, talk: Conversation) -> TlsTalk:
-        from wiredump.tls.talk import TlsTalk  # only where there are keys
+        from wiredump.tls.talk import TlsTalk  # needed only with keys
 
         return TlsTalk(talk, self._keys, self.account.count_tls)
 
@@ -185,7 +185,7 @@ class CaptureItems:
         return items
 
     def _differing(self, event: readers.Retransmission) -> list[Item]:
-        """A repetition is as it should be; one that says something else is not."""
+        """Return an anomaly for a retransmission whose bytes differ; others are normal."""
         if not event.differing:
             return []
         reason = f"{event.differing} of {event.length} bytes sent again are not what came first"
@@ -214,7 +214,7 @@ class CaptureItems:
         )
 
     def _direction(self, connection: int | None, direction: int | None) -> Direction | None:
-        """Which way that is, as far as it is known which end is the broker."""
+        """Return the direction, as far as it is known which end is the broker."""
         if connection is None or direction is None:
             return None
         talk = self._open.get(connection)

@@ -1,13 +1,13 @@
-"""Frames written down in hexadecimal, as people paste them: to items.
+"""Turn frames in hexadecimal, as people paste them, into items.
 
-A line of digits is the bytes of one direction, ``>`` or ``<`` in front of it says which (a request,
-a response); without one the direction stays what it was, and the first is the client's, unless the
-bytes say otherwise. Spaces, colons and ``0x`` between the digits do not matter, and what follows
-``#`` or ``|`` is for people.
+A line of digits is the bytes of one direction. ``>`` or ``<`` in front of it marks a request or a
+response; without a mark the direction stays the same, and the first one is the client's unless the
+bytes show otherwise. Spaces, colons and ``0x`` between digits are ignored, as is everything after
+``#`` or ``|``.
 
-Dumps of several lines with offsets are read for their bytes: xxd's, ``hexdump -C``'s, ``od``'s,
-librdkafka's, Wireshark's, and its "Follow TCP Stream" as a hex dump, which indents what the broker
-said. A new dump begins where the offset is 0 again. Times are unknown: every frame has time 0.
+Dumps of several lines with offsets are supported: those of xxd, ``hexdump -C``, ``od``, librdkafka
+and Wireshark, including its "Follow TCP Stream" as a hex dump, which indents the broker's bytes. A
+new dump begins where the offset is 0 again. Times are unknown: every frame has time 0.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ _FRONT: Final = re.compile(r"(?P<indent>\s*)(?P<mark>[<>])?[ \t]*(?P<rest>.*)")
 _OFFSET: Final = re.compile(r"(?:0x)?(?P<offset>[0-9a-fA-F]{4,8})(?P<colon>:?)(?P<gap>[ \t]+|$)")
 _TOKEN: Final = re.compile(r"(?P<digits>[0-9a-fA-F]+)(?P<gap>[ \t]*)")
 _TITLE: Final = re.compile(r"\S.* hexdump \(\d+ bytes\):")
-"""What librdkafka writes above a dump."""
+"""The line that librdkafka writes above a dump."""
 
 _A_LINE: Final = 16
-"""Bytes that a line of a dump has at most: what follows them is their text."""
+"""The most bytes in a line of a dump; the rest of the line is their text."""
 _HALF: Final = 8
-"""Bytes after which some dumps leave a wider gap."""
+"""The number of bytes after which some dumps have a wider gap."""
 _INDENTED: Final = 4
 
 
 class _Line(NamedTuple):
-    """``offset`` is None for digits that are no dump; ``raw`` is empty for what has no bytes."""
+    """A line. ``offset`` is None if it is not part of a dump; ``raw`` is empty if it has no
+    bytes."""
 
     raw: bytes
     mark: str | None = None
@@ -49,7 +50,7 @@ def is_hexadecimal(text: str) -> bool:
     """Whether the first lines of a text are frames in hexadecimal."""
     lines = text.splitlines()[:20]
     if len(lines) > 1 and not text.endswith("\n"):
-        lines.pop()  # perhaps cut
+        lines.pop()  # may be cut
     due, has_bytes = 0, False
     for line in lines:
         read = _read(line, due)
@@ -62,8 +63,8 @@ def is_hexadecimal(text: str) -> bool:
 
 
 def _read(text: str, due: int) -> _Line | None:
-    """One line; None where it is neither hexadecimal nor a dump of it. ``due`` is the offset that
-    the next line of a dump has, if it is not that of another dump."""
+    """Parse a line; None if it is neither hexadecimal nor part of a dump. ``due`` is the expected
+    offset of the next line of the current dump."""
     text = text.rstrip("\r\n").split("#")[0].rstrip()
     if not text or _TITLE.fullmatch(text):
         return _Line(b"")
@@ -75,7 +76,7 @@ def _read(text: str, due: int) -> _Line | None:
         offset, behind = int(found["offset"], 16), rest[found.end() :]
         is_offset = bool(found["colon"]) or len(found["gap"]) > 1 or _is_pairs(behind)
         if not behind and offset == due and due:
-            return _Line(b"")  # the bare offset that ends a dump
+            return _Line(b"")  # the offset without bytes that ends a dump
         in_dump = bool(found["colon"]) or (due > 0 and len(found["gap"]) > 1)
         if is_offset and (in_dump or offset in (0, due)):
             raw = _dumped(behind)
@@ -94,7 +95,7 @@ def _is_pairs(text: str) -> bool:
 
 
 def _dumped(text: str) -> bytes | None:
-    """The digits of a dump's line, without the text beside them."""
+    """Return the digits of a dump's line, without the text beside them."""
     digits = ""
     while (found := _TOKEN.match(text)) is not None and len(found["digits"]) % 2 == 0:
         digits += found["digits"]
@@ -116,7 +117,7 @@ def _plain(text: str) -> bytes | None:
 
 
 class HexItems:
-    """Feed it lines in order. All is one connection, numbered ``number``."""
+    """Takes lines in order. All of them belong to one connection with this ``number``."""
 
     def __init__(self, codec: Dialect | None = None, *, capture: int = 0, number: int = 0) -> None:
         connection = Connection(
@@ -133,13 +134,13 @@ class HexItems:
         self._due = {True: 0, False: 0}
 
     def read(self, lines: Iterable[str]) -> Iterator[Item]:
-        """The items of a whole text."""
+        """Yield the items of a whole text."""
         for line in lines:
             yield from self.feed(line)
         yield from self._talk.end("the text ends")
 
     def feed(self, text: str) -> list[Item]:
-        """What a line completes."""
+        """Return the items that a line completes."""
         place = Place(self._capture, self._offset)
         self._offset += len(text.encode(errors="surrogateescape"))
         line = _read(text, self._due_of(text))
@@ -157,13 +158,14 @@ class HexItems:
         return items + self._talk.data(self._from_client, line.raw, 0, place)
 
     def _due_of(self, text: str) -> int:
-        """Two dumps may be under way, one of each direction."""
+        """Return the expected offset: there may be a dump for each direction."""
         if not self._by_indent:
             return self._due[self._from_client]
         return self._due[not _is_indented(text[: len(text) - len(text.lstrip())])]
 
     def _turn(self, line: _Line) -> None:
-        """Whose bytes these are: as marked or indented, or, as long as nothing is, as they look."""
+        """Find the direction of a line: by its mark or indentation or, without any, by its
+        bytes."""
         if line.mark is not None:
             self._by_mark = True
             self._from_client = line.mark == ">"
@@ -176,7 +178,8 @@ class HexItems:
             self._guess(line.raw, line.offset == 0)
 
     def _guess(self, raw: bytes, is_dump: bool) -> None:
-        """By the bytes that begin a line, or a dump, where a frame is taken to begin."""
+        """Guess the direction by the first bytes of a line or a dump, where a frame is assumed to
+        begin."""
         if len(raw) < REQUEST_PREFIX:
             return
         answered = raw[4:8]

@@ -1,5 +1,5 @@
-"""The mock's journals to items: frames with their times and connections, and what happened beside
-them. Entries know their dialect and who the client is; pairing is as for captures."""
+"""Turn the mock's journals into items: frames with times and connections, and events. Entries have
+the dialect and the client's software; pairing is the same as for captures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CLOSED_BY: Final[dict[str, Literal["client", "broker"]]] = {
     CLOSED_BY_BROKER: "broker",
 }
 _QUIET = frozenset({"connected", "disconnected", "sasl-token", "authenticated", "replayed"})
-"""Events that are as they should be, and seen in a connection's own times and frames."""
+"""Events that are normal, and visible in a connection's times and frames."""
 
 
 class JournalItems:
-    """Feed it entries in the order of the journal, take items. ``capture`` is the journal's number
-    among the sources, ``first`` the number that its first connection gets."""
+    """Takes entries in the order of the journal, and returns items. ``capture`` is the journal's
+    number among the sources, ``first`` the number of its first connection."""
 
     def __init__(self, *, capture: int = 0, first: int = 0) -> None:
         self.connections: dict[int, Connection] = {}
@@ -31,13 +31,13 @@ class JournalItems:
         self._talks: dict[tuple[int, int], _Talk] = {}
 
     def read(self, entries: Iterable[Entry]) -> Iterator[Item]:
-        """The items of a whole journal."""
+        """Yield the items of a whole journal."""
         for entry in entries:
             yield from self.feed(entry)
         yield from self.end()
 
     def feed(self, entry: Entry) -> list[Item]:
-        """The items that this entry completes."""
+        """Return the items that an entry completes."""
         key = (entry.broker_id, entry.connection_id)
         talk = self._talks.get(key)
         if talk is None:
@@ -57,7 +57,7 @@ class JournalItems:
         return items
 
     def end(self) -> list[Item]:
-        """What still waits when the journal ends."""
+        """Return the items that are incomplete at the end of the journal."""
         items: list[Item] = []
         for talk in self._talks.values():
             items += talk.pairing.end("the journal ends")

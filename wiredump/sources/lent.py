@@ -1,10 +1,10 @@
-"""Connections lent to the quick way, and taken back: their state, from the objects that have it and
-into them again.
+"""Lend connections to the extension and take them back: convert their state from Python's objects,
+and into them again.
 
-Knows the insides of ``readers.tcp``, ``readers.stream``, ``frames`` and ``pairing``, so that those
-need not know of this. Lent are connections of which nothing is odd just now: both directions in
-order and in step, no SASL tokens, nothing waiting for lost bytes. What is taken back is as if
-Python had read every packet itself.
+This module depends on the internals of ``readers.tcp``, ``readers.stream``, ``frames`` and
+``pairing``, so that those need not know about it. A connection is lent while nothing about it is
+unusual: both directions are in order and in step, without SASL tokens, and nothing waits for lost
+bytes. Afterwards it is as if Python had read every packet.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["Lent", "Unkept"]
 
 _LONGEST_WAIT: Final = 64
 _WORTH_IT: Final = 1 << 16
-"""So many bytes between lending and taking back pay for both,"""
+"""Lending pays if this many bytes are read before the connection is taken back,"""
 _WORTH_A_REQUEST: Final = 256
-"""and so many more for each request that waits meanwhile."""
+"""and this many more for each request that waits."""
 
 
 class Unkept:
-    """In the place of a frame's bytes where nobody asked for them: how many there were."""
+    """Stands for the bytes of a frame that nobody needs: only their number is kept."""
 
     __slots__ = ("_size",)
 
@@ -48,8 +48,8 @@ class Unkept:
 
 
 class _Untouched:
-    """In the place of a connection's ``Pairing`` that was taken back, until somebody asks it for
-    something: thousands of requests may wait, and the next packet is often a mere repetition."""
+    """Stands for the ``Pairing`` of a connection that was taken back, until it is used: thousands
+    of requests may wait, and the next packet is often a mere retransmission."""
 
     def __init__(
         self, talk: Conversation, pairing: Pairing, waiting: Waiting,
@@ -65,13 +65,13 @@ class _Untouched:
         return getattr(self.pairing, name)
 
     def restore(self) -> None:
-        """The pairing is where it was, with all that waits."""
+        """Put the pairing back, with all requests that wait."""
         self._talk._pairing = self.pairing
         self._restore(self._talk.connection, self.pairing, self.waiting.all())
 
 
 class Lent:
-    """``lend`` after each packet that Python read, ``back`` before the next one it reads."""
+    """``lend`` after each packet that Python read, ``back`` before the next one."""
 
     def __init__(
         self, reading: Reading, make_waiting: Callable[[list[Any]], Waiting], tcp: TcpReassembler,
@@ -84,13 +84,13 @@ class Lent:
         self._dialect = dialect
         self._counted = counted
         self._lives = lives
-        # By number: how long a connection is kept from being lent, and how often in a row that was
-        # not worth it; and where its streams stood when it was lent.
+        # By number: how long a connection is not lent again, and how often in a row lending did not
+        # pay; and the positions of its streams when it was lent.
         self._waits: dict[int, tuple[int, int]] = {}
         self._lent_at: dict[int, int] = {}
 
     def lend(self, flow: bytes) -> None:
-        """If there is nothing odd about it."""
+        """Lend a connection unless something about it is unusual."""
         connection, stream, other = self._tcp._flows[flow]
         number = connection.number
         if connection.closed:
@@ -100,7 +100,7 @@ class Lent:
             return
         talk = self._items._open[number]
         if not isinstance(talk, Conversation) or not _is_usual(talk):
-            return  # what is perhaps TLS is read in Python
+            return  # TLS is always read in Python
         wait, length = self._waits.get(number, (0, 0))
         if wait:
             self._waits[number] = (wait - 1, length)
@@ -128,7 +128,7 @@ class Lent:
         self._lent_at[number] = client.next + server.next
 
     def back(self, flow: bytes) -> None:
-        """If it is lent."""
+        """Take a connection back if it is lent."""
         state = self._reading.leave(flow)
         if state is None:
             return
@@ -158,25 +158,26 @@ class Lent:
         self._note_worth(connection.number, client.next + server.next, len(waiting))
 
     def __len__(self) -> int:
-        """How many are lent."""
+        """The number of connections lent."""
         return len(self._reading)
 
     def all_back(self, *, over: bool = True) -> None:
-        """Everything that is lent; ``over``: and of what is over what there is to know."""
+        """Take everything back; ``over``: including what is known of connections that have
+        ended."""
         for flow in self._reading.flows(over):
             self.back(flow)
 
     def all_restored(self) -> None:
-        """Everything that was lent is back, and as objects of Python's, to be kept."""
+        """Take everything back, as Python objects that can be stored."""
         self.all_back()
         for talk in self._items._open.values():
             if isinstance(talk, Conversation) and isinstance(talk._pairing, _Untouched):
                 talk._pairing.restore()
 
     def _note_worth(self, number: int, at: int, waiting: int) -> None:
-        """Lending copies: what is taken back at once is lent less often."""
+        """Lend a connection less often if it was taken back too soon: lending copies its state."""
         since = self._lent_at.pop(number, None)
-        if since is None:  # it never was
+        if since is None:  # it was not lent
             return
         if at - since >= _WORTH_IT + waiting * _WORTH_A_REQUEST:
             self._waits.pop(number, None)
@@ -202,7 +203,7 @@ class Lent:
         capture: int, packet: int, key: int, version: int, correlation_id: int,
         client_id: str | None, raw: bytes | None,
     ) -> Exchange:  # fmt: skip
-        """A request that is no object yet, and whose bytes perhaps nobody asked for."""
+        """Make the exchange of a request that has no object yet, and perhaps no bytes."""
         if raw is None:
             raw = cast(bytes, Unkept(size))
         place = Place(capture, packet)
@@ -215,7 +216,7 @@ class Lent:
 
 
 def _is_usual(talk: Conversation) -> bool:
-    """Whether it is Kafka, in step, with nothing under way that is rare."""
+    """Whether it is Kafka, in step, and in no rare state."""
     if type(talk) is not Conversation or talk._undecided is not None or not talk._cutters:
         return False
     pairing = talk._pairing
@@ -228,19 +229,19 @@ def _is_usual(talk: Conversation) -> bool:
 
 
 def _is_kept_simply(stream: Stream) -> bool:
-    """Whether its newest bytes are what their account says: not after they were let go of."""
+    """Whether the bytes kept for comparison are accounted for: not after they were dropped."""
     return len(stream._recent._queue) == len(stream.recent)
 
 
 def _is_framed(stream: Stream, cutter: FrameCutter) -> bool:
-    """Whether the stream's own bytes are those that are cut into frames, and none of a frame that
-    has begun had to wait: the quick way knows of no waiting."""
+    """Whether the stream's bytes are those that are cut into frames, and no byte of the current
+    frame had to wait, which the extension does not support."""
     waited = any(mark.waited_ns for mark in cutter._marks if mark.end > cutter._base)
     return cutter._base + len(cutter._held) == stream.next and not waited
 
 
 def _cutters(talk: Conversation) -> tuple[FrameCutter, FrameCutter]:
-    """Of what the readers' client sends, and of what it is sent."""
+    """Return the cutters of the two directions, that of the readers' client first."""
     request, response = talk._cutters["request"], talk._cutters["response"]
     return (response, request) if talk.flipped else (request, response)
 

@@ -1,9 +1,9 @@
-"""Connections that begin and end in the quick way: what it tells of them, and what becomes of one
-of which Python has to read the next packet.
+"""Connections that begin and end in the extension: its callbacks, and how Python takes over such a
+connection.
 
-Knows the insides of ``readers.tcp`` and ``captures``, so that those need not know of this. Of such
-a connection there is its ``Connection``, as there would be, and its number; the rest of what Python
-has of one is made only where it is asked for.
+This module depends on the internals of ``readers.tcp`` and ``captures``, so that those need not
+know about it. Such a connection has a ``Connection`` and a number from the beginning; the other
+objects of Python's are made only if they are needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_KEYS: Final = 1 << 10
 
 
 class Counted(Protocol):
-    """Who counts what a connection had that no item tells of."""
+    """Counts the exchanges of a connection that are not items."""
 
     def counted(
         self, connection: int, requests: int, request_bytes: int, response_bytes: int
@@ -38,8 +38,8 @@ class Counted(Protocol):
 
 
 class Lives:
-    """``opened`` and ``closed`` as connections do; ``adopt`` those that go on in Python. ``has`` is
-    whether a flow may begin here."""
+    """``opened`` and ``closed`` are called for connections; ``adopt`` continues one in Python.
+    ``has`` is whether a flow may begin here."""
 
     def __init__(
         self, tcp: TcpReassembler, items: CaptureItems, codec: Dialect, counted: Counted | None,
@@ -53,11 +53,12 @@ class Lives:
 
     @property
     def calls(self) -> tuple[Any, ...]:
-        """For ``Reading.live``."""
+        """The arguments of ``Reading.live``."""
         return self.opened, self.closed, self.software, self._tcp._flows, _versions()
 
     def opened(self, flow: bytes, time: int, capture: int, packet: int) -> Connection | None:
-        """A SYN of a flow that nobody has. None: Python is to read it."""
+        """Open a connection at the SYN of an unknown flow. Returns None if Python has to read
+        it."""
         items = self._items
         if items.keyed or not (self._has is None or self._has(flow)):
             return None
@@ -74,7 +75,8 @@ class Lives:
         self, connection: Connection, time: int | None, ended_by: int | None, client_id: str | None,
         any_request: int, requests: int, request_bytes: int, response_bytes: int,
     ) -> None:  # fmt: skip
-        """Both ends have sent all there was, and nothing waits. ``time`` None: the captures end."""
+        """Close a connection: both ends have sent everything, and nothing waits. ``time`` is None
+        if the captures end."""
         connection.closed_ns = time
         if connection.tally is not None:
             connection.tally.close()
@@ -89,13 +91,13 @@ class Lives:
             self._counted.counted(connection.id, requests, request_bytes, response_bytes)
 
     def software(self, raw: bytes) -> ClientSoftware | None:
-        """What a request of ApiVersions says of its client."""
+        """Return the client software that an ApiVersions request names."""
         return _software(self._codec, raw[:8] + bytes(4) + raw[12:])
 
     def adopt(self, life: tuple[Any, ...], ends: tuple[int, int], at: tuple[int, int, int]) -> bool:
-        """The connection is Python's from here on. ``life`` as native/opening.c has it, ``ends``
-        where the streams do, ``at`` its newest packet. Whether there is more to restore: what was
-        said on it so far."""
+        """Continue the connection in Python. ``life`` is the state of native/opening.c, ``ends``
+        has the positions of the streams, ``at`` the newest packet. Returns whether there are frames
+        to restore, too."""
         flow, connection, client_isn, server_isn, recognised, *fins, ended_by, closed_at = life[:-1]
         made = _Connection(connection.number, flow, "syn", connection.tally)
         made.syn_ns = life[-1]
@@ -126,7 +128,7 @@ class Lives:
 
 @cache
 def _versions() -> bytes:
-    """By api key: one more than the highest version that a request may have, 0: none may."""
+    """Return, by API key, one more than the highest version that a request may have; 0 if none."""
     newest = every_request().newest
     most = max(key for key in newest if key < _MOST_KEYS)
     highest = (newest.get(key, -1 - VERSIONS_TO_COME) for key in range(most + 1))
@@ -144,7 +146,7 @@ def _address(raw: bytes) -> str:
 
 
 def _ends(flow: bytes) -> tuple[str, str]:
-    """As texts."""
+    """Return both ends as text."""
     size = (len(flow) - 4) // 2
     ports = int.from_bytes(flow[-4:])
     return (

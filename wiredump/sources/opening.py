@@ -1,7 +1,8 @@
-"""Files of any kind, and standard input, to items: what a file is, its own bytes say.
+"""Open files of any kind, and standard input, as items. The kind of a file is recognised by its
+bytes.
 
-Captures (pcap, pcapng) are one incident and are merged by time; journals and request logs follow,
-one after the other. Any of them may be compressed. This is the only file of the sources that opens
+Captures (pcap, pcapng) are taken for one incident and merged by time; journals and request logs
+follow one after the other. Any of them may be compressed. Only this module of the sources opens
 anything.
 """
 
@@ -48,7 +49,7 @@ Kind: TypeAlias = Literal["capture", "journal", "request log", "hexadecimal"]
 
 _HEAD: Final = 64 * 1024
 _PAUSE: Final = 0.1
-"""Seconds between two looks at a file that may grow."""
+"""Seconds between two checks of a file that may grow."""
 
 _MAGICS: Final = {
     bytes.fromhex(magic) for magic in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "0a0d0d0a")
@@ -67,7 +68,7 @@ class _File(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What has been read of a source so far. Times are None before the first packet or entry."""
+    """What has been read of a source. Times are None before the first packet or entry."""
 
     number: int
     name: str
@@ -78,13 +79,12 @@ class Read(NamedTuple):
 
 
 class Sources:
-    """Iterate over the items, once; ``connections``, ``account`` and ``read`` grow meanwhile.
+    """Iterate over the items, once; ``connections``, ``account`` and ``read`` grow meanwhile. The
+    files are closed at the end of the iteration. ``close`` closes those of sources that are never
+    iterated over.
 
-    The files are closed when the iteration ends. ``close`` closes those of sources that nobody
-    iterates over.
-
-    ``follow``: at the end of the file wait for more, until closed by whoever iterates. ``progress``
-    is called with the bytes read of all files as they are.
+    ``follow``: at the end of the file, wait for more until the iteration is closed. ``progress`` is
+    called with the bytes read of all files.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Sources:
             self.close()
 
     def close(self) -> None:
-        """Close every file, and the key log where it is followed."""
+        """Close every file, and the key log if it is followed."""
         for file in self._files:
             file.file.close()
         self._keys.close()
@@ -141,7 +141,7 @@ class Sources:
     @property
     def account(self) -> Mapping[str, int]:
         """Where the bytes of captures went, by name, and packets without TCP (``skipped``); empty
-        without captures. Raises where the sums do not agree, once the items have ended."""
+        without captures. After the last item, raises if the sums do not agree."""
         if self._captures is None or self._streams is None:
             return {}
         self._streams.account.check()
@@ -152,7 +152,7 @@ class Sources:
 
     @property
     def unread(self) -> Mapping[str, str]:
-        """Captures without any TCP, by their paths: why, where their format says it."""
+        """Captures without any TCP, by path, with the reason if the format shows it."""
         found = self._streams.unread if self._streams is not None else {}
         if self._rotated and len(found) < len(self._files):
             return {}
@@ -169,7 +169,7 @@ class Sources:
         return [read(file) for file in self._files]
 
     def _note(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, their times noted."""
+        """Yield the items and note their times."""
         for item in items:
             self._saw(*span(item))
             yield item
@@ -204,11 +204,11 @@ class Sources:
                     self._count(capture.number, capture.bytes_read)
                     self._take_secrets(capture)
             yield from items.feed(event)
-        for capture in captures:  # what came behind the last event
+        for capture in captures:  # what came after the last event
             self._count(capture.number, capture.bytes_read)
 
     def _take_secrets(self, capture: Capture) -> None:
-        """Those that a pcapng file brings along are a key log, too."""
+        """Use the secrets that a pcapng file has as a key log, too."""
         taken = self._secrets.get(capture.number, 0)
         self._secrets[capture.number] = len(capture.secrets)
         for secrets in capture.secrets[taken:]:
@@ -217,20 +217,20 @@ class Sources:
 
     @property
     def _is_quick(self) -> bool:
-        """Whether captures are read in bulk: one that ends, each connection for itself, and nobody
-        asks about packets."""
+        """Whether captures are read in bulk: if they end, each connection is independent, and
+        nobody needs packets."""
         captures = sum(file.kind == "capture" for file in self._files)
         alone = self._limits.alone and not self._follow and self._packets_to is None
         return captures == 1 and alone and walks() is not None
 
     def packets_to(self, add: TakeRow) -> None:
-        """Have rows of ``packets`` go to ``add``, each before the items of the next packet. To be
-        asked for before iterating, of captures that end."""
+        """Pass rows of ``packets`` to ``add``, each before the items of the next packet. Must be
+        called before the iteration, on captures that end."""
         self._packets_to = add
 
     def rows_to(self, sink: Sink) -> bool:
-        """Have go to ``sink`` what it takes that needs no exchange to be seen. False where these
-        sources do not: then all are items. To be asked before iterating."""
+        """Pass to ``sink`` what it takes that needs no exchange. Returns False if these sources do
+        not support it, so that everything is an item. Must be called before the iteration."""
         if self._is_quick:
             self._sink = sink
         return self._is_quick
@@ -267,7 +267,7 @@ class Sources:
     # -- text --------------------------------------------------------------------------------
 
     def _read_text(self, file: _File) -> Iterator[Item]:
-        # Only now, as in _kind: a run over captures does without.
+        # Imported late, as in _kind: captures alone do not need it.
         from kproto.journal import read_journal
         from wiredump.sources.hexadecimal import HexItems
         from wiredump.sources.journals import JournalItems
@@ -291,7 +291,7 @@ class Sources:
         self.connections.update(reader.connections)
 
     def _lines(self, file: _File) -> Iterator[str]:
-        """Lines with their ends; the last one may have none."""
+        """Yield lines with their ends; the last one may lack it."""
         rest = b""
         inflater = None
         while True:
@@ -314,7 +314,7 @@ class Sources:
 
 
 def span(item: Item) -> tuple[int, int, int]:
-    """The source an item is of, and its first and last time."""
+    """Return the source of an item, and its first and last time."""
     if isinstance(item, Anomaly):
         return item.place.capture, item.timestamp_ns, item.timestamp_ns
     request, response = item.request, item.response
@@ -346,17 +346,18 @@ def open_sources(
     memory: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
-    """Open files by their paths, ``-`` being standard input. The sources close them at their end.
-    ``alone``: what becomes of a connection depends on its own packets only (``Limits.alone``).
-    ``rotated``: the captures are one in pieces, to be read one behind the other and not merged by
-    time. ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
-    ``share`` only its connections are read of captures. ``keylog`` is the path of a TLS key log
-    (NSS's SSLKEYLOGFILE format), which is read on as it grows where the capture is followed.
-    ``zone`` is that of request logs, whose times do not say it. ``memory`` bounds what TCP streams
-    keep, in bytes (``Limits.within``).
+    """Open files by path; ``-`` is standard input. The sources close them at the end.
 
-    Raises OSError for what cannot be opened, KprotoError for more than one file to follow, and for
-    a key log that is none.
+    ``alone``: the result for a connection depends only on its own packets (``Limits.alone``).
+    ``rotated``: the captures are the parts of one, to be read in order instead of being merged by
+    time. ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
+    ``share``, only its connections are read from captures. ``keylog`` is the path of a TLS key log
+    (NSS's SSLKEYLOGFILE format), which is read as it grows if the capture is followed. ``zone`` is
+    the time zone of request logs that do not state one. ``memory`` limits what TCP streams keep, in
+    bytes (``Limits.within``).
+
+    Raises OSError for a file that cannot be opened, and KprotoError for more than one file to
+    follow and for an invalid key log.
     """
     if follow and len(paths) != 1:
         raise KprotoError("--follow reads only one file")
@@ -385,7 +386,8 @@ def open_sources(
 
 
 def open_key_log(path: str, *, follow: bool = False) -> KeyLog:
-    """A TLS key log. Raises OSError, KeyLogError, and MissingExtraError where no key would help."""
+    """Open a TLS key log. Raises OSError, KeyLogError, and MissingExtraError if no key could be
+    used."""
     require_cryptography()
     with ExitStack() as stack:
         file = stack.enter_context(_open(path))
@@ -405,7 +407,7 @@ def open_key_log(path: str, *, follow: bool = False) -> KeyLog:
 
 
 def require_path(path: str) -> None:
-    """Raise UriError for what names something that is not on a file system."""
+    """Raise UriError for a name that is not a path on a file system."""
     if re.match("[A-Za-z][A-Za-z0-9+.-]*://", path) and not os.path.exists(path):
         raise UriError(
             f"{path} is a URI, but a path is needed: mount the file system (an object store, HDFS) "
@@ -414,7 +416,7 @@ def require_path(path: str) -> None:
 
 
 def kind_of(path: str) -> Kind:
-    """What a file is. Raises OSError."""
+    """Return the kind of a file. Raises OSError."""
     with _open(path) as file:
         return _kind(file, follow=False)
 
@@ -427,8 +429,8 @@ def _open(path: str) -> io.BufferedReader:
 
 
 def _kind(file: io.BufferedReader, follow: bool) -> Kind:
-    """By the first bytes. What is none of the others is taken for a capture, whose reader says what
-    is wrong with it."""
+    """Recognise a file by its first bytes. Anything unknown is taken for a capture, whose reader
+    reports what is wrong with it."""
     head = file.peek(_HEAD)
     while follow and len(head) < 4:
         time.sleep(_PAUSE)

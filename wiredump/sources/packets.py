@@ -1,5 +1,5 @@
-"""Rows of the table ``packets`` while captures are read: what ``readers.Streams`` tells of packets,
-with the connections that became of them."""
+"""Make the rows of the table ``packets`` while captures are read, from what ``readers.Streams``
+reports and the connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TakeRow = Callable[[tuple[Any, ...]], object]
 
 
 class PacketTeller:
-    """``readers.streams.PacketSink``. ``connections`` are those met so far, by their numbers."""
+    """A ``readers.streams.PacketSink``. ``connections`` are those met so far, by number."""
 
     def __init__(self, connections: Mapping[int, Connection], add: TakeRow) -> None:
         self._connections = connections

@@ -1,9 +1,9 @@
-"""A capture to items the quick way: what is usual in C, everything else as ever, packet by packet
-and in order.
+"""Read a capture with the extension: the usual packets in bulk in C, all others in Python, packet
+by packet and in order.
 
-What comes out is what ``readers.Streams`` and ``captures.CaptureItems`` make of the same capture,
-and those do here what the extension leaves. Only where a connection depends on its own packets
-alone (``Limits.alone``), and for one capture at a time: several are merged packet by packet.
+The result equals that of ``readers.Streams`` and ``captures.CaptureItems``, which read here what
+the extension leaves. This is only possible if a connection depends only on its own packets
+(``Limits.alone``), and for one capture at a time: several are merged packet by packet.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _MOST_VERSIONS: Final = 128
 
 
 class Sink(Protocol):
-    """Where that goes which needs no exchange. Rows of ``frames`` to ``columns``; or else
-    ``carried`` has the api keys whose exchanges are wanted all the same, those that may have
-    records, and who is told of such frames (``_quick.Reading``). ``drain`` is called when there may
-    be many rows, ``counted`` with what a connection had that no item tells of."""
+    """Takes what needs no exchange: rows of ``frames`` go to ``columns``. Alternatively ``carried``
+    has the API keys whose exchanges are needed nevertheless, those that may have records, and the
+    function that takes such frames (``_quick.Reading``). ``drain`` is called when there may be many
+    rows, ``counted`` with the exchanges of a connection that are not items."""
 
     @property
     def columns(self) -> Any: ...
@@ -73,13 +73,13 @@ class _At(NamedTuple):
 
 
 def walks() -> Walks | None:
-    """How the readers are to walk through captures; None where there is no extension."""
+    """Return the bulk readers of captures; None without the extension."""
     module = quick()
     return None if module is None else Walks(module.walk_pcap, module.walk_pcapng)
 
 
 class QuickSegments:
-    """Packets, and segments that come otherwise, to the items of some connections: those that
+    """Turns packets, and segments from elsewhere, into the items of some connections: those that
     ``tcp`` and ``items`` have, or whose flow it ``has``. ``times`` covers what went to the sink, by
     capture."""
 
@@ -103,8 +103,8 @@ class QuickSegments:
         self._sink = sink
         self._share = share if share is not None else Share(0, 1)
         recent = min(limits.recent_bytes, limits.alone_bytes)
-        # What those that are lent keep to compare with is not weighed until they are taken back.
-        # So many of them take half of what all may, at most; and that only after so many bytes.
+        # The memory of connections that are lent is not counted until they are taken back. So they
+        # may use half of the limit at most, and only after this many bytes.
         self._many = limits.alone_total_bytes // (4 * max(1, recent))
         self._much = limits.alone_total_bytes // 4
         self._unweighed = 0
@@ -119,18 +119,20 @@ class QuickSegments:
         self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink, lives)
         self.times: dict[int, tuple[int, int]] = {}
         self.read_slowly = 0
-        """Packets that Python read."""
+        """The number of packets that Python read."""
 
     def takes(self, found: Any) -> bool:
-        """Whether that is something for ``bulk``."""
+        """Whether the object is one for ``bulk``."""
         return isinstance(found, self._module.Packets)
 
     def bulk(self, packets: Any) -> Iterator[Item]:
-        """The items of packets that a walk found."""
+        """Yield the items of the packets that a walk found."""
         run, sink = self._reading.run, self._sink
         view = memoryview(packets.chunk)
         while (number := run(packets)) != _ALL_DONE:
-            if sink is None or sink.columns is None:  # else there are no exchanges; sums can wait
+            if (
+                sink is None or sink.columns is None
+            ):  # otherwise there are no exchanges, and the sums can wait
                 yield from self._settled()
             if number == _A_FRAME:
                 yield from self._rest()
@@ -150,7 +152,7 @@ class QuickSegments:
             sink.drain()
 
     def _settled(self) -> list[Item]:
-        """What the extension did since it was asked last, counted; and its exchanges."""
+        """Count what the extension did since the last call, and return its exchanges."""
         packets, payload, frames, closed, spans = self._reading.counts()
         self._tcp.ended(closed)
         if packets:
@@ -169,7 +171,7 @@ class QuickSegments:
         return found
 
     def one(self, packet: Packet) -> list[Item]:
-        """A packet that is not usual, or of a connection of which something is not."""
+        """Read a packet that is unusual, or whose connection is in an unusual state."""
         self.read_slowly += 1
         out: list[Any] = []
         items: list[Item] = []
@@ -183,7 +185,7 @@ class QuickSegments:
         return items
 
     def segment(self, segment: Segment) -> list[Item]:
-        """One that Python has to read."""
+        """Read a segment in Python."""
         self._lent.back(segment.flow)
         items: list[Item] = []
         for event in self._tcp.feed(segment):
@@ -191,11 +193,11 @@ class QuickSegments:
         return items
 
     def told(self, event: Any) -> list[Item]:
-        """What is no connection's."""
+        """Return the items of an event without a connection."""
         return self._items.feed(event) if self._share.is_first else []
 
     def _rest(self) -> Iterator[Item]:
-        """A frame that is not usual, and the rest of the segment it ends in."""
+        """Read an unusual frame, and the rest of the segment in which it ends."""
         flow, raw, time, capture, packet = self._reading.rest()
         self._lent.back(flow)
         connection, stream, _ = self._tcp._flows[flow]
@@ -207,28 +209,28 @@ class QuickSegments:
         self._lent.lend(flow)
 
     def fragments_end(self) -> list[Item]:
-        """No packets follow that a fragment could be of."""
+        """Give up the fragments that wait, since no packets follow."""
         out: list[Any] = []
         self._segments.close(out)
         return [item for event in out for item in self.told(event)]
 
     def all_back(self) -> None:
-        """``tcp`` and ``items`` have all there is to know."""
+        """Bring the complete state into ``tcp`` and ``items``."""
         self._lent.all_back()
 
     def end(self) -> None:
-        """They have what is left to be told of when no more packets come."""
+        """End the packets, and bring what is still to be reported into ``tcp`` and ``items``."""
         self._reading.end()
         self._settled()
         self._lent.all_back(over=False)
 
     def all_restored(self) -> None:
-        """And it may be pickled."""
+        """Bring the state into a form that can be pickled."""
         self._lent.all_restored()
 
 
 class QuickStreams:
-    """``read`` a capture that was opened with ``walks``. With a ``share`` only its connections are
+    """``read`` a capture that was opened with ``walks``. With a ``share``, only its connections are
     read."""
 
     def __init__(
@@ -239,25 +241,25 @@ class QuickStreams:
         self._segments = QuickSegments(items, self._tcp, codec, sink, share)
         self._items = items
         self.unread: dict[int, str] = {}
-        """As ``Streams`` has it, once all was read."""
+        """As in ``Streams``, after everything was read."""
 
     @property
     def account(self) -> Account:
-        """The sums, once all was read."""
+        """The sums, after everything was read."""
         return self._tcp.account
 
     @property
     def times(self) -> dict[int, tuple[int, int]]:
-        """First and last of what went to the sink, by capture."""
+        """The first and last time of what went to the sink, by capture."""
         return self._segments.times
 
     @property
     def read_slowly(self) -> int:
-        """Packets that Python read."""
+        """The number of packets that Python read."""
         return self._segments.read_slowly
 
     def read(self, capture: Iterable[Any]) -> Iterator[Item]:
-        """The items of all packets; those whose frames went to the sink are not among them."""
+        """Yield the items of all packets, without those whose frames went to the sink."""
         found = self._segments
         met: dict[int, str] = {}
         for packet in capture:
@@ -280,7 +282,7 @@ class QuickStreams:
 
 @cache
 def _left_keys(codec: Dialect) -> tuple[int, ...]:
-    """The api keys whose requests are Python's."""
+    """Return the API keys whose requests Python has to read."""
     return tuple(sorted(_shared_keys(codec) | {_SASL_HANDSHAKE}))
 
 

@@ -1,16 +1,17 @@
-"""A broker's own request log to items: what ``kafka.request.logger`` writes at DEBUG, one JSON
-object a line behind ``Completed request:`` (Kafka 2.8 and newer).
+"""Turn a broker's request log into items: ``kafka.request.logger`` at DEBUG writes one JSON object
+per line after ``Completed request:`` (Kafka 2.8 and newer).
 
-It works where the wire is TLS, and says who asked. It has bodies as JSON and no bytes: of records
-the broker logs ``recordsSizeInBytes`` instead, sizes of frames are unknown, and what was asked at
-the same moment has no order but the log's. Times are the log line's own, with the offset from UTC
-that it says or else in the time zone the caller names, less what the request took. A request
-without an answer (acks=0, or the connection was closed on it) has ``""`` or, since 4.0, ``null`` as
-its response.
+This also works with TLS, and has the principal. There are bodies as JSON but no bytes: instead of
+records the broker logs ``recordsSizeInBytes``, sizes of frames are unknown, and requests at the
+same moment have only the order of the log. Times are those of the log lines, with their offset from
+UTC or else in the caller's time zone, minus the time that the request took. A request without a
+response (acks=0, or a connection closed meanwhile) has ``""`` or, since 4.0, ``null`` as its
+response.
 
-With KRaft a controller logs what its brokers forward to it (KIP-590): with the client's own header,
-on the broker's connection, and without the client's software. Those are told as connections apart,
-one for each client id on each of the broker's, for they are not what the broker itself says there.
+With KRaft a controller logs the requests that brokers forward (KIP-590): with the client's own
+header, on the broker's connection, and without the client's software. These are shown as separate
+connections, one for each client id on each of the broker's connections, since they are not the
+broker's own requests.
 """
 
 from __future__ import annotations
@@ -37,15 +38,14 @@ _NOT_AS_LOGGED: Final = (
     ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
     msgspec.DecodeError,
 )  # fmt: skip
-"""What reading a line runs into that is not the broker's own: numbers without end and JSON nested
-without end among them."""
+"""Errors of reading a line that is not a broker's own, such as numbers or nesting without limit."""
 _ENDS: Final = re.compile(r"(?P<broker>.+:\d+)-(?P<client>.+:\d+)-(?P<rest>[\d-]+)")
 
 
 def time_zone(name: str) -> tzinfo:
-    """By its name in IANA's list. Raises ValueError where this machine does not have it."""
+    """Return a time zone by its IANA name. Raises ValueError if this machine does not have it."""
     if name == "UTC":
-        return UTC  # which is there also where no other zone is
+        return UTC  # available even without a time zone database
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, LookupError):
@@ -53,11 +53,8 @@ def time_zone(name: str) -> tzinfo:
 
 
 class RequestLogItems:
-    """Feed it lines in order. ``zone``: of those times in the log that do not say theirs.
-
-    Lines that are not completed requests are passed over; one that is and cannot be read is an
-    anomaly.
-    """
+    """Takes lines in order. ``zone`` is the time zone of times without one. Lines that are not
+    completed requests are skipped; a completed request that cannot be read is an anomaly."""
 
     def __init__(self, *, capture: int = 0, first: int = 0, zone: tzinfo = UTC) -> None:
         self.connections: dict[int, Connection] = {}
@@ -70,12 +67,12 @@ class RequestLogItems:
         self._decode = msgspec.json.Decoder(dict[str, Any]).decode
 
     def read(self, lines: Iterable[str]) -> Iterator[Item]:
-        """The items of a whole log."""
+        """Yield the items of a whole log."""
         for line in lines:
             yield from self.feed(line)
 
     def feed(self, line: str) -> list[Item]:
-        """The item of one line, if it has one."""
+        """Return the item of a line, if it has one."""
         place = Place(self._capture, self._offset)
         self._offset += len(line.encode(errors="surrogateescape"))
         before, mark, rest = line.partition(MARK)
@@ -90,7 +87,7 @@ class RequestLogItems:
             return [Anomaly("damaged", f"not a request as the broker logs it: {error}", place, now)]
 
     def _time(self, text: str) -> int:
-        """Nanoseconds; 0 where the line has no time that can be told."""
+        """Return nanoseconds; 0 if the line's time cannot be read."""
         found = _TIME.search(text)
         if found is None:
             return 0
@@ -116,7 +113,9 @@ class RequestLogItems:
         self._learn_software(connection, key, asked)
         answered_version = version
         if key == _API_VERSIONS and answer and answer.get("errorCode") == _UNSUPPORTED_VERSION:
-            answered_version = 0  # as in any of its answers to a version that it lacks (KIP-511)
+            answered_version = (
+                0  # as in every response to a version that the broker lacks (KIP-511)
+            )
         return Exchange(
             connection,
             request=self._frame("request", number, asked, began, place),
@@ -131,13 +130,15 @@ class RequestLogItems:
         )
 
     def _learn_software(self, connection: Connection, key: int, asked: Any) -> None:
-        """What ApiVersions itself says; the broker logs it from the next request on."""
+        """Take the software from ApiVersions itself; the broker logs it from the next request
+        on."""
         if key == _API_VERSIONS and isinstance(asked, dict) and asked.get("clientSoftwareName"):
             version = str(asked.get("clientSoftwareVersion") or "")
             connection.software = ClientSoftware(str(asked["clientSoftwareName"]), version)
 
     def _frame(self, direction: Direction, number: int, body: Any, now: int, place: Place) -> Frame:
-        """``offset`` is the exchange's number on its connection: there are no bytes to count."""
+        """Make a frame. ``offset`` is the exchange's number on its connection, since there are no
+        bytes to count."""
         return Frame(direction, number, 0, b"", 0, now, now, place, json=body)
 
     def _connection(self, logged: dict[str, Any], now: int, place: Place) -> Connection:

@@ -25,6 +25,6 @@ __all__ = ["require_cryptography"]
 
 
 def require_cryptography() -> None:
-    """Raise MissingExtraError where cryptography is not installed."""
+    """Raise MissingExtraError if cryptography is not installed."""
     if importlib.util.find_spec("cryptography") is None:
         raise MissingExtraError("reading TLS needs cryptography", extra="tls")

@@ -1,5 +1,5 @@
-"""The messages of a TLS handshake, as far as decryption takes them (RFC 5246, RFC 8446): who sent
-which random, what was agreed on, when keys change. Nothing is checked that does not matter here."""
+"""Read the messages of a TLS handshake as far as decryption needs them (RFC 5246, RFC 8446): the
+randoms, the agreed parameters, and changes of keys. Nothing else is verified."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ KEY_UPDATE: Final = 24
 
 _NEEDED: Final = frozenset({CLIENT_HELLO, SERVER_HELLO, FINISHED, KEY_UPDATE})
 _LARGEST: Final = 1 << 17
-"""Of a message that is read: a ClientHello with every extension there is comes nowhere near."""
+"""The largest message to read: a ClientHello with every known extension is far smaller."""
 
 _SUPPORTED_VERSIONS: Final = 43
 _RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
-"""The random of a ServerHello that asks for another ClientHello (RFC 8446, 4.1.3)."""
+"""The random of a ServerHello that requests another ClientHello (RFC 8446, 4.1.3)."""
 
 
 class Messages:
-    """Feed it what handshake records carry; it gives (type, body) of each message that matters.
-    Messages may share a record, or span several. Of others only the length is looked at."""
+    """Takes the contents of handshake records, and returns (type, body) of each message that
+    matters.
+
+    Messages may share a record, or span several. Of other messages only the length is read.
+    """
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -57,7 +60,7 @@ class Messages:
             yield kind, body
 
     def clear(self) -> None:
-        """Bytes are missing: what follows begins anew."""
+        """Start anew after missing bytes."""
         self._held.clear()
         self._skip = 0
 
@@ -71,12 +74,12 @@ class ServerHello(NamedTuple):
 
 
 def client_random(body: bytes) -> bytes | None:
-    """Of a ClientHello; None where it is too short to be one."""
+    """Return the random of a ClientHello; None if it is too short."""
     return body[2:34] if len(body) >= 34 else None
 
 
 def server_hello(body: bytes) -> ServerHello | None:
-    """None for one that cannot be, and for one that only asks the client to try again."""
+    """Parse a ServerHello; None if it is invalid, or if it only requests another ClientHello."""
     if len(body) < 38:
         return None
     version, random = int.from_bytes(body[:2]), body[2:34]

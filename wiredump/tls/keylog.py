@@ -1,6 +1,6 @@
-"""Secrets of TLS connections, as a key log has them: NSS's SSLKEYLOGFILE format, a line a secret.
+"""Secrets of TLS connections from a key log: NSS's SSLKEYLOGFILE format, one secret per line.
 
-Knows text and nothing of what a secret is for. A log may grow while it is used.
+This module knows the text, but not the use of secrets. A log may grow while it is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _LENGTHS: Final = {
     "CLIENT_TRAFFIC_SECRET_0": (32, 48),
     "SERVER_TRAFFIC_SECRET_0": (32, 48),
 }
-"""Labels that are read, and the bytes of their secrets. A log has others, which are not needed."""
+"""The labels that are used, and the lengths of their secrets. A log has others, which are not
+needed."""
 
 _RANDOM_LENGTH: Final = 32
 
@@ -31,8 +32,8 @@ class KeyLogError(KprotoError):
 
 
 class KeyLog:
-    """``add`` text; ask for secrets. ``more`` gives the text that was appended since it was last
-    called: it is asked where a secret is not there yet. ``close`` closes what ``more`` reads."""
+    """``add`` text, then look up secrets. ``more`` returns the text that was appended since it was
+    last called; it is called if a secret is missing. ``close`` closes its source."""
 
     def __init__(
         self, more: Callable[[], str] | None = None, close: Callable[[], None] | None = None
@@ -43,28 +44,28 @@ class KeyLog:
         self._rest = ""
 
     def close(self) -> None:
-        """The log grows no more."""
+        """Stop reading a log that grows."""
         self._more = None
         if self._close is not None:
             self._close()
 
     def __len__(self) -> int:
-        """How many secrets."""
+        """The number of secrets."""
         return len(self._secrets)
 
     def __bool__(self) -> bool:
-        """Whether it has any, or may get some."""
+        """Whether there are secrets, or may be later."""
         return bool(self._secrets) or self.grows
 
     @property
     def grows(self) -> bool:
-        """Whether what is not there may yet come."""
+        """Whether a missing secret may still come."""
         return self._more is not None
 
     def add(self, text: str, source: str = "") -> None:
-        """Take in lines. With ``source``, its name, raises KeyLogError for one that is not as its
-        label wants it; without, such lines are passed over. A last line without an end is kept
-        until the rest of it comes."""
+        """Add lines. With ``source``, the name of the log, raises KeyLogError for an invalid line;
+        otherwise such lines are skipped. A last line without an end is kept until the rest of it
+        comes."""
         lines = (self._rest + text).split("\n")
         self._rest = lines.pop()
         for number, line in enumerate(lines, 1):
@@ -72,13 +73,12 @@ class KeyLog:
                 raise KeyLogError(f"{source}, line {number}: not a line of a key log")
 
     def end(self) -> None:
-        """No more is appended to the last line."""
+        """End the last line, to which nothing is appended any more."""
         self._take(self._rest)
         self._rest = ""
 
     def secret(self, label: str, client_random: bytes) -> bytes | None:
-        """One secret of the connection whose ClientHello had this random, None where it is not
-        known."""
+        """Return a secret of the connection with this ClientHello random; None if it is unknown."""
         found = self._secrets.get((label, client_random))
         if found is None and self._more is not None:
             self.add(self._more())
@@ -86,7 +86,7 @@ class KeyLog:
         return found
 
     def _take(self, line: str) -> bool:
-        """Whether the line is as it should be, one of no interest included."""
+        """Add a line. Returns whether it is valid, even if it is not needed."""
         label, *values = line.split() or [""]
         lengths = _LENGTHS.get(label)
         if lengths is None:

@@ -1,7 +1,7 @@
-"""Opening records: keys out of secrets, and one record's bytes to its plaintext.
+"""Derive keys from secrets, and decrypt single records.
 
-Key schedules are TLS 1.2's PRF (RFC 5246) and TLS 1.3's HKDF (RFC 8446), which are HMAC and no
-more; the ciphers are cryptography's.
+The key schedules are TLS 1.2's PRF (RFC 5246) and TLS 1.3's HKDF (RFC 8446), which need only HMAC;
+the ciphers are those of cryptography.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ except ImportError as error:  # pragma: no cover (where the extra is not install
 __all__ = ["HEADER", "SUITES", "Keys", "Suite", "keys_12", "keys_13", "updated"]
 
 HEADER: Final = 5
-"""Bytes of a record's type, version and length."""
+"""The length of a record's type, version and length."""
 
 _TAG: Final = 16
 _EXPLICIT: Final = 8
@@ -29,7 +29,7 @@ _Aead: TypeAlias = AESGCM | AESCCM | ChaCha20Poly1305
 
 
 class Suite(NamedTuple):
-    """``hash`` is that of its key schedule; ``cipher`` "gcm", "ccm" or "chacha"."""
+    """``hash`` is that of the key schedule; ``cipher`` is "gcm", "ccm" or "chacha"."""
 
     cipher: str
     key_length: int
@@ -44,7 +44,7 @@ SUITES: Final[dict[int, Suite]] = {
     0x1302: _GCM_256,
     0x1303: _CHACHA,
     0x1304: Suite("ccm", 16, "sha256"),
-    # TLS 1.2: how keys are exchanged does not matter here, and GCM comes in pairs.
+    # TLS 1.2: the key exchange does not matter here, and suites with GCM come in pairs.
     **{
         first + more: suite
         for first in (
@@ -57,13 +57,13 @@ SUITES: Final[dict[int, Suite]] = {
     **dict.fromkeys((0xC09C, 0xC09E, 0xC0AC), Suite("ccm", 16, "sha256")),
     **dict.fromkeys((0xC09D, 0xC09F, 0xC0AD), Suite("ccm", 32, "sha256")),
 }  # fmt: skip
-"""Suites that are read, by their number (IANA)."""
+"""The supported suites, by IANA number."""
 
 
 class Keys:
-    """What opens the records of one direction from one change of keys to the next. ``overhead`` is
-    how many bytes a record has beside its plaintext (TLS 1.3's padding comes on top), ``before``
-    how many of them are in front of it."""
+    """Decrypts the records of one direction between two changes of keys. ``overhead`` is how many
+    bytes a record has beside its plaintext (without TLS 1.3's padding); ``before`` of them precede
+    it."""
 
     def __init__(self, suite: Suite, key: bytes, iv: bytes, *, is_13: bool) -> None:
         self._aead = _aead(suite, key)
@@ -74,8 +74,8 @@ class Keys:
         self.overhead = self.before + _TAG + is_13
 
     def open(self, number: int, record: bytes) -> tuple[int, bytes] | None:
-        """The content type and the plaintext of a whole record, if it is the direction's
-        ``number``-th under these keys; None where it is not."""
+        """Return the content type and the plaintext of a whole record if it is the direction's
+        record ``number`` under these keys; None otherwise."""
         body = record[self.before :]
         if len(body) < _TAG:
             return None
@@ -112,7 +112,7 @@ def _aead(suite: Suite, key: bytes) -> _Aead:
 def keys_12(
     suite: Suite, master_secret: bytes, client_random: bytes, server_random: bytes
 ) -> tuple[Keys, Keys]:
-    """The client's and the server's."""
+    """Return the keys of the client and of the server."""
     iv = 12 if suite.cipher == "chacha" else 4
     seed = b"key expansion" + server_random + client_random
     block = _prf(suite.hash, master_secret, seed, 2 * (suite.key_length + iv))
@@ -136,18 +136,18 @@ def _prf(hash_: str, secret: bytes, seed: bytes, length: int) -> bytes:
 
 
 def keys_13(suite: Suite, traffic_secret: bytes) -> Keys:
-    """Of one direction."""
+    """Return the keys of one direction."""
     key = _expand(suite.hash, traffic_secret, b"key", suite.key_length)
     return Keys(suite, key, _expand(suite.hash, traffic_secret, b"iv", 12), is_13=True)
 
 
 def updated(suite: Suite, traffic_secret: bytes) -> bytes:
-    """The secret that follows a KeyUpdate."""
+    """Return the secret that follows a KeyUpdate."""
     return _expand(suite.hash, traffic_secret, b"traffic upd", len(traffic_secret))
 
 
 def _expand(hash_: str, secret: bytes, label: bytes, length: int) -> bytes:
-    """HKDF-Expand-Label without a context."""
+    """Compute HKDF-Expand-Label without a context."""
     label = b"tls13 " + label
     info = length.to_bytes(2) + bytes([len(label)]) + label + b"\0"
     out = each = b""

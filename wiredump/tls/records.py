@@ -1,11 +1,11 @@
-"""One direction of a TLS connection: its bytes and gaps in, its records out, each byte once.
+"""Turn the bytes and gaps of one direction of a TLS connection into records, each byte once.
 
-A record behind a gap is one that opens: how many were lost is not known, so every number that there
-was room for is tried, the next keys' included, and the record's authentication says which it is.
-Until one opens, headers are looked for byte by byte. Trials are bounded (``MOST_TRIALS``); where
-they are used up, the direction is given up.
+Behind a gap the number of lost records is unknown, so every possible number is tried, including
+those under the next keys; a record's authentication shows which one is right. Until a record can be
+decrypted, headers are searched for byte by byte. The trials are limited (``MOST_TRIALS``); after
+that, the rest of the direction is not read.
 
-Of a record that is not whole nothing opens, however much of it there is.
+An incomplete record cannot be decrypted at all.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ HANDSHAKE: Final = 22
 APPLICATION: Final = 23
 
 MOST_TRIALS: Final = 20_000
-"""Numbers tried in a row without one record that opens."""
+"""Trials in a row without decrypting a record."""
 
 _HEADER: Final = 5
 _LARGEST: Final = (1 << 14) + 2048
 _SHORTEST: Final = _HEADER + 17
-"""Bytes of an encrypted record: how many there was room for in a gap."""
+"""The least size of an encrypted record, from which the possible number of records in a gap
+follows."""
 
 _protected: Final = re.compile(rb"[\x15-\x17]\x03\x03").search
 
 
 class _Mark(NamedTuple):
-    """Bytes before ``end`` (and behind the mark before) came in this packet."""
+    """The packet that brought the bytes between the previous mark and ``end``."""
 
     end: int
     timestamp_ns: int
@@ -47,8 +48,8 @@ class _Mark(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Part of a record's plaintext, the packet it came in, and how long it had to wait until the
-    whole record could be delivered: nothing of it can be read before."""
+    """A part of a record's plaintext, the packet that brought it, and how long it waited until the
+    whole record could be delivered: none of it can be read before."""
 
     data: bytes
     timestamp_ns: int
@@ -57,8 +58,8 @@ class Piece(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A record's ``content`` type, its plaintext by packets, and its bytes that are no plaintext.
-    ``lost``: that many bytes of plaintext went missing in front of it."""
+    """A record's ``content`` type, its plaintext by packets, and the number of its other bytes.
+    ``lost`` bytes of plaintext are missing in front of it."""
 
     content: int
     pieces: list[Piece]
@@ -68,9 +69,9 @@ class Opened(NamedTuple):
 
 
 class RecordStream:
-    """``data`` and ``gap`` take the stream in, ``next`` gives what can be read of it: a record, or
-    bytes that are in none. Who reads the handshakes says when keys change. ``stalled``: it takes
-    keys that are not known (yet) to go on; ``problem`` says why nothing more will be read."""
+    """``data`` and ``gap`` take the stream, ``next`` returns what can be read: a record, or bytes
+    outside of any record. The reader of handshakes reports changes of keys. ``stalled``: keys are
+    needed that are not known (yet). ``problem`` is the reason why nothing more will be read."""
 
     def __init__(self, session: Session) -> None:
         self.from_client = True
@@ -84,9 +85,9 @@ class RecordStream:
         self._base = 0
         self._marks: deque[_Mark] = deque()
         self._lost = 0
-        """Bytes of the stream since the last record that are in none that was read."""
+        """Bytes since the last record that are not part of a record that was read."""
         self._skip = 0
-        """Bytes still to come of a record that a gap has cut."""
+        """Bytes that are still to come of a record that a gap has cut."""
         self._searching = False
         self._trials = 0
         self._why = ""
@@ -106,7 +107,7 @@ class RecordStream:
             self._pass(skipped)
 
     def gap(self, size: int, reason: str) -> None:
-        """All that could be read before it was. What is left is a record that is not whole."""
+        """Take a gap. Everything in front of it has been read; the rest is an incomplete record."""
         held = len(self._held)
         self._why = f"behind a gap ({reason})"
         rest = self._skip
@@ -121,14 +122,14 @@ class RecordStream:
         self._base += size
 
     def end(self) -> None:
-        """Nothing follows."""
+        """End the stream."""
         self._ended = True
         if self._held:
             self._pass(len(self._held), self._why or "the connection's end cuts a record")
 
     def passed(self) -> list[Passed]:
-        """Bytes that are in no record, since this was last called; the last of them only when it
-        cannot become more."""
+        """Return the number of bytes outside of records since the last call; the last of them only
+        when they cannot become a record."""
         more = not self._ended and (self._searching or self._skip > 0)
         passed = self._passed[:-1] if more else self._passed
         self._passed = self._passed[-1:] if more else []
@@ -137,7 +138,7 @@ class RecordStream:
     # -- what goes out -----------------------------------------------------------------------
 
     def next(self) -> Opened | None:
-        """The next record; None where that takes more bytes, or keys."""
+        """Return the next record; None if that needs more bytes, or keys."""
         self.stalled = False
         while not self.problem:
             if self._searching and not self._find():
@@ -175,13 +176,13 @@ class RecordStream:
         return len(self._held)
 
     def change_cipher_spec(self) -> None:
-        """Of TLS 1.2: what follows is protected. (Of TLS 1.3 it says nothing.)"""
+        """In TLS 1.2, start protection. (In TLS 1.3 the message has no meaning.)"""
         self._protected = True
         if not self._session.is_13:
             self._number = 0
 
     def change_keys(self) -> None:
-        """Of TLS 1.3: the next record is the first under the next keys."""
+        """In TLS 1.3, use the next keys from the next record on."""
         self._keys += 1
         self._number = 0
 
@@ -199,13 +200,13 @@ class RecordStream:
         return Opened(record[0], [], len(record), 0, record[_HEADER:])
 
     def _find(self) -> bool:
-        """Go to what may be the header of a record; False where there is none yet."""
+        """Move to a possible header of a record; returns False if there is none yet."""
         found = _protected(self._held)
         self._pass(found.start() if found else max(0, len(self._held) - 2))
         return found is not None
 
     def _not_here(self, why: str) -> None:
-        """No record begins here: look for one behind."""
+        """Continue the search behind a place where no record begins."""
         if not self._searching:
             self._searching, self._why = True, why
         self._pass(1)
@@ -237,8 +238,8 @@ class RecordStream:
         return None
 
     def _candidates(self) -> Iterator[tuple[int, int]]:
-        """Which keys, and which record under them: the next, or where some may be missing, every
-        one there was room for."""
+        """Yield keys and record numbers to try: the next one or, if some may be missing, every
+        possible one."""
         room = self._lost // _SHORTEST
         if self._session.is_13:
             yield from ((self._keys, self._number + more) for more in range(room + 1))
@@ -248,8 +249,8 @@ class RecordStream:
             yield from ((1, self._number + more) for more in range(room + 1))
 
     def _pieces(self, before: int, plaintext: bytes, size: int) -> list[Piece]:
-        """Plaintext by packets, of a record of ``size`` bytes: these ciphers keep every byte in its
-        place."""
+        """Split the plaintext of a record of ``size`` bytes by packets: these ciphers keep the
+        position of every byte."""
         pieces: list[Piece] = []
         at = 0
         start = self._base + before
@@ -268,7 +269,7 @@ class RecordStream:
     # -- bytes that go -----------------------------------------------------------------------
 
     def _pass(self, size: int, why: str = "") -> None:
-        """The first ``size`` bytes held are in no record."""
+        """Pass over the first ``size`` bytes held, which are not part of a record."""
         if not size:
             return
         why = why or self._why

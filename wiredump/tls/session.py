@@ -1,7 +1,8 @@
-"""What the two ends of a connection agreed on, and the keys that a key log gives for it.
+"""The parameters that both ends of a connection agreed on, and the keys that a key log gives for
+them.
 
-Keys of a direction are numbered as they come into use: of TLS 1.3, 0 are the handshake's, 1 those
-of the application, and each KeyUpdate begins the next; of TLS 1.2 there are 1 alone.
+The keys of a direction are numbered in the order of use: in TLS 1.3, 0 are the handshake's, 1 the
+application's, and each KeyUpdate begins the next; in TLS 1.2 there are only 1.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _TLS_13: Final = 0x0304
 
 
 class Session:
-    """``client_random`` and ``server`` are set as they are heard. ``problem`` says in words why
-    there are no keys, once that is known; empty as long as there may be."""
+    """``client_random`` and ``server`` are set by the hellos. ``problem`` is the reason why there
+    are no keys, once it is known; empty as long as there may be keys."""
 
     def __init__(self, log: KeyLog) -> None:
         self.client_random: bytes | None = None
@@ -39,14 +40,14 @@ class Session:
         return self.server is not None and self.server.version == _TLS_13
 
     def heard(self, client_random: bytes | None = None, server: ServerHello | None = None) -> None:
-        """A hello: keys that come into use from now on are of it."""
+        """Take a hello, which determines the keys used from now on."""
         self.client_random = client_random or self.client_random
         self.server = server or self.server
         self._secrets.clear()
         self._keys.clear()
 
     def keys(self, from_client: bool, number: int) -> Keys | None:
-        """None where there are none, or not yet: see ``problem``."""
+        """Return the keys; None if there are none, or none yet: see ``problem``."""
         found = self._keys.get((from_client, number))
         if found is None and not self.problem:
             try:

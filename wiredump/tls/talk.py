@@ -1,14 +1,14 @@
-"""A TLS connection around the conversation inside it: the same bytes and gaps in, the same items
-out, and what is no plaintext counted.
+"""Read a TLS connection, around the conversation of its plaintext: the interface is the same, and
+bytes that are not plaintext are counted.
 
-A connection that is not TLS is handed on as it is. Of one that is, the frames' offsets are those in
-the plaintext; anomalies of kind ``tls`` have the bytes that could not be opened, and offsets in the
-TCP stream. ``overhead`` is told of all other bytes that are no plaintext: headers and tags of
-records, handshakes, alerts.
+A connection without TLS passes through. With TLS, the offsets of frames are those in the plaintext;
+anomalies of kind ``tls`` have the bytes that could not be decrypted, with offsets in the TCP
+stream. ``overhead`` is called with the number of all other bytes that are not plaintext: headers
+and tags of records, handshakes, alerts.
 
-How much plaintext a gap has swallowed follows from the bytes that are missing and from how many
-records they were, so that frames behind it are where they were; padding (TLS 1.3), which no client
-of Kafka uses, would make it too much. What is told as missing is what the capture lacks of TCP.
+The amount of plaintext in a gap follows from the missing bytes and the number of records, so that
+later frames have the right offsets; padding (TLS 1.3), which no Kafka client uses, would make it
+too large. ``missing`` counts the bytes of TCP that were not captured.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from wiredump.tls.session import Session
 __all__ = ["TlsTalk"]
 
 MOST_WAITING: Final = 1 << 18
-"""Bytes of a connection that are kept while its keys are not known."""
+"""Bytes of a connection that are kept while its keys are unknown."""
 
 _NO_HANDSHAKE: Final = "its handshake was not captured, or its secrets came too late"
 
@@ -53,7 +53,7 @@ class _Half:
 
 
 class TlsTalk:
-    """As ``Conversation``, whose plaintext one it is given."""
+    """The same as ``Conversation``; it is given the one of the plaintext."""
 
     def __init__(self, talk: Conversation, log: KeyLog, overhead: Callable[[int], object]) -> None:
         self._talk = talk
@@ -64,7 +64,7 @@ class TlsTalk:
         self._is_tls = False
         self._concluded = False
         self._unread: dict[bool, Passed] = {}
-        """What could not be read at all, by direction."""
+        """The bytes that could not be read at all, by direction."""
 
     @property
     def flipped(self) -> bool:
@@ -81,7 +81,7 @@ class TlsTalk:
         return self._take(Event(forward, None, size, reason, timestamp_ns, place))
 
     def conclude(self) -> list[Item]:
-        """No more will come: what it is, and which end is the broker, is settled by now."""
+        """Decide, before the end, what the connection is and which end is the broker."""
         items = self._decide(False) if self._sniffed is not None else []
         if self._is_tls and not self._concluded:
             items += self._end_of_records()
@@ -89,7 +89,7 @@ class TlsTalk:
         return items + self._plain(self._talk.conclude())
 
     def end(self, why: str) -> list[Item]:
-        """No more will come; ``why`` goes into the anomalies of what is not complete."""
+        """End the connection; ``why`` becomes part of the anomalies of incomplete frames."""
         items = self.conclude()
         items += self._plain(self._talk.end(why))
         if self._unread and self._talk.connection.protocol == "unknown":
@@ -137,7 +137,7 @@ class TlsTalk:
     # -- records -----------------------------------------------------------------------------
 
     def _read(self) -> list[Item]:
-        """All that can be read by now: what one direction says may be what the other waits for."""
+        """Read everything that can be read: one direction may wait for what the other one has."""
         items: list[Item] = []
         while any(self._read_half(*each, items) for each in self._halves.items()):
             pass
@@ -147,7 +147,7 @@ class TlsTalk:
         return items
 
     def _stalled(self) -> int:
-        """Bytes that wait for keys."""
+        """The number of bytes that wait for keys."""
         return sum(
             half.records.held + sum(event.size for event in half.waiting)
             for half in self._halves.values()
@@ -155,7 +155,7 @@ class TlsTalk:
         )
 
     def _read_half(self, forward: bool, half: _Half, items: list[Item]) -> bool:
-        """Whether there was anything."""
+        """Read one direction; returns whether there was anything."""
         some = False
         records = half.records
         while True:
@@ -212,7 +212,7 @@ class TlsTalk:
     # -- what is not there -------------------------------------------------------------------
 
     def _lost(self, forward: bool, half: _Half, record: Opened) -> list[Item]:
-        """Plaintext is missing in front of a record."""
+        """Report plaintext that is missing in front of a record."""
         if half.gap is not None:
             where = half.gap.timestamp_ns, half.gap.place
         elif record.pieces:
@@ -222,7 +222,7 @@ class TlsTalk:
         return self._plain(self._talk.gap(forward, record.lost, "within TLS", *where))
 
     def _plain(self, items: list[Item]) -> list[Item]:
-        """What the plaintext gives: but of gaps we tell, by what the capture lacks."""
+        """Return the items of the plaintext; gaps count the bytes that the capture lacks."""
         if not self._is_tls:
             return items
         return [each for each in items if not isinstance(each, Anomaly) or each.kind != "gap"]
@@ -231,7 +231,7 @@ class TlsTalk:
         return [self._anomaly(forward, passed) for passed in half.records.passed()]
 
     def _give_up(self, forward: bool, half: _Half) -> list[Item]:
-        """Count all that waits: nothing more of this direction is read."""
+        """Count everything that waits: nothing more of this direction is read."""
         items: list[Item] = []
         reason = self._problem(half)
         half.records.end()
@@ -268,7 +268,7 @@ class TlsTalk:
 
 
 def _looks_like_tls(events: list[Event], forward: bool) -> bool | None:
-    """By the first bytes of a direction, which are a record's; None where there are too few."""
+    """Whether the first bytes of a direction are a record's; None if there are too few."""
     head = b"".join(event.raw for event in events if event.raw and event.forward == forward)[:3]
     if head and not 0x14 <= head[0] <= 0x17:
         return False
