@@ -1,8 +1,8 @@
-"""Who asked what, at which versions, and what they had been offered: gathered out of rows of the
-tables ``requests`` and ``negotiations``, wherever those come from.
+"""Collect the APIs and versions that each client requested, and those it was offered, from rows of
+the tables ``requests`` and ``negotiations``, wherever those come from.
 
-A client is a client id and the software it said it is. What its connection said of the software at
-any time holds for all of it: an ApiVersions that was refused tells nothing yet.
+A client is a client id with its software. The software that a connection names at any time applies
+to the whole connection: an ApiVersions request that was refused does not name it yet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Asked", "Observed", "Seen"]
 
 
 class Asked(NamedTuple):
-    """An api at a version, in a dialect, by a client id."""
+    """An API at a version, in a dialect, requested with a client id."""
 
     client_id: str | None
     api_key: int
@@ -27,12 +27,13 @@ class Asked(NamedTuple):
 
 
 Named: TypeAlias = tuple[str | None, int]
-"""A connection's run, where tables have one, and its id there."""
+"""The run of a connection, if tables have runs, and its id there."""
 
 
 class Seen:
-    """One client: how often it asked what, on which connections, and what it was offered there.
-    ``offers`` has, for an api key and a version asked, the ranges it had to choose from."""
+    """One client: the number of its requests by API and version, their connections, and the
+    versions it was offered. ``offers`` has, for an API key and a requested version, the ranges that
+    were available."""
 
     def __init__(self, client_id: str | None, software: ClientSoftware | None) -> None:
         self.client_id = client_id
@@ -51,7 +52,7 @@ class _Connection:
 
 
 class Observed:
-    """Feed it rows, by table and column names; order does not matter."""
+    """Takes rows, by table and column names, in any order."""
 
     TABLES = ("requests", "negotiations")
 
@@ -72,11 +73,11 @@ class Observed:
             connection.offered[row["api_key"]] = Versions(row["lowest"], row["highest"])
 
     def merge(self, other: Observed) -> None:
-        """Take in what was observed of other connections."""
+        """Add what was observed on other connections."""
         self._connections.update(other._connections)
 
     def clients(self) -> list[Seen]:
-        """By client id, then software."""
+        """Return the clients, sorted by client id and software."""
         found: dict[tuple[str | None, ClientSoftware | None], Seen] = {}
         for number, connection in self._connections.items():
             for (client_id, key, version, dialect), count in connection.asked.items():

@@ -1,18 +1,19 @@
-"""Observed requests held against what a release's brokers serve.
+"""Compare observed requests with the versions that a release's brokers support.
 
-A request is refused where the release does not serve its api key, or not at its version.
-ApiVersions never is: at a version too high it is answered all the same (KIP-511). What a client
-would ask instead is only said as far as the traffic shows it:
+A request is refused if the release does not support its API key, or not at its version. ApiVersions
+never is: brokers answer a version that is too high, too (KIP-511). The version that a client would
+use instead is stated only if the traffic shows it:
 
-- ``seen``: the same software was seen to use a version that the release serves;
-- ``between``: it was seen to use lower and higher ones, and is taken to know those between;
-- ``none``: there is nothing in common. The api key is gone; or, offered newer versions, the client
-  took this one, so this is its newest, and the release serves newer ones only;
-- ``unknown``: nothing shows it. Where the client took the newest it was offered, it may know more.
+- ``seen``: the same software used a version that the release supports;
+- ``between``: it used lower and higher versions, and is assumed to know those between;
+- ``none``: there is no common version. The API key is gone; or the client chose this version
+  although newer ones were offered, so that it is the client's newest, and the release has only
+  newer ones;
+- ``unknown``: nothing shows it. If the client chose the newest version offered, it may know more.
 
-Not judged: what brokers and controllers ask of each other, and the keys that brokers serve or not
-by their configuration (telemetry, 71 and 72). Releases are known by what a broker's listener for
-clients serves; a controller's own listener is another matter.
+Requests between brokers and controllers are not judged, nor are the keys that brokers support
+depending on their configuration (telemetry, 71 and 72). Releases are known by what a broker's
+listener for clients supports; a controller's listener differs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _BY_CONFIGURATION: Final = frozenset({71, 72})
 
 
 class Instead(NamedTuple):
-    """``version`` is None where ``why`` is ``none`` or ``unknown``; ``note`` says it in words."""
+    """``version`` is None if ``why`` is ``none`` or ``unknown``; ``note`` explains it."""
 
     version: int | None
     why: Why
@@ -45,7 +46,7 @@ class Instead(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """``served`` is what the release serves of that api, None for nothing."""
+    """``served`` is the range that the release supports, or None."""
 
     api_key: int
     api: str
@@ -57,7 +58,7 @@ class Refused(NamedTuple):
 
 
 class Client(NamedTuple):
-    """``negotiates``: whether it was seen to ask for versions (ApiVersions) on all connections."""
+    """``negotiates``: whether it sent ApiVersions on all connections."""
 
     client_id: str | None
     software: ClientSoftware | None
@@ -74,12 +75,12 @@ class Audit(NamedTuple):
 
     @property
     def refused(self) -> list[Client]:
-        """Those who would be refused something they were seen to ask."""
+        """The clients with a refused request."""
         return [client for client in self.clients if client.refused]
 
 
 def audit(clients: Iterable[Seen], release: Release) -> Audit:
-    """Every client against one release."""
+    """Compare every client with one release."""
     everybody = list(clients)
     known: dict[object, list[Seen]] = {}
     for seen in everybody:
@@ -88,8 +89,8 @@ def audit(clients: Iterable[Seen], release: Release) -> Audit:
 
 
 def _library(seen: Seen) -> object:
-    """Clients of one library in one version know the same versions; who did not say what it is is
-    like nobody else."""
+    """Return the key of a library's version: clients with the same key know the same versions. A
+    client without a software name is alone."""
     return seen.software if seen.software is not None else id(seen)
 
 
@@ -124,14 +125,14 @@ def _is_judged(key: int, name: str, release: Release) -> bool:
     if key in release.apis or name != "kafka":
         return True
     api = dialect("kafka").apis.get(key)
-    # One that nobody has heard of is some client's, not the cluster's.
+    # An unknown API key belongs to a client's own dialect, not to the cluster.
     return api is None or "broker" in schema_of(api.request).listeners
 
 
 def _name(key: int, name: str) -> str:
     try:
         api = dialect(name).apis.get(key)
-    except KprotoError:  # one of somebody's own
+    except KprotoError:  # a user's own dialect
         api = None
     return api.request.MESSAGE_NAME.removesuffix("Request") if api is not None else f"api {key}"
 

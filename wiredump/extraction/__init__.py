@@ -1,9 +1,9 @@
-"""Connections out of a capture, as a transcript (``kproto.transcript``) without what must not
-leave the house: secrets, host names, what records say, and, where asked for, every name.
+"""Extract connections from a capture as a transcript (``kproto.transcript``) without secrets, host
+names and contents of records and, on request, without any names.
 
-Pure: items go in, a transcript comes out. ``choosing`` finds connections, ``transcripts`` tells
-them, ``fields`` knows where in a message the things to hide are, ``hiding`` and ``emptied`` replace
-them.
+Pure: items go in, a transcript comes out. ``choosing`` selects connections, ``transcripts``
+converts them, ``fields`` knows which fields of a message to hide, ``hiding`` and ``emptied``
+replace them.
 """
 
 from wiredump.extraction.choosing import Choice, chosen

@@ -1,5 +1,5 @@
-"""Which of all connections: by their numbers, or by their client's id. Keeps the items of those
-that may be wanted, and of no other."""
+"""Select connections by number or by client id. Only the items of connections that may be selected
+are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wiredump.model import Anomaly, Connection, Exchange, Item
 __all__ = ["Choice", "NoConnectionError", "chosen"]
 
 _NAMED: int = 8
-"""Connections that an error names, at most."""
+"""The most connections that an error lists."""
 
 
 class NoConnectionError(KprotoError):
@@ -31,10 +31,10 @@ def chosen(
     numbers: Collection[int] = (),
     client_id: str | None = None,
 ) -> list[Choice]:
-    """The connections of these numbers, or all on which that client id was heard; without either
-    the only one there is.
+    """Return the connections with these numbers, or all with that client id; without either, the
+    only connection there is.
 
-    Raises NoConnectionError, which says which there are.
+    Raises NoConnectionError, whose message lists the connections.
     """
     kept: dict[int, Choice] = {}
     connections: dict[int, Connection] = {}
@@ -72,7 +72,8 @@ def chosen(
 
 
 def _is_of_another(item: Item, client_id: str) -> bool:
-    """Connections seldom have two client ids: one that begins with another's is not kept."""
+    """Whether the connection has another client id. Connections rarely have two, so it is not
+    kept."""
     return isinstance(item, Exchange) and item.client_id not in (client_id, None)
 
 

@@ -1,8 +1,9 @@
-"""Records without what they say: every key, value and header value becomes zeros of its length.
+"""Remove the contents of records: every key, value and header value is replaced by zeros of its
+length.
 
-Offsets, timestamps, counts, sizes of records, codecs and what producers are called stay, and so
-does what is wrong: a batch that cannot be read keeps its header, the rest of it is zeros, and a
-batch that was cut stays cut. Control batches are the broker's own, and kept.
+Offsets, timestamps, counts, sizes of records, codecs and producer ids stay, and so do defects: a
+batch that cannot be read keeps its header, followed by zeros, and a cut batch stays cut. Control
+batches are written by the broker, and kept.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from kproto.records.record_batch import HEADER, HEADER_SIZE
 __all__ = ["emptied"]
 
 _MESSAGE_HEADER: Final = 18
-"""Bytes of a message of magic 0 or 1 that say nothing of what is in it."""
+"""The bytes of a message of magic 0 or 1 before its contents."""
 _CRC: Final = 4
 _BASE_TIMESTAMP: Final = 7
-"""Places of fields among those of a batch's header."""
+"""Positions of fields in a batch's header."""
 
 
 def emptied(data: bytes) -> bytes:
-    """A field of type ``records``."""
+    """Return a field of type ``records`` without contents."""
     out: list[bytes] = []
     at = 0
     try:
@@ -34,7 +35,7 @@ def emptied(data: bytes) -> bytes:
             out.append(_batch(batch))
             at = batch.offset + batch.size
     except KprotoError:
-        pass  # from here on nobody can read it, either
+        pass  # the rest cannot be read by anybody
     return b"".join([*out, _zeros(data[at:])])
 
 
@@ -66,8 +67,7 @@ def _same_length(value: bytes | None) -> bytes | None:
 
 
 def _rebuilt(batch: RecordBatch, records: list[Record]) -> bytes:
-    """The header as it was, but for the size, the checksum, and the timestamp the deltas count
-    from."""
+    """Rebuild the header with a new size, checksum and base timestamp."""
     made = build_batch(
         records, compression=Compression(batch.compression), base_offset=batch.base_offset,
         delete_horizon=batch.delete_horizon,
@@ -82,7 +82,7 @@ def _rebuilt(batch: RecordBatch, records: list[Record]) -> bytes:
 
 
 def _message(batch: Batch, records: list[Record]) -> bytes:
-    """Of magic 0 or 1; a wrapper keeps its codec."""
+    """Empty a message of magic 0 or 1; a wrapper keeps its codec."""
     return build_batch(
         records,
         magic=batch.magic,
@@ -93,7 +93,7 @@ def _message(batch: Batch, records: list[Record]) -> bytes:
 
 
 def _zeros(data: bytes) -> bytes:
-    """A batch that cannot be read, whole or not: its header, and zeros."""
+    """Return the header of a batch that cannot be read, whole or not, followed by zeros."""
     is_old = len(data) > 16 and data[16] < 2
     kept = data[: _MESSAGE_HEADER if is_old else HEADER_SIZE]
     return kept + bytes(len(data) - len(kept))

@@ -1,7 +1,7 @@
-"""What the strings and bytes of a message's JSON are, by its schema: hosts, names, records.
+"""The meaning of strings and bytes in a message's JSON, by its schema: hosts, names, records.
 
-Kafka's schemas mark topics, groups and transactional ids (their entity types). What they do not
-mark is known here by its field's name.
+Kafka's schemas mark topics, groups and transactional ids (entity types). All others are known here
+by field name.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kproto.schema.model import Field, Struct
 __all__ = ["Sort", "changed", "sorts_of"]
 
 Sort: TypeAlias = Literal["host", "topic", "group", "transaction", "client", "records", "opaque"]
-"""``client``: ids of clients and of members of groups. ``opaque``: bytes that a client means for
-other clients, in which names are (a group's subscriptions and assignments)."""
+"""``client``: ids of clients and of group members. ``opaque``: bytes that clients exchange with
+each other, which have names (a group's subscriptions and assignments)."""
 
 _ENTITIES: Final[dict[str, Sort]] = {
     "topicName": "topic",
@@ -36,7 +36,7 @@ _NAMES: Final[dict[str, Sort]] = {
     "memberId": "client",
     "groupInstanceId": "client",
     "instanceId": "client",
-    "leader": "client",  # of a group, by its member id; elsewhere a leader is a number
+    "leader": "client",  # a group's leader is a member id; elsewhere a leader is a number
     "metadata": "opaque",
     "memberMetadata": "opaque",
     "assignment": "opaque",
@@ -48,8 +48,8 @@ _OPAQUE: Final = ("JoinGroup", "SyncGroup", "DescribeGroups")
 
 
 class Tree(NamedTuple):
-    """``own`` are a struct's fields by their JSON names; ``inner`` the structs with more inside:
-    name, whether it is an array of them, and what is inside."""
+    """``own`` are a struct's fields by JSON name; ``inner`` the structs with further ones: name,
+    whether it is an array, and their tree."""
 
     own: tuple[tuple[str, Sort], ...]
     inner: tuple[tuple[str, bool, Tree], ...]
@@ -58,7 +58,7 @@ class Tree(NamedTuple):
         return bool(self.own or self.inner)
 
     def has(self, sort: Sort) -> bool:
-        """Whether anything in it is of that sort."""
+        """Whether there are fields of that sort."""
         return any(each == sort for _, each in self.own) or any(
             inner.has(sort) for _, _, inner in self.inner
         )
@@ -66,7 +66,7 @@ class Tree(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def sorts_of(cls: type[Message], version: int) -> Tree:
-    """Where a message has what, at a version. Raises UnsupportedVersionError."""
+    """Return the tree of a message at a version. Raises UnsupportedVersionError."""
     root = plan_of(cls, version).root
     return _tree(cls.MESSAGE_NAME, root, schema_of(cls).root)
 
@@ -99,7 +99,7 @@ def _sort(message: str, item: FieldPlan, field: Field) -> Sort | None:
 
 
 def changed(body: dict[str, Any], tree: Tree, change: Callable[[Sort, Any], Any]) -> dict[str, Any]:
-    """``body`` with every value that ``tree`` names through ``change``; nulls stay."""
+    """Return ``body`` with ``change`` applied to every value in ``tree``; nulls stay."""
     if not tree:
         return body
     out = dict(body)

@@ -1,9 +1,8 @@
-"""What replaces what must not leave the house, the same thing by the same thing all through one
-transcript.
+"""Replace what a transcript must not have, consistently within one transcript.
 
-Hosts become ``host-1``, ``host-2`` in the order in which they appear, ports stay; loopback
-addresses tell nothing and stay. Names, where they are to be hidden, become a word and ten digits
-made of them and of a key that is forgotten: who guesses a name cannot check it.
+Hosts become ``host-1``, ``host-2`` in the order of appearance, with their ports; loopback addresses
+stay. Hidden names become a word and ten digits, which are derived from the name and a key that is
+not stored, so that a guessed name cannot be verified.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _INTERNAL: Final = frozenset(
 
 
 class Hiding:
-    """What to hide: by default secrets, hosts and what records say; with ``names`` also the names
-    of topics, groups, transactional ids and clients. ``key`` is for the names."""
+    """What to hide: by default secrets, hosts and contents of records; with ``names`` also the
+    names of topics, groups, transactional ids and clients. ``key`` is for the names."""
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class Hiding:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """As a transcript's beginning names them."""
+        """The kinds of hidden things, as a transcript's first line lists them."""
         each = {
             "secrets": self._secrets,
             "hosts": self._hosts,
@@ -68,14 +67,14 @@ class Hiding:
         return tuple(name for name, hidden in each.items() if hidden)
 
     def body(self, cls: type[Message], version: int, body: dict[str, Any]) -> dict[str, Any]:
-        """A body's JSON, which may be partial, as it may leave."""
+        """Return a body's JSON, which may be partial, without what is to be hidden."""
         if self._secrets:
             body = redacted(cls.MESSAGE_NAME, body)
         body = changed(body, sorts_of(cls, version), self._changed)
         return self._without_hosts(body) if self._hosts and self._seen is not None else body
 
     def tells(self, cls: type[Message] | None, version: int) -> bool:
-        """Whether bytes of that message may tell what is to be hidden; None: of any message."""
+        """Whether the bytes of a message may have anything to hide; None stands for any message."""
         if cls is None:
             return bool(self.kinds)
         tree = sorts_of(cls, version) if version in cls.VALID_VERSIONS else None
@@ -87,10 +86,10 @@ class Hiding:
         )
 
     def host(self, host: str) -> str:
-        """A host's name or address."""
+        """Replace a host name or address."""
         if not self._hosts or not host or host == "*" or _is_loopback(host):
             return host
-        bare = host.removeprefix("/")  # as Java writes an address that has no name
+        bare = host.removeprefix("/")  # the form in which Java prints an address without a name
         if _is_loopback(bare):
             return host
         known = self._host_names.get(bare)
@@ -102,7 +101,7 @@ class Hiding:
         return host[: len(host) - len(bare)] + known
 
     def endpoint(self, text: str) -> str:
-        """``host:port``; anything else stays."""
+        """Replace the host of ``host:port``; any other text stays."""
         host, colon, port = text.rpartition(":")
         if not colon or not port.isdigit():
             return text
@@ -111,7 +110,7 @@ class Hiding:
         return text if hidden == bare else f"{hidden}:{port}"
 
     def name(self, sort: Sort, name: str) -> str:
-        """A topic's, group's, client's name."""
+        """Replace the name of a topic, group or client."""
         if not self._names or not name or name in _INTERNAL:
             return name
         digest = hashlib.blake2b(f"{sort}\0{name}".encode(errors="replace"), key=self._key)
@@ -127,7 +126,7 @@ class Hiding:
         return self.name(sort, value)
 
     def _without_hosts(self, value: Any) -> Any:
-        """Texts that mention a host seen by now: error messages, values of configs."""
+        """Replace known hosts within texts: error messages, values of configs."""
         if isinstance(value, str):
             return self._seen.sub(self._known, value) if self._seen is not None else value
         if isinstance(value, list):
@@ -143,7 +142,7 @@ class Hiding:
 def _in_base64(records: Any) -> Any:
     try:
         return base64.b64encode(emptied(base64.b64decode(records, validate=True))).decode()
-    except (ValueError, TypeError):  # a log says how many there were, and has none
+    except (ValueError, TypeError):  # a log has the size of records, but no records
         return records
 
 

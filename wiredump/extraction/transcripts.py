@@ -1,5 +1,5 @@
-"""Connections' exchanges as a transcript: bodies decoded, outcomes told, what is to be hidden
-hidden."""
+"""Convert the exchanges of connections to a transcript: decode bodies, find outcomes, and hide what
+is to be hidden."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from wiredump.model import Anomaly, Connection, Exchange, Frame
 __all__ = ["transcript_of"]
 
 _LOSSES: Final = frozenset({"gap", "cut", "unframed", "tls", "not-kafka"})
-"""Anomalies after which nobody can say that a response never came."""
+"""Anomalies after which a missing response may have been sent."""
 
 
 def transcript_of(
     choices: Sequence[Choice], hiding: Hiding, codec: Dialect | None = None, *, raw: bool = False
 ) -> Transcript:
-    """The connections of one client, or one of them, at least one; all exchanges in the order of
-    their requests. ``raw`` keeps the bytes of what cannot be decoded even where they may tell what
-    is to be hidden."""
+    """Return the transcript of one or more connections, with all exchanges in the order of
+    requests. ``raw`` keeps the bytes of frames that cannot be decoded, even if they may have
+    something to hide."""
     opened_ns = min(choice.connection.opened_ns for choice in choices)
     beginning = Beginning(
         transcript=FORMAT,
@@ -59,8 +59,8 @@ def _connected(connection: Connection, hiding: Hiding, opened_ns: int) -> Connec
 
 
 def _asked(choice: Choice) -> Iterator[tuple[tuple[int, int, int], Exchange, Outcome]]:
-    """One connection's exchanges with what came of them, each with its place among all: by its
-    time, and never before an earlier one of its connection."""
+    """Return the exchanges of one connection with their outcomes, each with a position among all:
+    by its time, but never before an earlier one of its connection."""
     asked = sorted(
         (each for each in choice.exchanges if each.request is not None), key=_request_offset
     )
@@ -80,9 +80,9 @@ def _request_offset(exchange: Exchange) -> int:
 def _outcomes(
     asked: list[Exchange], anomalies: Iterable[Anomaly], connection: Connection
 ) -> list[Outcome]:
-    """What became of each request, in order. Without a loss, an unanswered one before an answered
-    one was passed over by the broker; one behind all of those met the connection's end, or its
-    client waited no longer and ended it."""
+    """Return the outcome of each request, in order. If nothing was lost, a request without a
+    response was skipped by the broker if a later one has a response; otherwise the connection ended
+    first, or the client gave up and closed it."""
     is_lossy = any(
         each.kind in _LOSSES and each.direction in ("response", None) for each in anomalies
     )

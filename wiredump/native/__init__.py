@@ -1,8 +1,7 @@
-"""The quick way through captures: what is usual in them, in bulk, by an extension in C. Optional.
+"""The optional C extension, which reads the usual packets of captures in bulk.
 
-It runs where it was built, unless ``KPROTO_ENGINE=pure`` has everything run in Python. What comes
-out is the same to the last row: it does the usual, and hands what is not back to Python
-(``wiredump.sources.quick``).
+It is used if it was built, unless ``KPROTO_ENGINE=pure`` selects Python. The results are equal to
+the last row: the extension returns everything unusual to Python (``wiredump.sources.quick``).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _chosen: list[ModuleType | None] = []
 
 
 def built() -> ModuleType | None:
-    """The extension, None where it was not built or does not load."""
+    """Return the extension; None if it was not built or does not load."""
     try:
         from wiredump.native import _quick
     except ImportError:
@@ -28,7 +27,7 @@ def built() -> ModuleType | None:
 
 
 def quick() -> ModuleType | None:
-    """The extension in use; None: everything runs in Python."""
+    """Return the extension if it is in use; None if everything runs in Python."""
     if not _chosen:
         _chosen.append(None if kproto.engine == "pure" else built())
     return _chosen[-1]
@@ -36,7 +35,7 @@ def quick() -> ModuleType | None:
 
 @contextmanager
 def using(module: ModuleType | None) -> Iterator[None]:
-    """This one, or Python alone, until the block ends."""
+    """Use this extension, or for None Python alone, until the block ends."""
     _chosen.append(module)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Pieces of HTML. All text goes through ``text``: what a peer sent is shown, and never markup."""
+"""Fragments of HTML. All text goes through ``text``, so that nothing from a peer becomes markup."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ summary { cursor: pointer; padding: 0.35rem 0; overflow-wrap: anywhere; }
 
 
 def text(value: Any) -> str:
-    """Escaped, printable; nothing for None."""
+    """Escape a text, with unprintable characters replaced; empty for None."""
     return "" if value is None else escape(printable(str(value)))
 
 
@@ -62,7 +62,7 @@ def count(value: int | None) -> str:
 
 
 def moment(ns: int | None) -> str:
-    """A time in UTC, to the millisecond."""
+    """Format a time in UTC, to the millisecond."""
     if ns is None:
         return ""
     try:
@@ -73,7 +73,7 @@ def moment(ns: int | None) -> str:
 
 
 def duration(ns: float | None) -> str:
-    """For people: 0.12 ms, 4.1 ms, 1.25 s."""
+    """Format a duration: 0.12 ms, 4.1 ms, 1.25 s."""
     if ns is None:
         return ""
     if ns < 1e6:
@@ -87,8 +87,8 @@ _KINDS: Final = {"#": ' class="number"', "~": ' class="roomy"', "%": ' class="id
 def table(
     name: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = ""
 ) -> str:
-    """``heads`` that end in # are of numbers, in ~ of texts that need room, in % of ids that may be
-    broken anywhere. Values are plain; ints get separators."""
+    """Make a table. ``heads`` that end in # are of numbers, in ~ of texts that need space, in % of
+    ids that may be broken anywhere. Values are plain text; ints get separators."""
     kinds = [_KINDS.get(head[-1:], "") for head in heads]
 
     def cell(value: Any, kind: str) -> str:
@@ -101,7 +101,7 @@ def table(
     )
     body = "".join("<tr>" + "".join(map(cell, row, kinds)) + "</tr>\n" for row in rows)
     told = f"<caption class=soft>{text(caption)}</caption>" if caption else ""
-    # Focusable, or who has no pointer could not scroll it.
+    # Focusable, so that it can be scrolled with the keyboard.
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{text(name)}">'
         f'<table id="table-{escape(name)}">{told}<thead><tr>{top}</tr></thead>\n'
@@ -110,7 +110,7 @@ def table(
 
 
 def figure(name: str, svg: str | None, told: str) -> str:
-    """``told`` is what it shows, for who cannot see it."""
+    """Make a figure. ``told`` is its text alternative."""
     if svg is None:
         return ""
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{text(told)}"', 1)
@@ -121,12 +121,12 @@ def figure(name: str, svg: str | None, told: str) -> str:
 
 
 def details(summary: str, inside: str) -> str:
-    """``inside`` is HTML."""
+    """Make a section that can be folded. ``inside`` is HTML."""
     return f"<details><summary>{text(summary)}</summary>{inside}</details>\n"
 
 
 def section(name: str, title: str, *inside: str) -> str:
-    """A landmark with an id. ``inside`` is HTML."""
+    """Make a landmark with an id. ``inside`` is HTML."""
     return (
         f'<section id="{escape(name)}" aria-labelledby="{escape(name)}-title">'
         f'<h2 id="{escape(name)}-title">{text(title)}</h2>\n{"".join(inside)}</section>\n'
