@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -422,6 +423,7 @@ class Cluster(Turns):
         names: Sequence[str] | None = None,
         *,
         receiver: int | None = None,
+        asked_broker: int | None = None,
     ) -> DescribeConfigsResult:
         """Describe the configs of a topic (``resource_type`` 2) or a broker (4; the name "" is the
         cluster-wide default). ``names`` None describes all.
@@ -429,6 +431,12 @@ class Cluster(Turns):
         A broker refuses to describe another broker: ``receiver`` is the broker that received the
         request, or None to skip that check.
         """
+        if asked_broker is not None:
+            text = (
+                "asked_broker is deprecated and will be removed in the next release; use receiver"
+            )
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            receiver = asked_broker
         return self._configs.describe(resource_type, resource_name, names, receiver=receiver)
 
     def incremental_alter_configs(

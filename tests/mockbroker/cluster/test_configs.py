@@ -95,6 +95,12 @@ def test_describe_refusals(
     assert (result.error_code, result.error_message, result.configs) == (code, text, ())
 
 
+def test_the_former_name_of_the_receiver_still_works() -> None:
+    with pytest.warns(DeprecationWarning, match="use receiver"):
+        result = Cluster(2).describe_configs(BROKER, "2", asked_broker=1)
+    assert result.error_code == 42
+
+
 def test_lists_grow_and_shrink(cluster: Cluster) -> None:
     key, foo = "leader.replication.throttled.replicas", (TOPIC, "foo")
     for operation, value, expected in [
