@@ -1,9 +1,8 @@
-/* Buffers out to whoever reads Arrow: its C data interface, in the capsules of its PyCapsule
-   interface (https://arrow.apache.org/docs/format/CDataInterface.html, and PyCapsuleInterface.html).
-
-   The two structs are theirs: an interface between binaries, so each field has its place. What is
-   exported holds references to the bytes objects it points into. Its consumer may release it, or
-   any part of it that was moved elsewhere, in any order, on any thread, with or without the GIL. */
+/* Exports buffers through Arrow's C data interface, in the capsules of its PyCapsule interface
+   (https://arrow.apache.org/docs/format/CDataInterface.html and PyCapsuleInterface.html). Arrow
+   defines the two structs: they are a binary interface, so the order of their fields is fixed.
+   Exported data holds references to the bytes objects it points into. The consumer may release it,
+   or any part that was moved elsewhere, in any order, on any thread, with or without the GIL. */
 #include "columns.h"
 
 struct ArrowSchema {
@@ -49,7 +48,7 @@ static void release_array(struct ArrowArray *self) {
     }
     PyMem_RawFree(self->children);
     held_buffers *own = self->private_data;
-    if (own && Py_IsInitialized()) { /* after the interpreter's end there is nothing to give back */
+    if (own && Py_IsInitialized()) { /* after the interpreter has ended there is nothing to release */
         PyGILState_STATE state = PyGILState_Ensure();
         for (int i = 0; i < MOST_BUFFERS; i++) Py_XDECREF(own->held[i]);
         PyGILState_Release(state);
@@ -65,7 +64,7 @@ static const char *copy_of(const char *text) {
     return made ? memcpy(made, text, size) : NULL;
 }
 
-/* A column as Python gives it, and the columns below it. */
+/* A column as Python passes it, and the columns below it. */
 typedef struct {
     const char *name, *format;
     int nullable;
@@ -86,7 +85,7 @@ static int parse(PyObject *from, given *to) {
                : -1;
 }
 
-/* Both leave `*to` so that its release frees what there is, on an error too. */
+/* Both leave `*to` in a state that its release function can free, even on an error. */
 
 static int fill_schema(struct ArrowSchema *to, PyObject *from) {
     given column;
@@ -193,8 +192,8 @@ static PyObject *array_capsule(PyObject *column) {
     return capsule;
 }
 
-/* export(column) -> (capsule of an ArrowSchema, capsule of an ArrowArray); a table is a column of
-   structs, "+s". That the buffers are as long as they say is for the caller to see to. */
+/* export(column) -> (capsule of an ArrowSchema, capsule of an ArrowArray). A table is a column of
+   structs, "+s". The caller ensures that the buffers are as long as they claim. */
 PyObject *selection_export(PyObject *self, PyObject *column) {
     (void)self;
     PyObject *schema = schema_capsule(column);

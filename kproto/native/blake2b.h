@@ -6,7 +6,7 @@
 
 enum { DIGEST = 16 };
 
-/* The digest of each value, one behind the other; none of them is null. */
+/* Writes the digests of all values, one after the other. No value may be null. */
 void blake2b_each(const span *values, Py_ssize_t count, uint8_t *out);
 
 #endif

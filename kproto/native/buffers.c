@@ -1,8 +1,6 @@
-/* Columns as Arrow lays them out: https://arrow.apache.org/docs/format/Columnar.html.
-
-   Values are copied from the bytes of a body, which columns.c has found to be valid. A buffer grows
-   with what is put into it, by half of itself at a time, and stops at the table's limit: offsets are
-   int32. No Python code runs here. */
+/* Columns in Arrow's layout (https://arrow.apache.org/docs/format/Columnar.html). Values are copied
+   from the bytes of a body that columns.c has validated. A buffer grows by half of its size at a
+   time and stops at the table's limit, since offsets are int32. No Python code runs here. */
 #include "columns.h"
 
 enum { FIRST_SIZE = 128 };
@@ -19,9 +17,10 @@ static int make_room(buffer *in, Py_ssize_t needed) {
     return _PyBytes_Resize(&in->bytes, needed > more ? needed : more);
 }
 
-/* Room for `count` things of `width` bytes, which are in use from now on; NULL as put_* have -1. */
+/* Room for `count` items of `width` bytes, which count as used from now on. NULL where put_* return
+   -1. */
 static inline uint8_t *grow(table *made, buffer *in, Py_ssize_t count, Py_ssize_t width) {
-    int fits = count == 1 ? width <= made->limit - in->size /* no division */
+    int fits = count == 1 ? width <= made->limit - in->size /* avoids a division */
                           : !width || count <= (made->limit - in->size) / width;
     if (UNLIKELY(!fits)) {
         made->full = 1;
@@ -35,11 +34,11 @@ static inline uint8_t *grow(table *made, buffer *in, Py_ssize_t count, Py_ssize_
 }
 
 static inline void put32(uint8_t *p, Py_ssize_t value) {
-    int32_t word = (int32_t)value; /* below the limit, as all of these are */
+    int32_t word = (int32_t)value; /* below the limit, like all of these */
     memcpy(p, &word, 4);
 }
 
-/* Bits `from` to `from + count`, which may have been others before. */
+/* Sets bits `from` to `from + count`, whatever they were before. */
 static int put_bits(table *made, buffer *in, Py_ssize_t from, Py_ssize_t count, int bit) {
     Py_ssize_t needed = (from + count + 7) / 8;
     if (needed > in->size && grow(made, in, needed - in->size, 1) == NULL) return -1;
@@ -66,7 +65,7 @@ static int put_bits(table *made, buffer *in, Py_ssize_t from, Py_ssize_t count, 
 
 /* ---- values -------------------------------------------------------------------------------------- */
 
-/* `count` numbers from the wire, all of them different, or one `count` times. */
+/* Puts `count` different numbers from the wire, or one number `count` times. */
 #define COPY_AS(type, read)                                 \
     for (Py_ssize_t i = 0; i < count; i++, p += step) {     \
         type value = (type)(read);                          \
@@ -94,14 +93,14 @@ static int put_numbers(table *made, values *in, int kind, const uint8_t *p, Py_s
     case 2: COPY_AS(uint16_t, get16(p)) break;
     case 4: COPY_AS(uint32_t, get32(p)) break;
     case 8: COPY_AS(uint64_t, get64(p)) break;
-    default: /* a uuid: bytes, in their own order */
+    default: /* a uuid: bytes in their own order */
         for (Py_ssize_t i = 0; i < count; i++, p += step) memcpy(to + i * width, p, (size_t)width);
     }
     in->count += count;
     return 0;
 }
 
-/* The same for one of them, which is most of what is put anywhere. */
+/* The same for a single number, the most frequent case. */
 static inline int put_number(table *made, values *in, int kind, const uint8_t *p) {
     Py_ssize_t width = width_of[kind];
     if (UNLIKELY(kind == KIND_BOOL)) return put_numbers(made, in, kind, p, 1, 1);
@@ -171,7 +170,7 @@ static int put_arrays(table *made, column *to, reader in, int64_t count, Py_ssiz
     return 0;
 }
 
-/* Whether `rows` more are null; they are not counted as rows here. */
+/* Whether there is room for `rows` more nulls, which are not counted as rows here. */
 static inline int put_validity(table *made, column *to, Py_ssize_t rows, int valid) {
     if (LIKELY(valid && !to->nulls)) return 0;
     if (!to->nulls && put_bits(made, &to->validity, 0, to->rows, 1)) return -1;
@@ -244,7 +243,7 @@ void table_mark(table *made) {
         made->columns[i].nulls_before = made->columns[i].nulls;
 }
 
-/* Where value `count` would begin, by the offsets; these end there. */
+/* The offset at which value `count` would begin, and at which the previous one ends. */
 static Py_ssize_t cut(buffer *offsets, Py_ssize_t count) {
     int32_t end;
     memcpy(&end, bytes_of(offsets) + count * 4, 4);
@@ -260,7 +259,7 @@ static void cut_values(values *in, int kind, Py_ssize_t count) {
         in->data.size = kind == KIND_BOOL ? (count + 7) / 8 : count * width_of[kind];
 }
 
-/* The frame is written last: it has as many rows as there were. */
+/* The frame is written last, since its length is the number of rows. */
 void table_take_back(table *made) {
     Py_ssize_t rows = made->rows = made->frame.size / 4;
     for (Py_ssize_t i = 0; i < made->column_count; i++) {
@@ -276,7 +275,7 @@ void table_take_back(table *made) {
     }
 }
 
-/* The object itself, of just the size that is in use. */
+/* The object itself, shrunk to the size in use. */
 static PyObject *finish(buffer *in) {
     if (in->bytes == NULL) return PyBytes_FromStringAndSize(NULL, 0);
     if (in->size != PyBytes_GET_SIZE(in->bytes) && _PyBytes_Resize(&in->bytes, in->size)) return NULL;
@@ -296,8 +295,8 @@ static PyObject *finish_data(values *in, int kind) {
     return kind == KIND_BOOL ? finish_bits(&in->data, in->count) : finish(&in->data);
 }
 
-/* (nulls, validity, offsets, data, elements): `elements`, of arrays only, is (count, offsets, data);
-   what a column does not have is None. */
+/* (nulls, validity, offsets, data, elements). Only arrays have `elements`, which is (count,
+   offsets, data). Parts that a column lacks are None. */
 static PyObject *finish_column(column *each) {
     int kind = each->field->kind, element = each->field->element;
     PyObject *validity = each->nulls ? finish_bits(&each->validity, each->rows) : none();

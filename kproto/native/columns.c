@@ -1,16 +1,12 @@
-/* Many bodies -> columns, without an object for each value.
-
-   A selection is a plan with marks on it: which fields become columns, and which array of structs is
-   gone into, level below level; each element of the deepest is a row. Everything else is passed over
-   by validate.c, so that what this file takes is what decode.c takes.
-
-   While a struct is read, a chosen field leaves only where its value begins. The value is put into
-   its column when the struct is whole and the rows below it are counted: once for each of them. A
-   body that turns out bad takes its rows with it. Nothing is reserved for a count that is only
-   announced.
-
-   Python code may run where a body is no bytes object (its buffer is asked for), between bodies. It
-   can reach neither the table being made nor the tuple of bodies. */
+/* Reads many bodies into columns without making an object for each value.
+   A selection is a plan with marks: which fields become columns, and which array of structs is
+   entered at each level. Each element of the deepest array is a row. validate.c skips everything
+   else, so this file accepts what decode.c accepts.
+   While a struct is read, a selected field only records where its value begins. Once the struct is
+   complete and the rows below it are counted, the value is put into its column, once per row. An
+   invalid body removes its rows. Nothing is reserved for a count that is only announced.
+   Python code may run where a body is not a bytes object (its buffer is requested), between bodies.
+   It can reach neither the table being made nor the tuple of bodies. */
 #include "columns.h"
 
 typedef struct {
@@ -31,7 +27,7 @@ static inline void set_default(reading *self, Py_ssize_t index) {
     }
 }
 
-/* What a struct holds before it is read: its defaults; or, where it is null itself, nulls. */
+/* The initial values of a struct: its defaults, or nulls if it is null itself. */
 static void set_defaults(reading *self, const node *here, int is_null) {
     const struct_plan *plan = here->plan;
     for (const field_plan *field = plan->fields; field < FIELDS_END(plan); field++) {
@@ -99,7 +95,7 @@ static int read_struct(reading *self, reader *in, const node *here) {
     const struct_plan *plan = here->plan;
     const mark *mark = here->marks;
     for (const field_plan *field = INLINE(plan), *end = TAGGED(plan); field < end;) {
-        if (field->run) { /* all of the run is there, or none of it is looked at */
+        if (field->run) { /* the run is complete, or none of it is read */
             Py_ssize_t bytes = field->run;
             if (UNLIKELY(bytes > left_of(in))) return -1;
             for (; bytes; field++, mark++) {
@@ -129,8 +125,8 @@ static int read_level(reading *self, reader *in, const level *at) {
     return 0;
 }
 
-/* One body, which has to fill its bytes. 0; -1 with its rows taken back where it is bad or, `full`
-   being set, takes more than the limit; -2 with an exception. */
+/* Reads one body, which must fill its bytes. Returns 0; -1 with its rows removed if it is invalid
+   or, with `full` set, exceeds the limit; -2 with an exception. */
 static int read_body(reading *self, const uint8_t *start, Py_ssize_t size, Py_ssize_t index) {
     static const uint8_t nothing;
     if (start == NULL) start = &nothing;
@@ -161,7 +157,7 @@ static int read_object(reading *self, PyObject *body, Py_ssize_t index, PyObject
         result = read_body(self, view.buf, view.len, index);
     }
     if (result == -1 && !self->made.full) {
-        /* The bytes as they were: whose buffer it is may change them before they are looked at. */
+        /* Copies the bytes: the owner of the buffer may change them before they are read. */
         PyObject *copy = view.obj ? PyBytes_FromStringAndSize(view.buf, view.len)
                                   : Py_NewRef(body);
         PyObject *item = copy ? Py_BuildValue("(nN)", index, copy) : NULL;

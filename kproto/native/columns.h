@@ -1,5 +1,5 @@
-/* What selection.c, which compiles a selection, columns.c, which walks bodies by it, buffers.c, which
-   writes columns, and arrow.c, which hands them out, share. */
+/* What these files share: selection.c compiles a selection, columns.c reads bodies by it, buffers.c
+   writes columns, and arrow.c exports them. */
 #ifndef KPROTO_COLUMNS_H
 #define KPROTO_COLUMNS_H
 
@@ -7,13 +7,14 @@
 
 /* ---- what is made ----------------------------------------------------------------------------- */
 
-/* Bytes that grow: an object of Python's from the start, so that nothing is copied in the end. */
+/* A buffer that grows. It is a Python object from the start, so that it need not be copied at the
+   end. */
 typedef struct {
-    PyObject *bytes; /* as long as there is room; NULL at first */
-    Py_ssize_t size; /* of which these are in use */
+    PyObject *bytes; /* its size is the capacity; NULL at first */
+    Py_ssize_t size; /* bytes in use */
 } buffer;
 
-/* Values of one kind that is no array: a column's, or the elements of a column of arrays. */
+/* Values of one kind other than array: a column's, or the elements of a column of arrays. */
 typedef struct {
     buffer offsets; /* of strings and bytes: int32, one more than there are values */
     buffer data;    /* numbers in the machine's byte order; of bools a bit each, the lowest first */
@@ -22,30 +23,30 @@ typedef struct {
 
 typedef struct {
     const field_plan *field;
-    reader next; /* at the next row's value as the wire has it; at NULL for null */
+    reader next; /* the encoded value of the next row; NULL for null */
     Py_ssize_t rows, nulls;
     Py_ssize_t nulls_before; /* at the table's mark */
-    buffer validity; /* a bit a row; nothing as long as no row is null */
+    buffer validity; /* one bit per row; empty as long as no row is null */
     buffer offsets;  /* of arrays */
     values values;
 } column;
 
-/* What one call of Selection.read makes. */
+/* The result of one call of Selection.read. */
 typedef struct {
-    Py_ssize_t limit; /* of the bytes, and of the values, in any one buffer; at most INT32_MAX */
-    int full;         /* it was met */
+    Py_ssize_t limit; /* of the bytes, and of the values, in any buffer; at most INT32_MAX */
+    int full;         /* the limit was reached */
     Py_ssize_t rows;
-    buffer frame; /* of a row, the number of its body: int32 */
+    buffer frame; /* the number of each row's body: int32 */
     Py_ssize_t column_count;
     column *columns;
 } table;
 
-/* buffers.c. The first three: 0, or -1 at the limit (`full`) or with a MemoryError. */
+/* In buffers.c. The first three return 0, or -1 at the limit (`full`) or with a MemoryError. */
 int table_begin(table *made);
 int put_rows(table *made, column *to, Py_ssize_t rows); /* the next row's value */
 int put_frame(table *made, Py_ssize_t frame, Py_ssize_t rows);
 void table_mark(table *made);      /* a body begins */
-void table_take_back(table *made); /* to how it was at the mark */
+void table_take_back(table *made); /* back to the state at the mark */
 PyObject *table_finish(table *made, PyObject *failed, Py_ssize_t full_at); /* new reference */
 void table_free(table *made);
 
@@ -56,28 +57,28 @@ typedef struct level level;
 
 typedef struct {
     Py_ssize_t column; /* -1: none */
-    node *inner;       /* of a struct in which something was chosen */
+    node *inner;       /* of a struct with a selected field */
     level *below;      /* of the array whose elements are the next level */
 } mark;
 
-/* A struct in which something was chosen. */
+/* A struct with a selected field. */
 struct node {
     const struct_plan *plan;
     mark *marks;   /* one a field */
-    int certain;   /* all that was chosen in it is among its inline fields, and in no inner struct */
+    int certain;   /* all selected fields are inline fields of it, and none is in an inner struct */
     node *created; /* before this one: to free them all */
 };
 
-/* The message, or the elements of a chosen array. */
+/* The message, or the elements of a selected array. */
 struct level {
     node *root;
-    Py_ssize_t column_count, *columns; /* those whose values belong to it */
+    Py_ssize_t column_count, *columns; /* the columns whose values belong to it */
     level *below;
 };
 
 typedef struct {
     const field_plan *field;
-    PyObject *fallback; /* bytes: as the wire would have the default; or None */
+    PyObject *fallback; /* bytes: the default as encoded; or None */
 } chosen;
 
 typedef struct {

@@ -1,30 +1,25 @@
-/* Bytes -> message objects.
-
-   A reader is handed on by value, as in validate.c. What was read is put into `*made`, and the
-   place after it comes back; NULL where it is not valid: what was made is freed by then, `*made`
-   says nothing, and finding out why is left to module.c.
-
-   Objects are made by their type's allocator and their slots filled as the bytes come; nobody else
-   can see them before they are whole: lists and structs are taken from the garbage collector's view
-   while they are filled, and structs of messages never are in it. For the same reason its state
-   never has to be switched off, nor restored on an error.
-
-   What stays out of the collector's view for good: lists of anything but objects that are in it
-   themselves. No cycle can go through those, and a body of ten thousand lists costs it nothing.
-
-   Python code may run here: what a collection calls back on CPython 3.11, and make_uuid on an
-   interpreter whose UUIDs are laid out in some other way. Neither can reach the objects being made
-   or the tables of the plan, which its caller holds. */
+/* Decodes bytes to message objects. A reader is passed by value, as in validate.c. The result is
+   stored in `*made`, and the offset after it is returned. NULL means that the bytes are invalid:
+   all objects made are freed by then, `*made` is undefined, and module.c finds out why.
+   Objects are made by their type's allocator, and their slots are filled during reading. No other
+   code can see an incomplete object: lists are untracked by the garbage collector while they are
+   filled, and structs of messages are never tracked. The collector therefore need not be disabled,
+   or restored after an error.
+   Lists of untracked objects stay untracked for good. No cycle can pass through them, and a body of
+   ten thousand lists costs the collector nothing.
+   Python code may run here: callbacks of a garbage collection on CPython 3.11, and make_uuid on an
+   interpreter with another layout of UUIDs. Neither can reach the objects being made or the tables
+   of the plan, which the caller holds. */
 #include "engine.h"
 
-/* A list of more elements is made only once they are known to be there: a few bytes that announce
-   millions, level below level, reserve nothing. */
+/* A list with more elements is made only once they are known to exist, so that a few bytes that
+   announce millions at each level reserve nothing. */
 enum { TRUSTED_COUNT = 1 << 14 };
 
-/* A list that has room for `count` and holds none yet: its size is set as it is filled. */
+/* A list with room for `count` elements and none so far; its size is set while it is filled. */
 static PyListObject *new_list(Py_ssize_t count) {
 #if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
-    /* PyList_New puts it into the collector's view, to be taken out at once. */
+    /* PyList_New tracks it; untrack it at once. */
     PyObject **items = NULL;
     if (count && !(items = PyMem_New(PyObject *, count))) return NULL;
     PyListObject *list = PyObject_GC_New(PyListObject, &PyList_Type);
@@ -76,7 +71,7 @@ static inline PyObject *read_number(int kind, const uint8_t *p) {
 
 static const uint8_t *read_struct(reader in, const struct_plan *plan, PyObject **made);
 
-/* `count` elements into `list`, whose size says how many there are if one of them is not valid. */
+/* Reads `count` elements into `list`. If one is invalid, the list's size says how many there are. */
 static inline const uint8_t *read_elements(reader in, const field_plan *field, PyListObject *list,
                                            Py_ssize_t count) {
     PyObject **items = list->ob_item;
@@ -100,7 +95,7 @@ static inline const uint8_t *read_array(reader in, const field_plan *field, PyOb
     int64_t count;
     if (UNLIKELY(get_length(&in, field, 0, &count))) return NULL;
     if (UNLIKELY(count < 0)) return read_null(in, field->flags & FIELD_NULLABLE, made);
-    /* Also what keeps the reads of fixed-width elements within the buffer. */
+    /* Also keeps the reads of fixed-width elements within the buffer. */
     if (UNLIKELY(!may_hold(&in, field, count))) return NULL;
     if (UNLIKELY(count > TRUSTED_COUNT)) {
         reader ahead = in;
@@ -149,7 +144,7 @@ static int keep_unknown(PyObject **tags, uint32_t tag, const uint8_t *p, uint32_
     return failed ? -1 : 0;
 }
 
-/* The tagged section after its count. Known fields go to their slots, the rest into `*unknown`. */
+/* The tagged section after its count. Known fields go to their slots, the others into `*unknown`. */
 static const uint8_t *read_tags(reader in, const struct_plan *plan, PyObject *object,
                                 uint32_t count, PyObject **unknown) {
     if ((Py_ssize_t)count > left_of(&in) / 2) return NULL;
@@ -165,7 +160,7 @@ static const uint8_t *read_tags(reader in, const struct_plan *plan, PyObject *ob
             PyObject *value;
             const uint8_t *after = read_field(in, field, &value);
             if (after == NULL) return NULL;
-            SLOT(object, field->slot) = value; /* tags ascend: it was empty */
+            SLOT(object, field->slot) = value; /* tags ascend, so the slot was empty */
             if (after != end) return NULL;
         }
         in.at = end;
@@ -173,7 +168,7 @@ static const uint8_t *read_tags(reader in, const struct_plan *plan, PyObject *ob
     return in.at;
 }
 
-/* Everything after the fields inline: tags, and the defaults of what the bytes do not hold. */
+/* Everything after the inline fields: tags, and the defaults of fields that are not in the bytes. */
 static inline const uint8_t *read_rest(reader in, const struct_plan *plan, PyObject *object) {
     PyObject *unknown = NULL;
     if (plan->flexible) {
@@ -198,7 +193,7 @@ static inline const uint8_t *read_rest(reader in, const struct_plan *plan, PyObj
     return in.at;
 }
 
-/* An instance whose slots are empty, but for those of the fields inline. */
+/* An instance of which only the inline fields are filled. */
 static PyObject *new_struct(const struct_plan *plan) {
     if (UNLIKELY(!plan->bare)) {
         PyObject *object = plan->type->tp_alloc(plan->type, 0);

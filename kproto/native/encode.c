@@ -1,9 +1,8 @@
-/* Message objects -> bytes. The tagged section: encode_tags.c.
-
-   No Python code runs here: values are taken only of exactly the types that decoding makes (tuples
-   for lists besides), and compared only where that calls nobody. So nothing the engine reads can
-   change under it. Anything else, a subclass or a bytearray for instance, is left to Python, which
-   either writes it or says what is wrong. */
+/* Encodes message objects to bytes. encode_tags.c encodes the tagged section.
+   No Python code runs here. Values must have exactly the types that decoding makes (or be tuples
+   instead of lists), and are only compared where that runs no Python code, so nothing that the
+   engine reads can change meanwhile. Anything else, such as a subclass or a bytearray, is left to
+   Python, which encodes it or raises the error. */
 #include "writer.h"
 
 enum { ON_STACK = 1024, MOST_HINT = 1 << 20 };
@@ -16,7 +15,7 @@ SELDOM uint8_t *grow(writer *out, uint8_t *at, Py_ssize_t need) {
         out->bytes = PyBytes_FromStringAndSize(NULL, room);
         if (out->bytes) memcpy(PyBytes_AS_STRING(out->bytes), out->base, (size_t)used);
     } else {
-        _PyBytes_Resize(&out->bytes, room); /* NULL where it fails */
+        _PyBytes_Resize(&out->bytes, room); /* NULL on failure */
     }
     if (out->bytes == NULL) return NULL;
     out->base = (uint8_t *)PyBytes_AS_STRING(out->bytes);
@@ -28,7 +27,7 @@ SELDOM uint8_t *grow(writer *out, uint8_t *at, Py_ssize_t need) {
 
 static uint8_t *encode_struct(writer *out, uint8_t *at, const struct_plan *plan, PyObject *object);
 
-/* Of a fixed width, for which there is room. */
+/* A number of fixed width, for which there is room. */
 static uint8_t *put_number(uint8_t *at, int kind, PyObject *value) {
     int64_t number = 0;
     if (kind == KIND_BOOL) {
@@ -92,7 +91,7 @@ static uint8_t *encode_bytes(writer *out, uint8_t *at, const field_plan *field, 
     return put_bytes(put_length(at, field, 0, size), PyBytes_AS_STRING(value), size);
 }
 
-/* The elements from `item` up to `end`; there is room for those of a fixed width. */
+/* The elements from `item` to `end`. For those of fixed width there is room. */
 static uint8_t *encode_elements(writer *out, uint8_t *at, const field_plan *field, PyObject **item,
                                 PyObject **end) {
     switch (field->element) {
@@ -149,7 +148,7 @@ static uint8_t *encode_struct_field(writer *out, uint8_t *at, const field_plan *
     return encode_struct(out, at, field->inner, value);
 }
 
-/* A field of any kind; for those of a fixed width, `run` bytes are ensured or known to be there. */
+/* A field of any kind. For those of fixed width, `run` bytes are ensured or known to be available. */
 static inline uint8_t *encode_any(writer *out, uint8_t *at, const field_plan *field,
                                   PyObject *value, Py_ssize_t run) {
     if (run && UNLIKELY(!(at = ensure(out, at, run)))) return NULL;
@@ -209,7 +208,8 @@ PyObject *encode_message(plan_object *self, PyObject *message) {
     }
     Py_ssize_t size = at - out.base;
     if (out.bytes == NULL) return PyBytes_FromStringAndSize((const char *)stack, size);
-    /* Up at once, down slowly: one large body does not make the next hundred reserve as much. */
+    /* Grows at once and shrinks slowly: one large body does not make the next hundred reserve as
+       much. */
     if (size >= self->size_hint)
         self->size_hint = size < MOST_HINT ? size : MOST_HINT;
     else

@@ -1,10 +1,10 @@
-/* The tagged section of a struct: known fields that are not at their default, and the unknown ones
-   that decoding kept, in the order of their tags. Runs no Python code, as encode.c. */
+/* The tagged section of a struct: known fields that differ from their default, and the unknown
+   fields kept by decoding, in the order of their tags. Like encode.c, it runs no Python code. */
 #include "writer.h"
 
 typedef struct {
     uint32_t tag;
-    PyObject *raw; /* borrowed from the dict, which nobody can change meanwhile */
+    PyObject *raw; /* borrowed from the dict, which cannot change meanwhile */
 } unknown_tag;
 
 static int by_tag(const void *left, const void *right) {
@@ -12,7 +12,8 @@ static int by_tag(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* The unknown tags in ascending order, to be freed with PyMem_Free; NULL where Python has to look. */
+/* The unknown tags in ascending order, to be freed with PyMem_Free; NULL where Python must handle
+   them. */
 static unknown_tag *sorted_tags(const struct_plan *plan, PyObject *tags) {
     Py_ssize_t at = 0, count = 0;
     PyObject *key, *raw;
@@ -40,8 +41,8 @@ static uint8_t *put_unknown(writer *out, uint8_t *at, const unknown_tag *tag) {
     return put_bytes(at, PyBytes_AS_STRING(tag->raw), size);
 }
 
-/* Tag, size and value. The size is known afterwards: most take the one byte left for it, and what
-   takes more is moved. */
+/* Tag, size and value. The size is known only afterwards: one byte is left for it, and larger sizes
+   move the value. */
 static uint8_t *put_known(writer *out, uint8_t *at, const field_plan *field, PyObject *value) {
     if (!(at = ensure(out, at, 10))) return NULL;
     at = put_varint(at, field->tag) + 1;
@@ -58,7 +59,7 @@ static uint8_t *put_known(writer *out, uint8_t *at, const field_plan *field, PyO
     return put_varint(out->base + start - 1, (uint32_t)size) + size;
 }
 
-/* Both in one order. `written` has a bit for each known field that is not left out: MOST_TAGGED. */
+/* Merges both in order. `written` has a bit for each known field that is not left out: MOST_TAGGED. */
 static uint8_t *put_in_order(writer *out, uint8_t *at, const struct_plan *plan, PyObject *object,
                              uint64_t written, const unknown_tag *next, const unknown_tag *last) {
     for (Py_ssize_t i = 0; i < plan->tagged_count; i++) {

@@ -1,13 +1,11 @@
-/* What the files of the engine share: the compiled plan, and readers and writers of numbers.
-
-   The engine runs a plan that Python made (kproto/codegen/plan.py, where every wire rule is
-   decided; kproto/native/describe.py writes it down for C). It explains nothing: whatever is wrong
-   makes a function return NULL or -1, most often with no exception set, upon which module.c hands
-   the bytes or the object to the Python interpreter of the same plan. Being too strict here costs
-   time and never correctness; being too lax would be a bug.
-
-   CPython 3.11 and newer, with a GIL: no function here gives it up, and see decode.c and encode.c
-   for what may run Python code. */
+/* What the engine's files share: the compiled plan, and readers and writers of numbers.
+   The engine runs a plan made by Python (kproto/codegen/plan.py, which contains every wire rule;
+   kproto/native/describe.py describes it to C). The engine does not explain errors: any problem
+   makes a function return NULL or -1, mostly without an exception, and module.c then passes the
+   bytes or the object to the Python interpreter of the same plan. Being too strict here costs time
+   and never correctness; being too lax would be a bug.
+   Requires CPython 3.11 or newer with a GIL. No function here releases the GIL; decode.c and
+   encode.c say where Python code may run. */
 #ifndef KPROTO_ENGINE_H
 #define KPROTO_ENGINE_H
 
@@ -39,7 +37,7 @@ enum kind {
     KIND_FLOAT64,
     KIND_UUID, /* the last that has a fixed width */
     KIND_STRING,
-    KIND_BYTES, /* records too: on the wire they are bytes */
+    KIND_BYTES, /* records too: they are bytes on the wire */
     KIND_STRUCT,
     KIND_ARRAY,
     KINDS
@@ -48,7 +46,7 @@ enum kind {
 enum field_flag {
     FIELD_COMPACT = 1,   /* lengths are unsigned varints of length + 1 */
     FIELD_NULLABLE = 2,
-    FIELD_IGNORABLE = 4, /* may be dropped by a version that lacks it */
+    FIELD_IGNORABLE = 4, /* a version that lacks the field drops it */
     FIELD_TAGGED = 8
 };
 
@@ -63,9 +61,9 @@ typedef struct struct_plan struct_plan;
 typedef struct {
     uint8_t kind, element, flags, default_mode;
     uint32_t tag;
-    Py_ssize_t slot;        /* where in the object the member is */
-    int32_t run, run_fields; /* bytes and fields of the run of fixed width that begins here, or 0 */
-    Py_ssize_t element_min; /* least bytes of one element of an array, at least 1 */
+    Py_ssize_t slot;        /* offset of the member in the object */
+    int32_t run, run_fields; /* bytes and fields of the fixed-width run that begins here, or 0 */
+    Py_ssize_t element_min; /* least size of one element of an array, at least 1 */
     const struct_plan *inner;
     PyObject *default_value; /* of DEFAULT_VALUE */
 } field_plan;
@@ -74,10 +72,10 @@ struct struct_plan {
     PyTypeObject *type;
     Py_ssize_t tags_slot;
     int flexible, depth;
-    int collected; /* its instances take part in garbage collection */
-    int bare;      /* its instances are an object's head and these fields, and nothing else */
+    int collected; /* its instances are tracked by the garbage collector */
+    int bare;      /* its instances consist of an object's head and these fields */
     Py_ssize_t inline_count, tagged_count, absent_count, foreign_count;
-    field_plan *fields; /* those in the struct's own bytes, then tagged, then absent */
+    field_plan *fields; /* inline fields, then tagged, then absent */
     field_plan *tagged, *absent, *fields_end; /* where in it each begins, for speed */
     uint32_t *foreign;  /* tags the schema uses at other versions only */
 };
@@ -94,21 +92,21 @@ typedef struct {
     struct_plan *structs; /* children first, the message itself last */
     Py_ssize_t struct_count;
     PyObject *explain_decode, *explain_encode;
-    Py_ssize_t size_hint; /* of the bodies written of late, to begin with a buffer that fits */
+    Py_ssize_t size_hint; /* of the bodies encoded recently, to start with a buffer that fits */
 } plan_object;
 
 /* ---- what the module knows for good ----------------------------------------------------------- */
 
-enum { SMALLEST = -5, SMALL_INTS = 5 + 257 }; /* the numbers that CPython keeps one object of */
+enum { SMALLEST = -5, SMALL_INTS = 5 + 257 }; /* the numbers that CPython shares */
 
 typedef struct {
     PyObject *small_ints[SMALL_INTS];
     PyObject *no_tags; /* the shared dict of a struct without unknown tags */
     PyTypeObject *uuid_type;
     PyObject *uuid_safe;  /* SafeUUID.unknown */
-    PyObject *make_uuid;  /* Python's way, for where the slots are not what they are known to be */
-    Py_ssize_t uuid_int, uuid_is_safe; /* slots, -1 where UUIDs are left to make_uuid */
-    PyTypeObject *struct_meta;         /* msgspec's: the type of every class the engine fills */
+    PyObject *make_uuid;  /* Python's constructor, where the slots have another layout */
+    Py_ssize_t uuid_int, uuid_is_safe; /* slots, -1 where make_uuid makes UUIDs */
+    PyTypeObject *struct_meta;         /* msgspec's metaclass: the type of all filled classes */
 } engine_state;
 
 extern engine_state engine;
@@ -181,7 +179,7 @@ static inline int may_hold(const reader *in, const field_plan *field, int64_t co
     return count * (int64_t)field->element_min <= left_of(in);
 }
 
-/* Whether a struct that may be null is there: 1, 0, or -1 for a marker that says neither. */
+/* Whether a nullable struct is present: 1, 0, or -1 for an invalid marker. */
 static inline int get_presence(reader *in, const field_plan *field) {
     if (field->flags & FIELD_TAGGED) {
         uint32_t marker;
@@ -193,8 +191,8 @@ static inline int get_presence(reader *in, const field_plan *field) {
     return marker == 0xFF ? 0 : marker == 1 ? 1 : -1;
 }
 
-/* The next tag and its size. Tags ascend, the schema has each at this version or not at all, and
-   the bytes are there; -1 otherwise. `last` is the tag before, -1 at first. */
+/* Reads the next tag and its size. Tags must ascend, the schema must define each at this version or
+   not at all, and the bytes must exist; -1 otherwise. `last` is the previous tag, -1 at first. */
 static inline int get_tag(reader *in, const struct_plan *plan, int64_t *last, uint32_t *size) {
     uint32_t tag;
     if (get_varint(in, &tag) || tag > INT32_MAX || (int64_t)tag <= *last) return -1;
@@ -223,7 +221,7 @@ static inline PyObject *new_int32(int32_t value) {
 /* Whether all bytes are below 0x80. */
 static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
     uint64_t seen = 0, word;
-    if (LIKELY(size >= 8)) { /* the last bytes are looked at twice rather than one by one */
+    if (LIKELY(size >= 8)) { /* reads the last bytes twice rather than one by one */
         const uint8_t *last = p + size - 8;
         for (; p < last; p += 8) {
             memcpy(&word, p, 8);
@@ -237,11 +235,11 @@ static inline int is_ascii(const uint8_t *p, Py_ssize_t size) {
     return !(seen & UINT64_C(0x8080808080808080));
 }
 
-/* memcpy for what is most often short: a call of it takes longer than copying a name. */
+/* memcpy for mostly short data: a call of it takes longer than copying a name. */
 static inline void copy_bytes(void *to, const void *from, Py_ssize_t size) {
     char *t = to;
     const char *f = from;
-    /* The last bytes are copied twice rather than one by one. */
+    /* Copies the last bytes twice rather than one by one. */
     if (LIKELY(size >= 16 && size <= 64)) {
         memcpy(t, f, 16);
         if (size > 32) {
@@ -270,7 +268,7 @@ PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c
 PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */
 int add_record_types(PyObject *module);                 /* records_read.c */
 
-/* Forget what went wrong in C, so that Python can find out; -1 where that is not for it to explain
+/* Clears an error of C, so that Python can raise its own; -1 for errors that must propagate
    (KeyboardInterrupt and the like). */
 static inline int forget_error(void) {
     if (!PyErr_Occurred()) return 0;
@@ -289,8 +287,8 @@ static inline void keep(PyObject **place, PyObject *value) {
 /* values.c */
 PyObject *new_number(int kind, const uint8_t *p); /* any kind of fixed width, uuid included */
 PyObject *new_string(const uint8_t *p, Py_ssize_t size);
-int put_uuid(uint8_t *p, PyObject *value); /* 16 bytes; -1 where `value` is left to Python */
+int put_uuid(uint8_t *p, PyObject *value); /* 16 bytes; -1 where Python must handle `value` */
 int find_uuid_slots(void);
-int is_at_default(const field_plan *field, PyObject *value); /* 1, 0, or -1: left to Python */
+int is_at_default(const field_plan *field, PyObject *value); /* 1, 0, or -1: Python must decide */
 
 #endif

@@ -1,4 +1,4 @@
-/* The module kproto.native._engine: plans as Python sees them, and the way back to Python where the
+/* The module kproto.native._engine: plans as Python objects, and the fallback to Python where the
    engine gives up. */
 #include "columns.h"
 #include "engine.h"
@@ -19,8 +19,8 @@ static int parse_place(const char *name, PyObject *const *args, Py_ssize_t count
     return 0;
 }
 
-/* Run `door` over the bytes from `offset`. Returns 1 where it took them, 0 where it gave up, -1
-   with an exception where `data` is no contiguous buffer. */
+/* Runs `door` over the bytes from `offset`. Returns 1 if it accepted them, 0 if it gave up, and -1
+   with an exception if `data` is not a contiguous buffer. */
 static int read_with(const plan_object *self, PyObject *data, Py_ssize_t offset, int build,
                      PyObject **made, Py_ssize_t *end) {
     Py_buffer view = {0};
@@ -90,7 +90,7 @@ static PyObject *plan_validate(plan_object *self, PyObject *const *args, Py_ssiz
         PyObject_CallFunctionObjArgs(self->explain_decode, args[0], place, (PyObject *)NULL);
     Py_DECREF(place);
     if (result == NULL) return NULL;
-    PyObject *after = PySequence_GetItem(result, 1); /* it was valid after all */
+    PyObject *after = PySequence_GetItem(result, 1); /* the interpreter accepted it */
     Py_DECREF(result);
     return after;
 }
@@ -102,7 +102,7 @@ static PyObject *plan_encode(plan_object *self, PyObject *message) {
     return PyObject_CallOneArg(self->explain_encode, message);
 }
 
-/* For tests: what the engine itself says, without asking Python. */
+/* For tests: the engine's own verdict, without the interpreter. */
 static PyObject *plan_takes(plan_object *self, PyObject *const *args, Py_ssize_t count) {
     Py_ssize_t offset, end;
     PyObject *made = NULL;
@@ -173,14 +173,15 @@ static struct PyModuleDef definition = {
     .m_methods = functions,
 };
 
-/* One phase: the state is the process's. A free-threaded interpreter turns its GIL on for it. */
+/* Single-phase: the state belongs to the process. A free-threaded interpreter enables its GIL for
+   it. */
 PyMODINIT_FUNC PyInit__engine(void) {
     if (PyType_Ready(&plan_type) < 0 || PyType_Ready(&selection_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
 #define CONSTANT(name, value) \
     if (PyModule_AddIntConstant(module, name, value)) goto failed
-    CONSTANT("INTERFACE", 2); /* what compiled.py expects; changes with what passes between them */
+    CONSTANT("INTERFACE", 2); /* what compiled.py expects */
     CONSTANT("COMPACT", FIELD_COMPACT);
     CONSTANT("NULLABLE", FIELD_NULLABLE);
     CONSTANT("IGNORABLE", FIELD_IGNORABLE);

@@ -1,9 +1,8 @@
-/* Compile the description of a plan (kproto/native/describe.py) into tables, and refuse what the
-   engine does not understand: an exception here means that the message is left to pure Python.
-
+/* Compiles the description of a plan (kproto/native/describe.py) into tables and refuses what the
+   engine does not support: an exception here means that pure Python handles the message.
    Members of objects are read and written at the offsets of their descriptors. Each offset is
-   checked against an object that the class itself made, so a class whose members are anything but
-   plain object slots never gets this far. */
+   verified with an object that the class itself made, so that a class with anything but plain
+   object slots is refused. */
 #include "engine.h"
 #include "records.h"
 
@@ -17,8 +16,8 @@ static int refuse(const char *why, PyTypeObject *type) {
     return -1;
 }
 
-/* The offset of the member `name` in instances of `type`; -1 and an exception where it is not a
-   plain object slot. */
+/* The offset of member `name` in instances of `type`; -1 and an exception if it is not a plain
+   object slot. */
 Py_ssize_t slot_of(PyTypeObject *type, PyObject *name) {
     PyObject *found = PyObject_GetAttr((PyObject *)type, name);
     if (found == NULL) return -1;
@@ -49,7 +48,7 @@ int check_type(PyObject *cls) {
     return 0;
 }
 
-/* What PyObject_New makes whole, once every field is filled. */
+/* Whether PyObject_New makes a complete instance once every field is filled. */
 static int is_bare(const struct_plan *plan) {
     Py_ssize_t slots = FIELDS_END(plan) - plan->fields + 1;
     unsigned long more = 0; /* kept before the head */
@@ -61,7 +60,7 @@ static int is_bare(const struct_plan *plan) {
                (Py_ssize_t)(sizeof(PyObject) + (size_t)slots * sizeof(PyObject *));
 }
 
-/* Let the class make an object of values that are known by identity, and look where they went. */
+/* Lets the class make an object of values known by identity, and checks where they are stored. */
 static int check_slots(const struct_plan *plan, PyObject *const *names, PyObject *tags_field) {
     Py_ssize_t count = FIELDS_END(plan) - plan->fields;
     int result = -1;
@@ -138,7 +137,7 @@ static int compile_field(const plan_object *self, const struct_plan *plan, field
     return 0;
 }
 
-/* One check of the bytes left serves all fixed-width fields that follow each other. */
+/* One check of the remaining bytes serves all fixed-width fields in a row. */
 static void mark_runs(struct_plan *plan) {
     field_plan *first = NULL;
     for (field_plan *field = INLINE(plan); field < TAGGED(plan); field++) {
@@ -256,8 +255,8 @@ static void plan_free(plan_object *self) {
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* No tp_clear: a plan may run until it is freed. Cycles through it break at the class, whose own
-   dict holds the plan. */
+/* No tp_clear: a plan may run until it is freed. Cycles through it are broken at the class, whose
+   own dict holds the plan. */
 static int plan_traverse(plan_object *self, visitproc visit, void *arg) {
     for (Py_ssize_t i = 0; self->structs && self->structs[i].type; i++)
         Py_VISIT(self->structs[i].type);
@@ -284,7 +283,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     Py_INCREF(encode);
     self->explain_encode = encode;
     Py_ssize_t count = PyTuple_GET_SIZE(given);
-    /* One more than there are, zeroed: plan_free stops at a struct without a type. */
+    /* One more than needed, zeroed: plan_free stops at a struct without a type. */
     self->structs = PyMem_Calloc((size_t)count + 1, sizeof *self->structs);
     if (self->structs == NULL) {
         Py_DECREF(self);

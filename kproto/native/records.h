@@ -1,11 +1,10 @@
-/* Records in C: what reading those of magic 2, into objects (records_read.c) or columns
-   (records_columns.c), writing them (records_write.c), and reading wrappers of magic 0 and 1
-   (records_messages.c) have in common.
-
-   Their layout, and every rule, is spelt out in kproto/records/record.py and encode_batch.py. As in
-   the rest of the engine, what is wrong or merely unusual is given up without a word, and the
-   Python of those files reads or writes the batch again: it says what is wrong. What is read here
-   is exactly what Python reads. */
+/* Shared by the files that read records of magic 2 into objects (records_read.c) or columns
+   (records_columns.c), write them (records_write.c), and read wrappers of magic 0 and 1
+   (records_messages.c).
+   kproto/records/record.py and encode_batch.py describe the layout and every rule. As in the rest
+   of the engine, invalid or unusual data makes these functions give up without an error; the Python
+   code of those files then reads or writes the batch again and raises the error. C reads exactly as
+   Python does. */
 #ifndef KPROTO_RECORDS_H
 #define KPROTO_RECORDS_H
 
@@ -15,10 +14,10 @@ enum {
     LEAST_RECORD = 7,
     LEAST_HEADER = 2,
     NULL_SIZE = -1,
-    TRUSTED_COUNT = 1 << 14 /* for more records, room is made once they are known to be there */
+    TRUSTED_COUNT = 1 << 14 /* for more records, room is made once they are known to exist */
 };
 
-/* kproto.records.model.Record, and where its members are. */
+/* kproto.records.model.Record, and the offsets of its members. */
 typedef struct {
     PyObject_HEAD
     PyTypeObject *type;
@@ -35,13 +34,13 @@ typedef struct {
     Py_ssize_t size;
 } span;
 
-/* What a batch's header says about all of its records. */
+/* The batch header's facts about all of its records. */
 typedef struct {
     Py_ssize_t count;
     int64_t base_offset, base_timestamp, appended;
     int is_appended; /* `appended` is every record's timestamp: log append time */
-    /* Only get_plain tells: */
-    int codec;      /* its records are compressed by, 0: not */
+    /* Set only by get_plain: */
+    int codec;      /* the codec of its records; 0: not compressed */
     int is_control; /* they are markers */
 } batch_facts;
 
@@ -49,10 +48,10 @@ typedef struct {
     int64_t offset, timestamp;
     span key, value;
     Py_ssize_t header_count;
-    reader headers; /* they have to fill it */
+    reader headers; /* the records must fill it */
 } record_view;
 
-/* A zigzag varint of up to 32 bits in up to five bytes (KIP-98); -1 where it is not one. */
+/* A zigzag varint of up to 32 bits in up to five bytes (KIP-98); -1 if it is invalid. */
 static inline int get_zigzag32(reader *in, int32_t *out) {
     uint32_t value;
     if (UNLIKELY(get_varint(in, &value))) return -1;
@@ -86,12 +85,12 @@ static inline int get_span(reader *in, span *out) {
     return 0;
 }
 
-/* A record's next header; its key is text, of which the caller makes sure. */
+/* A record's next header. The caller validates that its key is text. */
 static inline int get_header(reader *in, span *key, span *value) {
     return UNLIKELY(get_span(in, key) || key->size < 0 || get_span(in, value)) ? -1 : 0;
 }
 
-/* The record that `in` begins with, but for its headers. */
+/* The record at the start of `in`, without its headers. */
 static inline int get_record(reader *in, const batch_facts *batch, record_view *out) {
     int32_t size, offset_delta, headers;
     int64_t timestamp_delta;
@@ -105,7 +104,7 @@ static inline int get_record(reader *in, const batch_facts *batch, record_view *
                                   : batch->base_offset < INT64_MIN - offset_delta))
         return -1;
     out->offset = batch->base_offset + offset_delta;
-    /* May go on at the other end, as Java's sum does. */
+    /* May overflow, as Java's sum does. */
     out->timestamp = batch->is_appended
                          ? batch->appended
                          : (int64_t)((uint64_t)batch->base_timestamp + (uint64_t)timestamp_delta);
@@ -117,11 +116,11 @@ static inline int get_record(reader *in, const batch_facts *batch, record_view *
     return headers || part.at == part.end ? 0 : -1;
 }
 
-/* The arguments (data, at, end, count, base_offset, base_timestamp, appended): 1 where they are
-   understood, 0 where Python has to look. `data` is bytes that the caller holds. records_read.c. */
+/* Parses the arguments (data, at, end, count, base_offset, base_timestamp, appended): 1 if they are
+   valid, 0 if Python must handle them. `data` is bytes that the caller holds. In records_read.c. */
 int get_batch(PyObject *const *args, reader *in, batch_facts *batch);
-/* The batch that `in` begins with, whose records `part` becomes, as they are (`codec`): 0, or -1 where
-   it is not whole, not of magic 2, or not as it should be. */
+/* The batch at the start of `in`; `part` becomes its records as they are (compressed by `codec`):
+   0, or -1 if it is truncated, not of magic 2, or invalid. */
 int get_plain(reader *in, reader *part, batch_facts *batch);
 /* Whether `in` is exactly the batch's records. */
 int are_records(reader in, const batch_facts *batch);
@@ -130,7 +129,7 @@ PyObject *new_plain_record(const record_codec *self, record_view *record); /* wi
 
 /* ---- what Record objects hold ----------------------------------------------------------------- */
 
-/* A number that is nothing but one and an int64; -1 otherwise, without an exception. */
+/* An exact int that fits an int64; -1 otherwise, without an exception. */
 static inline int int64_of(PyObject *value, int64_t *out) {
     int overflow;
     if (UNLIKELY(!PyLong_CheckExact(value))) return -1;

@@ -1,12 +1,12 @@
-/* The records of many batches -> columns in Arrow's columnar format, without an object for a record.
-   kproto/records/sink.py is the same in Python, to the byte; kproto/records/batches.py cuts batches,
-   and says what is wrong with one that is given up here: those that are plain in every way are cut
-   here, too (add_plain). A batch is taken whole or not at all. No Python code runs here, but for what
-   decompresses a plain batch. */
+/* Reads the records of many batches into columns in Arrow's layout, without an object for each
+   record. kproto/records/sink.py does the same in Python, byte for byte. kproto/records/batches.py
+   splits the batches and raises the errors of those that are given up here; batches that are plain
+   in every way are split here too (add_plain). A batch is added as a whole or not at all. No Python
+   code runs here except the decompression of a plain batch. */
 #include "blake2b.h"
 #include "records_sink.h"
 
-/* Room for `more` values, but for their bytes. */
+/* Room for `more` values, except for their bytes. */
 int reserve_values(record_sink *self, int which, Py_ssize_t more) {
     blobs *to = &self->blobs[which];
     Py_ssize_t count = self->now.of[which].count;
@@ -35,7 +35,7 @@ static inline int put_blob(record_sink *self, int which, const span *given) {
     return 0;
 }
 
-/* Room for `more` digests, and for the values they are of. */
+/* Room for `more` digests, and for the values to hash. */
 static int reserve_hashes(record_sink *self, Py_ssize_t more) {
     if (more > self->hashed_room) {
         span *room = PyMem_Resize(self->hashed, span, (size_t)more);
@@ -50,7 +50,7 @@ static int reserve_hashes(record_sink *self, Py_ssize_t more) {
     return reserve_values(self, HASH, more);
 }
 
-/* Room for the digest of a row's value; put_hashes puts it there. */
+/* Reserves the digest of a row's value; put_hashes writes it. */
 static inline int put_hash(record_sink *self, const span *value) {
     static const uint8_t nothing[DIGEST];
     const span digest = {nothing, value->size < 0 ? NULL_SIZE : DIGEST};
@@ -58,7 +58,7 @@ static inline int put_hash(record_sink *self, const span *value) {
     return put_blob(self, HASH, &digest);
 }
 
-/* The digests of all rows since reserve_hashes. */
+/* Writes the digests of all rows since reserve_hashes. */
 static void put_hashes(record_sink *self) {
     Py_ssize_t count = self->hashed_count;
     if (count == 0) return;
@@ -67,7 +67,7 @@ static void put_hashes(record_sink *self) {
     self->hashed_count = 0;
 }
 
-/* Room for `more` rows, but for their bytes and headers. */
+/* Room for `more` rows, except for their bytes and headers. */
 int reserve_rows(record_sink *self, Py_ssize_t more) {
     Py_ssize_t rows = self->now.rows;
     int failed = 0;
@@ -102,7 +102,7 @@ static inline int put_header(record_sink *self, const span *key, const span *val
     return failed ? failed : put_blob(self, HEADER_VALUE, value);
 }
 
-/* A row, whose headers were put. */
+/* Puts a row, whose headers were put before. */
 static inline int put_row(record_sink *self, const record_view *record) {
     Py_ssize_t row = self->now.rows++;
     int failed = 0;
@@ -131,7 +131,7 @@ static int add_headers(record_sink *self, record_view *record) {
 }
 
 static int add_section(record_sink *self, reader *in, const batch_facts *batch) {
-    /* Many are looked at before anything is reserved for them. */
+    /* Many records are checked before anything is reserved for them. */
     if (batch->count > TRUSTED_COUNT && !are_records(*in, batch)) return -1;
     int failed = reserve_rows(self, batch->count);
     for (Py_ssize_t i = 0; i < batch->count && !failed; i++) {
@@ -180,8 +180,8 @@ void sink_clear(record_sink *self) {
     memset(&self->marked, 0, sizeof self->marked);
 }
 
-/* What the sink was before, if this failed; and what its caller is told. Without memory, buffers are
-   lost: it begins again. */
+/* Restores the sink after a failure and sets the caller's result. Without memory, buffers are lost:
+   it starts over. */
 static PyObject *told(record_sink *self, const extent *before, int failed) {
     if (LIKELY(!failed)) Py_RETURN_TRUE;
     self->now = *before;
@@ -205,12 +205,12 @@ static PyObject *sink_add(record_sink *self, PyObject *const *args, Py_ssize_t c
     if (!get_batch(args, &in, &batch)) Py_RETURN_FALSE;
     const reader section = in;
     int failed = add_section(self, &in, &batch);
-    if (failed == FULL && !are_records(section, &batch)) failed = -1; /* that comes first */
+    if (failed == FULL && !are_records(section, &batch)) failed = -1; /* that error takes precedence */
     return told(self, &before, failed);
 }
 
-/* What compressed records are, by the caller's `unpack`: bytes; NULL without an exception where it
-   has none, or not enough of them for so many records. Whatever else it does ends add_plain. */
+/* The decompressed records from the caller's `unpack`: bytes; NULL without an exception if it
+   returns none, or too few for so many records. Any other error ends add_plain. */
 static PyObject *unpacked(PyObject *unpack, const reader *packed, const batch_facts *batch) {
     if (unpack == Py_None || batch->count == 0) return NULL;
     PyObject *given[] = {PyLong_FromLong(batch->codec),
@@ -225,7 +225,7 @@ static PyObject *unpacked(PyObject *unpack, const reader *packed, const batch_fa
     return NULL;
 }
 
-/* One more batch that is plain: 0, or -1 where it is not one, perhaps with an exception. */
+/* Adds one more plain batch: 0, or -1 if it is not plain, perhaps with an exception. */
 static int add_plain_one(record_sink *self, reader *in, PyObject *unpack, batch_facts *batch) {
     reader part;
     PyObject *held = NULL;
@@ -240,15 +240,15 @@ static int add_plain_one(record_sink *self, reader *in, PyObject *unpack, batch_
         const uint8_t *start = AT(uint8_t, held, 0);
         part = (reader){start, start + PyBytes_GET_SIZE(held)};
     }
-    extent before = self->now; /* only now: unpacking is Python's, and may let others run */
+    extent before = self->now; /* only now: unpacking runs Python code, and perhaps other threads */
     int failed = add_section(self, &part, batch);
     Py_XDECREF(held);
     if (!failed) return 0;
     self->now = before;
-    return -1; /* a full column, too, is told of where the batch is added alone */
+    return -1; /* a full column is also reported when the batch is added alone */
 }
 
-/* Batches that are plain, until one is not: where that begins, [how many rows each gave]. */
+/* Adds plain batches. Returns where the first other batch begins, and [the rows of each]. */
 static PyObject *sink_add_plain(record_sink *self, PyObject *const *args, Py_ssize_t given) {
     if (given != 4) {
         PyErr_SetString(PyExc_TypeError, "add_plain takes 4 arguments");

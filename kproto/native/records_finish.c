@@ -1,13 +1,12 @@
-/* What came of the records that were put into columns: each buffer just as long as is in use, as
-   Arrow has it. */
+/* Returns the columns of records: each buffer is as long as the part in use, as Arrow requires. */
 #include "records_sink.h"
 
-/* The object itself, of just the size that is in use; None for what was not wanted. */
+/* The object itself, shrunk to the size in use; None for a column that was not selected. */
 static PyObject *finish(PyObject **bytes, Py_ssize_t used) {
     PyObject *made = *bytes;
     *bytes = NULL;
     if (made == NULL) return PyBytes_FromStringAndSize(NULL, 0);
-    _PyBytes_Resize(&made, used); /* NULL where it fails */
+    _PyBytes_Resize(&made, used); /* NULL on failure */
     return made;
 }
 
@@ -55,7 +54,7 @@ PyObject *sink_finish(record_sink *self, PyObject *nothing) {
     (void)nothing;
     int wanted = self->wanted;
     Py_ssize_t rows = self->now.rows;
-    if (reserve_rows(self, 0) == -1) { /* where offsets begin, if nothing else */
+    if (reserve_rows(self, 0) == -1) { /* offsets have at least this entry */
         sink_clear(self);
         return NULL;
     }

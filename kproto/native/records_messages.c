@@ -1,22 +1,21 @@
-/* The messages within a wrapper of magic 0 or 1 -> Record objects, all at once.
-
-   Their layout is spelt out in kproto/records/message_set.py, which reads again what is given up
-   here. Objects are made as in records_read.c. Each message has a CRC-32, which zlib computes: its
-   function may let other threads run, who see neither the list nor what is in it. */
+/* Reads the messages within a wrapper of magic 0 or 1 into Record objects, all at once.
+   kproto/records/message_set.py describes their layout and reads again what is given up here.
+   Objects are made as in records_read.c. Each message has a CRC-32, which zlib computes; its
+   function may run other threads, which see neither the list nor its content. */
 #include "records.h"
 
 enum { ENTRY_HEADER = 12, CRC_END = 16, CODEC_MASK = 7, LEAST_MESSAGE = 14 };
 
-/* What is known of the wrapper. */
+/* The wrapper's facts. */
 typedef struct {
     int magic;
     int64_t last_offset;
-    PyObject *crc32; /* a function of bytes; None where checksums are not looked at */
+    PyObject *crc32; /* a function of bytes; None if checksums are not checked */
     int is_appended; /* `appended` is every record's timestamp */
     int64_t appended;
 } wrapper_facts;
 
-/* The bytes of the message that `in` begins with, of which there are enough. */
+/* The bytes of the message at the start of `in`, which are complete. */
 static int get_message(reader *in, reader *out) {
     if (left_of(in) < ENTRY_HEADER) return -1;
     int32_t size = (int32_t)get32(in->at + 8);
@@ -26,7 +25,7 @@ static int get_message(reader *in, reader *out) {
     return 0;
 }
 
-/* How many messages there are, and the offset that the last of them has; -1 where one is cut. */
+/* The number of messages, and the offset of the last; -1 if one is truncated. */
 static Py_ssize_t count_messages(reader in, int64_t *last) {
     Py_ssize_t count = 0;
     for (reader message; in.at < in.end; count++) {
@@ -59,7 +58,7 @@ static int crc_is_right(const wrapper_facts *wrapper, const reader *message) {
     return crc == (int64_t)get32(message->at + ENTRY_HEADER);
 }
 
-/* What a message holds, `base` added to its offset. */
+/* A message's content, with `base` added to its offset. */
 static int get_record_of(reader message, const wrapper_facts *wrapper, int64_t base,
                          record_view *out) {
     if (!crc_is_right(wrapper, &message)) return -1;
@@ -68,7 +67,7 @@ static int get_record_of(reader message, const wrapper_facts *wrapper, int64_t b
     out->offset = base + offset;
     message.at += CRC_END;
     if (message.at[0] != wrapper->magic || message.at[1] & CODEC_MASK) return -1;
-    message.at += 2; /* LEAST_MESSAGE has them, and eight bytes after them */
+    message.at += 2; /* within LEAST_MESSAGE, as are the eight bytes after them */
     out->timestamp = -1;
     if (wrapper->magic == 1) {
         out->timestamp = (int64_t)get64(message.at);

@@ -1,21 +1,19 @@
-/* The records of a batch -> Record objects, all at once, and the type that does it.
-
-   Objects are made as in decode.c: by the type's allocator, their slots filled at once, and nobody
-   can see them before they are whole. A Record takes no part in garbage collection; the list does
-   once it is full. Tuples of headers hold text and bytes only, so no cycle can go through one: they
-   leave the collector's view for good, as it would find out itself.
-
-   Python code may run where a tuple is made (a collection, on CPython 3.11). It cannot reach what
-   is being made here, and the caller holds the bytes and the codec. */
+/* Reads the records of a batch into Record objects, all at once, and defines the type that does it.
+   Objects are made as in decode.c: by the type's allocator, with their slots filled at once, so
+   that no other code can see an incomplete one. Records are not tracked by the garbage collector;
+   the list is, once it is full. Tuples of headers contain only text and bytes, so no cycle can pass
+   through them, and they stay untracked for good, as the collector itself would decide.
+   Python code may run where a tuple is made (a garbage collection on CPython 3.11). It cannot reach
+   the objects being made, and the caller holds the bytes and the codec. */
 #include "records.h"
 
 enum { KEYS = 4 };
 
-/* What neighbours often have in common is made once: it cannot be changed. */
+/* Values that neighbours often share are made once, since they are immutable. */
 typedef struct {
     int64_t timestamp;
     PyObject *timestamp_made;
-    span key[KEYS]; /* of the headers in that place of the record before */
+    span key[KEYS]; /* of the header at that position in the previous record */
     PyObject *key_made[KEYS];
 } memory;
 
@@ -156,7 +154,7 @@ int get_batch(PyObject *const *args, reader *in, batch_facts *batch) {
     return 1;
 }
 
-/* The header of a batch, magic 2: kproto/records/record_batch.py says what is where. */
+/* The header of a batch of magic 2; kproto/records/record_batch.py describes the layout. */
 enum {
     LENGTH_AT = 8,
     LENGTH_END = 12,
@@ -227,7 +225,7 @@ static int codec_traverse(record_codec *self, visitproc visit, void *arg) {
     return 0;
 }
 
-/* Let the class make a record of values that are known by identity, and look where they went. */
+/* Lets the class make a record of values known by identity, and checks where they are stored. */
 static int find_members(record_codec *self) {
     static const char *const names[] = {"offset", "timestamp", "key", "value", "headers"};
     Py_ssize_t *const slots[] = {&self->offset, &self->timestamp, &self->key, &self->value,

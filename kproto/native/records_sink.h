@@ -1,5 +1,5 @@
-/* Columns that records are put into: what filling them (records_columns.c) and handing them out
-   (records_finish.c) share. */
+/* Columns that collect records: shared by the code that fills them (records_columns.c) and returns
+   them (records_finish.c). */
 #ifndef KPROTO_RECORDS_SINK_H
 #define KPROTO_RECORDS_SINK_H
 
@@ -19,14 +19,14 @@ enum {
 enum { KEY, VALUE, HEADER_KEY, HEADER_VALUE, HASH, BLOBS };
 enum { FIRST_ROOM = 256, FULL = -2 };
 
-/* Bytes that may be null. All are objects of bytes, as long as there is room. */
+/* Bytes that may be null. All are bytes objects whose size is the capacity. */
 typedef struct {
     PyObject *offsets;  /* int32, one more than there are values */
-    PyObject *validity; /* a bit a value, the lowest of a byte first; 0: null */
+    PyObject *validity; /* one bit per value, the lowest of a byte first; 0: null */
     PyObject *data;
 } blobs;
 
-/* How much of the buffers is in use. */
+/* The part of the buffers in use. */
 typedef struct {
     Py_ssize_t rows;
     struct {
@@ -41,7 +41,7 @@ typedef struct {
     int wanted;
     PyObject *offset, *timestamp, *header_count, *header_offsets, *value_size;
     blobs blobs[BLOBS];
-    span *hashed; /* values whose digests are still to be put where there is room for them */
+    span *hashed; /* values whose digests are not written yet */
     Py_ssize_t hashed_count, hashed_room;
     extent now, marked;
 } record_sink;
@@ -68,8 +68,8 @@ static inline void put_int64(PyObject *bytes, Py_ssize_t index, int64_t value) {
     memcpy(AT(char, bytes, index * 8), &value, 8);
 }
 
-/* records_columns.c: room for `more` values but for their bytes, or rows but for their bytes and
-   headers: 0, -1 with an exception, or FULL; and to begin again. */
+/* In records_columns.c: room for `more` values except for their bytes, or for rows except for their
+   bytes and headers: 0, -1 with an exception, or FULL. sink_clear starts over. */
 int reserve_values(record_sink *self, int which, Py_ssize_t more);
 int reserve_rows(record_sink *self, Py_ssize_t more);
 void sink_clear(record_sink *self);

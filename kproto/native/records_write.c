@@ -1,15 +1,15 @@
-/* Record objects -> the bytes of a batch's records. No Python code runs here (see encode.c): values
-   are taken only of exactly the types that reading makes, lists for tuples besides. */
+/* Writes Record objects as the bytes of a batch's records. No Python code runs here (see encode.c):
+   values must have exactly the types that reading makes, or be lists instead of tuples. */
 #include "records.h"
 
 enum {
-    MOST_SPAN = 1 << 29, /* more bytes in one piece are left to Python: no sum overflows */
-    FIRST_ROOM = 1 << 20 /* bytes reserved at most on the strength of what one record takes */
+    MOST_SPAN = 1 << 29, /* larger values are left to Python, so that no sum overflows */
+    FIRST_ROOM = 1 << 20 /* the most bytes reserved because of one record's size */
 };
 
 typedef struct {
     uint8_t *at, *end;
-    PyObject *bytes; /* NULL where nothing could be reserved */
+    PyObject *bytes; /* NULL if nothing could be reserved */
 } writer;
 
 static inline uint64_t zigzag(int64_t value) {
@@ -28,7 +28,7 @@ static inline void put_zigzag(writer *out, int64_t value) {
     *out->at++ = (uint8_t)left;
 }
 
-/* Room for `need` bytes more, and for `more` records like it while that is not much. */
+/* Room for `need` more bytes, and for `more` records like it as long as that is not much. */
 static int ensure(writer *out, Py_ssize_t need, Py_ssize_t more) {
     if (LIKELY(out->end - out->at >= need)) return 0;
     uint8_t *start = (uint8_t *)PyBytes_AS_STRING(out->bytes);
@@ -57,7 +57,7 @@ static inline void put_span(writer *out, const span *given) {
     out->at += given->size;
 }
 
-/* Bytes that the headers take, their count included; -1 where Python has to look. */
+/* The size of the headers, their count included; -1 where Python must handle them. */
 static Py_ssize_t room_of_headers(PyObject *const *headers, Py_ssize_t count) {
     Py_ssize_t size = size_of(count);
     span key, value;
@@ -76,7 +76,7 @@ typedef struct {
     int64_t base_offset, base_timestamp, last_offset, max_timestamp;
 } progress;
 
-/* The record's offset and timestamp, in their order and within their bounds. */
+/* The record's offset and timestamp, in order and within bounds. */
 static inline int advance(const record_codec *self, PyObject *record, progress *batch,
                           int64_t *timestamp) {
     int64_t offset;
@@ -126,7 +126,7 @@ static int write_record(const record_codec *self, writer *out, PyObject *record,
     return 0;
 }
 
-/* All of the records' bytes, or NULL. */
+/* The bytes of all records, or NULL. */
 static PyObject *write_all(const record_codec *self, PyObject *const *records, Py_ssize_t count,
                            progress *batch) {
     writer out = {.bytes = PyBytes_FromStringAndSize(NULL, 0)};
@@ -139,7 +139,7 @@ static PyObject *write_all(const record_codec *self, PyObject *const *records, P
         }
     }
     Py_ssize_t used = out.at - (uint8_t *)PyBytes_AS_STRING(out.bytes);
-    _PyBytes_Resize(&out.bytes, used); /* NULL where it fails */
+    _PyBytes_Resize(&out.bytes, used); /* NULL on failure */
     return out.bytes;
 }
 
@@ -154,7 +154,7 @@ PyObject *write_records(record_codec *self, PyObject *const *args, Py_ssize_t co
     if (records == NULL || int64_of(args[1], &batch.base_offset) ||
         int64_of(args[2], &batch.base_timestamp))
         Py_RETURN_NONE;
-    /* Then no sum of it and a delta overflows. */
+    /* Otherwise no sum of it and a delta overflows. */
     if (batch.base_offset < 0 || batch.base_offset > INT64_MAX - INT32_MAX) Py_RETURN_NONE;
     batch.last_offset = batch.base_offset - 1;
     PyObject *body = write_all(self, records, record_count, &batch);

@@ -1,5 +1,6 @@
-/* Compile a selection: marks on a copy of a plan's shape, which columns.c goes by. Checked like a plan
-   (plan.c): what Python describes wrongly is refused, and nothing is looked at again. */
+/* Compiles a selection: marks on a copy of a plan's structure, which columns.c follows. Like a plan
+   (plan.c) it is verified once: an invalid description is refused, and nothing is checked again
+   later. */
 #include "columns.h"
 
 static int refuse(const char *why) {
@@ -22,8 +23,8 @@ static node *new_node(selection_object *self, const struct_plan *plan) {
     return self->nodes = made;
 }
 
-/* The field that a path of positions ends in, and the node it is in; structs on the way are entered.
-   NULL and an exception where there is no such place, or it is taken. */
+/* The field at the end of a path of positions, and the node that contains it; structs on the path
+   are entered. NULL and an exception if there is no such place, or it is in use. */
 static const field_plan *find(selection_object *self, node *here, PyObject *path, node **place) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(path); i++) {
         Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(path, i));
@@ -48,7 +49,7 @@ static const field_plan *find(selection_object *self, node *here, PyObject *path
     return NULL;
 }
 
-/* A default has to read like any other value: nothing looks at it again. */
+/* A default must be readable like any other value, since it is not checked again. */
 static int check_fallback(const field_plan *field, PyObject *fallback) {
     if (fallback == Py_None) return 0;
     if (!PyBytes_CheckExact(fallback)) return refuse("a default is not bytes");

@@ -1,12 +1,11 @@
-/* Whether bytes are a message, without making an object of any of it: as strict as decode.c.
-
-   A reader is handed on by value, and the place after what was read comes back, NULL where it is
-   not valid: both stay in registers. */
+/* Validates the bytes of a message without making an object, as strictly as decode.c. A reader is
+   passed by value and the offset after the data is returned, NULL if it is invalid; both stay in
+   registers. */
 #include "engine.h"
 #include "records.h"
 
-/* UTF-8 as CPython's strict decoder has it: nothing overlong, no surrogate, nothing above U+10FFFF
-   (the table of well-formed sequences in chapter 3 of the Unicode standard). */
+/* UTF-8 as CPython's strict decoder defines it: no overlong forms, no surrogates, nothing above
+   U+10FFFF (the table of well-formed sequences in chapter 3 of the Unicode standard). */
 int is_utf8(const uint8_t *p, Py_ssize_t size) {
     const uint8_t *end = p + size;
     if (LIKELY(is_ascii(p, size))) return 1;
@@ -35,7 +34,7 @@ static inline const uint8_t *skip_blob(reader in, const field_plan *field, int i
     return is_string && !is_utf8(in.at, (Py_ssize_t)size) ? NULL : in.at + size;
 }
 
-/* `count` elements, of which the caller knows that the bytes left may hold them. */
+/* Skips `count` elements; the caller knows that the remaining bytes may hold them. */
 static const uint8_t *skip_elements(reader in, const field_plan *field, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         in.at = field->element == KIND_STRUCT
@@ -89,7 +88,7 @@ static const uint8_t *skip_tags(reader in, const struct_plan *plan, uint32_t cou
 
 static const uint8_t *skip_struct(reader in, const struct_plan *plan) {
     for (const field_plan *field = INLINE(plan), *end = TAGGED(plan); field < end;) {
-        if (field->run) { /* skip all of the run at once */
+        if (field->run) { /* skips the whole run at once */
             if (UNLIKELY(field->run > left_of(&in))) return NULL;
             in.at += field->run;
             field += field->run_fields;

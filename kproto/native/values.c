@@ -1,11 +1,11 @@
-/* Single values: Python objects of bytes, uuids both ways, and whether a value is a default.
-
-   Nothing here runs Python code, but for make_uuid where this interpreter's UUID is not the class
-   whose two slots the engine knows. */
+/* Single values: Python objects from bytes, uuids in both directions, and whether a value is a
+   default.
+   No Python code runs here, except make_uuid where this interpreter's UUID is not the class with
+   the two slots that the engine knows. */
 #include "engine.h"
 
 PyObject *new_string(const uint8_t *p, Py_ssize_t size) {
-    /* Strings of one character are shared by CPython; its decoder knows how. */
+    /* CPython shares strings of one character, and its decoder returns the shared ones. */
     if (LIKELY(size > 1 && is_ascii(p, size))) {
         PyObject *text = PyUnicode_New(size, 127);
         if (LIKELY(text != NULL)) copy_bytes((PyASCIIObject *)text + 1, p, size);
@@ -36,7 +36,7 @@ static PyObject *new_uuid(const uint8_t *p) {
         Py_DECREF(number);
         return NULL;
     }
-    /* It holds a number and a member of an enumeration: no cycle can go through it. */
+    /* It holds an int and a member of an enumeration, so no cycle can pass through it. */
     if (PyType_IS_GC(engine.uuid_type)) PyObject_GC_UnTrack(made);
     Py_INCREF(engine.uuid_safe);
     SLOT(made, engine.uuid_is_safe) = engine.uuid_safe;
@@ -63,7 +63,7 @@ PyObject *new_number(int kind, const uint8_t *p) {
     }
 }
 
-/* The number of a UUID that is nothing but one; borrowed, NULL where Python has to look. */
+/* The int of an exact UUID; borrowed, NULL where Python must handle it. */
 static PyObject *number_of_uuid(PyObject *value) {
     if (Py_TYPE(value) != engine.uuid_type || engine.uuid_int < 0) return NULL;
     PyObject *number = SLOT(value, engine.uuid_int);
@@ -87,7 +87,7 @@ int put_uuid(uint8_t *p, PyObject *value) {
 
 /* ---- is it the default? ------------------------------------------------------------------------
 
-   As interpret.is_default, for values of exactly the default's type: whatever else compares equal
+   As interpreter.is_default, for values of exactly the default's type: whatever else compares equal
    (False and 0, a subclass with an __eq__ of its own) is left to Python. */
 
 static int same_value(PyObject *value, PyObject *expected) {
@@ -108,7 +108,7 @@ static int same_value(PyObject *value, PyObject *expected) {
     return PyObject_RichCompareBool(value, expected, Py_EQ);
 }
 
-/* Whether a struct equals a new one of its class. Inside it, unlike in a field, () is not []. */
+/* Whether a struct equals a new one of its class. Inside it, unlike in a field, () differs from []. */
 static int is_new_struct(const struct_plan *plan, PyObject *value) {
     if (Py_TYPE(value) != plan->type) return value == Py_None ? 0 : -1;
     PyObject *tags = SLOT(value, plan->tags_slot);
@@ -167,8 +167,8 @@ static int assembles_right(void) {
     return same == 1;
 }
 
-/* Find the two slots and try them. Returns 1 where UUIDs can be assembled, else 0: they are then
-   made by make_uuid, and written by Python. */
+/* Finds the two slots and tries them. Returns 1 if UUIDs can be assembled, else 0: make_uuid then
+   makes them, and Python writes them. */
 int find_uuid_slots(void) {
     PyObject *number = PyUnicode_FromString("int"), *safe = PyUnicode_FromString("is_safe");
     engine.uuid_int = number ? slot_of(engine.uuid_type, number) : -1;

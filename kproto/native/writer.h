@@ -1,8 +1,7 @@
-/* The buffer that a message is written into, and numbers, lengths and bytes put there.
-
-   `at`, the place to write to next, is handed on from function to function rather than kept in the
-   writer: so it stays in a register, which a store of bytes could not be shown to leave alone in
-   memory. A function that returns NULL has given up. */
+/* The buffer of an encoded message, and functions that write numbers, lengths and bytes to it.
+   `at`, the position of the next write, is passed between functions instead of being stored in the
+   writer, so that it stays in a register; the compiler could not prove that a store of bytes leaves
+   it unchanged in memory. A function that returns NULL has given up. */
 #ifndef KPROTO_WRITER_H
 #define KPROTO_WRITER_H
 
