@@ -1,4 +1,4 @@
-"""The plugin that tells which requirement is shown by which tests, on small suites of its own."""
+"""The plugin for requirements, on small suites of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests import traceability
 from tests.support import requirements
 
 pytest_plugins = ["pytester"]
-# Each of them starts pytest anew.
+# Each test starts pytest.
 pytestmark = pytest.mark.slow
 
 FACTS = {
@@ -70,7 +70,7 @@ def test_what_is_written_is_fresh_and_stable(suite):
         ("def test_it(): pass", "X-01 is not shown, no test names it: One."),
         (SUITE.replace("pass", "assert not n"), "X-02 is not shown, none passed of *test_both*"),
         (SUITE.replace("pass", "pytest.skip()"), "X-02 is not shown, none passed of *test_both*"),
-        (SUITE.replace('"X-02"', '"X-02", "X-03"'), "X-03 is excused * and shown by *"),
+        (SUITE.replace('"X-02"', '"X-02", "X-03"'), "X-03 is excused * but * shows it"),
         (SUITE.replace("test_both", "test_them"), "*stale at X-01, X-02: `make requirements`"),
     ],
     ids=["nothing", "failed", "skipped", "excused", "renamed"],
@@ -109,7 +109,7 @@ def test_what_was_left_out_is_written_as_not_run(suite):
 @pytest.mark.parametrize("options", [("-k", "1"), ("suite/test_it.py",), ("-x", "--maxfail=1")])
 def test_a_part_of_the_tests_is_not_judged(suite, options):
     run = suite("--requirements=check", *options, source=SUITE.replace("pass", "assert n == 1"))
-    run.stdout.fnmatch_lines(["Requirements are neither checked nor written: *"])
+    run.stdout.fnmatch_lines(["Requirements were neither checked nor written: *"])
     assert "X-02" not in run.stdout.str().partition("= requirements =")[2]
 
 
@@ -127,14 +127,14 @@ def test_a_run_shared_out_to_processes(suite, body, ret):
     if ret:
         run.stdout.fnmatch_lines(["C-01 is not shown, none passed of *test_both*"])
     run = suite("--requirements=check", "-n2", "-k", "1", source=source, facts=facts)
-    run.stdout.fnmatch_lines(["Requirements are neither checked nor written: *left out*"])
+    run.stdout.fnmatch_lines(["Requirements were neither checked nor written: *deselected*"])
     run = suite("--requirements=write", "-n1", source=source, facts=facts)
-    run.stdout.fnmatch_lines(["Requirements are neither checked nor written: *processes."])
+    run.stdout.fnmatch_lines(["Requirements were neither checked nor written: several processes *"])
 
 
 @pytest.mark.parametrize(
     ("mark", "line"),
-    [('"X-99"', "*test_both*: no requirement X-99;*"), ("", "*requirement() takes ids, as texts")],
+    [('"X-99"', "*test_both*: no requirement X-99;*"), ("", "*requirement() takes ids as strings")],
 )
 def test_a_mark_that_names_no_requirement(suite, mark, line):
     run = suite(source=SUITE.replace('"X-01", "X-02"', mark))
@@ -145,11 +145,11 @@ def test_a_mark_that_names_no_requirement(suite, mark, line):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"requirements": {"Y-01": {"says": "?"}}}, "Y-01 belongs to no section"),
-        ({"requirements": {"X-01": {"sais": "?"}}}, "X-01: sais do not go together"),
+        ({"requirements": {"Y-01": {"says": "?"}}}, "Y-01 has a prefix of no section"),
+        ({"requirements": {"X-01": {"sais": "?"}}}, "X-01: sais exclude each other"),
         (
             {"requirements": {"X-01": {"says": "", "absent": "", "untestable": ""}}},
-            "X-01: says, absent, untestable do not go together",
+            "X-01: says, absent, untestable exclude each other",
         ),
     ],
 )

@@ -1,12 +1,11 @@
-"""Requirements by the tests that name them: a plugin of pytest, loaded by ``conftest.py``.
+"""A pytest plugin, loaded by ``conftest.py``: requirements and the tests that name them.
 
-``@pytest.mark.requirement("K455-35")`` names what a test shows; several ids may stand in one mark,
-and an unknown one fails the collection. ``--requirements=check`` fails a run that leaves an id
-without a passing test, or the document stale; of a part of the tests it says that it is one, and
-judges nothing. ``--requirements=write`` writes ``docs/requirements.md``; where ``-m`` or ``-k``
-left tests out, it says "not run" of them. A run that is shared out to processes (``-n``) is checked
-like any other, by what each test's report says of it, and not written. What is judged, and how the
-document looks, is ``support.requirements``'s.
+``@pytest.mark.requirement("K455-35")`` names the requirement that a test shows. A mark may hold
+several ids; an unknown id fails the collection. ``--requirements=check`` fails a run if a
+requirement has no passing test or the document is stale; it says so and checks nothing if only some
+tests ran. ``--requirements=write`` writes ``docs/requirements.md``, where deselected tests appear as
+"not run". A run with several processes (``-n``) can be checked, by the reports
+of its tests, but not written. ``support.requirements`` judges the results and renders the document.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tests.support.requirements import Requirements, Shown
 DOCS = Path(__file__).parent.parent / "docs"
 
 _PROPERTY = "requirements"
-"""What a test's report calls the ids."""
+"""The name of the ids in a test's report."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,11 +39,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def ids_of(item: pytest.Item) -> list[str]:
-    """The ids a test is marked with, each once. Raises UsageError where a mark holds none."""
+    """The ids a test is marked with, each once. Raises UsageError for a mark without ids."""
     found: list[str] = []
     for mark in item.iter_markers("requirement"):
         if not mark.args or mark.kwargs or not all(isinstance(each, str) for each in mark.args):
-            raise pytest.UsageError(f"{item.nodeid}: requirement() takes ids, as texts")
+            raise pytest.UsageError(f"{item.nodeid}: requirement() takes ids as strings")
         found += mark.args
     return list(dict.fromkeys(found))
 
@@ -53,7 +52,7 @@ class Traceability:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._mode: str | None = config.getoption("requirements")
-        if hasattr(config, "workerinput"):  # the process that started this one speaks
+        if hasattr(config, "workerinput"):  # an xdist worker: the controller reports
             self._mode = None
         self._known: Requirements = requirements.load(DOCS / "requirements.json")
         self._ids: dict[str, list[str]] = {}
@@ -61,11 +60,11 @@ class Traceability:
         self._left_out = 0
         self._lines: list[str] = []
 
-    # ---- what the run tells ------------------------------------------------------------------
+    # ---- collect outcomes --------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
-        """First of all plugins, so that what is deselected afterwards is known too."""
+        """Runs before every other plugin, so that it sees tests which are deselected later."""
         for item in items:
             ids = ids_of(item)
             unknown = [each for each in ids if each not in self._known.by_id]
@@ -82,47 +81,47 @@ class Traceability:
         self._left_out += len(items)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A test has passed if its call has, and neither set-up nor clean-up went wrong."""
+        """A test passes if its call passes, and neither set-up nor tear-down fails."""
         ids = dict(report.user_properties).get(_PROPERTY)
-        if isinstance(ids, list):  # the test may have been collected by another process
+        if isinstance(ids, list):  # another process may have collected the test
             self._ids[report.nodeid] = ids
         if report.nodeid in self._ids and (report.when == "call" or not report.passed):
             before = self._outcomes.get(report.nodeid)
             self._outcomes[report.nodeid] = "failed" if before == "failed" else report.outcome
 
-    # ---- and what follows from it ------------------------------------------------------------
+    # ---- check or write ----------------------------------------------------------------------
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        why = self._why_not_all_was_seen(session)
+        why = self._why_incomplete(session)
         if self._mode is not None and why:
-            self._lines = [f"Requirements are neither checked nor written: {why}."]
+            self._lines = [f"Requirements were neither checked nor written: {why}."]
         elif self._mode == "write":
             self._write()
         elif self._mode == "check":
             self._check(session)
 
-    def _why_not_all_was_seen(self, session: pytest.Session) -> str:
+    def _why_incomplete(self, session: pytest.Session) -> str:
         if self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
-            return "only some paths were run"
+            return "only some paths ran"
         shared_out = self._config.pluginmanager.hasplugin("dsession")
         if shared_out and self._mode == "write":
-            return "the tests were shared out to processes"
+            return "several processes ran the tests"
         if self._config.option.collectonly:
-            return "nothing was run"
+            return "no test ran"
         if session.shouldstop or session.shouldfail or session.exitstatus not in (0, 1):
-            return "the run did not come to its end"
+            return "the run was stopped"
         if self._left_out and self._mode == "check":
-            return f"{self._left_out} tests were left out"
+            return f"{self._left_out} tests were deselected"
         chosen = self._config.option.markexpr or self._config.option.keyword
-        if shared_out and chosen:  # those processes know which
-            return "tests were left out"
+        if shared_out and chosen:  # only the workers know how many
+            return "tests were deselected"
         return ""
 
     def _write(self) -> None:
         tests = self._tests()
         (DOCS / "requirements.md").write_text(requirements.render(self._known, tests))
-        self._lines = ["docs/requirements.md is written."]
+        self._lines = ["docs/requirements.md was written."]
         if not self._left_out:
             self._lines += requirements.problems(self._known, tests)
 

@@ -1,8 +1,8 @@
-"""Which requirement is shown by which tests: the facts, the verdict, the document. No pytest here.
+"""Requirements and the tests that show them: facts, verdict, document. Does not use pytest.
 
-``docs/requirements.json`` has an entry for every id. ``says`` is what it asks for, in one sentence.
-``untestable`` and ``absent`` excuse an id from having a test: nothing of it could be seen, or the
-whole of it is still to come. ``partly`` only notes which part of it is.
+``docs/requirements.json`` has an entry for every id. ``says`` states the requirement in a sentence.
+``untestable`` (nothing of it can be observed) or ``absent`` (it is not implemented yet) gives the
+reason why an id has no test. ``partly`` notes which part of it is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """``excuse`` is why no test shows it, ``note`` what else there is to say; else both empty."""
+    """``excuse`` is the reason why no test shows it, ``note`` a remark; either may be empty."""
 
     says: str
     excuse: str = ""
@@ -34,7 +34,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """``sections`` are (prefix of the ids, title), in the document's order."""
+    """``sections`` are pairs (prefix of the ids, title) in the document's order."""
 
     sections: tuple[tuple[str, str], ...]
     by_id: Mapping[str, Requirement]
@@ -42,7 +42,7 @@ class Requirements:
 
 @dataclass(slots=True)
 class Shown:
-    """What became of one test function: its variants, by outcome."""
+    """The outcomes of one test function: its variants, counted."""
 
     passed: int = 0
     failed: int = 0
@@ -55,32 +55,32 @@ class Shown:
 
 
 Tests = Mapping[str, Mapping[str, Shown]]
-"""Id -> ``path::name`` -> what became of it."""
+"""Id -> ``path::name`` -> outcomes."""
 
 
 def load(path: Path) -> Requirements:
-    """Raises ValueError, naming the id, where the file contradicts itself."""
+    """Read the file. Raises ValueError with the id of an entry that contradicts itself."""
     data = json.loads(path.read_text())
     sections = tuple((each["prefix"], each["title"]) for each in data["sections"])
     by_id = {}
     for each, facts in data["requirements"].items():
         reasons = [name for name in ("untestable", "absent") if name in facts]
         if len(reasons) > 1 or not facts.keys() <= {"says", "partly", *reasons}:
-            raise ValueError(f"{path.name}: {each}: {', '.join(facts)} do not go together")
+            raise ValueError(f"{path.name}: {each}: {', '.join(facts)} exclude each other")
         if not any(each.startswith(f"{prefix}-") for prefix, _ in sections):
-            raise ValueError(f"{path.name}: {each} belongs to no section")
+            raise ValueError(f"{path.name}: {each} has a prefix of no section")
         excuse = f"{reasons[0].capitalize()}: {facts[reasons[0]]}" if reasons else ""
         by_id[each] = Requirement(facts["says"], excuse, facts.get("partly", ""))
     return Requirements(sections, by_id)
 
 
 def problems(known: Requirements, tests: Tests) -> list[str]:
-    """What stands against a whole run, one line each; none is what it takes to land."""
+    """One line for each reason why a complete run fails."""
     found = []
     for each, requirement in known.by_id.items():
         passing = [name for name, shown in tests.get(each, {}).items() if shown.passed]
         if requirement.excuse and passing:
-            found.append(f"{each} is excused ({requirement.excuse}) and shown by {passing[0]}")
+            found.append(f"{each} is excused ({requirement.excuse}) but {passing[0]} shows it")
         elif not passing and not requirement.excuse:
             marked = sorted(tests.get(each, {}))
             why = f"none passed of {', '.join(marked)}" if marked else "no test names it"
@@ -89,13 +89,13 @@ def problems(known: Requirements, tests: Tests) -> list[str]:
 
 
 def render(known: Requirements, tests: Tests) -> str:
-    """The document, the same for the same outcomes."""
+    """The document. Equal outcomes give equal documents."""
     lines = [
         "# Requirements",
         "",
         "<!-- Written by `make requirements` from requirements.json and a run of all tests. -->",
         "",
-        "What is asked for, and the tests that show it. A number in brackets counts a test's "
+        "The requirements, and the tests that show them. A number in brackets counts a test's "
         "variants.",
     ]
     for prefix, title in known.sections:
@@ -107,7 +107,7 @@ def render(known: Requirements, tests: Tests) -> str:
 
 
 def stale(known: Requirements, tests: Tests, document: str) -> list[str]:
-    """The ids whose rows are not what this run would write, results and counts aside."""
+    """The ids whose rows this run would write differently, results and counts aside."""
     fresh = _comparable(render(known, tests))
     committed = _comparable(document)
     return sorted(each for each in {*fresh, *committed} if fresh.get(each) != committed.get(each))
@@ -138,7 +138,7 @@ def _cell(text: str) -> str:
 
 
 def _comparable(document: str) -> dict[str, tuple[str, list[str]]]:
-    """Id -> (what it says, names of its tests)."""
+    """Id -> (the requirement, names of its tests)."""
     rows = (line.strip("|").split(" | ") for line in _rows(document.splitlines()))
     return {
         cells[0].strip(): (cells[1], cells[2].split("`")[1::2]) for cells in rows if len(cells) == 4

@@ -1,4 +1,4 @@
-"""The one round trip that every message test uses: whole, cut short, with more after it."""
+"""The round trip that every message test uses: whole, cut short, and with trailing bytes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def assert_roundtrip(
     data: bytes | None = None,
     most_cuts: int = 300,
 ) -> bytes:
-    """Check that ``value`` survives, and that nothing but its own bytes is taken for it.
+    """Check that ``value`` survives a round trip, and that no other bytes decode to it.
 
-    Encoding gives ``data`` where that is passed; decoding gives ``value`` back, which encodes to
-    the same bytes. Every proper prefix raises DecodeError at an offset within it (of a body
-    longer than ``most_cuts``, evenly spread prefixes, the first and the last among them), and so
-    does a byte more, at the end of the message. Returns the bytes.
+    Encoding gives ``data``, if passed; decoding gives ``value``, which encodes to the same bytes.
+    Every proper prefix raises DecodeError at an offset within it (for a body longer than
+    ``most_cuts``: evenly spread prefixes, the first and the last included). A trailing byte raises
+    DecodeError at the end of the message. Returns the bytes.
     """
     encoded = encode(value)
     if data is not None:

@@ -1,4 +1,4 @@
-"""Message objects with a wrong value somewhere: what a caller may hand to an encoder by mistake."""
+"""Message objects with a wrong value in a random place, as a caller may pass by mistake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["WRONG_VALUES", "shake"]
 
 
 class _Text(str):
-    """A str that is not one exactly."""
+    """A subclass of str."""
 
 
 WRONG_VALUES: Final[tuple[Any, ...]] = (
@@ -25,7 +25,7 @@ WRONG_VALUES: Final[tuple[Any, ...]] = (
 
 
 def shake(message: Any, rng: random.Random, times: int = 1) -> Any:
-    """A copy of ``message`` with ``times`` members, at any depth, set to something else."""
+    """A copy of ``message`` with ``times`` members, at any depth, set to a wrong value."""
     copied = _copy(message)
     for _ in range(times):
         owner, name = rng.choice(_places(copied, []))

@@ -1,6 +1,6 @@
 """Hypothesis strategies of message trees, from the schema model: small values that shrink well.
 
-``values`` makes the large seeded ones; these are for properties.
+``values`` generates large trees by seed; these are for properties.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _MOST_ELEMENTS: Final = 3
 
 @lru_cache(maxsize=4096)
 def message_trees(schema: MessageSchema, version: int) -> st.SearchStrategy[dict[str, Any]]:
-    """Trees that can be written at ``version`` and read back equal."""
+    """Trees that survive a round trip at ``version``."""
     return _struct(schema, version, schema.root)
 
 
 def messages_and_trees(
     schemas: list[MessageSchema],
 ) -> st.SearchStrategy[tuple[MessageSchema, int, dict[str, Any]]]:
-    """Any of these messages, at any valid version, with a tree for it."""
+    """Any of ``schemas`` at any valid version, with a tree for it."""
     pairs = [(schema, version) for schema in schemas for version in schema.valid_versions]
     return st.sampled_from(pairs).flatmap(
         lambda pair: st.tuples(st.just(pair[0]), st.just(pair[1]), message_trees(*pair))

@@ -1,7 +1,7 @@
-"""Seeded random trees of a message, and which fields they have filled.
+"""Random trees of a message by seed, and a count of the fields that they fill.
 
-A tree is what ``kproto.reference`` decodes to. Every tree made here can be written at its version
-and reads back equal, so a field that the version lacks keeps its default unless asked otherwise.
+A tree is the result of ``kproto.reference``'s decoder. Every tree made here survives a round trip
+at its version, so a field that the version lacks keeps its default unless requested otherwise.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def random_tree(
 ) -> dict[str, Any]:
     """A tree that is valid at ``version``.
 
-    In each struct at least ``richness`` (no less than half is used) of the fields that the
-    version has are not at their default. Arrays shrink to one element once about ``size`` values
-    were made. ``unknown_tags`` puts unknown tagged fields into some structs of flexible versions.
-    ``stray_ignorable`` also fills ignorable fields that the version lacks (the tree then does not
-    read back equal). ``finite=False`` allows infinities, ``nan`` NaN (which equals nothing).
+    In each struct, at least the share ``richness`` (0.5 or more) of the version's fields differ
+    from their default. Arrays have one element after about ``size`` values. ``unknown_tags`` puts
+    unknown tagged fields into some structs of flexible versions. ``stray_ignorable`` also fills
+    ignorable fields that the version lacks (the tree then does not survive the round trip).
+    ``finite=False`` allows infinities, ``nan`` allows NaN (which equals nothing).
     """
     maker = _Maker(schema, version, rng, richness=max(0.5, richness), budget=size)
     maker.unknown_tags = unknown_tags and schema.is_flexible(version)
@@ -180,7 +180,7 @@ class _Maker:
 
 
 def _least_values(struct: Struct, version: int) -> int:
-    """How many values a struct holds when each array in it has one element."""
+    """The number of values in a struct whose arrays have one element each."""
     total = 0
     for field in struct.fields:
         if version in field.versions:
@@ -190,9 +190,9 @@ def _least_values(struct: Struct, version: int) -> int:
 
 
 class FieldCoverage:
-    """Which fields of which (message, version) were seen with a value other than the default.
+    """The fields of each (message, version) that had a value other than the default.
 
-    A field is named by its path without indices: ``topics.partitions.replicas``.
+    A field's name is its path without indices: ``topics.partitions.replicas``.
     """
 
     def __init__(self) -> None:
@@ -200,10 +200,10 @@ class FieldCoverage:
         self.expected: set[tuple[str, int, str]] = set()
         self.values = 0
         self.filled = 0
-        """Values met in fields that the version has, and how many were not the default."""
+        """The number of values in fields of the version, and of those that are not the default."""
 
     def expect(self, schema: MessageSchema, version: int) -> None:
-        """Require every field that the message has at ``version``."""
+        """Expect every field that the message has at ``version``."""
         for path in _field_paths(schema.root, version):
             self.expected.add((schema.name, version, path))
 
