@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the seed to hypothesis, and to the processes that pytest-xdist starts."""
     os.environ["KPROTO_SEED"] = str(seeds.seed())
     if config.getoption("--hypothesis-seed") is None:
-        hypothesis.core.global_force_seed = seeds.seed()
+        hypothesis.core.global_force_seed = seeds.seed()  # type: ignore[assignment]
 
 
 @pytest.hookimpl(wrapper=True)

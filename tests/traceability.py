@@ -3,8 +3,8 @@
 ``@pytest.mark.requirement("K455-35")`` names the requirement that a test shows. A mark may hold
 several ids; an unknown id fails the collection. ``--requirements=check`` fails a run if a
 requirement has no passing test or the document is stale; it says so and checks nothing if only some
-tests ran. ``--requirements=write`` writes ``docs/requirements.md``, where deselected tests appear as
-"not run". A run with several processes (``-n``) can be checked, by the reports
+tests ran. ``--requirements=write`` writes ``docs/requirements.md``, where deselected tests appear
+as "not run". A run with several processes (``-n``) can be checked, by the reports
 of its tests, but not written. ``support.requirements`` judges the results and renders the document.
 """
 
