@@ -1,1 +1,1 @@
-"""Measurements beside other codecs and mock brokers. Nothing here is a test: no figure can fail."""
+"""Measurements beside other codecs and mock brokers. These are not tests: no figure can fail."""

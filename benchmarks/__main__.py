@@ -1,4 +1,4 @@
-"""Every benchmark, one after the other, as ``make bench`` runs them."""
+"""Run every benchmark in turn, as ``make bench`` does."""
 
 import sys
 

@@ -1,7 +1,8 @@
-"""aiokafka's message structs, written by hand and walked in Python, at the versions that it has.
+"""aiokafka's message structs, which are written by hand and interpreted in Python, at the versions
+that it has.
 
-Only one of the workloads is at such a version. The others are compared on bytes of their own, made
-from the same message at the newest version aiokafka knows of it; LeaderAndIsr it does not know.
+Only one of the workloads is at such a version. The others are compared on other bytes, made from
+the same message at the newest version that aiokafka has; it lacks LeaderAndIsr.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ CLASSES = {
     "e": ("group", "HeartbeatRequest"),
 }
 VERSIONS = {"a": 2, "b": 5, "c": 0, "e": 1}
-"""Workload key -> the version compared."""
+"""Workload key -> the version to compare."""
 
 
 def operations(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
-    """aiokafka's decode and encode; AssertionError where ``body`` does not round-trip."""
+    """Return aiokafka's decode and encode. Raises AssertionError if ``body`` does not
+    round-trip."""
     place, name = CLASSES[workload.key]
     module = importlib.import_module(f"aiokafka.protocol.{place}")
     kind = getattr(module, f"{name}_v{VERSIONS[workload.key]}")

@@ -39,7 +39,7 @@ TOPIC = "bench"
 PARTITIONS = 4
 APIS = {"ApiVersions": 18, "Metadata": 3}
 HIGHEST = {"ApiVersions": 3, "Metadata": 9}
-"""No higher than this: what clients in the field send, and what both servers know."""
+"""The highest versions to use: those that clients commonly send, and that both servers support."""
 
 LIBRDKAFKA = f"""
 import sys, time
@@ -58,7 +58,7 @@ sys.stdin.read()
 
 @dataclass
 class Server:
-    """A running server: where its first broker listens, and its process."""
+    """A running server: the address of its first broker, and its process."""
 
     name: str
     address: tuple[str, int]
@@ -68,7 +68,7 @@ class Server:
     answers: dict[str, int] = field(default_factory=dict)
 
     def processor_seconds(self) -> float | None:
-        """User and system time so far, None where /proc does not tell."""
+        """Return user and system time so far; None without /proc."""
         try:
             text = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
@@ -79,7 +79,7 @@ class Server:
 
 @contextlib.contextmanager
 def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A server that ends when its standard input closes, or is told to."""
+    """Start a server, which ends when its standard input is closed."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield process
@@ -133,7 +133,7 @@ def _frames(api: str, version: int) -> list[bytes]:
 
 
 def _versions(server: Server) -> dict[str, int]:
-    """The highest version of each api that ``server`` advertises."""
+    """Return the highest version of each API key that ``server`` advertises."""
     frames = _frames("ApiVersions", 0)
     pipeline = Pipeline(server.address, frames)
     try:
@@ -147,7 +147,7 @@ def _versions(server: Server) -> dict[str, int]:
 
 
 def _check(api: str, version: int, answer: bytes) -> None:
-    """The answer is right before it is counted."""
+    """Check that a response is right, before any are counted."""
     found = kproto.dialect("kafka").api(APIS[api], version)
     _, at = ResponseHeader.decode_from(answer, found.response_header_version(version), 4)
     body: Any

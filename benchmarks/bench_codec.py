@@ -58,23 +58,23 @@ from kspec.runner.install import AbsentError
 __all__ = ["main", "measure"]
 
 BARE_CALL = "bare call"
-"""A method in C that does next to nothing, called as every codec of this process is."""
+"""A C function that does almost nothing, called like every codec of this process."""
 
 
 @dataclass
 class Run:
-    """What was measured, with what, and what could not be."""
+    """The measurements of a run, the codecs, and those that could not be measured."""
 
     figures: Figures = field(default_factory=dict)
     own: Figures = field(default_factory=dict)
     """aiokafka and ours at the versions that aiokafka has."""
     releases: dict[str, list[str]] = field(default_factory=dict)
-    """What each program of the outer marks said it is."""
+    """The version that each program of the outer marks reported."""
     absent: dict[str, str] = field(default_factory=dict)
 
 
 def measure(rounds: int, *, with_outer: bool = True, with_jmh: bool = True) -> Run:
-    """Everything on all workloads; ``rounds`` of each."""
+    """Measure all codecs on all workloads, in this many rounds."""
     run = Run()
     with _bodies() as bodies:
         programs = outer.programs() if with_outer else {}
@@ -90,7 +90,7 @@ def measure(rounds: int, *, with_outer: bool = True, with_jmh: bool = True) -> R
 
 @contextlib.contextmanager
 def _bodies() -> Iterator[Path]:
-    """A folder with every workload's body, for the workers to read."""
+    """Yield a folder with every workload's body, for the workers."""
     with tempfile.TemporaryDirectory(prefix="kproto-bodies-") as folder:
         for workload in WORKLOADS:
             (Path(folder) / workload.key).write_bytes(workload.body())
@@ -108,7 +108,7 @@ def _measure_one(
     rounds: int,
     run: Run,
 ) -> dict[str, Timing]:
-    """All codecs on one workload, interleaved."""
+    """Measure all codecs on one workload, interleaved."""
     body = workload.body()
     cases: dict[str, Case] = {}
 
@@ -157,7 +157,7 @@ def _floor(workload: Workload, body: bytes) -> dict[str, Callable[[], object]]:
 
 
 def _measure_aiokafka(workload: Workload, rounds: int) -> dict[str, Timing]:
-    """aiokafka and ours on the message at the newest version that aiokafka has of it."""
+    """Measure aiokafka and ours on the message at the newest version that aiokafka has."""
     message, version = workload.message(), aiokafka_peer.VERSIONS[workload.key]
     kind, body = type(message), message.encode(version)
     calls = {

@@ -36,7 +36,7 @@ __all__ = ["main", "measure"]
 OURS, LISTS, PURE, KIO = "columns", "decode + lists", "pure columns", "kio + lists"
 ARROW, LISTS_ARROW = "columns + pyarrow", "decode + lists + pyarrow"
 AIM = 3
-"""How many times the speed of eager decoding and lists columns are to have."""
+"""How many times as fast as eager decoding and lists columns should be."""
 
 Lists = tuple[list[Any], ...]
 Decode = Callable[[bytes], Any]
@@ -87,7 +87,7 @@ def heartbeats(bodies: list[bytes], decode: Decode) -> Lists:
 
 @dataclass(frozen=True)
 class Task:
-    """``of`` names a workload of the codecs'; ``kio`` is False where kio has no such message."""
+    """``of`` names a workload of the codecs; ``kio`` is False if kio does not have the message."""
 
     of: str
     times: int
@@ -133,7 +133,7 @@ def _kio(workload: Workload) -> Decode:
 
 
 def _pure(selection: Selection) -> Callable[[list[bytes]], Any]:
-    """Its buffers, made without the native engine whichever is in use."""
+    """Return the buffers, made without the native engine."""
     cls, version = selection.message, selection.version
     layout = lay_out(registry.plan_of(cls, version), {f.name: f.path for f in selection.fields})
     pure = PureSelection(layout, registry.generated_decoder(cls, version))
@@ -141,7 +141,7 @@ def _pure(selection: Selection) -> Callable[[list[bytes]], Any]:
 
 
 def calls_of(task: Task) -> dict[str, Callable[[], object]]:
-    """Every way to the rows of a task, all held to the same ones."""
+    """Return every way to make the rows of a task, after checking that their rows are equal."""
     import pyarrow
 
     workload = task.workload
@@ -184,7 +184,7 @@ class Figures:
     timings: dict[str, Timing]
 
     def ratio(self, other: str, ours: str = OURS) -> float:
-        """How many times as long ``other`` takes, by the fastest rounds."""
+        """Return how many times as long ``other`` takes, by the fastest rounds."""
         return self.timings[other].minimum / self.timings[ours].minimum
 
 

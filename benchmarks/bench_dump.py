@@ -64,21 +64,22 @@ FRAMES, RECORDS, ALL = "table, frames", "table, records", "table, all tables"
 FRAMES_TWO, RECORDS_TWO = "table, frames, --jobs 2", "table, records, --jobs 2"
 SCALE_CONNECTIONS = 24
 MEMORY_FROM = 150.0
-"""Megabytes of the smaller capture whose memory is compared."""
+"""The size of the smaller capture in the comparison of memory, in megabytes."""
 NEWEST = "-newest"
-"""How captures are called of whose bodies tshark decodes next to nothing."""
+"""The suffix of captures whose bodies tshark can hardly decode."""
 START = "start"
-"""The capture that is hardly more than our start: measured and shown, and held to no mark."""
+"""A capture so small that it shows our start-up time; it has no mark."""
 SHOW, SCAN = "show", "numpy scan"
 OTHERS_BELOW = 150.0
-"""Megabytes of the captures that what is for information reads."""
+"""The largest size, in megabytes, of captures for the programs without marks."""
 ONCE = (ALL, SHOW, TSHARK_JSON, SCAN)
-"""For information: of the small captures, and in the first round alone. They take minutes."""
+"""Programs without marks: only on small captures, and only in the first round, since they take
+minutes."""
 
 
 @dataclass
 class Run:
-    """What was measured on what."""
+    """The captures and the measurements of a run."""
 
     captures: list[Capture] = field(default_factory=list)
     measured: Measured = field(default_factory=dict)
@@ -91,7 +92,7 @@ class Run:
 def programs(
     capture: Capture, parts: tuple[str, ...], scratch: Path
 ) -> dict[str, tuple[Case, int]]:
-    """What runs on a capture in these parts, and on how many processors."""
+    """Return the programs for a capture in these parts, each with its number of processors."""
 
     def ours(tables: str | None, *options: str) -> Case:
         return table(capture, tables, options=options, scratch=scratch)
@@ -118,7 +119,8 @@ def programs(
 def measure(
     captures: list[Capture], parts: tuple[str, ...], rounds: int, scratch: Path
 ) -> Measured:
-    """Every program once a round, so that a slow spell of the machine hits all of them."""
+    """Run every program once in each round, so that a slow spell of the machine affects all of
+    them."""
     measured: Measured = {}
     for capture in captures:
         cases = programs(capture, parts, scratch)
@@ -134,7 +136,7 @@ def measure(
 
 
 def say(text: str) -> None:
-    """What is going on: in one line of a terminal, and line by line in a log."""
+    """Report progress: on one line of a terminal, or line by line in a log."""
     begin, end = ("\r\033[K", "") if sys.stderr.isatty() else ("", "\n")
     print(f"{begin}{text}", end=end, file=sys.stderr, flush=True)
 
@@ -154,7 +156,7 @@ def judge(everything: Measured, parts: tuple[str, ...]) -> list[Mark]:
 
 
 def rows_of(captures: list[Capture], measured: Measured) -> list[list[list[str]]]:
-    """A table a capture: what each program took."""
+    """Return a table for each capture with the figures of each program."""
     return [_rows(capture, measured[capture.name]) for capture in captures]
 
 
@@ -248,7 +250,7 @@ def section(run: Run, rounds: int) -> Section:
 
 
 def arguments_of(line: list[str] | None = None) -> argparse.Namespace:
-    """The command line, checked."""
+    """Parse and check the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--only", type=_parts, default=PARTS, metavar="PART,...", help=f"of {', '.join(PARTS)}"
@@ -313,7 +315,7 @@ def main() -> None:
 
 
 def measure_all(arguments: argparse.Namespace) -> None:
-    """The parts that were asked for, and what they came to."""
+    """Measure the selected parts, and write the results."""
     parts: tuple[str, ...] = arguments.only
     maker = Maker(arguments.workdir, real=not arguments.synthetic)
     run = Run()

@@ -46,7 +46,7 @@ OPERATIONS = (ITERATE, WALK, BUILD, APPEND)
 LISTS, COLUMNS = "records to lists", "columns"
 INPUTS = 10
 AIM = 1.2
-"""How many times aiokafka's speed the native engine is to have (issue of the native engine)."""
+"""How many times as fast as aiokafka the native engine should be."""
 
 Calls = dict[str, Callable[[], object]]
 
@@ -59,7 +59,8 @@ class Workload:
 
 
 def _records(key: bool, headers: bool) -> list[Record]:
-    """1000 records, a millisecond apart; what is random in real ones is spread here."""
+    """Return 1000 records, a millisecond apart, with values that are random in practice spread
+    evenly."""
     return [
         Record(
             offset,
@@ -115,7 +116,7 @@ def ours(workload: Workload, data: bytes) -> Calls:
 
 
 def in_python(calls: Calls) -> Calls:
-    """The same without the C extension."""
+    """Return the same without the C extension."""
 
     def without(call: Callable[[], object]) -> Callable[[], object]:
         def run() -> object:
@@ -131,7 +132,7 @@ def in_python(calls: Calls) -> Calls:
 
 
 def aiokafka(workload: Workload, data: bytes, flavour: str) -> Calls:
-    """Its reader and builder of magic 2; ``flavour`` is ``Cython`` or ``Py``."""
+    """Return aiokafka's reader and builder of magic 2; ``flavour`` is ``Cython`` or ``Py``."""
     from aiokafka.record import default_records
 
     reader = getattr(default_records, f"_DefaultRecordBatch{flavour}")
@@ -160,7 +161,7 @@ def aiokafka(workload: Workload, data: bytes, flavour: str) -> Calls:
 
 
 def _agree(workload: Workload, calls: dict[str, Calls]) -> None:
-    """Every codec reads the same values from the bytes; uncompressed bytes are the same, too."""
+    """Check that every codec reads the same values and, uncompressed, writes the same bytes."""
     expected = [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in workload.records]
     for name, found in calls.items():
         read: Any = found[ITERATE]()
@@ -218,7 +219,7 @@ def measure(rounds: int) -> dict[str, dict[str, Timing]]:
 
 
 def ratio(timings: dict[str, Timing], codec: str, operation: str) -> float:
-    """How many times as long ``codec`` takes as ours does, by the fastest rounds."""
+    """Return how many times as long as ours ``codec`` takes, by the fastest rounds."""
     return timings[f"{codec} {operation}"].minimum / timings[f"{OURS} {operation}"].minimum
 
 

@@ -52,7 +52,7 @@ _USE = struct.Struct("ddd")
 
 
 def _fresh(before: str, statement: str, runs: int) -> list[float]:
-    """Milliseconds that ``statement`` takes in fresh interpreters, after ``before``."""
+    """Return the milliseconds that ``statement`` takes in fresh interpreters, after ``before``."""
     code = (
         f"import time\n{before}\nclock = time.perf_counter\nbegan = clock()\n{statement}\n"
         "print((clock() - began) * 1e3)"
@@ -66,7 +66,8 @@ def _fresh(before: str, statement: str, runs: int) -> list[float]:
 
 @dataclass(frozen=True, order=True)
 class Use:
-    """Milliseconds of processor time of the first encode and decode, codecs made within."""
+    """Milliseconds of processor time of the first encode and decode, including making the
+    codecs."""
 
     total: float
     encode: float
@@ -85,7 +86,7 @@ def _use(kind: Any, version: int) -> Use:
 
 
 def _use_in_child(kind: Any, version: int) -> Use:
-    """The same in a forked child: this process stays without that codec."""
+    """Measure in a forked child, so that this process does not get the codec."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -105,7 +106,7 @@ def _use_in_child(kind: Any, version: int) -> Use:
 
 
 def _use_in_fresh(name: str, version: int) -> Use:
-    """The same in a fresh interpreter that has used another message before."""
+    """Measure in a fresh interpreter that has used another message before."""
     code = (
         "import sys\nfrom kproto import messages\nfrom benchmarks import bench_start\n"
         f"bench_start._use(messages.{WARM_UP}, 4)\n"
@@ -118,7 +119,7 @@ def _use_in_fresh(name: str, version: int) -> Use:
 
 
 def _message_classes() -> dict[str, Any]:
-    """Every message class, imported here so that a first use is the codec's alone."""
+    """Import every message class, so that a first use measures only the codec."""
     from kproto import messages
     from kproto.codec.message import Message
 
@@ -131,7 +132,8 @@ def _message_classes() -> dict[str, Any]:
 
 
 def first_uses() -> dict[Pair, Use]:
-    """The first use of every pair; the slowest in fresh interpreters, the best of three."""
+    """Measure the first use of every pair; the slowest in fresh interpreters, as the best of
+    three."""
     classes = _message_classes()
     _use(classes[WARM_UP], 4)
     gc.collect()
@@ -156,7 +158,7 @@ def slowest(taken: dict[Pair, Use], count: int) -> list[Pair]:
 
 
 def _large() -> tuple[Any, bytes, int]:
-    """Class, body and version of workload b, once decoded: the codec is there."""
+    """Return class, body and version of workload b, decoded once so that the codec exists."""
     from benchmarks.workloads import WORKLOADS
 
     workload = next(workload for workload in WORKLOADS if workload.key == "b")
@@ -166,7 +168,7 @@ def _large() -> tuple[Any, bytes, int]:
 
 
 def decoded_kib() -> float:
-    """KiB alive after decoding workload b, the codec itself not counted."""
+    """Return the KiB that decoding workload b leaves allocated, without the codec."""
     kind, body, version = _large()
     gc.collect()
     tracemalloc.start()
@@ -179,8 +181,8 @@ def decoded_kib() -> float:
 
 
 def tracked_objects() -> tuple[int, int]:
-    """Of the structs and lists of a decoded workload b: how many the collector keeps track of,
-    and how many there are."""
+    """Return, of the structs and lists of a decoded workload b, how many the garbage collector
+    tracks, and how many there are."""
     kind, body, version = _large()
     found: list[object] = []
     waiting: list[Any] = [kind.decode(body, version)]

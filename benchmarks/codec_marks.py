@@ -1,7 +1,7 @@
-"""What the codec's figures are held to. Knows no codec and measures nothing.
+"""The marks for the codec's figures. Knows no codec, and measures nothing.
 
-A mark names the worst workload for it. A codec that was not in the run leaves its marks open; they
-are shown as not measured, never as met.
+A mark applies to its worst workload. A codec that was not measured leaves its marks open; they are
+shown as not measured, never as met.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 OURS, PURE, KIO, KAFKA_PYTHON, CONSTRUCT = "kproto", "pure", "kio", "kafka-python", "construct"
 JAVA, JMH, GO, RUST = "Java", "Java, JMH", "Go", "Rust"
 FLOOR = "floor"
-"""Its one operation is ``clone``."""
+"""Its only operation is ``clone``."""
 
 Figures = dict[str, dict[str, Timing]]
 """Workload key -> "codec operation" -> timing."""
@@ -49,15 +49,15 @@ def ratio(
     ours: str = OURS,
     our_operation: str = "",
 ) -> float | None:
-    """How many times as long ``codec`` takes as ours does, by the fastest rounds; None where one
-    of the two was not measured."""
+    """Return how many times as long as ours ``codec`` takes, by the fastest rounds; None if one of
+    them was not measured."""
     theirs = timings.get(f"{codec} {operation}")
     mine = timings.get(f"{ours} {our_operation or operation}")
     return None if theirs is None or mine is None else theirs.minimum / mine.minimum
 
 
 class Judge:
-    """Marks of one codec of ours, ``ours``."""
+    """The marks of one of our codecs, ``ours``."""
 
     def __init__(self, figures: Figures, ours: str, name: str = "") -> None:
         self.figures = figures
@@ -65,11 +65,11 @@ class Judge:
         self.name = name
 
     def least(self, aim: str, keys: list[str], codec: str, operation: str, mark: float) -> Mark:
-        """They take at least ``mark`` times as long as ours does, on each of ``keys``."""
+        """The others take at least ``mark`` times as long as ours, on each of ``keys``."""
         return self._worst(f"{aim}: at least {mark:g}x", keys, codec, operation, mark=mark)
 
     def mean(self, aim: str, keys: list[str], codec: str, operation: str, mark: float) -> Mark:
-        """The same of the geometric mean over ``keys``."""
+        """The same for the geometric mean over ``keys``."""
         aim = f"{self.name}{aim}: at least {mark:g}x"
         found = self._ratios(keys, codec, operation)
         if found is None:
@@ -82,7 +82,7 @@ class Judge:
         return self._worst(aim, EVERY, self.ours, "decode", "validate", mark=mark)
 
     def floor(self, mark: float) -> Mark:
-        """Decode takes at most ``mark`` times as long as cloning what it makes."""
+        """Decoding takes at most ``mark`` times as long as cloning the result."""
         aim = f"{self.name}decode against cloning its objects in C, large: at most {mark:g}x"
         found = self._ratios(LARGE, FLOOR, "clone", "decode")
         if found is None:
@@ -127,7 +127,7 @@ def _seen(
 
 
 def judge(figures: Figures, engine: str) -> list[Mark]:
-    """The marks the project set itself, for the engine in use and, beside it, for pure."""
+    """Return the marks of the project, for the engine in use and for the pure one."""
     if engine == "pure":
         return _judge_pure(Judge(figures, OURS))
     native = Judge(figures, OURS)

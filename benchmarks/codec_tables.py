@@ -1,4 +1,4 @@
-"""The codec's figures as tables of microseconds and ratios. Measures and judges nothing."""
+"""The codec's figures as tables of microseconds and ratios. Neither measures nor judges."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ AIOKAFKA = "aiokafka"
 def tables(
     figures: Figures, own: Figures, versions: Mapping[str, int], engine: str
 ) -> list[list[list[str]]]:
-    """``own``: aiokafka and ours on bytes of ``versions``, by workload. A run that left the outer
-    marks out has no tables of them."""
+    """Return the tables. ``own`` has aiokafka and ours on bytes of ``versions``, by workload. The
+    outer marks have tables only if they were measured."""
     ours = [OURS, *([PURE] if engine == "native" else [])]
     pythons, outers = [KIO, KAFKA_PYTHON, CONSTRUCT], [JAVA, GO, RUST]
     found = [
@@ -57,7 +57,7 @@ def _side_by_side(
     others: Sequence[str],
     beside: Sequence[str] = (),
 ) -> list[list[str]]:
-    """Microseconds of each codec, and the ratios of ``others`` to ours."""
+    """Return microseconds of each codec, and the ratios of ``others`` to ours."""
     ratios = [f"{codec} / {OURS}" for codec in others]
     rows = [[f"{title}{operation}, µs", "bytes", *ours, *others, *beside, *ratios]]
     for workload in WORKLOADS:
@@ -74,7 +74,7 @@ def _side_by_side(
 
 
 def _buffers(figures: Figures) -> list[list[str]]:
-    """What it is worth to Go and Rust to know the size, or to have the buffer already."""
+    """Return what Go and Rust gain from a known size, and from a reused buffer."""
     kinds = {"encode": "sized", GROWN: "growing", REUSED: "kept"}
     cases = {f"{codec} {each}": f"{codec}, {kinds[each]}" for codec in (GO, RUST) for each in kinds}
     rows = [["encode by kind of buffer, µs", "bytes", OURS, *cases.values()]]

@@ -1,9 +1,9 @@
-"""The same messages declared in construct and compiled, as a user of construct would have them.
+"""The same messages declared in construct and compiled, as a user of construct would declare them.
 
-``kproto.reference`` is built on construct too, but from classes of its own that carry offsets and
-paths, which construct's compiler leaves as they are. Here only construct's own pieces are used, put
-together from our plan, so that ``compile`` turns what it can into Python. Every tagged field stays
-a pair of number and bytes. Values are construct's containers, and are built from those.
+``kproto.reference`` uses construct, too, but with classes of its own for offsets and paths, which
+construct's compiler does not compile. Here only construct's own classes are used, derived from our
+plan, so that ``compile`` can turn most of them into Python. Every tagged field stays a pair of
+number and bytes. Values are construct's containers.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ NUMBERS = {
     "uuid": c.Bytes(16),
 }
 COMPACT = c.ExprAdapter(c.VarInt, c.obj_ - 1, c.obj_ + 1)
-"""A length or a count, which travels as one more than it is."""
+"""A length or a count, which is encoded as one more than its value."""
 TAGS = c.PrefixedArray(
     c.VarInt, c.Struct("tag" / c.VarInt, "data" / c.Prefixed(c.VarInt, c.GreedyBytes))
 )
 
 
 def operations(plan: StructPlan, body: bytes) -> dict[str, Callable[[], object]]:
-    """Compiled parse and build of ``body``; AssertionError where it does not round-trip."""
+    """Return compiled parse and build of ``body``. Raises AssertionError if it does not
+    round-trip."""
     compiled = declare(plan).compile()
     message = compiled.parse(body)
     assert compiled.build(message) == body, f"construct does not round-trip {plan.name}"
@@ -44,7 +45,8 @@ def operations(plan: StructPlan, body: bytes) -> dict[str, Callable[[], object]]
 
 
 def declare(plan: StructPlan) -> Any:
-    """The construct of a struct. NotImplementedError for what no workload holds."""
+    """Return the construct of a struct. Raises NotImplementedError for types that no workload
+    has."""
     fields = [item.name / _value(item) for item in plan.inline]
     return c.Struct(*fields, *(["tags" / TAGS] if plan.flexible else []))
 

@@ -1,9 +1,8 @@
-"""What the figures of reading captures are held to. Knows no program and measures nothing.
+"""The marks for the figures of reading captures. Knows no program, and measures nothing.
 
-A rate mark is of processor time, the median of interleaved rounds: the machine is shared, and wall
-time is another's as much as ours. Where two processors are to be better than one, only wall time
-can tell, and that is taken pair by pair. A program whose rows are not as many as tshark's has no
-speed: its mark is short, whatever the time.
+A rate is compared by processor time, as the median of interleaved rounds: the machine is shared, so
+wall time depends on other programs. Only the comparison of two processors with one uses wall time,
+pair by pair. A program that finds fewer rows than tshark misses its mark, however fast it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Times kio in whatever environment runs this file, at its parent's pace.
+"""Time kio in the environment that runs this file, controlled by its parent.
 
-Standard library and kio only. ``peers`` starts it for the kio release that still has LeaderAndIsr;
-the protocol is that of ``benchmarks/worker.py``::
+Needs only the standard library and kio. ``peers`` starts it for the kio release that still has
+LeaderAndIsr; the protocol is that of ``benchmarks/worker.py``::
 
     python kio_worker.py kio.schema.leader_and_isr.v3.request LeaderAndIsrRequest FILE
 """

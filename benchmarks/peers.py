@@ -1,8 +1,8 @@
-"""The codecs ours is measured beside, each as a pair of calls on the same bytes.
+"""The codecs to compare with, each as a pair of calls on the same bytes.
 
 kio and kafka-python come from the extra ``bench``. kio dropped LeaderAndIsr after 0.6.2, so that
-release lives in an environment of its own in the cache and is timed by ``kio_worker``.
-kafka-python ships no LeaderAndIsr schema: its generator is given the one in ``schemas/kafka``.
+release has an environment of its own in the cache and is timed by ``kio_worker``. kafka-python has
+no LeaderAndIsr schema: its generator gets the one in ``schemas/kafka``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What ``bench_dump`` is made of: captures, the programs that read them, and what each took.
+"""The parts of ``bench_dump``: captures, the programs that read them, and their measurements.
 
-``traffic`` makes real traffic to capture, ``synthetic`` and ``giant`` write captures themselves,
-``captures`` has each made once and kept. ``programs`` runs a program and tells what it took of the
-machine, ``cases`` knows the command lines, ``spark_session`` is a Spark that stays started.
-``dump_marks`` judges.
+``traffic`` makes real traffic to capture, ``synthetic`` and ``giant`` write captures, and
+``captures`` makes each once and keeps it. ``programs`` runs a program and measures it, ``cases``
+has the command lines, ``spark_session`` is a Spark that stays started. ``dump_marks`` judges.
 """

@@ -1,8 +1,7 @@
-"""The captures that are measured, each made once and kept: by what they are made of, under a key.
+"""The captures to measure, each made once and kept under a key of the sources that made it.
 
-Real traffic where this machine lets us have a network namespace and listen in it; captures that
-``synthetic`` writes where not, and then with the reason. What is kept is found again by the sources
-that made it, so that a change of them makes it anew.
+They have real traffic if this machine allows a network namespace and capturing in it; otherwise
+``synthetic`` writes them, and the reason is stated. A change of the sources makes them anew.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ TRAFFIC_SECONDS = 900
 
 
 class Capture(NamedTuple):
-    """``ports`` are the brokers'. ``frames`` and ``records`` are known where we wrote the capture,
-    and None where real clients spoke. ``origin`` says in words where it comes from."""
+    """``ports`` are those of the brokers. ``frames`` and ``records`` are known if we wrote the
+    capture, and None for real clients. ``origin`` describes where it comes from."""
 
     name: str
     path: Path
@@ -44,7 +43,7 @@ class Capture(NamedTuple):
 
 
 class Maker:
-    """Captures in ``folder``; ``real`` False: none of real traffic."""
+    """Makes captures in ``folder``; if ``real`` is False, without real traffic."""
 
     def __init__(self, folder: Path | None = None, *, real: bool = True) -> None:
         self.folder = folder or CACHE
@@ -54,8 +53,8 @@ class Maker:
             self._refused = missing
 
     def traffic(self, shape: str, megabytes: float, *, newest: bool = False) -> Capture | None:
-        """``small`` or ``big``, real if that works here; ``newest``: in versions that tshark does
-        not decode, None where there is no real traffic."""
+        """Return ``small`` or ``big``, with real traffic if that works here. ``newest`` uses
+        versions that tshark does not decode; None without real traffic."""
         name = f"{shape}-newest" if newest else shape
         versions = "in its newest versions" if newest else "in versions that tshark decodes"
         if not self._refused:
@@ -78,7 +77,7 @@ class Maker:
         )  # fmt: skip
 
     def giant(self, megabytes: float, connections: int = 1) -> Capture:
-        """Frames of ours over and over, on one connection or on several."""
+        """Return a capture of our own frames, repeated on one connection or on several."""
         several = "one connection" if connections == 1 else f"{connections} connections"
         return self._kept(
             f"giant-{connections}", megabytes, "giant",
@@ -108,7 +107,7 @@ class Maker:
 
 
 def _key(source: str) -> str:
-    """Of a capture made by that module: changes with it."""
+    """Return the key of a capture that the module makes, which changes with its source."""
     more = {"giant": "synthetic", "traffic": "mock_cluster"}
     names = {source, more.get(source, source)}
     text = b"".join((HERE / f"{name}.py").read_bytes() for name in sorted(names))
@@ -127,7 +126,7 @@ def _missing() -> str:
 
 
 def _capture(shape: str, path: Path, megabytes: float, newest: bool) -> dict[str, Any]:
-    """In a namespace of its own; one of users, too, where we are not root."""
+    """Capture in a network namespace and, unless we are root, in a user namespace."""
     apart = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
     command = [*apart, sys.executable, "-m", "benchmarks.dump.traffic", shape, str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

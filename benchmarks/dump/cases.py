@@ -1,7 +1,7 @@
-"""The command lines that are measured, and how many rows each says it made.
+"""The command lines to measure, and the number of rows that each one reports.
 
-A case reads one capture from its beginning to its end. Those of ours write Parquet into a folder
-that is removed afterwards, tshark's print, and what they print is counted once they have ended.
+A case reads one capture from beginning to end. Ours write Parquet into a folder that is removed
+afterwards; tshark prints, and its output is counted after it ended.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Ours refuses those batches, as Kafka's clients do, and tells of them in ``anomal
 
 
 class Seen(NamedTuple):
-    """One run: what it took, and how many rows by what they are of."""
+    """One run: its measurements, and its rows by kind."""
 
     taken: Taken
     rows: dict[str, int]
@@ -64,7 +64,7 @@ Case = Callable[[frozenset[int]], Seen]
 
 @cache
 def offers(command: str, option: str) -> bool:
-    """Whether this wiredump has that option yet."""
+    """Whether this version of wiredump has the option."""
     shown = subprocess.run(
         [sys.executable, "-m", "wiredump", command, "--help"], capture_output=True, check=True,
         cwd=ROOT,

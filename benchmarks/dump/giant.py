@@ -1,9 +1,9 @@
-"""A capture of gigabytes in seconds: some packets over and over, with only numbers set anew.
+"""Write a capture of gigabytes in seconds, by repeating packets with new numbers.
 
-A block is eight Produce requests with their responses on one connection. It is repeated, and in
-each copy the times, sequence numbers, acknowledgements and correlation ids go on. Checksums of TCP
-do not (a card computes them after the capture, so readers do not rely on them). The first client's
-sequence numbers begin high, so that a capture of gigabytes has a wrap-around.
+A block is eight Produce requests with their responses on one connection. Each copy of it continues
+the times, sequence numbers, acknowledgements and correlation ids. TCP checksums are not updated
+(network cards compute them after the capture, so readers do not rely on them). The first client's
+sequence numbers begin high, so that they wrap in a capture of gigabytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Start one program on some processors, and tell what the kernel says it took.
+"""Start one program on some processors, and report the kernel's figures of its resources.
 
     python -I -S launcher.py FD PROCESSOR,... COMMAND...
 
-A process of next to no memory in between: the kernel counts to a program's largest size what its
-parent had at the fork. Children that the program leaves behind (PySpark leaves its Java) become
-ours, and what they took counts. Writes to FD, as JSON: status, wall, cpu, and the peak in bytes.
-Standard library only, and of that as little as can be.
+The launcher needs next to no memory itself, since the kernel counts the parent's memory at the fork
+towards a program's peak. Children that the program leaves behind (PySpark leaves its Java) are
+adopted and counted. It writes JSON to FD: status, wall, cpu, and the peak in bytes. It uses as
+little of the standard library as possible.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
-"""How much memory a capture takes as it grows from 150 MB to gigabytes, all of it one connection.
+"""Measure the memory for a capture that grows from 150 MB to gigabytes, with one connection.
 
-Of one process the kernel keeps the most that was resident. Of Spark's processes what is resident is
-looked up every 50 ms, Java and Python apart: Java takes what it may of its heap, which is 1 GiB
-here, whether it needs it or not.
+For a single process, the kernel has the peak of resident memory. For Spark's processes, resident
+memory is sampled every 50 ms, separately for Java and Python: Java uses as much of its heap of 1
+GiB as it can, whether it needs it or not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""librdkafka's own mock cluster, through its C functions, for what its settings do not offer: a
-limit on the versions that its brokers have.
+"""librdkafka's own mock cluster, through its C functions, to limit the versions of its brokers,
+which its settings cannot do.
 
-tshark decodes no Produce beyond 8, no Fetch beyond 11 and so on (4.0): of newer ones it reads the
-header and gives up. To compare work with work, brokers are told to have no newer ones.
+tshark (4.0) decodes no Produce beyond 8, no Fetch beyond 11 and so on: of newer versions it reads
+only the header. Brokers are limited to those versions, so that equal work is compared.
 """
 
 from __future__ import annotations

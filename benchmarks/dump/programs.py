@@ -1,6 +1,6 @@
-"""Run a program and tell what it took: processor time and memory of it and all its children.
+"""Run a program and measure the processor time and memory of it and all its children.
 
-Linux only, for it reads /proc. Knows nothing of captures.
+Linux only, since it reads /proc. Knows nothing about captures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAUNCHER = Path(__file__).resolve().parent / "launcher.py"
 
 
 class FailedError(Exception):
-    """A program that was to be measured ended badly; the text has what it said."""
+    """A program failed. The message has its output."""
 
 
 class Taken(NamedTuple):

@@ -1,9 +1,9 @@
-"""Read a classic capture and go from record header to record header with numpy: a floor, no more.
+"""Read a classic capture from record header to record header with numpy, as a lower bound.
 
     python -m benchmarks.dump.scan CAPTURE
 
-Lengths have to be read one after the other, for each says where the next is; the rest of a header
-is gathered in one go. Prints how many packets there are, and how many bytes of TCP payload.
+Lengths are read one after the other, since each gives the position of the next record; the rest of
+a header is read in bulk. Prints the number of packets, and of bytes of TCP payload.
 """
 
 from __future__ import annotations

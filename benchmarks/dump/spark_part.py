@@ -1,8 +1,8 @@
-"""Spark beside tshark, beside itself on one processor more, and beside plain Parquet.
+"""Compare Spark with tshark, with itself on two processors, and with copying Parquet.
 
-Sessions are started once, which is shown apart, and so is the first job of a session, in which Java
-compiles. A session on one processor has that one for everything: tasks, Java's compiler and its
-collector.
+Sessions are started once, which is shown separately, and so is the first job of a session, in which
+Java compiles. A session on one processor has only that for its tasks, Java's compiler and its
+garbage collector.
 """
 
 from __future__ import annotations

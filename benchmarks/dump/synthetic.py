@@ -1,7 +1,8 @@
-"""Captures of the same shapes as ``traffic``'s, written by ``kproto.capture``: no client, no clock.
+"""Write captures of the same shapes as those of ``traffic``, with ``kproto.capture``: no client, no
+clock.
 
-For machines where nothing real can be captured, and for tests: how many frames and records there
-are is known. Nothing is lost, and nothing comes twice.
+They are for machines that cannot capture real traffic, and for tests: the number of frames and
+records is known. Nothing is lost or repeated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a folder of tables comes to. Lists are cut at a limit, and say how many there are in all."""
+"""Compute what the page shows from a folder of tables. Lists are cut at a limit, and have the total
+number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How packets fared, by connection: sent again, out of order, missing, without room, reset; and how
+"""How packets fared, by connection: retransmissions, order, holes, windows of 0 and resets; and how
 long data took to be acknowledged."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMNS: Final = (
 
 
 class Times(NamedTuple):
-    """The least and the greatest time, and the median of the connections' own times."""
+    """The least and the greatest time, and the median of the connections' medians."""
 
     least: int
     middle: int
@@ -37,9 +37,9 @@ class Times(NamedTuple):
 
 
 class Network(NamedTuple):
-    """``connections`` are how many there are, ``troubled`` how many of them have any of what
-    ``totals`` counts; ``worst`` are those with the most. ``round_trips`` has an entry for each end
-    whose data was measured."""
+    """``connections`` is the number of connections, ``troubled`` the number of those with anything
+    that ``totals`` counts; ``worst`` are those with the most. ``round_trips`` has an entry for each
+    end whose data was timed."""
 
     connections: int
     troubled: int
@@ -80,7 +80,7 @@ def measure_network(folder: TableFolder) -> Network:
 
 
 def _times(found: list[tuple[int, int, int]]) -> Times | None:
-    """Of the minimum, the median and the maximum of each connection."""
+    """Combine the minimum, the median and the maximum of each connection."""
     if not found:
         return None
     least, middle, most = zip(*found, strict=True)
@@ -88,7 +88,7 @@ def _times(found: list[tuple[int, int, int]]) -> Times | None:
 
 
 def network_section(network: Network) -> str:
-    """The section of the page."""
+    """Return the section of the page."""
     some, every = count(network.troubled), count(network.connections)
     text = f"<p>{some} of {every} connections had retransmissions, holes, resets or the like.</p>\n"
     if network.handshakes is not None:
@@ -133,7 +133,7 @@ def network_section(network: Network) -> str:
 
 
 def _by_end(row: Any, name: str) -> Any:
-    """A count, and those of both ends behind it where there is anything to tell apart."""
+    """Return a count, followed by those of both ends unless it is 0."""
     if not row[name]:
         return row[name]
     client, broker = (row[f"{end}_{name}"] for end in _ENDS)

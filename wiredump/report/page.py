@@ -1,4 +1,4 @@
-"""The page: what was measured, in sections, in one file that fetches nothing and runs nothing."""
+"""The page: all sections in one file, without scripts, that loads nothing."""
 
 from __future__ import annotations
 

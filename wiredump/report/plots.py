@@ -1,7 +1,7 @@
-"""Figures as SVG, by matplotlib: it embeds as it is, with no script and nothing to fetch.
+"""Figures as SVG, with matplotlib, which can be embedded without scripts and load nothing.
 
-Text stays text, and everything that is not data is drawn in the page's own colour, so that figures
-are as readable in the dark. Names come from peers: they are printed, never read as markup.
+Text stays text, and everything but data is drawn in the page's own colour, so that figures can be
+read in a dark theme. Names come from peers: they are printed, and never parsed as markup.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Every row of ``requests`` to counts, in Arrow's kernels; Python sees only groups.
+"""Count the rows of ``requests`` with Arrow's kernels; Python sees only groups.
 
-Latencies are counted in 32 buckets an octave, so that percentiles are within 2 % of exact ones
-whatever there is of them. Groups are bounded: names come from peers.
+Latencies are counted in 32 buckets per octave, so that percentiles are within 2 % of exact ones,
+whatever their number. The number of groups is limited, since names come from peers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What one connection cannot know, put aside by the tasks that read connections: exchanges that say
-something of others, and rows whose topic nobody has named yet.
+"""What a single connection cannot determine, set aside by the tasks that read connections:
+exchanges that say something about others, and rows whose topic has no name yet.
 
-Both are files in the staging folder like any table's. ``heard`` has what ``wiredump.knowledge``
-listens to, with the order it has to be told in. The unnamed tables are those of ``wiredump.rows``
-with two more columns: when the exchange was complete, and the id that the name stands for.
+Both are files in the staging folder, like those of tables. ``heard`` has the exchanges that
+``wiredump.knowledge`` needs, with their order. The unnamed tables are those of ``wiredump.rows``
+with two more columns: when the exchange was complete, and the topic id.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where in a capture a record begins, at or behind any byte of it: told by a chain of headers that
-agree with each other.
+"""Find the first record at or behind any byte of a capture, by a chain of headers that agree with
+each other.
 
-A guess, and never more: a capture within a capture has records, too. Whoever uses it has to check
-that what one part ends with is what the next begins with.
+The result is a guess: a capture within a capture has records, too. The caller must check that each
+part begins with the record where the previous one ended.
 """
 
 from __future__ import annotations

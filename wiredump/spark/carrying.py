@@ -1,8 +1,8 @@
-"""One task of a micro-batch: the packets of its share of the connections, which go on from where
-the batch before left them, and are left to the next.
+"""One task of a micro-batch: it reads the packets of its share of the connections, continues their
+state from the previous batch, and leaves it to the next.
 
-State comes sorted by the two ends, as packets do, so both are gone through side by side, and one
-connection is held at a time. What no packet came for stays where it is.
+The state is sorted by the two ends, as packets are, so both are read side by side, and the state of
+one pair of ends is held at a time. State without new packets stays where it is.
 """
 
 from __future__ import annotations

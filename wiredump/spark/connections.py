@@ -1,8 +1,8 @@
-"""Sorted packets to rows of tables: what one task does for its share of the connections.
+"""Turn sorted packets into rows of tables: what one task does with its share of the connections.
 
-All packets between two ends come one after the other, in the order in which one process would meet
-them, so that the same reassembly and the same rows come out. When the next two ends begin, nothing
-of the last is kept: memory does not grow with the number of connections, nor with their length.
+All packets between two ends follow each other, in the order in which one process would read them,
+so the reassembly and the rows are the same. Nothing is kept after the last packet of two ends:
+memory depends neither on the number of connections nor on their length.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a stream's tables have only at the end: rows of connections that were still open, and the
-tables that take everything. Files are made first and shown later, so that little time passes in
-which readers see half of it.
-"""
+tables that depend on all traffic. All files are written before any is published, so that readers
+rarely see only some of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Fragments of IP datagrams to the segments they carry: one task, for they are few.
+"""Join fragments of IP datagrams into segments, in one task, since they are few.
 
-They have to be met in order, all of them: how long a datagram is waited for goes by the clock that
-the others move. What comes out are rows like any others, with their payload.
+All of them are read in order: how long a datagram is waited for depends on a clock that the others
+advance. The result is ordinary rows with payloads.
 """
 
 from __future__ import annotations

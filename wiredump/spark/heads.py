@@ -1,6 +1,5 @@
-"""What has to be known of a capture before any part of it can be read: its format, byte order, and
-where its first record begins. Knows bytes of the beginning of a file, and nothing behind them.
-"""
+"""What must be known about a capture before a part of it can be read: its format, byte order, and
+where its first record begins. Only the beginning of a file is read."""
 
 from __future__ import annotations
 

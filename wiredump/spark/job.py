@@ -1,7 +1,7 @@
-"""The pipeline, as its driver sees it: one stage after the other, and what each answered.
+"""The pipeline as its driver sees it: the stages in order, and their results.
 
-What comes to the driver is a note a part and a manifest a task; packets and rows never do. Only
-DataFrames are used, so that a session on a Spark Connect server does as well.
+The driver receives a note for each part and a manifest for each task, but never packets or rows.
+Only DataFrames are used, so that a session on a Spark Connect server works, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The last stage: what takes more than one connection to know, from what tasks put aside.
+"""The last stage: everything that depends on several connections, from what tasks set aside.
 
-Names of topic ids are brought together first, by one task: there are as many as topics. Then rows
-that want a name get it, a task a file; fetch sessions, which are a broker's, are read by broker;
-and reassignments, whose clusters only reading tells, by one task from few messages.
+One task merges the names of topic ids, which are as few as topics. Then rows without a name get it,
+with a task for each file; fetch sessions, which belong to a broker, are read by broker; and one
+task finds reassignments, whose clusters are known only after reading, in the few messages about
+them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The rows and the state of one micro-batch, as one job: packets, shuffled by their two ends, to
-connections that go on from the batch before.
+"""The rows and the state of one micro-batch, as one job: packets, shuffled by their two ends,
+continue the connections of the previous batch.
 
-The job believes its guesses at where parts of files begin; where the notes of its tasks do not bear
-them out, or fragments turn up that somebody has to join, what it wrote is thrown away and it runs
-once more, better informed. Knows nothing of which batch it is.
+The job first trusts its guesses of where parts of files begin. If the notes of its tasks contradict
+them, or if there are fragments to join, its output is discarded, and it runs once more with what it
+has learnt. This module does not know the number of the batch.
 """
 
 from __future__ import annotations

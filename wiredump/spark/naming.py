@@ -1,4 +1,4 @@
-"""Topics' names for rows that had to be put aside without: a task a file."""
+"""Fill in topic names in rows that were set aside without one, with a task for each file."""
 
 from __future__ import annotations
 

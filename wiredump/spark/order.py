@@ -1,8 +1,8 @@
-"""Whether packets that many tasks read can be put in order by their times alone.
+"""Decide whether packets that many tasks read can be sorted by time alone.
 
 One process merges several captures within a window (``readers.merge``): a packet keeps its place by
-time unless more than ``WINDOW`` packets of its capture that are later came before it. Each task
-notes how many that can be at most in its part; here the parts are put together.
+time unless more than ``WINDOW`` later packets of its capture came before it. Each task notes the
+greatest possible number in its part; this module combines the parts.
 """
 
 from __future__ import annotations

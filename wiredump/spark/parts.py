@@ -1,8 +1,8 @@
-"""What tasks write, and what they say they wrote: a file a table and task, under a name of its own
-until the driver takes it.
+"""What tasks write and report: a file for each table and task, under a name of its own until the
+driver moves it.
 
-A task may run twice, and die half way. So each writes to files that nobody reads, and the files
-that count are those of the manifests that came back.
+A task may run twice, or die while writing. So each one writes to files that nobody reads; only
+files in the manifests that tasks return count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Payloads, read back from captures by their places: packets travel without them.
+"""Read payloads back from captures by position: packets are shuffled without them.
 
-Few files are open at a time, and what stands close together is read at once.
+Few files are open at a time, and payloads that are close together are read at once.
 """
 
 from __future__ import annotations

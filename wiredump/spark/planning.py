@@ -1,6 +1,6 @@
-"""Captures to parts, and whether what tasks read of the parts is the whole and nothing else.
+"""Divide captures into parts, and check that what tasks read is everything, without overlaps.
 
-Knows sizes and notes; of files only what ``true_splits`` walks through.
+This module knows sizes and notes; only ``true_splits`` reads files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The walks of ``walks`` by the extension: records in bulk, and one by one what is not usual."""
+"""The walks of ``walks`` with the extension: records in bulk, and unusual ones one by one."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Rotating captures, as ``tcpdump -C``, ``-G``, ``-W`` and ``dumpcap -b`` write them: which files
-there are, in which order they were written, and which of them are complete.
+"""Rotating captures as ``tcpdump -C``, ``-G``, ``-W`` and ``dumpcap -b`` write them: find the
+files, their order, and which of them are complete.
 
-The order is that of names, numbers in them taken as numbers (``a.pcap2`` before ``a.pcap10``). A
-ring uses its names again: it goes on behind the last file taken, and where none was taken yet it
-begins behind the place where the times of first packets step back. Names that contradict those
-times otherwise are not believed, and the times give the order.
+The order is that of the names, with numbers compared as numbers (``a.pcap2`` before ``a.pcap10``).
+A ring reuses its names: it continues behind the last file read or, before the first one was read,
+where the times of first packets step back. If names contradict those times otherwise, the times
+decide.
 
-A file is complete once there is one behind it. Nothing is read here but the beginnings of files.
+A file is complete once there is a newer one. Only the beginnings of files are read here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Runs: packets between the same two ends, as the places where they stand in captures. What goes
-from the task that met them to the one that reads them, in the place of a row a packet.
+"""Runs: packets between the same two ends, as their positions in captures. Tasks exchange runs
+instead of a row for each packet.
 
-A run is an array of ``ENTRY``, in the order in which one process would meet the packets of this
-capture. ``RunRows`` takes usual packets as a task meets them; ``Merging`` puts runs and
-single packets back in order. By the extension where that is built, otherwise by the column;
-either makes the same rows.
+A run is an array of ``ENTRY``, in the order in which one process would read the packets of the
+capture. ``RunRows`` collects usual packets; ``Merging`` puts runs and single packets back in order.
+With the extension if it is built, else with numpy; both make the same rows.
 """
 
 from __future__ import annotations

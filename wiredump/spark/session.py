@@ -1,4 +1,4 @@
-"""A Spark session for the command: what it needs, and what is said where that is missing."""
+"""Start a Spark session for the command, and report what is missing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Spark's settings that were made outside of the command: by spark-submit, PYSPARK_SUBMIT_ARGS or
-spark-defaults.conf. They win over what the command would set by itself."""
+"""Spark's settings from outside of the command: spark-submit, PYSPARK_SUBMIT_ARGS and
+spark-defaults.conf. They take precedence over the command's own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One part of a capture to rows: those of the records that begin in it.
+"""Turn one part of a capture into rows: those of the records that begin in it.
 
-The file is opened here, and read in chunks; what bytes mean is ``walks``' and ``wiredump.readers``'
-business. A part that starts anywhere finds its first record by a guess (``boundaries``); its
-``SplitNote`` says where it began and ended, so that somebody can check.
+This module opens the file and reads it in chunks; ``walks`` and ``wiredump.readers`` interpret the
+bytes. A part that starts anywhere guesses its first record (``boundaries``); its ``SplitNote``
+states where it began and ended, so that the guess can be checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Packets between two jobs of Spark's: a file of Arrow's a part, which Python tasks write and read.
+"""Packets between two Spark jobs: an Arrow file for each part, which Python tasks write and read.
 
-As they come: one batch is held at a time. Were it Parquet of Spark's, Java would hold a block of
-each column of rows that it never looks into, and would load what writes and reads them; as it is,
-it does for a large capture what it does for a small one, which takes one job.
+One batch is held at a time. With Parquet files of Spark's own, Java would hold a block of each
+column without looking into it, and load the code for both formats; this way a large capture takes
+the same steps as a small one, which needs one job.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What stages of a batch and of a stream have in common: how a task answers, and in which order
-rows come to it."""
+"""What the stages of a batch and of a stream have in common: how tasks return results, and the
+order in which they get rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What Spark asks of ``stream_source``: offsets, parts, rows. PySpark 4.2 and newer."""
+"""The interface that Spark needs for ``stream_source``: offsets, parts, rows. PySpark 4.2 and
+newer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals, request logs and hexadecimal to rows of tables: a task a file."""
+"""Turn journals, request logs and hexadecimal into rows of tables, with a task for each file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Segments out of many packets at once: the usual ones, which are IPv4 and TCP, whole, over
-Ethernet or a Linux cooked link, with nothing unusual in front of the ports.
+"""Read many usual packets at once: whole IPv4 packets with TCP, over Ethernet or a Linux cooked
+link, with nothing unusual in front of the ports.
 
-What is usual is what ``readers.SegmentReader`` takes its own short way for, to the letter, and the
-rows are the same; everything else is told apart and left to that.
+These are exactly the packets for which ``readers.SegmentReader`` has a fast path, and the rows are
+the same; all others are left to that reader.
 """
 
 from __future__ import annotations

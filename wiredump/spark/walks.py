@@ -1,8 +1,8 @@
-"""The records of one chunk of a capture: how far they go, and what is read of them by the column.
+"""Read the records of one chunk of a capture: find where they end, and read most of them with
+numpy.
 
-A walk takes bytes that begin with a record and gives what it found in them; where it has read to,
-and why it ended there, is its caller's to deal with. What is not plain goes record by record
-through ``wiredump.readers``, so that it is read as it always is.
+A walk takes bytes that begin with a record and returns what it found; its caller handles where it
+stopped, and why. Unusual records go through ``wiredump.readers``, one by one.
 """
 
 from __future__ import annotations
