@@ -101,7 +101,7 @@ class Cluster(Turns):
     starts the virtual clock. ``broker_configs`` is the content of every broker's properties file.
     ``new_topic_id`` lets a test fix the topic ids.
 
-    ``machine`` is the kind of reassignment controller, one of
+    ``reassignment`` is the kind of reassignment controller, one of
     ``mockbroker.reassignment.CONTROLLERS``. If that kind uses ZooKeeper, ``znodes`` is its session;
     None gives it a ZooKeeper of its own in this process, whose last zxid is ``zxid``.
     ``completion`` says when the release completes reassignments in KRaft mode.
@@ -111,7 +111,7 @@ class Cluster(Turns):
 
     ``administration`` is how topics and configs are administered, one of
     ``mockbroker.topics.eras.ERAS``, and ``elections`` how ElectLeaders is answered, one of
-    ``mockbroker.elections.eras.ERAS``; None is the newest that fits ``machine``. With
+    ``mockbroker.elections.eras.ERAS``; None is the newest that fits ``reassignment``. With
     ``busy_elections_fail``, KIP-183's other reading, a request fails with error 7 while another
     election is enqueued. ``config_release`` is the release whose configs are defined.
 
@@ -129,7 +129,7 @@ class Cluster(Turns):
         broker_configs: Mapping[str, str] = MappingProxyType({}),
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
         completion: Completion = Completion.ALL,
-        machine: str = "kraft",
+        reassignment: str = "kraft",
         elections: str | None = None,
         busy_elections_fail: bool = False,
         administration: str | None = None,
@@ -137,8 +137,12 @@ class Cluster(Turns):
         znodes: ZnodeStore | None = None,
         zxid: int = 0,
         newest: Mapping[int, int] | None = None,
+        machine: str | None = None,
     ) -> None:
-        in_zookeeper = keeps_znodes(machine)
+        if machine is not None:
+            _warn_of_former_name("machine", "reassignment")
+            reassignment = machine
+        in_zookeeper = keeps_znodes(reassignment)
         if znodes is None and in_zookeeper:
             znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: self.now_ms)
         completion = Completion.SEPARATE if in_zookeeper else completion
@@ -159,8 +163,8 @@ class Cluster(Turns):
             self._change_partition,
         )
         queue = ElectionQueue(controller, self._leader_elections, busy_is_error=busy_elections_fail)
-        reassignment = reassignment_controller(
-            machine,
+        reassignments = reassignment_controller(
+            reassignment,
             Dependencies(
                 self._configs,
                 self._topics,
@@ -169,17 +173,17 @@ class Cluster(Turns):
                 lambda to, cause: self._steps.move_controller(to, cause),
             ),
         )
-        steps = Steps(controller, reassignment, self._configs, completion, self._change_partition)
-        super().__init__(controller, reassignment, queue, steps)
+        steps = Steps(controller, reassignments, self._configs, completion, self._change_partition)
+        super().__init__(controller, reassignments, queue, steps)
         self._auto_progress = AutoProgress(controller, steps)
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
         if in_zookeeper:
-            versions = newest_of(machine) if newest is None else newest
+            versions = newest_of(reassignment) if newest is None else newest
             controller.complete_request = partial(with_versions, controller.state, versions)
-            controller.before_change.append(partial(reassignment.store, controller))
-            controller.after_change.append(partial(reassignment.announce, controller))
+            controller.before_change.append(partial(reassignments.store, controller))
+            controller.after_change.append(partial(reassignments.announce, controller))
         self._register(_broker_list(brokers))
-        reassignment.start(controller)
+        reassignments.start(controller)
         for topic in topics:
             self.add_topic(topic)
         if auto_progress_ms is not None:
@@ -673,6 +677,11 @@ class Cluster(Turns):
         with self._acting():
             self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
             self._auto_progress.restart()
+
+
+def _warn_of_former_name(former: str, name: str) -> None:
+    text = f"{former} is deprecated and will be removed in the next release; use {name}"
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
 
 
 def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:

@@ -162,7 +162,7 @@ class MockCluster:
             now_ms=wall_ms() if options.clock == "wall" else 0,
             auto_progress_ms=options.auto_progress_ms,
             completion=self.profile.completion,
-            machine=self.profile.machine,
+            reassignment=self.profile.reassignment,
             elections=self.profile.elections,
             busy_elections_fail=options.busy_elections_fail,
             administration=self.profile.administration,
@@ -512,7 +512,7 @@ class MockCluster:
             raise ClusterError(
                 f"zxid {zxid}: must be 0 to {2**63 - 1}, and 0 with a ZooKeeper server"
             )
-        if (zookeeper is not None or zxid) and not keeps_znodes(self.profile.machine):
+        if (zookeeper is not None or zxid) and not keeps_znodes(self.profile.reassignment):
             raise ClusterError(
                 f"profile {self.profile.name} does not use ZooKeeper; `mockbroker profiles` lists "
                 "those that do"

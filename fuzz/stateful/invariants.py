@@ -64,7 +64,7 @@ def isr_is_within_replicas(world: World) -> None:
         assert each.isr, (tp, each)
         assert len(set(each.isr)) == len(each.isr), (tp, each)
         left_over = each.leader == NO_LEADER or world.deaths
-        if world.machine.startswith("zookeeper") and left_over:
+        if world.reassignment.startswith("zookeeper") and left_over:
             continue
         assert set(each.isr) <= set(each.hosts), (tp, each)
 
@@ -86,7 +86,7 @@ def adding_and_removing_fit_the_replicas(world: World) -> None:
         adding, removing, replicas = set(each.adding), set(each.removing), set(each.replicas)
         assert adding | removing <= replicas, (tp, each)
         assert replicas - removing, (tp, each)
-        assert world.machine == "kraft" or not adding & removing, (tp, each)
+        assert world.reassignment == "kraft" or not adding & removing, (tp, each)
         assert not each.reassigning or each.target is not None, (tp, each)
 
 
@@ -120,7 +120,7 @@ def epochs_never_go_back(world: World) -> None:
         assert after.partition_epoch >= before.partition_epoch, about
         if after.leader != before.leader and after.leader != NO_LEADER:
             assert after.leader_epoch > before.leader_epoch or cause != "elect_leaders", about
-        if world.machine == "kraft":
+        if world.reassignment == "kraft":
             assert after.partition_epoch == before.partition_epoch + 1, about
             lost = not set(before.replicas) <= set(after.replicas)
             bump = lost or before.leader != after.leader

@@ -64,7 +64,7 @@ def _heads_there_for_sure(world: World, was: Partition, target: Sequence[int]) -
     the new target would leave nothing; as in Kafka, the partition then gets fewer replicas than
     requested."""
     drops = set(was.replicas) - set(target)
-    return world.machine != "kraft" or bool(drops) or not was.removing
+    return world.reassignment != "kraft" or bool(drops) or not was.removing
 
 
 def observe_created(world: World, name: str, count: int, answer: Any, *, dry: bool) -> None:

@@ -32,12 +32,12 @@ def heal(world: World) -> None:
         if not cluster.brokers[broker_id].live:
             world.model.started(broker_id)
             assert world.do(cluster.start_broker, broker_id)
-    if world.machine.startswith("kip-455"):
+    if world.reassignment.startswith("kip-455"):
         # A new controller sends its target to a broker that did not receive it.
         to = cluster.controller_id % BROKERS + 1
         world.model.controller = to
         assert world.do(cluster.failover, to)
-        if world.machine == "kip-455-old":
+        if world.reassignment == "kip-455-old":
             world.model.goals.clear()
     world.unclean_asked = True
     cluster.elect_leaders(1, None)
@@ -65,7 +65,7 @@ def _catch_up(world: World, tp: TopicPartition, partition: Partition) -> None:
 def _check(world: World) -> None:
     for tp, each in _everything(world):
         assert each.leader != NO_LEADER, (tp, each)
-        stuck = world.machine == "kraft" and set(each.adding) & set(each.removing)
+        stuck = world.reassignment == "kraft" and set(each.adding) & set(each.removing)
         assert stuck or not each.reassigning, f"{tp} never comes to an end: {each}"
         goal = world.model.goals.get(tp)
         assert stuck or goal is None or each.replicas == goal, f"{tp} was to be {goal}: {each}"

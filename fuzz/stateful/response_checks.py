@@ -108,10 +108,10 @@ def cancelled_is_as_before(world: World, before: Facts, tp: TopicPartition) -> N
     if was is None or not was.reassigning:
         return
     assert not now.reassigning, (tp, was, now)
-    if world.machine.startswith("kip-455"):
+    if world.reassignment.startswith("kip-455"):
         joined = [each for each in was.target or () if each in was.isr]
         assert set(now.replicas) == {*was.replicas, *joined}, (tp, was, now)
-    elif world.machine == "kraft" or world.machine.startswith("zookeeper"):
+    elif world.reassignment == "kraft" or world.reassignment.startswith("zookeeper"):
         assert set(now.replicas) == set(was.replicas) - set(was.adding), (tp, was, now)
         assert not set(was.adding) & set(now.isr) or now.leader == NO_LEADER, (tp, was, now)
 
@@ -186,7 +186,7 @@ def reassignments_survive(world: World, before: Facts) -> None:
     /admin/reassign_partitions does; and in the older draft of KIP-455 the target shrinks on the
     way, so that it is not known.
     """
-    if world.machine in ("zookeeper-0.10", "zookeeper-2.1", "zookeeper-2.3", "kip-455-old"):
+    if world.reassignment in ("zookeeper-0.10", "zookeeper-2.1", "zookeeper-2.3", "kip-455-old"):
         world.model.goals.clear()
         return
     planned = any("reassign" in path or "cancel" in path for path in world.cluster.znodes)

@@ -71,7 +71,7 @@ class World:
             broker_configs=_STATIC,
         )
         self.cluster = self.mock.cluster
-        self.machine = self.mock.profile.machine
+        self.reassignment = self.mock.profile.reassignment
         self.reply35 = reply35
         self.unclean_asked = False
         self.deaths = 0

@@ -47,7 +47,8 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
         "release": profile.release,
         "mode": profile.mode,
         "dialect": profile.dialect,
-        "machine": profile.machine,
+        "reassignment": profile.reassignment,
+        "machine": profile.reassignment,  # the former name, for one release
         "forwarding": profile.forwarding,
         "api_versions_fallback_row": profile.fallback_row,
         "changes": profile.summary,

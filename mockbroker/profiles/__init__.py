@@ -7,6 +7,7 @@ that were never released are profiles too. This module is data without behaviour
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -48,13 +49,13 @@ _ELECTIONS: Final = (
 class _Draft:
     """A proposal that was never released as such: a broker of the release ``base`` that it was
     written for, with the proposal implemented. ``apis`` override that release's. ``dialect`` and
-    ``machine`` default to the profile's name."""
+    ``reassignment`` default to the profile's name."""
 
     about: str
     apis: Mapping[int, Versions]
     base: str = "kafka-2.3"
     dialect: str | None = None
-    machine: str | None = None
+    reassignment: str | None = None
     elections: str | None = None
 
 
@@ -67,7 +68,7 @@ _DRAFTS: Final = {
         "KIP-183: ElectPreferredLeaders, one election at a time, guarded by a znode",
         {43: Versions(0, 0)},
         base="kafka-2.1",
-        machine="zookeeper-2.1",
+        reassignment="zookeeper-2.1",
         elections="kip-183",
     ),
     "kip-455-old": _Draft(
@@ -96,13 +97,13 @@ _DRAFTS: Final = {
     "kip-240": _Draft(
         "kip-236-old with KIP-240: reassignments have ids, and two API keys list and describe them",
         {**_REASSIGNMENTS, 32240: Versions(0, 0), 32241: Versions(0, 0)},
-        machine="kip-236-old",
+        reassignment="kip-236-old",
     ),
     "kip-860": _Draft(
         "KIP-860: a request may forbid changes of the replication factor",
         {45: Versions(0, 1)},
         base="kafka-4.0",
-        machine="kraft",
+        reassignment="kraft",
     ),
 }
 
@@ -112,7 +113,7 @@ class Profile:
     """A broker to imitate.
 
     ``versions`` are the versions that it advertises, by API key. ``dialect`` names the message
-    schemas, ``machine`` the kind of reassignment controller (``mockbroker.reassignment``), and
+    schemas, ``reassignment`` the kind of reassignment controller (``mockbroker.reassignment``), and
     ``elections`` how ElectLeaders is answered (``mockbroker.elections.eras``).
     """
 
@@ -122,8 +123,15 @@ class Profile:
     versions: Mapping[int, Versions]
     features: tuple[Feature, ...] = ()
     dialect: str = "kafka"
-    machine: str = "kraft"
+    reassignment: str = "kraft"
     elections: str = "kraft"
+
+    @property
+    def machine(self) -> str:
+        """The former name of ``reassignment``."""
+        text = "Profile.machine is deprecated and will be removed in the next release; "
+        warnings.warn(text + "use Profile.reassignment", DeprecationWarning, stacklevel=2)
+        return self.reassignment
 
     @property
     def forwarding(self) -> bool:
@@ -210,7 +218,7 @@ def _of_draft(name: str) -> Profile:
         versions={**base.apis, **draft.apis},
         features=_features(base),
         dialect=draft.dialect or name,
-        machine=draft.machine or name,
+        reassignment=draft.reassignment or name,
         elections=draft.elections or _elections(base),
     )
 
@@ -223,7 +231,7 @@ def _from_release(found: Release) -> Profile:
         mode=found.mode,
         versions=found.apis,
         features=_features(found),
-        machine="kraft" if kraft else era_of(_major_minor(found.release)).name,
+        reassignment="kraft" if kraft else era_of(_major_minor(found.release)).name,
         elections=_elections(found),
     )
 

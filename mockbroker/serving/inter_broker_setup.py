@@ -76,7 +76,7 @@ def inter_broker_network(
     profile, codec = dispatcher.profile, dispatcher.codec
     if wanted is None:
         wanted = profile.is_proposal or bool(external)
-    sends = keeps_znodes(profile.machine)
+    sends = keeps_znodes(profile.reassignment)
     if external and not (sends and wanted):
         why = "inter-broker requests are off" if sends else f"{profile.name} sends none"
         raise ClusterError(f"an external broker would get nothing from the controller: {why}")

@@ -23,7 +23,7 @@ def test_every_kind_has_its_members_and_a_sentence() -> None:
 
 
 def test_entries_as_json_have_the_members_of_the_page() -> None:
-    cluster = Cluster(4, topics=["foo=1,2,3"], machine="zookeeper")
+    cluster = Cluster(4, topics=["foo=1,2,3"], reassignment="zookeeper")
     cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
     cluster.join_isr(("foo", 0), 4)
     text = page()

@@ -33,12 +33,12 @@ LEADER_RATE = "leader.replication.throttled.rate"
 class Place:
     """A ZooKeeper with a cluster on it, and a tool's session beside."""
 
-    def __init__(self, machine: str) -> None:
+    def __init__(self, reassignment: str) -> None:
         self.tree = ZnodeTree()
         session = EmbeddedStore(self.tree, lambda: 0, wakeup=self._woken)
         self.cluster: Cluster | None = None
         self.cluster = Cluster(
-            6, topics=["foo=1,2,3/2,3,1", "bar=1,2,3"], machine=machine, znodes=session
+            6, topics=["foo=1,2,3/2,3,1", "bar=1,2,3"], reassignment=reassignment, znodes=session
         )
         self.store: ZnodeStore = EmbeddedStore(self.tree, lambda: 0)
         self.access = ZnodeAccess(self.store)

@@ -69,10 +69,10 @@ def alter(broker: Asked, kind: int, name: str, *changes: tuple[str, int, str | N
 # ---- configs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("machine", "code"), [("kraft", 40), ("zookeeper", 3)])
-def test_kraft_checks_a_value_before_it_looks_for_the_topic(machine: str, code: int) -> None:
-    profile = "kafka-4.4" if machine == "kraft" else "kafka-3.9-zk"
-    broker = Asked(Cluster(topics=["foo=1"], machine=machine), profile_name=profile)
+@pytest.mark.parametrize(("reassignment", "code"), [("kraft", 40), ("zookeeper", 3)])
+def test_kraft_checks_a_value_before_it_looks_for_the_topic(reassignment: str, code: int) -> None:
+    profile = "kafka-4.4" if reassignment == "kraft" else "kafka-3.9-zk"
+    broker = Asked(Cluster(topics=["foo=1"], reassignment=reassignment), profile_name=profile)
     assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "soon"))[0] == code
     assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "1"))[0] == 3
 
@@ -81,7 +81,7 @@ def test_kraft_checks_a_value_before_it_looks_for_the_topic(machine: str, code: 
 def test_the_message_beside_described_configs_was_null_until_2_6(
     release: str, message: str | None
 ) -> None:
-    broker = Asked(Cluster(topics=["foo=1"], machine="zookeeper"), profile_name=release)
+    broker = Asked(Cluster(topics=["foo=1"], reassignment="zookeeper"), profile_name=release)
     found = describe(broker, TOPIC, "foo", "retention.ms", version=2)
     assert (found.error_code, found.error_message) == (0, message)
 

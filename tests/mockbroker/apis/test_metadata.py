@@ -151,7 +151,7 @@ def test_authorized_operations_on_request(version: int) -> None:
 def test_operations_that_are_not_asked_for_were_zero_until_2_4(
     profile: str, unasked: int, version: int
 ) -> None:
-    broker = Asked(Cluster(3, topics=["foo=1"], machine="zookeeper"), profile_name=profile)
+    broker = Asked(Cluster(3, topics=["foo=1"], reassignment="zookeeper"), profile_name=profile)
     silent = broker.ask(named("foo", "nope"), version)
     assert [topic.topic_authorized_operations for topic in silent.topics] == [unasked] * 2
     assert silent.cluster_authorized_operations == unasked
@@ -169,7 +169,7 @@ def test_operations_that_are_not_asked_for_were_zero_until_2_4(
 def test_brokers_of_2_4_to_2_6_take_a_missing_leader_for_one_without_a_listener(
     profile: str, version: int, code: int, epoch: int
 ) -> None:
-    cluster = Cluster(3, topics=["foo=2"], machine="zookeeper")
+    cluster = Cluster(3, topics=["foo=2"], reassignment="zookeeper")
     cluster.stop_broker(2)
     (topic,) = Asked(cluster, profile_name=profile).ask(named("foo"), version).topics
     (partition,) = topic.partitions

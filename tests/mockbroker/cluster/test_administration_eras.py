@@ -18,7 +18,7 @@ from mockbroker.topics.eras import ERAS, administration_era
 
 def zookeeper(brokers: int = 4, *topics: str, release: tuple[int, int] = (3, 9)) -> Cluster:
     return Cluster(
-        brokers, topics=topics, machine="zookeeper", administration="zookeeper",
+        brokers, topics=topics, reassignment="zookeeper", administration="zookeeper",
         config_release=release,
     )  # fmt: skip
 
@@ -174,7 +174,7 @@ def test_configs_are_refused_as_by_their_release(
 def _of(name: str) -> Cluster:
     chosen = profile(name)
     return Cluster(
-        4, topics=["t=1,2"], machine="zookeeper", administration=chosen.administration,
+        4, topics=["t=1,2"], reassignment="zookeeper", administration=chosen.administration,
         config_release=chosen.line,
     )  # fmt: skip
 
@@ -244,7 +244,7 @@ def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it(
 ) -> None:
     """Real Kafka 3.9.2 with ZooKeeper keeps the deletion until the broker is back; 2.4.1 does, and
     does not say so."""
-    cluster = Cluster(3, topics=["foo=1,2"], machine="zookeeper", administration=era)
+    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper", administration=era)
     cluster.stop_broker(2)
     cluster.delete_topics([("foo", ZERO_UUID)])
     (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])

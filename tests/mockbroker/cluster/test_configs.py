@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.cluster import Cluster
+from mockbroker.profiles import profile
 from mockbroker.state.results import AlterConfigsResult, ConfigSynonym
 
 TOPIC, BROKER = 2, 4
@@ -93,6 +94,13 @@ def test_describe_refusals(
 ) -> None:
     result = cluster.describe_configs(*resource, receiver=1)
     assert (result.error_code, result.error_message, result.configs) == (code, text, ())
+
+
+def test_the_former_name_of_the_kind_of_controller_still_works() -> None:
+    with pytest.warns(DeprecationWarning, match="use reassignment"):
+        assert Cluster(2, machine="zookeeper").znodes
+    with pytest.warns(DeprecationWarning, match="use Profile.reassignment"):
+        assert profile("kafka-4.1").machine == "kraft"
 
 
 def test_the_former_name_of_the_receiver_still_works() -> None:

@@ -25,11 +25,13 @@ QUEUED = ("kip-183", "zookeeper-2.2", "zookeeper-2.6")
 MACHINES = ("kip-455-new", "zookeeper-0.10", "zookeeper")
 
 
-def electable(era: str = FLAGGED, *, machine: str = "kraft", busy_fails: bool = False) -> Cluster:
+def electable(
+    era: str = FLAGGED, *, reassignment: str = "kraft", busy_fails: bool = False
+) -> Cluster:
     """foo-0 and bar-0 on [1, 2, 3]; broker 1 is back and in sync, and does not lead. Broker 3 is
     the controller."""
     cluster = Cluster(
-        3, topics=["foo=1,2,3", "bar=1,2,3"], machine=machine, elections=era,
+        3, topics=["foo=1,2,3", "bar=1,2,3"], reassignment=reassignment, elections=era,
         busy_elections_fail=busy_fails,
     )  # fmt: skip
     cluster.stop_broker(1)

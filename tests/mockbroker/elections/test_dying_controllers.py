@@ -58,8 +58,8 @@ def test_who_was_about_to_get_the_flag_is_told_to_ask_the_next() -> None:
     assert not pending(second)
 
 
-@pytest.mark.parametrize("machine", ["kraft", *MACHINES])
-def test_whatever_it_dies_of_it_is_succeeded(machine: str) -> None:
+@pytest.mark.parametrize("reassignment", ["kraft", *MACHINES])
+def test_whatever_it_dies_of_it_is_succeeded(reassignment: str) -> None:
     """Access rules and auto-progress are changes like any other: the broker is stopped, and another
     takes over."""
     binding = AclBinding(2, "foo", 3, "User:a", "*", 3, 3)
@@ -68,7 +68,7 @@ def test_whatever_it_dies_of_it_is_succeeded(machine: str) -> None:
         lambda cluster: cluster.create_acls([binding]),
     ]
     for step in steps:
-        cluster = Cluster(3, topics=["foo=1,2,3"], machine=machine)
+        cluster = Cluster(3, topics=["foo=1,2,3"], reassignment=reassignment)
         cluster.kill_controller_after(0)
         with pytest.raises(ControllerDiedError):
             step(cluster)

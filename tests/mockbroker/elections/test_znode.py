@@ -30,9 +30,9 @@ def warnings(cluster: Cluster) -> list[str]:
 
 
 @pytest.mark.requirement("K183-15")
-@pytest.mark.parametrize("machine", MACHINES)
-def test_it_elects_and_is_gone(machine: str) -> None:
-    cluster = electable(machine=machine)
+@pytest.mark.parametrize("reassignment", MACHINES)
+def test_it_elects_and_is_gone(reassignment: str) -> None:
+    cluster = electable(reassignment=reassignment)
     for _ in range(2):
         ask(cluster, ("foo", 0), ("nope", 3))
         assert cluster.partition("foo", 0).leader == 1
@@ -43,10 +43,10 @@ def test_it_elects_and_is_gone(machine: str) -> None:
     assert warnings(cluster) == [text, text]
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("reassignment", MACHINES)
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"partitions": [{"topic": 1}]}', "\x00"])
-def test_what_cannot_be_read_is_logged_and_removed(machine: str, text: str) -> None:
-    cluster = electable(machine=machine)
+def test_what_cannot_be_read_is_logged_and_removed(reassignment: str, text: str) -> None:
+    cluster = electable(reassignment=reassignment)
     cluster.write_znode(PREFERRED_REPLICA_ELECTION, text)
     assert not is_there(cluster)
     assert len(warnings(cluster)) == 1
@@ -56,9 +56,9 @@ def test_what_cannot_be_read_is_logged_and_removed(machine: str, text: str) -> N
 
 
 @pytest.mark.requirement("K183-15")
-@pytest.mark.parametrize("machine", MACHINES)
-def test_znode_and_call_share_the_flag(machine: str) -> None:
-    cluster = electable(machine=machine)
+@pytest.mark.parametrize("reassignment", MACHINES)
+def test_znode_and_call_share_the_flag(reassignment: str) -> None:
+    cluster = electable(reassignment=reassignment)
     cluster.hold_elections()
     first = start(cluster, "foo")
     ask(cluster, ("bar", 0))
@@ -75,7 +75,7 @@ def test_znode_and_call_share_the_flag(machine: str) -> None:
 
 @pytest.mark.requirement("K183-15")
 def test_a_call_waits_for_the_znodes_election() -> None:
-    cluster = electable(machine="zookeeper-0.10")
+    cluster = electable(reassignment="zookeeper-0.10")
     cluster.hold_elections()
     ask(cluster, ("bar", 0))
     started = start(cluster, "foo", timeout_ms=100)
@@ -89,7 +89,7 @@ def test_a_call_waits_for_the_znodes_election() -> None:
 
 @pytest.mark.parametrize("era", QUEUED)
 def test_it_is_read_when_its_turn_comes(era: str) -> None:
-    cluster = electable(era, machine="zookeeper")
+    cluster = electable(era, reassignment="zookeeper")
     cluster.hold_elections()
     ask(cluster, ("bar", 0))
     ask(cluster, ("foo", 0))
@@ -100,7 +100,7 @@ def test_it_is_read_when_its_turn_comes(era: str) -> None:
 
 
 def test_deleted_before_its_turn_it_asks_for_nothing() -> None:
-    cluster = electable(machine="zookeeper")
+    cluster = electable(reassignment="zookeeper")
     cluster.hold_elections()
     ask(cluster, ("foo", 0))
     cluster.write_znode(PREFERRED_REPLICA_ELECTION, None)
@@ -108,9 +108,9 @@ def test_deleted_before_its_turn_it_asks_for_nothing() -> None:
     assert cluster.partition("foo", 0).leader == 2
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-def test_the_next_controller_finds_it(machine: str) -> None:
-    cluster = electable(machine=machine)
+@pytest.mark.parametrize("reassignment", MACHINES)
+def test_the_next_controller_finds_it(reassignment: str) -> None:
+    cluster = electable(reassignment=reassignment)
     cluster.hold_elections()
     ask(cluster, ("foo", 0))
     cluster.failover(2)

@@ -105,7 +105,7 @@ def test_update_metadata_by_controller_epoch() -> None:
 
 
 def test_a_request_for_an_earlier_life_is_refused() -> None:
-    cluster = Cluster(2, topics=["foo=1,2"], machine="zookeeper")
+    cluster = Cluster(2, topics=["foo=1,2"], reassignment="zookeeper")
     broker = Asked(cluster, profile_name="kafka-3.9-zk")
     before = cluster.broker_epoch(1)
     broker.ask(led(0, broker_epoch=before)(2), 2)

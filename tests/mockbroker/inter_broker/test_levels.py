@@ -157,7 +157,7 @@ async def test_released_brokers_of_any_age_follow() -> None:
 @pytest.mark.requirement("K455-64")
 def test_auto_progress_passes_those_by_that_do_not_follow() -> None:
     old = Broker(3, apis=((4, 0, 2),))
-    cluster = Cluster([Broker(1), Broker(2), old, Broker(4)], topics=["foo=1"], machine=NEW)
+    cluster = Cluster([Broker(1), Broker(2), old, Broker(4)], topics=["foo=1"], reassignment=NEW)
     cluster.set_auto_progress(100)
     alter_cluster(cluster, [3, 4])
     cluster.advance(1000)
@@ -166,7 +166,7 @@ def test_auto_progress_passes_those_by_that_do_not_follow() -> None:
 
 @pytest.mark.requirement("K455-64")
 def test_a_broker_that_was_down_when_it_all_began_is_told_when_it_comes() -> None:
-    cluster = Cluster(4, topics=["foo=1"], machine=NEW)
+    cluster = Cluster(4, topics=["foo=1"], reassignment=NEW)
     cluster.stop_broker(4)
     alter_cluster(cluster, [4])
     since = len(cluster.log)
@@ -180,7 +180,7 @@ def test_a_broker_that_was_down_when_it_all_began_is_told_when_it_comes() -> Non
 @pytest.mark.requirement("K455-64")
 def test_a_topic_that_goes_leaves_nothing_behind() -> None:
     """Also what a broker was told that has stopped since, and is told nothing any more."""
-    cluster = Cluster([Broker(1), Broker(2, apis=((4, 0, 2),))], topics=["foo=1"], machine=NEW)
+    cluster = Cluster([Broker(1), Broker(2, apis=((4, 0, 2),))], topics=["foo=1"], reassignment=NEW)
     alter_cluster(cluster, [2])
     assert cluster._state.known_targets.by_replica == {(1, "foo", 0): True, (2, "foo", 0): False}
     cluster.stop_broker(2)
@@ -212,7 +212,7 @@ LEVELS = st.integers(0, 3)
 @pytest.mark.requirement("A-38")
 def test_each_gets_the_highest_version_both_know(levels: tuple[int, int, int]) -> None:
     brokers = [Broker(i, apis=((4, 0, level),)) for i, level in enumerate(levels, 1)]
-    cluster = Cluster(brokers, cluster_id="c", topics=["foo=1"], machine=NEW)
+    cluster = Cluster(brokers, cluster_id="c", topics=["foo=1"], reassignment=NEW)
     alter_cluster(cluster, [2, 3])
     sent = changes(cluster, LeaderAndIsrSent)[-1]
     assert dict(zip(sent.to, sent.versions, strict=True)) == {
@@ -232,7 +232,7 @@ def test_each_gets_the_highest_version_both_know(levels: tuple[int, int, int]) -
 
 
 def test_a_request_that_a_broker_lacks_is_not_sent() -> None:
-    cluster = Cluster([Broker(1), Broker(2, apis=((6, 0, -1),))], machine=NEW)
+    cluster = Cluster([Broker(1), Broker(2, apis=((6, 0, -1),))], reassignment=NEW)
     greeting = changes(cluster, LiveBrokersSent)[0]
     assert (greeting.to, greeting.versions) == ((1, 2), (5, -1))
 

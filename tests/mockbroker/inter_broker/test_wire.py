@@ -207,7 +207,7 @@ async def test_a_partition_that_comes_again_begins_another_request() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [each.name for each in all_profiles() if keeps_znodes(each.machine)],
+    [each.name for each in all_profiles() if keeps_znodes(each.reassignment)],
 )
 @pytest.mark.parametrize("listener", ["its own", "auto"])
 async def test_every_release_and_draft_of_the_zookeeper_era(name: str, listener: str) -> None:

@@ -20,8 +20,8 @@ TARGETS = st.permutations([1, 2, 3, 4, 5]).flatmap(
 )
 
 
-def cluster_of(machine: str) -> Cluster:
-    return Cluster(5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", machine=machine)
+def cluster_of(reassignment: str) -> Cluster:
+    return Cluster(5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", reassignment=reassignment)
 
 
 def has_controller(commands: AnyCommands) -> bool:

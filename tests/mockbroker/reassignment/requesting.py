@@ -46,7 +46,7 @@ Tp = tuple[str, int]
 
 def old_cluster(*topics: str, **options: Any) -> Cluster:
     """Six brokers, foo-0 on the first three unless told otherwise."""
-    settings = {"machine": MACHINE, **options}
+    settings = {"reassignment": MACHINE, **options}
     return Cluster(6, topics=topics or ["foo=1,2,3"], **settings)
 
 

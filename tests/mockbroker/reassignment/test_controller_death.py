@@ -79,7 +79,7 @@ def test_wherever_a_controller_dies_the_next_brings_it_to_an_end(scene: str, dra
 def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int) -> bool:
     """Whether the controller died before the step was done. Broker 7 is no replica, and so its
     death is of the controller alone."""
-    cluster = Cluster(7, topics=["foo=1,2,3"], machine=draft, cluster_id="c")
+    cluster = Cluster(7, topics=["foo=1,2,3"], reassignment=draft, cluster_id="c")
     cluster.failover(7)
     before(cluster)
     cluster.kill_controller_after(after)
@@ -97,10 +97,10 @@ def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int
     assert set(partition.replicas) in ends, after
     assert set(partition.isr) <= set(partition.replicas), after
     assert partition.leader in partition.isr
-    machine = cluster._reassignment
-    assert isinstance(machine, Kip455Controller)
+    reassignment = cluster._reassignment
+    assert isinstance(reassignment, Kip455Controller)
     text = cluster.znodes[topic_path("foo")]
-    assert text == machine.topic_text(cluster.topics["foo"])
+    assert text == reassignment.topic_text(cluster.topics["foo"])
     assert (
         f'"isr":{list(partition.isr)}'.replace(" ", "")
         in cluster.znodes[partition_state_path(*FOO)]
@@ -116,7 +116,7 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
 ) -> None:
     """The end was on record, and LeaderAndIsr not yet sent; of the older draft's also the new
     replicas alone, which leaves the leader to be chosen."""
-    cluster = Cluster(7, topics=["foo=1,2,3"], machine=draft)
+    cluster = Cluster(7, topics=["foo=1,2,3"], reassignment=draft)
     cluster.failover(7)
     _in_flight(cluster)
     cluster.kill_controller_after(after)
@@ -141,7 +141,7 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
 @pytest.mark.requirement("K455-36")
 @pytest.mark.parametrize("draft", [NEW, OLD])
 def test_what_the_next_controller_tells_is_on_record_and_remembered_before(draft: str) -> None:
-    cluster = Cluster(7, topics=["foo=1,2,3"], machine=draft)
+    cluster = Cluster(7, topics=["foo=1,2,3"], reassignment=draft)
     cluster.failover(7)
     _in_flight(cluster)
     cluster.kill_controller_after(8 if draft == NEW else 9)

@@ -119,7 +119,7 @@ def test_refused_rows_stop_no_other() -> None:
 def test_a_plan_that_no_znode_can_hold_is_an_error_and_nothing_more() -> None:
     tree = ZnodeTree(max_request_bytes=260)
     topics = [("foo", [[1, 2]] * 3)]
-    c = Cluster(4, topics=topics, machine=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    c = Cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     assert [alter(c, [3], ("foo", index)) for index in (0, 1)] == [0, 0]
     before, known = dict(c.znodes), c.topics["foo"]
     (topic,) = c.alter_partition_reassignments([("foo", [(2, [3])])]).topics
@@ -144,7 +144,7 @@ def test_listing_gives_what_comes_and_what_goes() -> None:
 @pytest.mark.requirement("K236-12")
 def test_the_profile_is_the_release_of_the_draft_with_the_released_layout_of_45_and_46() -> None:
     draft = profile(NEW)
-    assert (draft.release, draft.mode, draft.dialect, draft.machine) == (
+    assert (draft.release, draft.mode, draft.dialect, draft.reassignment) == (
         profile("kafka-2.3").release,
         "zk",
         "kafka",

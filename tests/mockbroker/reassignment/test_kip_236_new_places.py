@@ -17,7 +17,7 @@ __all__ = ["place", "store", "zookeeper"]
 
 
 def cluster_at(place: Place, *topics: str) -> Cluster:
-    return Cluster(6, topics=topics, machine=NEW, znodes=place.open())
+    return Cluster(6, topics=topics, reassignment=NEW, znodes=place.open())
 
 
 def said(store: ZnodeStore, path: str) -> list[object]:
@@ -109,7 +109,7 @@ def test_another_process_takes_over_and_cancels_first(place: Place, store: Znode
     first.react()
     first._controller.znodes.close()
     store.create(CANCEL)
-    second = Cluster(6, machine=NEW, znodes=place.open())
+    second = Cluster(6, reassignment=NEW, znodes=place.open())
     assert now(second) == ([1, 2, 3], [1, 2, 3], None)
     assert now(second, ("foo", 1)) == ([3, 4], [3, 4], None)
     assert there(store) == ["delete_topics"]

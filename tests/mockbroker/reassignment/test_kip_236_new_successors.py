@@ -65,12 +65,14 @@ def test_originals_come_from_the_znode_and_stay_unknown_without() -> None:
 @pytest.mark.requirement("K236-10")
 def test_what_was_submitted_with_no_controller_there_gets_its_originals() -> None:
     tree = ZnodeTree()
-    first = Cluster(3, topics=["foo=1,2/2"], machine=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    first = Cluster(
+        3, topics=["foo=1,2/2"], reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0)
+    )
     first._controller.znodes.close()
     tool = EmbeddedStore(tree, lambda: 0)
     tool.create(PLAN, plan(entry([2, 1]), entry([3], tp=("foo", 1))).encode())
     tool.create(QUEUE, plan(entry([3])).encode())
-    c = Cluster(3, machine=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    c = Cluster(3, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     assert c.controller_epoch == 2
     assert now(c) == ([3, 2, 1], [1, 2], [3])
     assert on_record(c) == [
@@ -83,14 +85,16 @@ def test_what_was_submitted_with_no_controller_there_gets_its_originals() -> Non
 @pytest.mark.requirement("K236-32")
 def test_a_cancellation_found_at_take_over_comes_first() -> None:
     tree = ZnodeTree()
-    first = Cluster(4, topics=["foo=1,2/2"], machine=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    first = Cluster(
+        4, topics=["foo=1,2/2"], reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0)
+    )
     submit(first, entry([3, 4]), entry([3], tp=("foo", 1)))
     first.write_znode(PLAN, plan(entry([3, 4], [1, 2]), entry([3], tp=("foo", 1))))
     first._controller.znodes.close()
     tool = EmbeddedStore(tree, lambda: 0)
     tool.create(CANCEL)
     tool.create(QUEUE, plan(entry([1, 4])).encode())
-    c = Cluster(4, machine=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    c = Cluster(4, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     # foo-0 went back, and then was queued; foo-1 could not go back, and goes on, told once.
     assert now(c) == ([1, 4, 2], [1, 2], [1, 4])
     assert now(c, ("foo", 1)) == ([3, 2], [2], [3])
@@ -193,7 +197,7 @@ def test_dying_in_a_cancellation_leaves_it_to_the_successor() -> None:
 @pytest.mark.requirement("K236-10", "K236-20", "K236-25")
 def test_the_last_broker_that_dies_in_a_cancellation_ends_it_when_it_is_back() -> None:
     def prepare() -> Cluster:
-        c = Cluster(2, topics=["foo=1"], machine=NEW)
+        c = Cluster(2, topics=["foo=1"], reassignment=NEW)
         submit(c, entry([1, 2]))
         c.stop_broker(2)
         return c

@@ -42,8 +42,8 @@ class Commands(AnyCommands):
     @initialize(literal=st.booleans())
     def start(self, literal: bool) -> None:
         self.literal = literal
-        machine = "kip-236-old-literal" if literal else "kip-236-old"
-        self.cluster = cluster_of(machine)
+        reassignment = "kip-236-old-literal" if literal else "kip-236-old"
+        self.cluster = cluster_of(reassignment)
         self.seen = len(self.cluster.log)
 
     @rule(tp=TPS, asked=TARGETS)

@@ -54,7 +54,7 @@ def left_behind(*znodes: tuple[str, str], topics: tuple[str, ...] = ("foo=1,2",)
             client.create(path, text.encode())
         else:
             client.set(path, text.encode())
-    return Cluster(6, machine="kip-236-old", znodes=EmbeddedStore(tree, lambda: 0))
+    return Cluster(6, reassignment="kip-236-old", znodes=EmbeddedStore(tree, lambda: 0))
 
 
 @pytest.mark.requirement("K236-60")

@@ -361,6 +361,6 @@ def test_a_near_miss_of_a_drafts_name_names_the_drafts() -> None:
 def test_the_profile_chooses_the_machine() -> None:
     for name in (OLD, NEW):
         mock = MockCluster(profile=name)
-        assert (mock.profile.machine, mock.dialect.name) == (name, name)
+        assert (mock.profile.reassignment, mock.dialect.name) == (name, name)
     with pytest.raises(ClusterError, match="45"):
         MockCluster(profile=NEW, apis={45: kproto.schema.versions.Versions(0, 1)})

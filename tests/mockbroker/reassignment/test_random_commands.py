@@ -25,11 +25,11 @@ from tests.mockbroker.reassignment.commands import (
 
 
 class Commands(AnyCommands):
-    machine = ""
+    reassignment = ""
 
     @initialize()
     def start(self) -> None:
-        self.cluster = cluster_of(self.machine)
+        self.cluster = cluster_of(self.reassignment)
         self.seen = 0
         self.known: dict[tuple[str, int], Partition] = {}
         for name, topic in self.cluster.topics.items():
@@ -49,7 +49,10 @@ class Commands(AnyCommands):
     @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
         before = self.cluster.list_partition_reassignments(None)
-        if self.perhaps(lambda: self.cluster.failover(broker)) and self.machine == "kip-455-new":
+        if (
+            self.perhaps(lambda: self.cluster.failover(broker))
+            and self.reassignment == "kip-455-new"
+        ):
             assert self.cluster.list_partition_reassignments(None) == before
 
     @precondition(has_controller)
@@ -64,7 +67,7 @@ class Commands(AnyCommands):
                 assert each.leader == NO_LEADER or each.leader in each.isr
                 target = set(each.target or ())
                 assert target & set(each.isr) <= set(each.replicas)
-                if self.machine == "kip-455-old":
+                if self.reassignment == "kip-455-old":
                     assert not target & set(each.isr)
                 elif each.reassigning and each.leader != NO_LEADER:
                     assert not target <= set(each.isr)
@@ -72,11 +75,11 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
-        machine = self.cluster._reassignment
-        assert isinstance(machine, Kip455Controller)
+        reassignment = self.cluster._reassignment
+        assert isinstance(reassignment, Kip455Controller)
         for name, topic in self.cluster.topics.items():
             text = self.cluster.znodes[topic_path(name)]
-            assert text == machine.topic_text(topic)
+            assert text == reassignment.topic_text(topic)
             for each in topic.partitions:
                 text = self.cluster.znodes[partition_state_path(name, each.index)]
                 written = json.loads(text)
@@ -85,7 +88,7 @@ class Commands(AnyCommands):
                 if written.get("targetReplicas") == [] and not each.reassigning:
                     # The older draft's last step, found by a new controller: no reassignment.
                     del written["targetReplicas"]
-                assert written == json.loads(machine.state_text(each, epoch))
+                assert written == json.loads(reassignment.state_text(each, epoch))
 
     @invariant()
     def each_change_is_one_the_page_allows(self) -> None:
@@ -118,11 +121,11 @@ class Commands(AnyCommands):
 
 
 class Newer(Commands):
-    machine = "kip-455-new"
+    reassignment = "kip-455-new"
 
 
 class Older(Commands):
-    machine = "kip-455-old"
+    reassignment = "kip-455-old"
 
 
 _SETTINGS = settings(stateful_step_count=30)

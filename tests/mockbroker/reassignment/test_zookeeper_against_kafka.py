@@ -100,8 +100,8 @@ class Real:
 
 
 class Ours:
-    def __init__(self, machine: str) -> None:
-        self._cluster = Cluster(len(BROKER_IDS), machine=machine)
+    def __init__(self, reassignment: str) -> None:
+        self._cluster = Cluster(len(BROKER_IDS), reassignment=reassignment)
 
     def create(self, topic: str, replicas: list[int]) -> None:
         self._cluster.add_topic((topic, [replicas]))
@@ -193,8 +193,10 @@ class Both:
 @pytest.mark.requirement("K455-42")
 @pytest.mark.requirement("K455-60")
 @pytest.mark.requirement("K455-63")
-@pytest.mark.parametrize(("release", "machine"), drawn("random reassignments", RELEASES, few=1))
-async def test_random_reassignments(release: str, machine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("release", "reassignment"), drawn("random reassignments", RELEASES, few=1)
+)
+async def test_random_reassignments(release: str, reassignment: str, tmp_path: Path) -> None:
     require("java", "maven")
     require_module("kazoo")
     from kproto.client.zookeeper import KazooStore
@@ -204,7 +206,7 @@ async def test_random_reassignments(release: str, machine: str, tmp_path: Path) 
         try:
             async with RealTarget(kafka) as target:
                 await target.ready()
-                both = Both(Real(target, store), Ours(machine), SEED)
+                both = Both(Real(target, store), Ours(reassignment), SEED)
                 await both.topics("all", BROKER_IDS)
                 for _ in range(COMMANDS):
                     await both.command("all", BROKER_IDS)

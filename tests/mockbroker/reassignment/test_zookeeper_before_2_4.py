@@ -23,15 +23,17 @@ from tests.mockbroker.reassignment.zookeeper_story import (
 BAR = ("bar", 0)
 TWO = ("two", 0)
 ALL = "1,2,3,4,5,6"
-OLD = profile("kafka-1.1").machine
-LAST = profile("kafka-2.3").machine
+OLD = profile("kafka-1.1").reassignment
+LAST = profile("kafka-2.3").reassignment
 
 
 @pytest.mark.requirement("K455-60")
 @pytest.mark.parametrize("release", ["kafka-1.1", "kafka-2.3"])
 def test_new_and_old_replicas_are_written_in_the_order_of_a_scala_set(release: str) -> None:
     """More than four are in the order of their hashes; the target keeps its own."""
-    cluster = cluster_of("foo=1,2,3", "bar=1,2", "two=1", machine=profile(release).machine)
+    cluster = cluster_of(
+        "foo=1,2,3", "bar=1,2", "two=1", reassignment=profile(release).reassignment
+    )
     submit(cluster, {FOO: [4, 5, 6], BAR: [5, 1], TWO: [4, 6, 5]})
     assert shape(cluster) == ([5, 1, 6, 2, 3, 4], [1, 2, 3], 1, 1)
     assert shape(cluster, BAR) == ([5, 1, 2], [1, 2], 1, 1)
@@ -46,7 +48,7 @@ def test_new_and_old_replicas_are_written_in_the_order_of_a_scala_set(release: s
 @pytest.mark.requirement("K455-60")
 def test_a_start_writes_the_topic_once_and_the_first_request_calls_nobody_new() -> None:
     """The second does, with the epoch of before."""
-    cluster = cluster_of(machine=OLD)
+    cluster = cluster_of(reassignment=OLD)
     since = len(cluster.log)
     submit(cluster, {FOO: [4, 5, 6]})
     both = "5,1,6,2,3,4"
@@ -65,7 +67,7 @@ def test_a_start_writes_the_topic_once_and_the_first_request_calls_nobody_new() 
 
 @pytest.mark.requirement("K455-60")
 def test_what_is_there_already_is_taken_out_of_the_plan_and_nothing_else() -> None:
-    cluster = cluster_of(machine=LAST)
+    cluster = cluster_of(reassignment=LAST)
     since = len(cluster.log)
     submit(cluster, {FOO: [1, 2, 3]})
     assert shape(cluster) == ([1, 2, 3], [1, 2, 3], 1, 0)
@@ -75,7 +77,7 @@ def test_what_is_there_already_is_taken_out_of_the_plan_and_nothing_else() -> No
 
 @pytest.mark.requirement("K455-60")
 def test_what_is_in_sync_already_ends_without_a_start_and_tells_old_replicas_too() -> None:
-    cluster = cluster_of(machine=OLD)
+    cluster = cluster_of(reassignment=OLD)
     since = len(cluster.log)
     submit(cluster, {FOO: [1, 2]})
     assert story(cluster, since) == [
@@ -96,7 +98,7 @@ def test_what_is_in_sync_already_ends_without_a_start_and_tells_old_replicas_too
         "plan gone",
         f"UpdateMetadata to {ALL} 1,2 isr 1,2 1@2",
     ]
-    cluster = cluster_of(machine=OLD)
+    cluster = cluster_of(reassignment=OLD)
     since = len(cluster.log)
     submit(cluster, {FOO: [2]})
     first = next(line for line in story(cluster, since) if line.startswith("LeaderAndIsr"))
@@ -105,7 +107,7 @@ def test_what_is_in_sync_already_ends_without_a_start_and_tells_old_replicas_too
 
 @pytest.mark.requirement("K455-60")
 def test_the_end_comes_when_the_whole_target_is_in_sync() -> None:
-    cluster = cluster_of("foo=1,2", machine=LAST)
+    cluster = cluster_of("foo=1,2", reassignment=LAST)
     submit(cluster, {FOO: [4]})
     since = len(cluster.log)
     cluster.join_isr(FOO, 4)
@@ -133,9 +135,11 @@ def test_the_end_comes_when_the_whole_target_is_in_sync() -> None:
 
 
 @pytest.mark.requirement("K455-60")
-@pytest.mark.parametrize("machine", [OLD, LAST])
-def test_the_plan_is_written_anew_from_memory_whatever_became_of_the_znode(machine: str) -> None:
-    cluster = cluster_of("foo=1,2,3", "bar=1,2", "two=1", machine=machine)
+@pytest.mark.parametrize("reassignment", [OLD, LAST])
+def test_the_plan_is_written_anew_from_memory_whatever_became_of_the_znode(
+    reassignment: str,
+) -> None:
+    cluster = cluster_of("foo=1,2,3", "bar=1,2", "two=1", reassignment=reassignment)
     submit(cluster, {FOO: [4, 5, 6], BAR: [5, 1], TWO: [4, 6, 5]})
     cluster.write_znode(PLAN, None)
     submit(cluster, {FOO: [2, 6]})
@@ -151,7 +155,7 @@ def test_the_plan_is_written_anew_from_memory_whatever_became_of_the_znode(machi
 
 @pytest.mark.requirement("K455-60")
 def test_a_plan_is_remembered_as_a_whole_before_any_of_it_ends() -> None:
-    cluster = cluster_of("foo=1,2,3", "bar=1,2", machine=LAST)
+    cluster = cluster_of("foo=1,2,3", "bar=1,2", reassignment=LAST)
     submit(cluster, {BAR: [1], FOO: [4, 2, 3]})
     assert shape(cluster, BAR)[0] == [1]
     assert planned(cluster) == {FOO: [4, 2, 3]}
@@ -161,7 +165,7 @@ def test_a_plan_is_remembered_as_a_whole_before_any_of_it_ends() -> None:
 @pytest.mark.requirement("K455-60")
 def test_a_new_controller_takes_replicas_that_only_add_for_done() -> None:
     """The topic says no more than that they are replicas; then the plan asks for what there is."""
-    cluster = cluster_of("foo=1", machine=LAST)
+    cluster = cluster_of("foo=1", reassignment=LAST)
     submit(cluster, {FOO: [1, 2]})
     cluster.failover(2)
     assert planned(cluster) is None
@@ -170,7 +174,7 @@ def test_a_new_controller_takes_replicas_that_only_add_for_done() -> None:
 
 @pytest.mark.requirement("K455-60")
 def test_a_broker_that_returns_is_told_of_what_is_planned_for_it() -> None:
-    cluster = cluster_of(machine=LAST)
+    cluster = cluster_of(reassignment=LAST)
     cluster.stop_broker(5)
     submit(cluster, {FOO: [4, 5]})
     since = len(cluster.log)
@@ -185,7 +189,7 @@ def test_a_broker_that_returns_is_told_of_what_is_planned_for_it() -> None:
 
 @pytest.mark.requirement("K455-60")
 def test_what_is_in_sync_and_down_ends_without_a_leader() -> None:
-    cluster = cluster_of("foo=2,1,3", machine=LAST)
+    cluster = cluster_of("foo=2,1,3", reassignment=LAST)
     for broker in (1, 3):
         cluster.leave_isr(FOO, broker)
     cluster.stop_broker(2)

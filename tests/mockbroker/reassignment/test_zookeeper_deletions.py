@@ -36,7 +36,9 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
     tree = ZnodeTree()
     user = EmbeddedStore(tree, lambda: 0)
     mine = EmbeddedStore(tree, lambda: 0)
-    cluster = Cluster(4, topics=["foo=1,3/2,4", "bar=1,2"], machine=ZK, znodes=mine, cluster_id="c")
+    cluster = Cluster(
+        4, topics=["foo=1,3/2,4", "bar=1,2"], reassignment=ZK, znodes=mine, cluster_id="c"
+    )
     for broker in (3, 4):
         cluster.stop_broker(broker)
     if by_znode:
@@ -73,7 +75,7 @@ def _create(cluster: Cluster) -> int:
 def test_a_topic_does_not_wait_for_its_reassignments(era: Era, by_znode: bool) -> None:
     """Seen so on 1.1.1, 2.3.1, 2.4.1, 2.8.2 and 3.9.2: its replicas, old and new, are stopped at
     once. What the plan says of it stays there."""
-    cluster = cluster_of(machine=era.name)
+    cluster = cluster_of(reassignment=era.name)
     submit(cluster, {FOO: [4, 5, 6]})
     cluster.join_isr(FOO, 4)
     replicas = cluster.partition(*FOO).replicas

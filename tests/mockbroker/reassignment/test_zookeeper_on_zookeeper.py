@@ -47,7 +47,7 @@ def user(place: Place) -> ZnodeStore:
 
 
 def start(place: Place, *topics: str) -> Cluster:
-    return Cluster(6, topics=topics, machine=ZK, znodes=place.open(), cluster_id="c")
+    return Cluster(6, topics=topics, reassignment=ZK, znodes=place.open(), cluster_id="c")
 
 
 def read(user: ZnodeStore, path: str) -> dict[str, object]:
@@ -110,7 +110,7 @@ def test_a_plan_that_a_user_creates(place: Place, user: ZnodeStore) -> None:
 @pytest.mark.requirement("K455-63")
 def test_another_cluster_takes_up_what_one_left(place: Place, user: ZnodeStore) -> None:
     store = place.open()
-    first = Cluster(6, topics=["foo=1,2,3", "bar=1,2"], machine=ZK, znodes=store)
+    first = Cluster(6, topics=["foo=1,2,3", "bar=1,2"], reassignment=ZK, znodes=store)
     alter(first, [4, 5], ("bar", 0))
     user.create(PLAN, plan_of({FOO: [6, 1]}).encode())
     first.react()

@@ -97,15 +97,15 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
-        machine = self.cluster._reassignment
-        assert isinstance(machine, KafkaZooKeeperController)
+        reassignment = self.cluster._reassignment
+        assert isinstance(reassignment, KafkaZooKeeperController)
         for name, topic in self.cluster.topics.items():
-            assert self.cluster.znodes[topic_path(name)] == machine.topic_text(topic)
+            assert self.cluster.znodes[topic_path(name)] == reassignment.topic_text(topic)
             for each in topic.partitions:
                 text = self.cluster.znodes[partition_state_path(name, each.index)]
                 epoch = json.loads(text)["controller_epoch"]
                 assert epoch <= self.cluster.controller_epoch
-                assert text == machine.state_text(each, epoch)
+                assert text == reassignment.state_text(each, epoch)
 
     @invariant()
     def each_change_is_one_that_kafka_makes(self) -> None:

@@ -29,11 +29,11 @@ def test_every_release_with_zookeeper_has_this_machine_in_its_era() -> None:
     names = {each.name for each in ERAS}
     for each in all_profiles():
         if each.name.startswith("kafka"):
-            assert (each.machine in names) == (each.mode == "zk"), each.name
-    assert profile("kafka-2.0").machine == "zookeeper-0.10"
-    assert profile("kafka-2.2").machine == "zookeeper-2.1"
-    assert profile("kafka-2.6").machine == "zookeeper-2.5"
-    assert profile("kafka-3.9-zk").machine == "zookeeper"
+            assert (each.reassignment in names) == (each.mode == "zk"), each.name
+    assert profile("kafka-2.0").reassignment == "zookeeper-0.10"
+    assert profile("kafka-2.2").reassignment == "zookeeper-2.1"
+    assert profile("kafka-2.6").reassignment == "zookeeper-2.5"
+    assert profile("kafka-3.9-zk").reassignment == "zookeeper"
     assert names <= set(CONTROLLERS)
 
 
@@ -53,7 +53,7 @@ def test_every_release_with_zookeeper_has_this_machine_in_its_era() -> None:
     ],
 )
 def test_the_versions_of_the_znodes(release: str, topic: int, broker: int, controller: int) -> None:
-    cluster = cluster_of(machine=profile(release).machine)
+    cluster = cluster_of(reassignment=profile(release).reassignment)
     for path, version in ((TOPIC, topic), ("/brokers/ids/1", broker), ("/controller", controller)):
         assert f'"version":{version}' in cluster.znodes[path]
     assert ("adding_replicas" in cluster.znodes[TOPIC]) == (topic >= 2)
@@ -62,7 +62,7 @@ def test_the_versions_of_the_znodes(release: str, topic: int, broker: int, contr
 
 @pytest.mark.requirement("K455-60")
 def test_before_2_4_the_plan_is_all_a_new_controller_has() -> None:
-    cluster = cluster_of(machine=profile("kafka-2.3").machine)
+    cluster = cluster_of(reassignment=profile("kafka-2.3").reassignment)
     submit(cluster, {FOO: [4, 2]})
     assert cluster.znodes[TOPIC] == '{"version":1,"partitions":{"0":[4,2,1,3]}}'
     cluster.failover(2)
@@ -75,7 +75,7 @@ def test_before_2_4_the_plan_is_all_a_new_controller_has() -> None:
 @pytest.mark.parametrize("release", ["kafka-2.4", "kafka-2.5", "kafka-2.6"])
 def test_to_2_6_the_first_request_calls_no_replica_new(release: str) -> None:
     """One call of ``addLeaderAndIsrRequestForBrokers`` for all; the second request says it."""
-    cluster = cluster_of(machine=profile(release).machine)
+    cluster = cluster_of(reassignment=profile(release).reassignment)
     since = len(cluster.log)
     alter(cluster, [4, 5, 6])
     assert story(cluster, since) == [
@@ -92,7 +92,7 @@ def test_to_2_6_the_first_request_calls_no_replica_new(release: str) -> None:
 @pytest.mark.requirement("K455-42")
 @pytest.mark.parametrize("release", ["kafka-2.7", "kafka-2.8-zk", "kafka-3.9-zk"])
 def test_since_2_7_the_first_request_tells_new_replicas_from_old_ones(release: str) -> None:
-    cluster = cluster_of(machine=profile(release).machine)
+    cluster = cluster_of(reassignment=profile(release).reassignment)
     since = len(cluster.log)
     alter(cluster, [4, 5, 6])
     assert [line for line in story(cluster, since) if "LeaderAndIsr" in line] == [
@@ -106,9 +106,9 @@ def test_since_2_7_the_first_request_tells_new_replicas_from_old_ones(release: s
 @pytest.mark.parametrize("replicas", [[], [1, 1], [-1], [9]])
 def test_2_4_refuses_replicas_without_a_text_of_its_own(replicas: list[int]) -> None:
     code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    cluster = cluster_of(machine=profile("kafka-2.4").machine)
+    cluster = cluster_of(reassignment=profile("kafka-2.4").reassignment)
     assert alter(cluster, replicas) == (code, message(code))
-    cluster = cluster_of(machine=profile("kafka-2.5").machine)
+    cluster = cluster_of(reassignment=profile("kafka-2.5").reassignment)
     refused, text = alter(cluster, replicas)
     assert refused == code
     assert text != message(code)
@@ -129,7 +129,7 @@ def test_a_controller_that_dies_and_led_costs_two_epochs_since_2_3(
     release: str, states: list[str]
 ) -> None:
     """Seen so on 2.4.1 and 3.9.2, whose successors take dead replicas out of the ISR first."""
-    cluster = cluster_of(machine=profile(release).machine)
+    cluster = cluster_of(reassignment=profile(release).reassignment)
     since = len(cluster.log)
     cluster.stop_broker(1)
     written = [line for line in story(cluster, since) if line.startswith("state znode")]
@@ -148,7 +148,7 @@ def test_a_controller_that_dies_and_followed_costs_an_epoch_since_2_3(
     release: str, epoch: int, told: list[str]
 ) -> None:
     """Before, it is for the leader to take it out of the ISR, which raises none."""
-    cluster = cluster_of("foo=2,1,3", machine=profile(release).machine)
+    cluster = cluster_of("foo=2,1,3", reassignment=profile(release).reassignment)
     since = len(cluster.log)
     cluster.stop_broker(1)
     assert shape(cluster) == ([2, 1, 3], [2, 3], 2, epoch)
@@ -166,7 +166,7 @@ def test_a_take_over_raises_the_epoch_of_what_is_offline_since_2_3(
     release: str, epoch: int
 ) -> None:
     """Seen so on 2.4.1 and 3.9.2: the last in sync is taken out, and stays in all the same."""
-    cluster = cluster_of("foo=4", machine=profile(release).machine)
+    cluster = cluster_of("foo=4", reassignment=profile(release).reassignment)
     cluster.stop_broker(4)
     assert shape(cluster) == ([4], [4], -1, 1)
     cluster.failover(2)
@@ -188,7 +188,7 @@ def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(
 ) -> None:
     """The controller died after the first write of a cancellation. Seen so on 2.4.1, whose leader
     tries in vain ("Replica with id 4 is not available on broker 2"), and on 3.9.2."""
-    cluster = cluster_of(machine=profile(release).machine)
+    cluster = cluster_of(reassignment=profile(release).reassignment)
     alter(cluster, [4, 5])
     cluster.join_isr(FOO, 4)
     cluster.kill_controller_after(1)

@@ -199,7 +199,7 @@ def test_a_cluster_that_comes_up_resumes_what_it_finds() -> None:
 
     def start(*topics: str) -> Cluster:
         store = EmbeddedStore(tree, lambda: 0)
-        cluster = Cluster(6, topics=topics, machine=ZK, znodes=store)
+        cluster = Cluster(6, topics=topics, reassignment=ZK, znodes=store)
         stores.append(store)
         return cluster
 
@@ -295,7 +295,7 @@ def test_wherever_a_controller_dies_the_next_brings_it_to_an_end(scene: str) -> 
 
 def _dies(before: Step, step: Step, ends: list[list[int]], after: int) -> bool:
     """Whether the controller died before the step was done."""
-    cluster = Cluster(6, topics=["foo=1,2,3"], machine=ZK, cluster_id="c")
+    cluster = Cluster(6, topics=["foo=1,2,3"], reassignment=ZK, cluster_id="c")
     cluster.failover(2)
     before(cluster)
     cluster.failover(3)
@@ -339,14 +339,14 @@ def _forgot_whom_to_stop(cluster: Cluster) -> bool:
 @pytest.mark.requirement("K455-38")
 @pytest.mark.requirement("K455-42")
 @pytest.mark.parametrize(
-    ("machine", "left_in_the_isr"),
+    ("reassignment", "left_in_the_isr"),
     [
         ("zookeeper-2.8", {1: (1, 2, 4, 5), 2: (1, 2, 4, 5), 3: (1, 2, 5), 4: (1, 2, 5)}),
         (ZK, {1: (1, 2), 2: (1, 2), 3: (1, 2), 4: (1, 2)}),
     ],
 )
 def test_what_a_cancellation_drops_is_forgotten_between_two_writes(
-    machine: str, left_in_the_isr: dict[int, tuple[int, ...]]
+    reassignment: str, left_in_the_isr: dict[int, tuple[int, ...]]
 ) -> None:
     """Kafka's own gap. The topic's znode is all that says what was being added; it is written
     first, and then those that go leave the ISR. Where a controller dies between the two, nobody is
@@ -354,7 +354,7 @@ def test_what_a_cancellation_drops_is_forgotten_between_two_writes(
     sake of the dead follower, takes them out of the ISR, but for 2.4 to 2.8; there they
     have to become replicas first, and to be removed again."""
     for after, left in left_in_the_isr.items():
-        cluster = Cluster(6, topics=["foo=1,2,3"], machine=machine)
+        cluster = Cluster(6, topics=["foo=1,2,3"], reassignment=reassignment)
         _in_flight(cluster)
         cluster.failover(3)
         since = len(cluster.log)

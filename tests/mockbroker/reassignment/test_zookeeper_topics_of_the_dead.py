@@ -15,12 +15,12 @@ from mockbroker.cluster import Cluster
 from mockbroker.errors import ControllerDiedError
 from mockbroker.state.cluster_state import replay
 
-KINDS = pytest.mark.parametrize("machine", ["zookeeper", "zookeeper-0.10", "kip-236-new"])
+KINDS = pytest.mark.parametrize("reassignment", ["zookeeper", "zookeeper-0.10", "kip-236-new"])
 
 
-def _after(machine: str, changes: int, command: str) -> tuple[Cluster, bool]:
+def _after(reassignment: str, changes: int, command: str) -> tuple[Cluster, bool]:
     """A cluster whose controller, broker 4, hosts nothing, and whether it died of the command."""
-    cluster = Cluster(4, topics=["foo=1,2/2,3", "bar=3"], machine=machine)
+    cluster = Cluster(4, topics=["foo=1,2/2,3", "bar=3"], reassignment=reassignment)
     cluster.failover(4)
     cluster.kill_controller_after(changes)
     try:
@@ -34,10 +34,10 @@ def _after(machine: str, changes: int, command: str) -> tuple[Cluster, bool]:
 
 
 @KINDS
-def test_a_deletion_is_all_or_nothing(machine: str) -> None:
+def test_a_deletion_is_all_or_nothing(reassignment: str) -> None:
     changes, died = 0, True
     while died:
-        cluster, died = _after(machine, changes, "delete")
+        cluster, died = _after(reassignment, changes, "delete")
         left = [path for path in cluster.znodes if "/foo" in path]
         if "foo" in cluster.topics:
             assert changes <= 1, f"begun, and not finished: after {changes} changes"
@@ -49,10 +49,10 @@ def test_a_deletion_is_all_or_nothing(machine: str) -> None:
 
 
 @KINDS
-def test_new_partitions_have_their_znodes_versions(machine: str) -> None:
+def test_new_partitions_have_their_znodes_versions(reassignment: str) -> None:
     changes, died = 0, True
     while died:
-        cluster, died = _after(machine, changes, "grow")
+        cluster, died = _after(reassignment, changes, "grow")
         for each in cluster.topics["foo"].partitions:
             stat = cluster._controller.state.znode_stats[partition_state_path("foo", each.index)]
             assert each.partition_epoch == stat.version, (changes, each, stat)

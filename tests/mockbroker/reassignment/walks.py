@@ -40,9 +40,9 @@ State: TypeAlias = tuple[list[int], list[int], list[int] | None]
 """R, I, T"""
 
 
-def cluster_of(machine: str, *topics: str) -> Cluster:
+def cluster_of(reassignment: str, *topics: str) -> Cluster:
     """Six brokers, foo-0 on the first three unless told otherwise."""
-    return Cluster(6, topics=topics or ["foo=1,2,3"], machine=machine)
+    return Cluster(6, topics=topics or ["foo=1,2,3"], reassignment=reassignment)
 
 
 def alter(cluster: Cluster, replicas: list[int] | None, tp: tuple[str, int] = FOO) -> int:

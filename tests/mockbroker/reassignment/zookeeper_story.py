@@ -39,9 +39,9 @@ TOPIC = "/brokers/topics/foo"
 STATE = "/brokers/topics/foo/partitions/0/state"
 
 
-def cluster_of(*topics: str, machine: str = ZK, brokers: int = 6) -> Cluster:
+def cluster_of(*topics: str, reassignment: str = ZK, brokers: int = 6) -> Cluster:
     """Six brokers, foo-0 on the first three unless told otherwise."""
-    return Cluster(brokers, topics=topics or ["foo=1,2,3"], machine=machine)
+    return Cluster(brokers, topics=topics or ["foo=1,2,3"], reassignment=reassignment)
 
 
 def alter(

@@ -42,7 +42,7 @@ def test_alter_reassignments_of_the_drafts(
 @pytest.mark.requirement("K455-24", "K455-25")
 @pytest.mark.parametrize("profile", ["kip-455-old", "kip-455-new"])
 def test_list_reassignments_of_the_drafts_answers_the_error_alone(profile: str) -> None:
-    cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"], machine=profile)
+    cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"], reassignment=profile)
     cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
     asked = as_alice(cluster, profile)
     request: Any = asked.codec.apis[46].request
@@ -82,8 +82,8 @@ def test_elect_preferred_leaders_of_kip_183(cluster: Cluster) -> None:
 @pytest.mark.requirement("K240-01", "K240-07")
 @pytest.mark.parametrize("key", [32240, 32241])
 def test_the_requests_of_kip_240_need_describe_on_the_cluster(key: int) -> None:
-    machine = profile_named("kip-240").machine
-    cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"], machine=machine)
+    reassignment = profile_named("kip-240").reassignment
+    cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"], reassignment=reassignment)
     cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
     asked = as_alice(cluster, "kip-240")
     kind = asked.codec.apis[key].request

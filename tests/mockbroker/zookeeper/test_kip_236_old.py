@@ -100,7 +100,7 @@ def test_another_process_goes_on_where_this_one_ended(place: Place, cluster: Clu
     cluster._controller.znodes.close()
     tool.create(REQUEST_PREFIX, request_text({("bar", 0): [5]}).encode(), sequential=True)
     tool.create(REQUEST_PREFIX, request_text({FOO: [6]}).encode(), sequential=True)
-    other = Cluster(6, machine="kip-236-old", znodes=place.open())
+    other = Cluster(6, reassignment="kip-236-old", znodes=place.open())
     assert now(other)[2] == [3, 4]
     assert in_flight(other) == children(other) == {FOO, ("bar", 0)}
     assert "foo-0 is ignored" in warnings(other)[-1]

@@ -21,7 +21,7 @@ FOO = "/brokers/topics/foo"
 
 
 def cluster_at(place: Place, *topics: str) -> Cluster:
-    return Cluster(4, topics=topics, machine="kip-455-new", znodes=place.open())
+    return Cluster(4, topics=topics, reassignment="kip-455-new", znodes=place.open())
 
 
 def put(store: ZnodeStore, path: str, text: str) -> None:
@@ -130,7 +130,7 @@ def test_configs_that_a_tool_changes(place: Place, store: ZnodeStore) -> None:
     ],
 )
 def test_a_topic_znode_that_cannot_be_read_is_left_out_and_the_log_says_so(text: str) -> None:
-    cluster = Cluster(3, machine="kip-455-new")
+    cluster = Cluster(3, reassignment="kip-455-new")
     cluster.write_znode(FOO, text)
     assert not cluster.topics
     (warning,) = changes(cluster, Warned)
@@ -140,7 +140,7 @@ def test_a_topic_znode_that_cannot_be_read_is_left_out_and_the_log_says_so(text:
 
 def test_a_cluster_finds_what_the_last_one_left(place: Place, store: ZnodeStore) -> None:
     first = place.open()
-    cluster = Cluster(4, topics=["foo=1,2,3"], machine="kip-455-new", znodes=first)
+    cluster = Cluster(4, topics=["foo=1,2,3"], reassignment="kip-455-new", znodes=first)
     cluster.alter_partition_reassignments([("foo", [(0, [4, 2])])])
     cluster.incremental_alter_configs([(2, "foo", [("retention.ms", 0, "7")])])
     first.close()
@@ -162,7 +162,7 @@ def test_two_clusters_at_one_path_are_a_clear_error(place: Place) -> None:
 
 
 def test_a_znode_too_large_is_a_clear_error_and_changes_nothing() -> None:
-    cluster = Cluster(3, machine="kip-455-new")
+    cluster = Cluster(3, reassignment="kip-455-new")
     before, offset = dict(cluster.znodes), len(cluster.log)
     with pytest.raises(ClusterError, match="ConnectionLoss"):
         cluster.write_znode("/admin/reassign_partitions", "x" * (1024 * 1024 + 1))

@@ -17,9 +17,9 @@ TOPIC, BROKER = 2, 4
 SET = 0
 
 
-def offline(machine: str) -> Cluster:
+def offline(reassignment: str) -> Cluster:
     """Two topics whose only member of the ISR is down; broker 1 is the controller."""
-    cluster = Cluster(3, topics=["foo=2,1", "bar=2,3"], machine=machine)
+    cluster = Cluster(3, topics=["foo=2,1", "bar=2,3"], reassignment=reassignment)
     for topic, other in (("foo", 1), ("bar", 3)):
         cluster.leave_isr((topic, 0), other)
     cluster.stop_broker(2)
@@ -39,12 +39,12 @@ def allow(cluster: Cluster, resource_type: int, name: str, value: str = "true") 
 
 
 @pytest.mark.parametrize(
-    ("machine", "leader", "isr"),
+    ("reassignment", "leader", "isr"),
     [("zookeeper", 1, (1,)), ("zookeeper-2.1", 1, (1,)), ("zookeeper-0.10", -1, (2,)),
      ("kip-455-new", 1, (1,)), ("kip-236-new", 1, (1,)), ("kraft", -1, (2,))],
 )  # fmt: skip
-def test_a_topic_that_allows_them(machine: str, leader: int, isr: tuple[int, ...]) -> None:
-    cluster = offline(machine)
+def test_a_topic_that_allows_them(reassignment: str, leader: int, isr: tuple[int, ...]) -> None:
+    cluster = offline(reassignment)
     allow(cluster, TOPIC, "foo", "false")
     assert partition(cluster, "foo").leader == -1
     epoch = partition(cluster, "foo").leader_epoch

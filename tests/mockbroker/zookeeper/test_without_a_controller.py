@@ -19,8 +19,8 @@ PLAN = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[2,3]
 REASSIGN = "/admin/reassign_partitions"
 
 
-def cluster_at(place: Place, machine: str = "zookeeper") -> Cluster:
-    return Cluster(3, topics=["foo=1,2"], machine=machine, znodes=place.open())
+def cluster_at(place: Place, reassignment: str = "zookeeper") -> Cluster:
+    return Cluster(3, topics=["foo=1,2"], reassignment=reassignment, znodes=place.open())
 
 
 def controller_on_record(store: ZnodeStore) -> tuple[int, int]:
@@ -44,7 +44,7 @@ def test_deleting_the_controller_znode_moves_the_controller(
 
 
 def test_the_only_broker_elects_itself_again(place: Place, store: ZnodeStore) -> None:
-    cluster = Cluster(1, machine="zookeeper", znodes=place.open())
+    cluster = Cluster(1, reassignment="zookeeper", znodes=place.open())
     store.delete("/controller")
     cluster.react()
     assert controller_on_record(store) == (1, 2)
@@ -82,7 +82,7 @@ def test_a_request_created_while_there_is_no_controller(place: Place, store: Zno
 
 
 def test_what_needs_a_controller_is_refused_without_one() -> None:
-    cluster = Cluster(3, topics=["foo=1,2"], machine="zookeeper")
+    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
     cluster.resign_controller()
     with pytest.raises(NotControllerError):
         cluster.alter_partition_reassignments([("foo", [(0, [2, 3])])])
@@ -96,7 +96,7 @@ def test_what_needs_a_controller_is_refused_without_one() -> None:
 
 
 def test_brokers_that_stop_while_there_is_no_controller_are_dealt_with_by_the_next() -> None:
-    cluster = Cluster(3, topics=["foo=1,2"], machine="zookeeper")
+    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
     cluster.resign_controller()
     cluster.stop_broker(1)
     assert cluster.partition("foo", 0).leader == 1

@@ -15,7 +15,7 @@ PLAN = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[2,3]
 
 
 def cluster_at(place: Place, *topics: str) -> Cluster:
-    return Cluster(3, topics=topics, machine="zookeeper", znodes=place.open())
+    return Cluster(3, topics=topics, reassignment="zookeeper", znodes=place.open())
 
 
 def test_the_same_text_again_is_a_write(place: Place, store: ZnodeStore) -> None:
@@ -32,7 +32,7 @@ def test_the_same_text_again_is_a_write(place: Place, store: ZnodeStore) -> None
 
 def test_the_same_plan_again_makes_the_controller_look() -> None:
     """KIP-236's older draft reads its legacy plan at every change."""
-    cluster = Cluster(4, topics=["foo=1,2"], machine="kip-236-old")
+    cluster = Cluster(4, topics=["foo=1,2"], reassignment="kip-236-old")
     cluster.write_znode("/admin/reassign_partitions", PLAN)
     before = cluster.read_znode("/admin/reassign_partitions")
     assert before is not None

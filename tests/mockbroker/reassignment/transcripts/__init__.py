@@ -159,7 +159,7 @@ def cases(name: str) -> Any:
 
 def play(scenario: Scenario, controller: str) -> None:
     """Raises AssertionError at the first step that prints something else."""
-    world = _World(Cluster(6, topics=scenario.topics, machine=controller), controller)
+    world = _World(Cluster(6, topics=scenario.topics, reassignment=controller), controller)
     for step in scenario.steps:
         output = world.run(step.command)
         if step.expected:
@@ -460,7 +460,7 @@ def _recorded_block(block: Sequence[str]) -> list[str]:
         return list(block)
     scenario = _scenario([line for line in block if line.strip() and not line.startswith("#")])
     controller = scenario.controllers[0]
-    world = _World(Cluster(6, topics=scenario.topics, machine=controller), controller)
+    world = _World(Cluster(6, topics=scenario.topics, reassignment=controller), controller)
     steps = iter(scenario.steps)
     lines: list[str] = []
     for line in block:
