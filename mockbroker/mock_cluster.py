@@ -144,7 +144,7 @@ class MockCluster:
             Advertised(options.advertise),
             self._set_endpoint,
         )
-        self._faults = FaultControls(self._dispatcher.faults, self._now_ms)
+        self._faults = FaultControls(self._dispatcher.faults, self._clock.follow)
         self._fault_steps = FaultSteps(
             self.cluster, self._clock, self._sockets, self._schedule, self._change_software
         )
@@ -259,10 +259,6 @@ class MockCluster:
     def follow_clock(self) -> None:
         """Bring the simulated time up to real time, unless the clock is manual."""
         self._clock.follow()
-
-    def _now_ms(self) -> int:
-        self._clock.follow()
-        return self.cluster.now_ms
 
     def _schedule(self, coroutine: Coroutine[Any, Any, None]) -> None:
         if self._loop is None:

@@ -35,7 +35,7 @@ class Timer:
         that has passed is due at once, in the next ``run_until``."""
         if due_ms != self.due_ms:
             self.due_ms = due_ms
-            self.number = -1 if due_ms is None else self._timers.push(due_ms, self)
+            self._timers.schedule(self)
 
     def fire(self) -> None:
         self.due_ms, self.number = None, -1
@@ -45,11 +45,14 @@ class Timer:
 class Timers:
     """A virtual clock, in milliseconds, and the timers that are set on it.
 
-    Timers of the same time run in the order in which they were set.
+    Timers of the same time run in the order in which they were set. ``on_change`` is called when
+    the next of them may have changed: after one was set, or after ``run_until`` has run some.
     """
 
     def __init__(self, now_ms: int = 0) -> None:
         self.now_ms = now_ms
+        self.on_change: Callable[[], None] = lambda: None
+        self._running = False
         self._end_ms = now_ms
         self._heap: list[tuple[int, int, Timer]] = []
         self._numbers = itertools.count()
@@ -58,11 +61,14 @@ class Timers:
         """A timer that is not set yet."""
         return Timer(self, call)
 
-    def push(self, due_ms: int, timer: Timer) -> int:
-        """For ``Timer.set``: add an entry, and return its number."""
-        number = next(self._numbers)
-        heapq.heappush(self._heap, (due_ms, number, timer))
-        return number
+    def schedule(self, timer: Timer) -> None:
+        """For ``Timer.set``: replace the timer's entry in the heap."""
+        timer.number = -1
+        if timer.due_ms is not None:
+            timer.number = next(self._numbers)
+            heapq.heappush(self._heap, (timer.due_ms, timer.number, timer))
+        if not self._running:
+            self.on_change()
 
     @property
     def next_due_ms(self) -> int | None:
@@ -86,12 +92,19 @@ class Timers:
     def run_until(self, end_ms: int) -> None:
         """Let time pass until then. Each timer that falls due runs at its own time, in order, those
         among them that others set meanwhile."""
-        self._end_ms = end_ms
-        while (due := self.next_due_ms) is not None and due <= end_ms:
-            _, _, timer = heapq.heappop(self._heap)
-            self.now_ms = max(self.now_ms, due)
-            timer.fire()
-        self.now_ms = max(self.now_ms, end_ms)
+        if not self.due(end_ms):
+            self.now_ms = max(self.now_ms, end_ms)
+            return
+        self._end_ms, self._running = end_ms, True
+        try:
+            while (due := self.next_due_ms) is not None and due <= end_ms:
+                _, _, timer = heapq.heappop(self._heap)
+                self.now_ms = max(self.now_ms, due)
+                timer.fire()
+            self.now_ms = max(self.now_ms, end_ms)
+        finally:
+            self._running = False
+            self.on_change()
 
 
 class Alarm:

@@ -16,16 +16,13 @@ from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import NO_CONTROLLER
 from mockbroker.steps import Steps
+from mockbroker.timers import Timers
 
 __all__ = ["Turns"]
 
 
 class Turns:
-    """Runs the steps of one cluster. The owner of the cluster may set the four hooks."""
-
-    when_due: Callable[[int | None], None] = staticmethod(lambda _due: None)
-    """Called after each step with the time at which the next timer is due; None if none is set. Set
-    by the owner of the clock."""
+    """Runs the steps of one cluster. The owner of the cluster may set the three hooks."""
 
     on_death: Callable[[int], None] = staticmethod(lambda broker_id: None)
     """Called with the id of a broker that died, after another one became the controller."""
@@ -75,7 +72,6 @@ class Turns:
                 raise
             finally:
                 self._set_election_timer()
-                self.when_due(self.next_due_ms)
                 self.on_step()
 
     def _settle(self) -> None:
@@ -104,6 +100,11 @@ class Turns:
                     self._reassignment.react(controller, event)
 
     # ---- time --------------------------------------------------------------------------------
+
+    @property
+    def timers(self) -> Timers:
+        """The virtual clock, with the timers on it."""
+        return self._controller.timers
 
     @property
     def next_due_ms(self) -> int | None:

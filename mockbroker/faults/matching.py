@@ -18,6 +18,7 @@ from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.errors import FaultError
 from mockbroker.faults.request_entities import Named, Selection, Topics, named_by
 from mockbroker.faults.rule import Fault
+from mockbroker.timers import Timers
 
 __all__ = ["ActiveFault", "FaultRules", "Predicate", "RequestFacts"]
 
@@ -39,7 +40,6 @@ class RequestFacts(NamedTuple):
     client_id: str | None
     software: ClientSoftware | None
     topics: Topics
-    now_ms: int
     body: Message | None = None
     call: Callable[[], Any] | None = None
 
@@ -53,7 +53,7 @@ class ActiveFault:
 
     def __init__(
         self, name: str, fault: Fault, api_keys: frozenset[int] | None, when: Predicate | None,
-        now_ms: int,
+        timers: Timers,
     ) -> None:  # fmt: skip
         self.name = name
         self.fault = fault
@@ -66,7 +66,8 @@ class ActiveFault:
         self._versions = _range(fault.version)
         self._connection = _range(fault.connection)
         self._nth = _range(fault.nth)
-        self._ends_ms = None if fault.expires is None else now_ms + int(fault.expires)
+        self._timers = timers
+        self._timer = timers.timer(self.end)
         self._connections: dict[int, int] = {}
         self._removed = False
         self._waiting: list[Callable[[], None]] = []
@@ -84,18 +85,21 @@ class ActiveFault:
         """Call the function once: at the next hit, or when the rule ends."""
         self._waiting.append(call)
 
+    def begin(self) -> None:
+        """The rule is in use: it expires from now on."""
+        if self.fault.expires is not None:
+            self._timer.set(self._timers.now_ms + int(self.fault.expires))
+
     def end(self) -> None:
+        """The rule takes no more requests: it was removed, or it has expired."""
         self._removed = True
+        self._timer.set(None)
         self._notify()
 
     def _notify(self) -> None:
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             call()
-
-    def expire(self, now_ms: int) -> None:
-        if self._ends_ms is not None and now_ms >= self._ends_ms and not self._removed:
-            self.end()
 
     def takes(self, facts: RequestFacts) -> bool:
         """Return whether the rule takes this request, and count it if so."""
@@ -181,16 +185,20 @@ def _like(text: str | None, pattern: str | None) -> bool:
 
 
 class FaultRules:
-    """The rules of a cluster. ``names`` gives the api keys by squashed name. ``on_live`` is called
-    when ``live`` has changed."""
+    """The rules of a cluster. ``names`` gives the API keys by squashed name. Rules expire by
+    ``timers``. ``on_live`` is called when ``live`` has changed."""
 
     def __init__(
-        self, names: Callable[[], dict[str, int]], on_live: Callable[[], None] = lambda: None
+        self,
+        names: Callable[[], dict[str, int]],
+        timers: Timers,
+        on_live: Callable[[], None] = lambda: None,
     ) -> None:
         self.live = False
         """Whether any rule may still take a request."""
         self._names = names
         self._on_live = on_live
+        self._timers = timers
         self._rules: list[ActiveFault] = []
         self._added = 0
 
@@ -201,9 +209,7 @@ class FaultRules:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def add(
-        self, faults: Sequence[Fault], now_ms: int, when: Predicate | None = None
-    ) -> list[ActiveFault]:
+    def add(self, faults: Sequence[Fault], when: Predicate | None = None) -> list[ActiveFault]:
         """Add rules before the present ones, in this order. On FaultError none is added."""
         taken = {rule.name for rule in self._rules}
         added: list[ActiveFault] = []
@@ -212,9 +218,11 @@ class FaultRules:
             if name in taken:
                 raise FaultError("a rule with this name already exists", rule=name)
             taken.add(name)
-            added.append(ActiveFault(name, fault, self._api_keys(fault, name), when, now_ms))
+            added.append(ActiveFault(name, fault, self._api_keys(fault, name), when, self._timers))
         self._added += len(added)
         self._rules[:0] = added
+        for rule in added:
+            rule.begin()
         self._count()
         return added
 
@@ -258,7 +266,6 @@ class FaultRules:
         """
         found = None
         for rule in self._rules:
-            rule.expire(facts.now_ms)
             try:
                 if found is None and rule.takes(facts):
                     found = rule

@@ -36,13 +36,13 @@ class ClusterClock:
         self._alarm = make_alarm(self._due)
         self._alarm_set = False
         if follows_wall:
-            cluster.when_due = self._set_alarm
+            cluster.timers.on_change = self._set_alarm
 
     def start(self) -> None:
         """Follow real time from now on, which needs a running event loop."""
         if self._follows_wall:
             self.follow()
-            self._set_alarm(self._cluster.next_due_ms)
+            self._set_alarm()
 
     def stop(self) -> None:
         self._alarm.cancel()
@@ -61,11 +61,14 @@ class ClusterClock:
             raise ClusterError(f"time cannot go back by {-milliseconds} ms")
         self._cluster.advance(milliseconds)
         self._skipped_ms += milliseconds
+        if self._follows_wall:
+            self._set_alarm()
 
     def _now(self) -> int:
         return wall_ms() + self._skipped_ms
 
-    def _set_alarm(self, due_ms: int | None) -> None:
+    def _set_alarm(self) -> None:
+        due_ms = self._cluster.next_due_ms
         if due_ms is not None or self._alarm_set:
             self._alarm_set = due_ms is not None
             self._alarm.set(None if due_ms is None else due_ms - self._cluster.now_ms)
@@ -75,4 +78,4 @@ class ClusterClock:
             self._alarm.set(_BUSY_RETRY_MS)
             return
         self.follow()
-        self._set_alarm(self._cluster.next_due_ms)  # the alarm may ring slightly early
+        self._set_alarm()  # the alarm may ring slightly early

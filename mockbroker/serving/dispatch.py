@@ -107,7 +107,7 @@ class Dispatcher:
         self.scripts = Scripts() if scripts is None else scripts
         self.response_cache = ResponseCache(cluster.log)
         self.delivery = Delivery(journal, codec, self.response_cache)
-        self.faults = FaultRules(self._api_names, self._link_stages)
+        self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages)
         self.handlers = HandlerStage(
             cluster, operations or Operations(), self._call,
             scripted=self.scripts.by_key, caching=security.authorizer is None,

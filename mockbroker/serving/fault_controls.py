@@ -17,11 +17,11 @@ __all__ = ["FaultControls"]
 
 
 class FaultControls:
-    """``now`` brings the simulated clock up to date and reads it, in milliseconds."""
+    """``follow_clock`` brings the simulated clock up to date, so that rules expire."""
 
-    def __init__(self, rules: FaultRules, now: Callable[[], int]) -> None:
+    def __init__(self, rules: FaultRules, follow_clock: Callable[[], None]) -> None:
         self._rules = rules
-        self._now = now
+        self._follow_clock = follow_clock
 
     def add(
         self, fault: Fault | None, when: Predicate | None, members: dict[str, Any]
@@ -32,14 +32,12 @@ class FaultControls:
         return added
 
     def load(self, faults: Sequence[Fault], when: Predicate | None = None) -> list[ActiveFault]:
-        return self._rules.add(faults, self._now(), when)
+        self._follow_clock()
+        return self._rules.add(faults, when)
 
     def all(self) -> list[ActiveFault]:
-        now_ms = self._now()
-        rules = [*self._rules]
-        for rule in rules:
-            rule.expire(now_ms)
-        return rules
+        self._follow_clock()
+        return [*self._rules]
 
     def remove(self, rule: ActiveFault | str) -> None:
         self._rules.remove(rule)
@@ -50,7 +48,7 @@ class FaultControls:
     async def wait_for_hit(self, rule: ActiveFault | str, hits: int) -> None:
         found = self._rules.find(rule) if isinstance(rule, str) else rule
         while found.hits < hits:
-            found.expire(self._now())
+            self._follow_clock()
             if not found.live:
                 raise FaultError(
                     f"the rule ended after {found.hits} hits, before hit {hits}", rule=found.name

@@ -76,7 +76,7 @@ class FaultStage:
         served = isinstance(request, RequestReceived)
         facts = RequestFacts(
             session.broker_id, session.connection_id, exchange.api_key, exchange.version,
-            exchange.client_id, session.software, self.cluster.topics, self.cluster.now_ms,
+            exchange.client_id, session.software, self.cluster.topics,
             request.body if isinstance(request, RequestReceived) else None,
             partial(self._make_call, exchange) if served else None,
         )  # fmt: skip

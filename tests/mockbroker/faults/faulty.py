@@ -38,7 +38,7 @@ class Faulty:
             journal=self.journal,
         )
         self.faults = self.dispatcher.faults
-        self.faults.add(faults, self.cluster.now_ms)
+        self.faults.add(faults)
         self._correlation_id = 0
 
     def plan(

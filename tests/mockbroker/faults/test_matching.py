@@ -22,20 +22,21 @@ from mockbroker.cluster import Cluster
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
+from mockbroker.timers import Timers
 
 TOPICS = Cluster(3, topics=["foo:2:1", "bar:1:1"]).topics
 NAMES = {"metadata": 3, "alterpartitionreassignments": 45}
 
 
 def rules(*faults: Fault, **named: Any) -> FaultRules:
-    made = FaultRules(lambda: NAMES)
-    made.add(faults, 0, **named)
+    made = FaultRules(lambda: NAMES, named.pop("timers", None) or Timers())
+    made.add(faults, **named)
     return made
 
 
 def asked(**changed: Any) -> RequestFacts:
     usual = RequestFacts(
-        1, 1, 3, 9, "me", ClientSoftware("kproto", "1.2"), TOPICS, 0, MetadataRequest()
+        1, 1, 3, 9, "me", ClientSoftware("kproto", "1.2"), TOPICS, MetadataRequest()
     )
     return usual._replace(**changed)
 
@@ -165,7 +166,7 @@ def test_topics_by_id_are_known_by_name():
 
 def test_what_is_added_later_is_asked_first_and_a_file_in_its_order():
     made = rules(Fault(name="a", delay=1, times=1), Fault(name="b", delay=1))
-    made.add([Fault(name="c", delay=1, times=2), Fault(name="d", delay=1, api=45)], 0)
+    made.add([Fault(name="c", delay=1, times=2), Fault(name="d", delay=1, api=45)])
     assert [each.name for each in made] == ["c", "d", "a", "b"]
     taken = [take(made, asked()) for _ in range(4)]
     assert [each and each.name for each in taken] == ["c", "c", "a", "b"]
@@ -173,12 +174,18 @@ def test_what_is_added_later_is_asked_first_and_a_file_in_its_order():
 
 
 def test_a_rule_that_is_used_up_or_removed_or_over_takes_nothing():
-    made = rules(Fault(name="twice", delay=1, times=2), Fault(name="soon", delay=1, expires="1s"))
-    assert [take(made, asked(now_ms=each)) is not None for each in (0, 0, 999, 1000, 1001)] == [
-        True, True, True, False, False,
-    ]  # fmt: skip
+    timers = Timers()
+    made = rules(
+        Fault(name="twice", delay=1, times=2), Fault(name="soon", delay=1, expires="1s"),
+        timers=timers,
+    )  # fmt: skip
+    taken = []
+    for now_ms in (0, 0, 999, 1000, 1001):
+        timers.run_until(now_ms)
+        taken.append(take(made, asked()) is not None)
+    assert taken == [True, True, True, False, False]
     assert [made.live] == [False]
-    made.add([Fault(name="new", delay=1)], 0)
+    made.add([Fault(name="new", delay=1)])
     assert [made.live] == [True]
     made.remove("new")
     assert [made.live] == [False]
@@ -229,13 +236,13 @@ def test_one_rules_draws_do_not_depend_on_anothers():
 
 def test_a_predicate_is_asked_last():
     calls: list[str] = []
-    made = FaultRules(lambda: NAMES)
+    made = FaultRules(lambda: NAMES, Timers())
 
     def says_yes(call: str) -> bool:
         calls.append(call)
         return call == "yes"
 
-    made.add([Fault(delay=1, api=3)], 0, says_yes)
+    made.add([Fault(delay=1, api=3)], says_yes)
     assert take(made, asked(api_key=45, call=lambda: "yes")) is None
     assert take(made, asked(call=lambda: "no")) is None
     assert take(made, asked(call=lambda: "yes")) is not None
@@ -247,10 +254,10 @@ def test_names_are_given_and_taken_once():
     made = rules(Fault(delay=1), Fault(delay=1))
     assert [each.name for each in made] == ["fault-1", "fault-2"]
     with pytest.raises(FaultError, match="already"):
-        made.add([Fault(delay=1, name="new"), Fault(delay=1, name="fault-2")], 0)
+        made.add([Fault(delay=1, name="new"), Fault(delay=1, name="fault-2")])
     assert len(made) == 2
     with pytest.raises(FaultError, match="unknown API 'Nope'"):
-        made.add([Fault(delay=1, api="Nope")], 0)
+        made.add([Fault(delay=1, api="Nope")])
 
 
 async def test_waiting_for_hits():

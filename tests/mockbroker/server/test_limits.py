@@ -30,6 +30,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.faults.documents import fault_of
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.serving.limits import DEFAULTS, MAX_BEFORE_SASL, BufferBudget, Limits
+from mockbroker.timers import Timers
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 
@@ -253,7 +254,7 @@ async def test_the_journal_of_a_cluster_is_as_long_as_it_is_told() -> None:
 def test_a_rule_about_the_first_connections_forgets_the_others() -> None:
     """It remembered each that ever asked."""
     fault = fault_of({"name": "first", "connection": "1-2", "delay": "0ms"})
-    active = ActiveFault("first", fault, None, None, 0)
+    active = ActiveFault("first", fault, None, None, Timers())
     numbers = [active._number(connection_id) for connection_id in range(1000)]
     assert numbers[:4] == [1, 2, 3, 3]
     assert active._number(1) == 2
