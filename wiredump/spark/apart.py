@@ -47,14 +47,14 @@ _HEARD_SCHEMA: Final = pa.schema(
 )  # fmt: skip
 
 NAMED: Final = ("batches", "records", "anomalies")
-"""Tables in which a topic's name may be wanted."""
+"""Tables that may need a topic's name."""
 
 
 _UNNAMED: Final = "unnamed-"
 
 
 def unnamed(table: str) -> str:
-    """What the rows are kept as that still want one."""
+    """Return the kind under which rows without a topic name are kept."""
     return f"{_UNNAMED}{table}"
 
 
@@ -73,7 +73,7 @@ _KIND, _REASON = (
 
 
 def schema_of(name: str) -> pa.Schema:
-    """Of any file that tasks write."""
+    """Return the schema of any file that tasks write."""
     if name == HEARD:
         return _HEARD_SCHEMA
     if name.startswith(_UNNAMED):
@@ -85,9 +85,9 @@ def schema_of(name: str) -> pa.Schema:
 
 
 class Aside:
-    """``wiredump.rows.together.Apart`` for one group of connections, or all: ``rows`` sorts what an
-    item gave, and tells what was heard. ``part``: captures are 0, and every other source begins
-    anew in time behind them. ``known`` names topics that were named before."""
+    """The ``wiredump.rows.together.Apart`` of one group of connections, or of all: ``rows`` sorts
+    the rows of an item, and adds the exchanges to keep. ``part`` is 0 for captures; every other
+    source starts again in time behind them. ``known`` has topic names that were learnt before."""
 
     def __init__(self, tables: Iterable[str], part: int = 0, known: NameOf | None = None) -> None:
         self._part = part
@@ -113,8 +113,8 @@ class Aside:
         return known
 
     def rows(self, rows: Iterable[Rows]) -> Iterator[Rows]:
-        """All rows of an item, which are made one by one as they are taken: those that want a name
-        under another, and what was heard."""
+        """Yield all rows of an item, one by one: those without a topic name under another kind, and
+        the exchanges to keep."""
         self._wanted.clear()
         for name, row in rows:
             if isinstance(row, Piece):  # its rows want names all alike: ``nameless``
@@ -129,7 +129,7 @@ class Aside:
         self._heard = []
 
     def _wanted_by(self, name: str, row: tuple[Any, ...]) -> str | None:
-        """The topic id whose name belongs into a row, None where it has all it takes."""
+        """Return the topic id whose name a row lacks; None if it lacks none."""
         if not self._wanted:
             return None
         if name in _PLACES:
@@ -142,7 +142,7 @@ class Aside:
 
 
 def nameless(piece: Piece) -> Piece | None:
-    """What a piece is as one of the unnamed table's; None where its rows want no name."""
+    """Return a piece as one of the unnamed table; None if its rows need no name."""
     topic, topic_id = (piece.shared.get(name, [None])[0] for name in ("topic", "topic_id"))
     if topic is not None or topic_id is None:
         return None
@@ -151,5 +151,5 @@ def nameless(piece: Piece) -> Piece | None:
 
 
 def decode_heard(told: bytes) -> Heard:
-    """From a row of ``heard``."""
+    """Decode a row of ``heard``."""
     return msgspec.msgpack.decode(told, type=Heard)

@@ -21,14 +21,14 @@ from wiredump.spark.heads import Head
 __all__ = ["find_record"]
 
 _CHAIN: Final = 16
-"""So many records in a row are believed, or as many as there are up to the file's end."""
+"""This many records in a row are accepted, or as many as there are before the end of the file."""
 
 _RECORD: Final = 16
 _BLOCK: Final = 8
 _SHORTEST_BLOCK: Final = 12
 _WINDOW: Final = 256 << 10
 _APART: Final = 366 * 86_400
-"""Seconds that a record may be from the first one."""
+"""The most seconds between a record and the first one."""
 
 _BLOCKS: Final = np.array(
     [1, 2, 3, 4, 5, 6, 9, 0xA, 0xBAD, 0x40000BAD, 0x0A0D0D0A], dtype=np.uint32
@@ -38,8 +38,8 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 def find_record(file: int, size: int, head: Head, start: int) -> int | None:
-    """The first byte at or behind ``start`` at which a record seems to begin; ``size`` where only
-    the end of the file is left; None where nothing looks like one."""
+    """Return the first byte at or behind ``start`` at which a record seems to begin; ``size`` if
+    only the end of the file is left; None if nothing looks like one."""
     if start <= head.first:
         return head.first
     if start >= size:
@@ -61,8 +61,8 @@ def find_record(file: int, size: int, head: Head, start: int) -> int | None:
 
 
 class _Seek:
-    """``holds`` follows the chain from a candidate; ``strict`` wants it to reach the file's very
-    end, if it is shorter, otherwise the file may end within a record."""
+    """``holds`` follows the chain from a candidate. A shorter chain must reach the very end of the
+    file if ``strict``; otherwise the file may end within a record."""
 
     def __init__(self, file: int, size: int, head: Head) -> None:
         self.file, self.size, self.head = file, size, head
@@ -71,7 +71,7 @@ class _Seek:
         raise NotImplementedError
 
     def next(self, at: int) -> int:
-        """Where the record at ``at`` ends, -1 if there can be none."""
+        """Return where the record at ``at`` ends; -1 if there can be none."""
         raise NotImplementedError
 
     def holds(self, at: int, strict: bool) -> bool:
@@ -158,7 +158,7 @@ class _Pcapng(_Seek):
 
 
 def _words(raw: _Bytes, at: int, count: int, order: str) -> npt.NDArray[np.uint32]:
-    """The 32-bit number that begins at each of ``count`` bytes."""
+    """Return the 32-bit number that begins at each of ``count`` bytes."""
     places = range(4) if order == "<" else range(3, -1, -1)
     word = np.zeros(count, np.uint32)
     for shift, place in enumerate(places):

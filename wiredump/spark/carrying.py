@@ -30,14 +30,14 @@ __all__ = ["LATE_NS", "STATE", "Carrying", "Kept", "carry_connections"]
 
 STATE: Final = "state"
 LATE_NS: Final = 600_000_000_000
-"""So far behind the newest file's first packet another may be and still find the connection that it
-was of, where that has ended."""
+"""How far behind the newest file's first packet a packet may be and still find its connection, if
+that has ended."""
 
 
 class Carrying(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tasks of a batch have to know beside ``Options``: its number; the state of the batch
-    before, by task, and the folder of data files; the time of the newest file's beginning; where
-    names of topics are. ``ending``: nothing comes after."""
+    """What the tasks of a batch need beside ``Options``: its number, the state of the previous
+    batch by task, the folder of data files, the first time of the newest file, and the file of
+    topic names. ``ending``: nothing follows."""
 
     batch: int
     before: dict[int, State]
@@ -47,12 +47,12 @@ class Carrying(msgspec.Struct, frozen=True, kw_only=True):
     ending: bool
 
     def data_of(self, task: int) -> Callable[[int], str]:
-        """Where a task's data file of a batch is."""
+        """Return the path of a task's data file of a batch."""
         return lambda batch: os.path.join(self.data, f"{batch:06d}", f"part-{task:05d}")
 
 
 class Kept(Manifest):
-    """What a task of a batch did. ``fed`` are the bytes of payload that its rows brought."""
+    """The result of a task of a batch. ``fed`` counts the bytes of payload in its rows."""
 
     state: State | None = None
     fed: int = 0
@@ -62,7 +62,7 @@ class Kept(Manifest):
 def carry_connections(
     batches: Iterable[pa.RecordBatch], options: Options, carrying: Carrying, task: int
 ) -> Kept:
-    """Write rows and state of all connections in ``batches``, or in the state of before."""
+    """Write rows and state of all connections in ``batches``, or in the previous state."""
     with StateReader(carrying.before.get(task), carrying.data_of(task)) as before:
         return _Carrying(options, carrying, task, before).keep(batches)
 

@@ -45,7 +45,7 @@ class CheckpointError(KprotoError):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream was begun with."""
+    """The options that a stream was started with."""
 
     where: str
     out: str
@@ -61,7 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """A file, and its number among all."""
+    """A file, and its number among all files of the stream."""
 
     number: int
     file: Rotated
@@ -75,9 +75,9 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, kw_only=True):
-    """What a batch came to. ``state`` are files by task; ``unnamed`` has, of each file of rows that
-    want a name, the topic ids that are without one. ``read`` are bytes by file number; what is
-    counted is of this batch alone."""
+    """The results of a batch. ``state`` has files by task; ``unnamed`` has, for each file of rows
+    without topic names, the topic ids without one. ``read`` has bytes by file number; the counts
+    are those of this batch alone."""
 
     batch: int
     files: list[Taken]
@@ -95,8 +95,8 @@ class Commit(msgspec.Struct, kw_only=True):
 
 
 class End(msgspec.Struct, kw_only=True):
-    """The tables as they would be if nothing more came: behind batch ``after``, with ``files``.
-    ``done`` once they are so. ``renamed`` are files of unnamed rows that it gave names to."""
+    """The tables as if nothing followed: behind batch ``after``, with ``files``. ``done`` is set
+    once they are complete. ``renamed`` are files of unnamed rows that have got names."""
 
     after: int
     files: list[Rotated]
@@ -108,7 +108,7 @@ class End(msgspec.Struct, kw_only=True):
 
 
 class Checkpoint:
-    """As a context manager it is one process's alone."""
+    """A checkpoint. As a context manager it locks out other processes."""
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
@@ -131,13 +131,13 @@ class Checkpoint:
 
     @property
     def run(self) -> str | None:
-        """Of the rows of the stream that was begun here, None where none was."""
+        """The run id of the stream that was started here; None without one."""
         before = self._read("stream.json", Settings)
         return before.run if before is not None else None
 
     def begin(self, settings: Settings) -> bool:
-        """Read what there is, and whether that is anything. Raises CheckpointError where it was
-        begun with other settings, or is no checkpoint."""
+        """Read the checkpoint; returns whether there is one. Raises CheckpointError if it was
+        started with other settings, or if the folder is not a checkpoint."""
         before = self._read("stream.json", Settings)
         if before is None:
             if {each.name for each in self.folder.iterdir()} - {"lock", "stream.new"}:
@@ -172,7 +172,7 @@ class Checkpoint:
             raise CheckpointError(f"cannot read {path}: {error}") from None
 
     def write(self, name: str, record: Any) -> None:
-        """Whole, or not at all."""
+        """Write a file atomically."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         new = path.with_suffix(".new")
@@ -185,31 +185,31 @@ class Checkpoint:
 
     @property
     def last(self) -> Commit | None:
-        """The last batch that counts."""
+        """The last committed batch."""
         return self.commits[-1] if self.commits else None
 
     @property
     def batch(self) -> int:
-        """Its number, 0 where there is none."""
+        """Its number; 0 without one."""
         return len(self.commits)
 
     @property
     def files(self) -> list[Taken]:
-        """All that were taken, in order."""
+        """All files read so far, in order."""
         return [each for commit in self.commits for each in commit.files]
 
     def intent(self) -> Intent | None:
-        """What was going to be the next batch."""
+        """The intent of the batch after the last committed one."""
         return self._read(f"intents/{self.batch + 1:06d}.json", Intent)
 
     def intend(self, files: list[Taken]) -> Intent:
-        """Note the next batch's files."""
+        """Write the intent of the next batch."""
         intent = Intent(self.batch + 1, files)
         self.write(f"intents/{intent.batch:06d}.json", intent)
         return intent
 
     def commit(self, commit: Commit) -> None:
-        """From here on it counts, and what only batches before it needed is removed."""
+        """Commit a batch, and remove what only earlier batches needed."""
         self.write(f"commits/{commit.batch:06d}.json", commit)
         self.commits.append(commit)
         used = {commit.fragments, commit.names}
@@ -225,21 +225,21 @@ class Checkpoint:
     # -- files -------------------------------------------------------------------------------
 
     def within(self, name: str) -> Path:
-        """A folder of it, made where it is not there."""
+        """Return one of its folders, which is created if necessary."""
         path = self.folder / name
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def relative(self, path: Path) -> str:
-        """As records name it."""
+        """Return a path in the form in which records have it."""
         return path.relative_to(self.folder).as_posix()
 
     def aside(self) -> list[Path]:
-        """Files of what was put aside."""
+        """Return the files of what was set aside."""
         return sorted(self.within("aside").glob("*/*.parquet"))
 
     def clear(self) -> None:
-        """Remove what is of no batch that counts."""
+        """Remove the files of batches that were not committed."""
         shutil.rmtree(self.folder / "work", ignore_errors=True)
         left = [each for kind in _KINDS for each in self.within(kind).iterdir()]
         for each in [*left, *self.aside()]:
@@ -251,12 +251,12 @@ class Checkpoint:
         return self._read("end.json", End)
 
     def forget_end(self) -> None:
-        """They have nothing beyond it any more."""
+        """Record that the tables have nothing beyond the last batch."""
         (self.folder / "end.json").unlink(missing_ok=True)
 
 
 def put(file: str | Path, place: Path) -> None:
-    """Move a file to where it counts, over one of that name; on another file system too."""
+    """Move a file to its place, replacing one of the same name, even to another file system."""
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.replace(file, place)
@@ -270,7 +270,7 @@ def put(file: str | Path, place: Path) -> None:
 
 
 def _number(path: Path) -> int:
-    """The batch's, of a file or folder that begins with it."""
+    """Return the batch number at the beginning of a name."""
     return int(path.name[:6])
 
 

@@ -88,7 +88,7 @@ _IPV4_FLOW: Final = 12
 
 
 class RawPacket(msgspec.Struct, array_like=True):
-    """What it takes to read a packet again. ``interface`` only where packets are asked for."""
+    """What is needed to read a packet again. ``interface`` is set only for the table of packets."""
 
     link_type: int
     original_length: int
@@ -132,7 +132,7 @@ class SplitNote(msgspec.Struct):
 
 
 def reversed_flow(flow: bytes) -> bytes:
-    """The flow of what is sent the other way."""
+    """Return the flow of the opposite direction."""
     address = 4 if len(flow) == _IPV4_FLOW else 16
     ports = 2 * address
     return (
@@ -141,7 +141,7 @@ def reversed_flow(flow: bytes) -> bytes:
 
 
 class PacketRows:
-    """Rows one by one, for what is not done by the column."""
+    """Collects rows one by one, where numpy is not used."""
 
     def __init__(self, capture: int) -> None:
         self._capture = capture
@@ -154,7 +154,7 @@ class PacketRows:
         self, segment: Segment, order: tuple[int, int], payload_at: int, payload: bytes | None,
         record: Record | None = None,
     ) -> None:  # fmt: skip
-        """``payload`` where it cannot be read at ``payload_at``."""
+        """Add a segment; ``payload`` is set if it cannot be read at ``payload_at``."""
         key, other = segment.flow, reversed_flow(segment.flow)
         swapped = other < key
         self._rows.append(
@@ -171,7 +171,7 @@ class PacketRows:
         self, kind: int, value: RawPacket | Anomaly | SplitNote | tuple[Any, ...],
         place: tuple[int, int], order: tuple[int, int],
     ) -> None:  # fmt: skip
-        """A row of any other kind. ``place`` is the packet's, and its time."""
+        """Add a row of any other kind. ``place`` and time are the packet's."""
         packet, time = place
         # One row a group: where many such rows are, many tasks share them.
         key = (
@@ -187,7 +187,7 @@ class PacketRows:
         )  # fmt: skip
 
     def take(self) -> pa.RecordBatch:
-        """What was added since the last time."""
+        """Return the rows added since the last call."""
         columns = list(zip(*self._rows, strict=True)) or [()] * len(PACKET_SCHEMA)
         self._rows = []
         return pa.RecordBatch.from_arrays(
@@ -200,7 +200,7 @@ class PacketRows:
 
 
 def binaries(raw: npt.NDArray[np.uint8]) -> pa.Array:
-    """A row of bytes each, all of one length."""
+    """Return a column of bytes that all have the same length."""
     count, width = raw.shape
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     data = np.ascontiguousarray(raw)

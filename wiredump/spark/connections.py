@@ -50,8 +50,8 @@ _EMPTY: Final = memoryview(b"")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task has to know. ``names`` are the paths as they were given, for people;
-    ``run`` names the rows (``wiredump.tables.run``)."""
+    """The options of a task. ``names`` are the paths as the user gave them; ``run`` is the id in
+    the rows (``wiredump.tables.run``)."""
 
     out: str
     paths: dict[int, str]
@@ -67,7 +67,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     memory: int | None = None
     run: str = ""
     secrets_within: tuple[bytes, ...] = ()
-    """TLS key logs that the captures hold."""
+    """TLS key logs that the captures have."""
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -77,13 +77,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Kinds of files that reading connections may give."""
+        """The kinds of files that reading connections may write."""
         return (*self.taken, HEARD, *UNNAMED)
 
     def rows(
         self, codec: Dialect, aside: Aside, counts: ConnectionCounts | None = None
     ) -> TableRows:
-        """Rows of some connections of many."""
+        """Make the row writer of some of the connections."""
         return TableRows(
             codec, tables=self.taken, bodies=self.bodies, values=self.values,
             secrets=self.secrets, apart=aside, counts=counts,
@@ -91,7 +91,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Carried(NamedTuple):
-    """What goes on with packets to come between two ends."""
+    """The state that later packets between two ends continue."""
 
     tcp: TcpReassembler
     items: CaptureItems
@@ -102,12 +102,13 @@ def write_connections(
     batches: Iterable[pa.RecordBatch], options: Options, task: int, *, notes: bool = False
 ) -> Manifest:
     """Write the rows of all connections in ``batches``, which are sorted as above. ``notes``: the
-    manifest has those that were among them."""
+    manifest keeps the notes among them."""
     return Work(options, task, notes=notes).run(batches)
 
 
 class Work:
-    """One task's. ``begin`` and ``finish`` are where packets of other times may be brought in."""
+    """The work of one task. ``begin`` and ``finish`` are where state of other batches can be
+    added."""
 
     def __init__(self, options: Options, task: int, *, notes: bool = False) -> None:
         self.payloads = Payloads(options.paths)
@@ -133,7 +134,7 @@ class Work:
         self._group: Group | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Manifest:
-        """All of it."""
+        """Process all batches."""
         try:
             for batch in batches:
                 self.take(batch)
@@ -142,11 +143,11 @@ class Work:
             self.payloads.close()
 
     def begin(self, key: bytes) -> Group:
-        """The connections between the next two ends."""
+        """Begin the connections between the next two ends."""
         return Group(self, self.fresh(), key)
 
     def finish(self, key: bytes, group: Group) -> None:
-        """No more packets of these two ends are here."""
+        """Finish the packets between two ends."""
         self._finish(group)
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -193,7 +194,7 @@ class Work:
         return self._group
 
     def other(self, kind: int, payload: bytes) -> None:
-        """A row that is no segment."""
+        """Process a row that is not a segment."""
         if kind == SPLIT:
             note = msgspec.msgpack.decode(payload, type=SplitNote)
             self._manifest.expected += note.payload
@@ -208,11 +209,11 @@ class Work:
             self.packet(tuple(msgspec.msgpack.decode(payload)))
 
     def packet(self, row: tuple[Any, ...]) -> None:
-        """A row of the table ``packets``."""
+        """Add a row of the table ``packets``."""
         self._writer.add([("packets", row)])
 
     def add(self, rows: Iterable[Rows], connections: int) -> None:
-        """Rows of so many connections that have ended."""
+        """Add the rows of this many connections that have ended."""
         self._writer.add(rows)
         self._manifest.connections += connections
 
@@ -222,12 +223,12 @@ class Work:
             self._writer.add(self._aside.rows(rows.add(item)))
 
     def fresh(self) -> Carried:
-        """Of ends that nothing is known of."""
+        """Return the state of ends without earlier packets."""
         items = CaptureItems(self.codec, ports=self._ports, keys=self._keys)
         return Carried(TcpReassembler(limits=self._limits), items, ConnectionCounts())
 
     def saw(self, times: dict[int, tuple[int, int]]) -> None:
-        """Times of frames that no item told of, by capture."""
+        """Note the times of frames that were not items, by capture."""
         for capture, (first, last) in times.items():
             self._manifest.saw(capture, first, last)
 
@@ -235,7 +236,7 @@ class Work:
         return self._options.rows(self.codec, self._aside, counts)
 
     def sink(self, rows: TableRows) -> Sink | None:
-        """Where frames go that take no item; None: all do."""
+        """Return where frames go that need no item; None if all need one."""
         if self._columns is not None:
             return FramesOnly(self._writer, rows, self._columns.columns)
         if not rows.takes_records_only:
@@ -245,7 +246,7 @@ class Work:
         return RecordsOnly(lambda made: self._writer.add(self._aside.rows(made)), rows)
 
     def end_group(self) -> None:
-        """The last two ends have no more packets here."""
+        """Finish the last two ends."""
         if self._group is not None and self._key is not None:
             self.finish(self._key, self._group)
             self._group = None
@@ -267,7 +268,7 @@ class Work:
 
 
 class _Segments(QuickSegments):
-    """Of two ends alone: where a file is not as it was, others' may stand there."""
+    """Segments of two ends only: after a change of the file, others might be there."""
 
     def __init__(self, work: Work, carried: Carried, rows: TableRows, ends: Ends) -> None:
         super().__init__(
@@ -281,13 +282,13 @@ class _Segments(QuickSegments):
 
 
 class Ends(NamedTuple):
-    """A flow, and the other way."""
+    """A flow and its opposite."""
 
     flow: bytes
     back: bytes
 
     def check(self, segment: Segment) -> None:
-        """Raise ChangedError where a segment is not between these."""
+        """Raise ChangedError if a segment is not between these ends."""
         if segment.flow != self.flow and segment.flow != self.back:
             raise ChangedError(
                 f"capture {segment.capture} changed at offset {segment.offset} while it was being "
@@ -296,7 +297,8 @@ class Ends(NamedTuple):
 
 
 class Group:
-    """All connections between two ends. What comes has its place in the order of packets."""
+    """All connections between two ends. Everything is added with its place in the order of
+    packets."""
 
     def __init__(self, work: Work, carried: Carried, key: bytes) -> None:
         self._work = work
@@ -309,7 +311,7 @@ class Group:
         self._quick: _Segments | None = None
 
     def run(self, order: Order, run: bytes, merged: bool) -> None:
-        """A run, as ``runs.ENTRY``, the first of whose packets stands there."""
+        """Add a run of ``runs.ENTRY``, whose first packet has this place."""
         self._merging.add(order, run, merged)
 
     def feed(self, order: Order, segment: Segment) -> None:
@@ -376,8 +378,8 @@ class Group:
         return self._rows.end(self.items.connections, (), {})
 
     def pause(self) -> tuple[int | None, int, list[Rows]]:
-        """When the last connection was closed, None while one is open; how many there are that
-        nothing more can come of, which are forgotten, and their rows."""
+        """Return when the last connection was closed (None if one is open), how many connections
+        are complete and were dropped, and their rows."""
         self._merging.until(None)
         if self._quick is not None:
             self._quick.all_restored()

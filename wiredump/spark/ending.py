@@ -29,21 +29,22 @@ _TOPICS: Final = "topics"
 
 
 class Ending(NamedTuple):
-    """Files and where they go; ``renamed`` are files of unnamed rows of batches that get names now.
-    ``rows`` by table."""
+    """The files of the end and their places; ``renamed`` are files of unnamed rows of batches that
+    get names now. ``rows`` counts by table."""
 
     moves: list[tuple[Path, Path]]
     renamed: list[str]
     rows: dict[str, int]
 
     def show(self) -> None:
-        """From here on readers have them."""
+        """Publish the files."""
         for source, target in self.moves:
             put(source, target)
 
 
 class Sums(NamedTuple):
-    """What the driver knows of all batches and the end. ``shown`` says what a file is called."""
+    """The driver's totals of all batches and the end. ``shown`` returns the name of a file for
+    people."""
 
     shown: Callable[[str], str]
     files: Sequence[Taken]
@@ -53,7 +54,7 @@ class Sums(NamedTuple):
 
 
 def staged(work: str, kept: Sequence[Kept], kind: str) -> list[tuple[int, Path, int]]:
-    """Files of one kind that tasks wrote: the task, the file, its rows."""
+    """Yield the files of one kind that tasks wrote: the task, the file, its rows."""
     folder = Path(work) / STAGING / kind
     return [
         (each.task, folder / each.parts[kind].file, each.parts[kind].rows)
@@ -65,7 +66,7 @@ def staged(work: str, kept: Sequence[Kept], kind: str) -> list[tuple[int, Path, 
 def prepare(
     spark: SparkSession, store: Checkpoint, work: str, out: Outputs, micro: Micro, sums: Sums
 ) -> Ending:
-    """Everything that readers do not see yet."""
+    """Write everything that is not published yet."""
     staging, last = Path(work) / STAGING, store.last
     names = staging / NAMES
     old = store.folder / last.names if last is not None and last.names else None

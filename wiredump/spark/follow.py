@@ -43,8 +43,8 @@ __all__ = ["Follow"]
 
 
 class Follow(msgspec.Struct, kw_only=True):
-    """``where`` is a folder or a pattern; ``options`` has where the tables go, and what they take.
-    ``batch_bytes`` bounds a batch, but for one file."""
+    """A stream. ``where`` is a folder or a pattern; ``options`` has the folder of the tables and
+    what to write. ``batch_bytes`` limits a batch, which has at least one file."""
 
     where: str
     checkpoint: str
@@ -106,7 +106,7 @@ class _Run:
         self._undo()
 
     def _undo(self) -> None:
-        """Whatever there is of batches that do not count."""
+        """Undo what was done for batches that were not committed."""
         self._store.clear()
         self._out.keep_batches(self._store.batch)
 
@@ -118,7 +118,7 @@ class _Run:
         return self._rotation.new(taken, files[-1].file if files else None)
 
     def _next(self) -> Intent | None:
-        """The next batch's files, of those that are complete."""
+        """Return the files of the next batch, out of those that are complete."""
         ready: list[Rotated] = []
         size = 0
         for each in complete(self._new()):
@@ -189,7 +189,7 @@ class _Run:
         store.commit(commit)
 
     def _put_visible(self, manifests: Iterable[Manifest], begin: str) -> None:
-        """Rows to where readers look."""
+        """Publish rows."""
         for number, each in enumerate(manifests):
             for table, part in each.parts.items():
                 if table in self._about.options.tables and table != "topics":
@@ -197,7 +197,8 @@ class _Run:
                     put(source, self._out.place(table, f"{begin}-{number:05d}"))
 
     def _name(self, commit: Commit, before: Commit | None, kept: list[Kept]) -> None:
-        """What tasks put aside, the names that they learnt, and the rows that get them."""
+        """Collect what tasks set aside and the names they learnt, and name the rows that lack
+        one."""
         store, batch = self._store, f"{commit.batch:06d}"
         for task, file, _ in staged(self._work, kept, HEARD):
             place = f"aside/{HEARD}/{batch}-{task:05d}.parquet"
@@ -243,7 +244,7 @@ class _Run:
     # -- the end -----------------------------------------------------------------------------
 
     def _end(self) -> Made:
-        """The tables, as if nothing more came."""
+        """Complete the tables, as if nothing followed."""
         store, files = self._store, self._new()
         end = store.end()
         if end is not None and end.done and (end.after, end.files) == (store.batch, files):
@@ -286,7 +287,7 @@ class _Run:
         return prepare(self._spark, store, self._work, self._out, micro, sums)
 
     def _take_back(self) -> None:
-        """What the end made is no longer true."""
+        """Undo the end, which is no longer valid."""
         store, end, last = self._store, self._store.end(), self._store.last
         self._out.forget_end()
         if end is not None and end.renamed and last is not None:
@@ -330,7 +331,7 @@ def _earliest_and_latest(some: Times, more: Times) -> Times:
 
 
 def _sums(kept: Iterable[Kept]) -> dict[str, Any]:
-    """What tasks counted, as ``Commit`` has it."""
+    """Return the counts of tasks in the form of ``Commit``."""
     rows, account = Counter[str](), Counter[str]()
     times: Times = {}
     connections = expected = 0

@@ -29,7 +29,7 @@ from wiredump.spark.columns import (
 __all__ = ["Waiting", "begin_waiting", "join_fragments"]
 
 Waiting: TypeAlias = tuple[Account, SegmentReader]
-"""Datagrams that are not whole."""
+"""Incomplete datagrams."""
 
 _NO_CAPTURE: Final = -1
 
@@ -37,8 +37,8 @@ _NO_CAPTURE: Final = -1
 def join_fragments(
     batches: Iterable[pa.RecordBatch], waiting: Waiting | None = None, ending: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of whole segments, and of anomalies. ``waiting`` is what goes on from packets before,
-    and without ``ending`` from these to others."""
+    """Yield rows of complete segments, and of anomalies. ``waiting`` has the incomplete datagrams
+    of earlier packets and, without ``ending``, gets those that remain."""
     account, reader = waiting if waiting is not None else begin_waiting()
     before = account.anomalous
     malformed, others = account.malformed, Counter(account.others)
@@ -80,7 +80,7 @@ def join_fragments(
 
 
 def begin_waiting() -> Waiting:
-    """Nothing waits yet."""
+    """Start without incomplete datagrams."""
     account = Account()
     return account, SegmentReader(account)
 

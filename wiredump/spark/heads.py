@@ -17,18 +17,18 @@ _LARGEST_HEAD: Final = 64 << 20
 _SECTION: Final = 0x0A0D0D0A
 
 PACKET_BLOCKS: Final = frozenset((2, 3, 6))
-"""pcapng blocks that are packets: obsolete, simple, enhanced."""
+"""pcapng blocks with packets: obsolete, simple, enhanced."""
 CONTEXT_BLOCKS: Final = frozenset((_SECTION, 1))
-"""pcapng blocks without which packets behind them cannot be read: sections, interfaces."""
+"""pcapng blocks that later packets depend on: sections, interfaces."""
 
 _PCAP_ORDERS: Final = {0xA1B2C3D4: False, 0xA1B23C4D: True}
 _PCAPNG_ORDERS: Final = {bytes.fromhex("1a2b3c4d"): ">", bytes.fromhex("4d3c2b1a"): "<"}
 
 
 class Head(NamedTuple):
-    """``first`` is where the first record begins (pcapng: the first packet's block); everything in
-    front of it is context. ``order`` is ``<`` or ``>``. ``limit`` is the longest record that pcap
-    believes. ``seconds`` is the first record's time in pcap, None where there is no record."""
+    """``first`` is where the first record begins (pcapng: the block of the first packet);
+    everything before it is context. ``order`` is ``<`` or ``>``. ``limit`` is the longest record
+    that pcap allows. ``seconds`` is the time of pcap's first record; None without records."""
 
     format: Literal["pcap", "pcapng"]
     order: str
@@ -39,8 +39,8 @@ class Head(NamedTuple):
 
 
 def head_of(file: BinaryIO) -> Head | None:
-    """None for what can only be read from its beginning to its end: compressed files, and those
-    whose head is not as it should be. ``file`` is left anywhere."""
+    """Return the head; None for files that can only be read from beginning to end: compressed ones,
+    and those with an invalid head. The position of ``file`` is undefined afterwards."""
     start = file.read(_FILE_HEADER)
     if pcap.begins(start):
         return _pcap(file, start)
@@ -64,7 +64,7 @@ def _pcap(file: BinaryIO, start: bytes) -> Head | None:
 
 
 def _pcapng(file: BinaryIO) -> Head | None:
-    """Walks the blocks up to the first packet."""
+    """Walk the blocks up to the first packet."""
     order, position = "<", 0
     while position < _LARGEST_HEAD:
         file.seek(position)

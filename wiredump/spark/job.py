@@ -55,13 +55,13 @@ __all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
 
 _BYTES_A_TASK: Final = 256 << 20
 _AT_ONCE: Final = 1 << 30
-"""Captures of so many bytes are read on trust, packets and connections in one go: where a guess at
-a boundary was wrong, all of that is done again."""
+"""Captures of this many bytes are read in one job, packets and connections; if a guessed boundary
+was wrong, everything is repeated."""
 _BYTES_A_CORE: Final = 64 << 20
-"""Where nobody knows how many cores there are."""
+"""Used if the number of cores is unknown."""
 
 DRIVER_TABLES: Final = ("lineage", "account")
-"""Of a few rows each, which only the driver knows."""
+"""Tables with a few rows, which only the driver can write."""
 
 
 class LostError(KprotoError):
@@ -69,7 +69,7 @@ class LostError(KprotoError):
 
 
 class Made(NamedTuple):
-    """As ``tables.making.Made``; ``again`` names captures that had to be read twice."""
+    """As ``tables.making.Made``; ``again`` names the captures that were read twice."""
 
     rows: dict[str, int]
     account: dict[str, int]
@@ -79,8 +79,8 @@ class Made(NamedTuple):
 
 
 class Job(msgspec.Struct, kw_only=True):
-    """What to make of which files. ``options.paths`` are those of captures and text alike.
-    ``rotated``: the captures are one in pieces; ``append``: the folder may have other runs'."""
+    """What to write from which files. ``options.paths`` has captures and text files. ``rotated``:
+    the captures are the parts of one; ``append``: the folder may have other runs."""
 
     options: Options
     split_bytes: int
@@ -90,8 +90,8 @@ class Job(msgspec.Struct, kw_only=True):
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession) -> Made:
-        """Write the tables. Raises OutputError where the folder cannot be used, and whatever Spark
-        raises for a task that failed; then no table is there, and no ``_SUCCESS``."""
+        """Write the tables. Raises OutputError if the folder cannot be used, and whatever Spark
+        raises for a failed task; then there are no tables, and no ``_SUCCESS``."""
         root = Path(self.options.out)
         require_room(root, self.options.run, self.append)
         kinds = {number: kind_of(path) for number, path in self.options.paths.items()}
@@ -123,7 +123,7 @@ class Job(msgspec.Struct, kw_only=True):
     def _captures(
         self, spark: SparkSession, captures: list[int]
     ) -> tuple[list[Manifest], list[SplitNote], list[str]]:
-        """What tasks made of captures, and which of those had to be read again."""
+        """Read captures; returns the manifests, and the captures that were read again."""
         paths = [(number, self.options.paths[number]) for number in captures]
         size = sum(os.path.getsize(path) for _, path in paths)
         cores = cores_of(spark) or max(1, size // _BYTES_A_CORE)
@@ -144,7 +144,8 @@ class Job(msgspec.Struct, kw_only=True):
     def _at_once(
         self, spark: SparkSession, splits: list[Split], count: int
     ) -> tuple[list[Manifest], list[SplitNote]] | None:
-        """All of it as one job of Spark's. None: it takes a closer look, and nothing is done."""
+        """Do everything in one Spark job. Returns None, with nothing done, if a closer look is
+        needed."""
         self.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
         manifests = self._reassemble(_packets_of(spark, splits), count, notes=True)
         notes = [note for each in manifests for note in each.notes]
@@ -159,7 +160,7 @@ class Job(msgspec.Struct, kw_only=True):
     def _packets(
         self, spark: SparkSession, splits: list[Split]
     ) -> tuple[DataFrame, list[SplitNote], list[str]]:
-        """The packets of all captures, once it is certain that they are."""
+        """Read the packets of all captures, until the parts are certain."""
         paths = self.options.paths
         self.say(f"reading packets: {len(splits)} parts")
         staged = stage(spark, splits, self._place)
@@ -210,7 +211,8 @@ class Job(msgspec.Struct, kw_only=True):
     # ---- knowledge ---------------------------------------------------------------------------
 
     def _learn(self, spark: SparkSession, manifests: list[Manifest]) -> list[Manifest]:
-        """What is made of what tasks put aside; their parts of ``topics`` are replaced."""
+        """Write the files that depend on what tasks set aside; their parts of ``topics`` are
+        replaced."""
         options = self.options
         found: list[Manifest] = []
         files = [each.parts.pop("topics").file for each in manifests if "topics" in each.parts]
@@ -267,7 +269,7 @@ class Job(msgspec.Struct, kw_only=True):
         return Made(rows, told, count, redone, self._unread(notes))
 
     def _unread(self, notes: list[SplitNote]) -> dict[str, str]:
-        """Captures without any TCP, by the paths that were given."""
+        """Return the captures without any TCP, by the paths that the user gave."""
         met: dict[int, str] = {}
         read = {note.capture for note in notes if note.segments or note.fragments}
         for note in notes:
@@ -317,7 +319,7 @@ def _notes(staged: Iterable[Staged]) -> list[SplitNote]:
 
 
 def _packets_of(spark: SparkSession, splits: list[Split]) -> DataFrame:
-    """A task a part."""
+    """Read packets, with a task for each part."""
     return each_of(spark, [msgspec.msgpack.encode(split) for split in splits], _read, SQL_SCHEMA)
 
 
@@ -326,7 +328,8 @@ def _read(split: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def _tasks(size: int, cores: int) -> int:
-    """To share connections: some more than cores, for they are not alike."""
+    """Return the number of tasks that share connections: a few more than cores, since they differ
+    in size."""
     return max(math.ceil(size / _BYTES_A_TASK), 2 * cores if cores > 1 else 1)
 
 

@@ -40,8 +40,8 @@ NAMES: Final = "names.parquet"
 
 
 class Names:
-    """Topic ids, their names and since when: rows of ``topics``, or the file of them that
-    ``merge_names`` wrote: what all tasks together learnt."""
+    """Topic ids with their names and times: rows of ``topics``, or the file of them that
+    ``merge_names`` wrote from what all tasks learnt."""
 
     def __init__(self, told: str | Path | pa.Table) -> None:
         self._table = told if isinstance(told, pa.Table) else pq.read_table(told)
@@ -50,12 +50,12 @@ class Names:
         }
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
-        """The name, if a message had it by then."""
+        """Return the name, if a message had it by then."""
         known = self._known.get(topic_id)
         return known[0] if known is not None and known[1] <= at_ns else None
 
     def column(self, ids: pa.Array, at_ns: pa.Array) -> pa.Array:
-        """The same for many."""
+        """Return the names of many ids."""
         index = pc.index_in(ids, value_set=self._table.column("topic_id"))
         since = self._table.column("first_ns").combine_chunks().take(index)
         names = self._table.column("topic").combine_chunks().take(index)
@@ -64,7 +64,7 @@ class Names:
 
 
 def merge_names(files: Iterable[Path], into: Path) -> list[Row]:
-    """Of each id the name that was told first, from files of ``topics``: the rows of all."""
+    """Merge files of ``topics``: the earliest name of each id."""
     known: dict[str, tuple[int, str]] = {}
     for file in sorted(files):
         for batch in pq.ParquetFile(file).iter_batches():
@@ -83,7 +83,7 @@ def merge_names(files: Iterable[Path], into: Path) -> list[Row]:
 
 
 def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
-    """The table ``topics``, from what tasks wrote of it."""
+    """Return the table ``topics`` from what tasks wrote."""
     staging = Path(folder) / STAGING
     rows = merge_names([staging / "topics" / file for file in files], staging / NAMES)
     writer = PartWriter(folder, ("topics",), task)
@@ -92,7 +92,7 @@ def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
 
 
 def give_names(folder: str, table: str, file: str) -> Manifest:
-    """The file's rows as ``table`` has them, named as far as names are known."""
+    """Return the file's rows in the form of ``table``, with the names that are known."""
     staging = Path(folder) / STAGING
     place = staging / table
     place.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def give_names(folder: str, table: str, file: str) -> Manifest:
 
 
 def name_rows(names: Names, table: str, source: Path, target: Path) -> tuple[int, set[str]]:
-    """Write the rows of an unnamed file as ``table`` has them: how many, and the ids that are
+    """Write the rows of an unnamed file in the form of ``table``; returns their number, and the ids
     without a name."""
     rows, without = 0, set()
     with pq.ParquetWriter(target, schema_of(table), compression="zstd") as writer:
@@ -115,7 +115,7 @@ def name_rows(names: Names, table: str, source: Path, target: Path) -> tuple[int
 
 
 def named(names: Names, table: str, source: Path) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
-    """Rows of an unnamed file as ``table`` has them, and the ids that are without a name."""
+    """Return the rows of an unnamed file in the form of ``table``, and the ids without a name."""
     schema = schema_of(table)
     with pq.ParquetFile(source) as file:
         for batch in file.iter_batches():
@@ -132,7 +132,7 @@ def named(names: Names, table: str, source: Path) -> Iterator[tuple[pa.RecordBat
 
 
 def _told(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
-    """Reasons with the name in the place of the id that they begin with."""
+    """Replace the id at the beginning of reasons by its name."""
     told = []
     for reason, wanted, name in zip(
         batch.column("reason").to_pylist(), batch.column("wanted_id").to_pylist(),
@@ -143,7 +143,7 @@ def _told(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
 
 
 def write_fetches(folder: str, batches: Iterable[pa.RecordBatch], task: int) -> Manifest:
-    """``heard`` fetches, sorted by broker and then in order."""
+    """Write ``fetches`` from exchanges that are sorted by broker and then in order."""
     names = Names(Path(folder) / STAGING / NAMES)
     writer = PartWriter(folder, ("fetches",), task)
     broker, fetches = None, Fetches(names.name)
@@ -155,7 +155,7 @@ def write_fetches(folder: str, batches: Iterable[pa.RecordBatch], task: int) -> 
 
 
 def write_reassignments(folder: str, batches: Iterable[pa.RecordBatch], task: int) -> Manifest:
-    """All others, in order."""
+    """Write ``reassignments`` from all other exchanges, in order."""
     writer = PartWriter(folder, ("reassignments",), task)
     reassignments = Reassignments()
     for each in _told_rows(batches):

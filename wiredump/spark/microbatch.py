@@ -38,9 +38,9 @@ _ATTEMPTS: Final = 3
 _LEAST_SPLIT: Final = 4 << 20
 _FRAGMENTS: Final = "fragments"
 _SOMETHING: Final = b"!"
-"""In front of a part: it has a row that says nothing, so that no stage is without. Spark leaves out
-those that are, and what goes on from the batch before would not be asked for. (No array of
-MessagePack begins so.)"""
+"""A row without meaning at the beginning of each part, so that no stage is empty: Spark skips empty
+ones, and the state of the previous batch would be lost. (No array of MessagePack begins like
+this.)"""
 
 
 class UnreadableError(KprotoError):
@@ -48,8 +48,8 @@ class UnreadableError(KprotoError):
 
 
 class Micro(NamedTuple):
-    """What tasks wrote. ``read`` are bytes by file; ``fragments`` is a file of datagrams that are
-    not whole, None where there were no fragments."""
+    """What tasks wrote. ``read`` has bytes by file; ``fragments`` is a file of incomplete
+    datagrams, or None if there were no fragments."""
 
     kept: list[Kept]
     read: dict[int, int]
@@ -57,7 +57,7 @@ class Micro(NamedTuple):
 
 
 class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """``options.paths`` are the files, ``options.out`` a folder to work in."""
+    """A job. ``options.paths`` are the files, ``options.out`` is a working folder."""
 
     options: Options
     carrying: Carrying
@@ -66,7 +66,7 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
     fragments: str | None
 
     def run(self, spark: SparkSession) -> Micro:
-        """Raises whatever Spark does for a task that failed, and UnreadableError."""
+        """Run it. Raises UnreadableError, and whatever Spark raises for a failed task."""
         split_bytes = self._split_bytes()
         packets = "packets" in self.options.tables
         splits = plan(sorted(self.options.paths.items()), split_bytes, packets=packets)
@@ -90,7 +90,7 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         raise UnreadableError("the files keep changing while they are being read")
 
     def _split_bytes(self) -> int:
-        """Small enough for every core to have a part of a batch of few files."""
+        """Return the size of parts: small enough for every core to get one, even with few files."""
         size = sum(map(os.path.getsize, self.options.paths.values()))
         return min(self.split_bytes, max(_LEAST_SPLIT, -(-size // self.partitions)))
 
@@ -150,7 +150,7 @@ def _connections(options: Options, carrying: Carrying) -> Task:
 def _join(
     batches: Iterable[pa.RecordBatch], dialect: str, before: str | None, after: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """A task may run twice: what it leaves has one name, and is the same each time."""
+    """Join fragments. A task may run twice: its output has one name, and is the same each time."""
     codec = named_dialect(dialect)
     waiting = load(read_one(before), codec) if before is not None else None
     if waiting is None:

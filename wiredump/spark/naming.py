@@ -23,7 +23,7 @@ __all__ = ["Given", "aside", "changed_names", "give"]
 
 
 class Given(msgspec.Struct):
-    """The file that ``source`` became: its rows, and the topic ids that are without a name."""
+    """The file made of ``source``: its rows, and the topic ids without a name."""
 
     source: str
     file: str
@@ -32,7 +32,7 @@ class Given(msgspec.Struct):
 
 
 def give(spark: SparkSession, sources: Sequence[str], names: str, folder: str) -> dict[str, Given]:
-    """Each of ``sources``, with the names of the file ``names``, as a file in ``folder``."""
+    """Write each of ``sources`` as a file in ``folder``, with the names of the file ``names``."""
     if not sources:
         return {}
     work = [(source, names, folder) for source in sources]
@@ -52,13 +52,13 @@ def _give(work: tuple[str, str, str]) -> Iterator[pa.RecordBatch]:
 
 
 def aside(path: str) -> tuple[str, str]:
-    """Of a file put aside: its table, and its name without the end."""
+    """Return the table of a file that was set aside, and its name without the suffix."""
     folder, name = os.path.split(path)
     return os.path.basename(folder).removeprefix("unnamed-"), name.removesuffix(".parquet")
 
 
 def changed_names(old: Path | None, new: Path) -> set[str]:
-    """Topic ids that have a name, or have it earlier, by ``new``."""
+    """Return the topic ids that ``new`` names for the first time, or from an earlier time on."""
     before = {} if old is None else _since(old)
     return {each for each, since in _since(new).items() if before.get(each) != since}
 

@@ -24,7 +24,7 @@ _KEPT: Final = WINDOW + 1
 
 
 def records_of(packets: Any, base: int) -> Records:
-    """Places and times of packets that the extension found, which is all that is looked at here."""
+    """Return places and times of packets that the extension found; nothing else is needed here."""
     places, times = (np.frombuffer(each, np.int64) for each in packets.times())
     none = np.zeros(0, np.int64)
     return Records(base, 0, places - base, none, none, times, none)
@@ -33,7 +33,7 @@ def records_of(packets: Any, base: int) -> Records:
 def note_walked(
     note: SplitNote, base: int, records: list[Records], others: list[Packet | Anomaly]
 ) -> None:
-    """Take in the times of a chunk, whatever its packets are."""
+    """Note the times of a chunk, whatever its packets are."""
     if any(isinstance(each, Anomaly) for each in others):
         note.trouble = note.trouble or "what cannot be read has a place in the order of time"
     places = [each.places + base for each in records]
@@ -63,7 +63,7 @@ def _later(latest: list[int], time: int) -> int:
 
 
 def in_order(notes: Iterable[SplitNote]) -> bool:
-    """Whether time alone gives the order of one capture, whose parts these are, in their order."""
+    """Whether time alone gives the order of one capture with these parts, which are in order."""
     latest: list[int] = []
     for note in notes:
         if note.earliest is None:

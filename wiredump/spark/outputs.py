@@ -27,8 +27,8 @@ _SUCCESS: Final = "_SUCCESS"
 
 
 class Outputs:
-    """``tables`` with those that come beside them; files are those of ``run``. With ``append`` the
-    folder may have those of other runs."""
+    """``tables`` include those written beside them; the files belong to ``run``. With ``append``
+    the folder may have those of other runs."""
 
     def __init__(
         self, folder: str, tables: Iterable[str], run: str = "", append: bool = False
@@ -39,11 +39,12 @@ class Outputs:
         self.tables = [name for name in TABLES if name in wanted]
 
     def begin(self) -> None:
-        """Of a new stream: raises OutputError where something is there already."""
+        """Start a new stream. Raises OutputError if the folder is not empty."""
         require_room(self._folder, self._run, self._append)
 
     def make(self, *, anew: bool) -> None:
-        """The tables' folders. Raises OutputError where they cannot be, or are gone."""
+        """Create the tables' folders. Raises OutputError if they cannot be created, or no longer
+        exist."""
         if not anew and not self._folder.is_dir():
             raise OutputError(
                 f"{self._folder} does not exist, but the checkpoint continues its tables"
@@ -58,26 +59,26 @@ class Outputs:
                 pq.write_table(schema_of(name).empty_table(), place / _NONE)
 
     def place(self, table: str, name: str) -> Path:
-        """Where a file belongs."""
+        """Return where a file belongs."""
         return self._of(table) / f"{name}.parquet"
 
     def _of(self, table: str) -> Path:
         return run_folder(self._folder, table, self._run)
 
     def keep_batches(self, last: int) -> None:
-        """Remove the files of batches behind ``last``."""
+        """Remove the files of batches after ``last``."""
         for path in self._files("batch-*.parquet"):
             if int(path.name.split("-")[1]) > last:
                 path.unlink()
 
     def forget_end(self) -> None:
-        """The tables are not at their end any more."""
+        """Remove the files of the end, which is no longer valid."""
         (self._folder / _SUCCESS).unlink(missing_ok=True)
         for path in self._files("end-*.parquet"):
             path.unlink()
 
     def succeed(self) -> None:
-        """The tables are those of all that was there."""
+        """Mark the tables as complete."""
         (self._folder / _SUCCESS).touch()
 
     def _files(self, pattern: str) -> list[Path]:

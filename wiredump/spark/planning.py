@@ -20,7 +20,7 @@ from wiredump.spark.splits import Split
 __all__ = ["DEFAULT_SPLIT", "again", "parts_of", "plan", "true_splits"]
 
 DEFAULT_SPLIT: Final = 64 << 20
-"""For a row a packet, which takes a task ten times as long as runs do."""
+"""The default with a row for each packet, for which a task takes ten times as long as with runs."""
 _LEAST_PART: Final = 16 << 20
 
 _READ: Final = 1 << 20
@@ -29,8 +29,8 @@ _BLOCK: Final = 12
 
 
 def parts_of(size: int, split_bytes: int, cores: int) -> int:
-    """The length of parts of so many bytes: no longer than asked for, every core has as many, and
-    none is so short that starting it takes longer than reading it."""
+    """Return the length of parts: no longer than requested, with equally many for every core, and
+    not so short that starting a task takes longer than reading."""
     rounds = max(1, -(-size // (split_bytes * cores)))
     return min(split_bytes, max(_LEAST_PART, -(-size // (rounds * cores))))
 
@@ -39,8 +39,8 @@ def plan(
     paths: Iterable[tuple[int, str]], split_bytes: int = DEFAULT_SPLIT, *, merged: bool = False,
     packets: bool = False,
 ) -> list[Split]:  # fmt: skip
-    """Parts of equal length of each capture (its number, its path), a part for what cannot be read
-    in parts. ``packets``: somebody asks for the table of that name."""
+    """Return parts of equal length of each capture (number and path), or one part if it cannot be
+    divided. ``packets``: the table of that name is wanted."""
     splits = []
     for capture, path in paths:
         with open(path, "rb") as file:
@@ -56,7 +56,7 @@ def plan(
 
 
 def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> list[Split]:
-    """Parts of those captures that have to be read once more, and how; none if all is well."""
+    """Return parts of the captures that have to be read once more; none if everything is right."""
     by_capture: dict[int, list[SplitNote]] = defaultdict(list)
     for note in notes:
         by_capture[note.capture].append(note)
@@ -77,7 +77,7 @@ def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> 
 
 
 def _closes(notes: list[SplitNote], size: int) -> bool:
-    """Whether each part begins where the one before it ended."""
+    """Whether each part begins where the previous one ended."""
     position = notes[0].first if notes else None
     for note in notes:
         if position == size and not note.packets:
@@ -89,7 +89,7 @@ def _closes(notes: list[SplitNote], size: int) -> bool:
 
 
 def _contexts_in_between(notes: list[SplitNote]) -> bool:
-    """Whether a part was read without knowing of a block that stands in another."""
+    """Whether a part was read without a block that it depends on, which is in another part."""
     seen = False
     for note in notes:
         if seen and note.packets and not note.contexts_known:
@@ -99,8 +99,8 @@ def _contexts_in_between(notes: list[SplitNote]) -> bool:
 
 
 def true_splits(split: Split, split_bytes: int) -> list[Split]:
-    """A capture's parts, each of which begins with a record: found by going from one record to the
-    next, from the first. None where that comes to what cannot be one."""
+    """Return the parts of a capture, each of which begins with a record, by walking from record to
+    record. None if that reaches something that cannot be a record."""
     with open(split.path, "rb") as file:
         head = head_of(cast(BinaryIO, file))
     if head is None:
@@ -135,7 +135,7 @@ def true_splits(split: Split, split_bytes: int) -> list[Split]:
 
 
 class _Bytes:
-    """Headers of a file, read some at a time."""
+    """The headers of a file, read in blocks."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -152,7 +152,7 @@ class _Bytes:
 def _records(
     file: int, position: int, size: int, order: str, limit: int
 ) -> Iterator[tuple[int, bool]]:
-    """Where each record ends, -1 for one that cannot be."""
+    """Yield where each record ends; -1 for one that is invalid."""
     data, length = _Bytes(file), Struct(order + "8xI4x").unpack
     while position + _RECORD <= size:
         (captured,) = length(data.at(position, _RECORD))
@@ -165,7 +165,7 @@ def _records(
 
 
 def _blocks(file: int, position: int, size: int, order: str) -> Iterator[tuple[int, bool]]:
-    """Where each block ends, and whether what follows cannot be read without it."""
+    """Yield where each block ends, and whether later packets depend on it."""
     data = _Bytes(file)
     while position + _BLOCK <= size:
         head = data.at(position, _BLOCK)

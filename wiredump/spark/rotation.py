@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 SLACK_NS: Final = 1_000_000_000
-"""Packets of several queues or interfaces are not quite in the order of time: a step back that is
-no longer says nothing of the order of files."""
+"""Packets of several queues or interfaces are not quite in the order of time: a step back up to
+this does not affect the order of files."""
 _PACKED: Final = (".gz", ".zst")
 
 
@@ -45,7 +45,7 @@ class RotationError(KprotoError):
 
 
 class Rotated(msgspec.Struct, frozen=True):
-    """One file. ``first_ns`` is the time of its first packet, None where it has none yet."""
+    """A file. ``first_ns`` is the time of its first packet; None without packets."""
 
     path: str
     size: int
@@ -54,13 +54,13 @@ class Rotated(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> tuple[str | int, ...]:
-        """For sorting."""
+        """The sort key."""
         parts = re.split(r"(\d+)", self.path)
         return tuple(int(part) if number % 2 else part for number, part in enumerate(parts))
 
     @property
     def stem(self) -> str:
-        """The path that it had before it was compressed."""
+        """The path before compression."""
         for suffix in _PACKED:
             if self.path.endswith(suffix):
                 return self.path.removesuffix(suffix)
@@ -68,7 +68,7 @@ class Rotated(msgspec.Struct, frozen=True):
 
 
 class Rotation:
-    """The files of a folder (hidden ones left out), or those that match a pattern."""
+    """The files of a folder (without hidden ones), or those that match a pattern."""
 
     def __init__(self, where: str) -> None:
         self.where = os.path.abspath(where)
@@ -76,8 +76,8 @@ class Rotation:
         self._known: dict[str, Rotated] = {}
 
     def files(self) -> list[Rotated]:
-        """All that are there, in no order. Raises RotationError for one that is no capture, and
-        where ``where`` is neither a folder nor a pattern nor a file."""
+        """Return all files, in no order. Raises RotationError for a file that is not a capture, and
+        if ``where`` does not exist."""
         found = []
         for path in self._paths():
             try:
@@ -105,7 +105,7 @@ class Rotation:
         return [path for path in glob(self.where) if os.path.isfile(path)]
 
     def shown(self, path: str) -> str:
-        """As people named it."""
+        """The name that the user gave."""
         return os.path.relpath(path) if self._relative else path
 
     def new(self, taken: Mapping[str, Rotated], last: Rotated | None) -> list[Rotated]:
@@ -148,7 +148,7 @@ def _was_taken(now: Rotated, before: Rotated | None) -> bool:
 
 
 def in_order(files: Iterable[Rotated], last: Rotated | None) -> list[Rotated]:
-    """As they were written; ``last`` was written before them."""
+    """Sort files as they were written; ``last`` was written before them."""
     named = sorted(files, key=lambda each: each.name)
     if last is not None:
         behind = last.name
@@ -163,7 +163,7 @@ def in_order(files: Iterable[Rotated], last: Rotated | None) -> list[Rotated]:
 
 
 def _beginning(named: Sequence[Rotated]) -> int:
-    """Where a ring begins: behind its only step back."""
+    """Return where a ring begins: behind its only step back."""
     timed = [(number, each.first_ns) for number, each in enumerate(named) if each.first_ns]
     back = [number for (_, before), (number, after) in pairwise(timed) if before - after > SLACK_NS]
     return back[0] if len(back) == 1 else 0
@@ -175,8 +175,8 @@ def _steps_back(files: Sequence[Rotated]) -> bool:
 
 
 def complete(ordered: Sequence[Rotated]) -> list[Rotated]:
-    """Those of the files in order that nobody writes to any more. One without packets may be the
-    one that is being written, if no other was changed later."""
+    """Return the files in order that are no longer written to. A file without packets may be the
+    one being written, unless another one was changed later."""
     newest = max((each.modified_ns for each in ordered), default=0)
     found = []
     for each in ordered[:-1]:
@@ -187,7 +187,7 @@ def complete(ordered: Sequence[Rotated]) -> list[Rotated]:
 
 
 def require_unchanged(files: Iterable[Rotated]) -> None:
-    """Raise RotationError where a file is not what it was when it was chosen."""
+    """Raise RotationError if a file has changed since it was chosen."""
     for file in files:
         try:
             about = os.stat(file.path)

@@ -26,20 +26,20 @@ ENTRY: Final = np.dtype(
         ("capture", "=i4"), ("link", "=u2"), ("ahead", "=u2"),
     ]
 )  # fmt: skip
-"""``place`` is where the packet's record begins, its bytes ``ahead`` behind that. Of the machine's
-own byte order: a run lives no longer than a job."""
+"""``place`` is where the packet's record begins, its bytes are ``ahead`` behind that. In the
+machine's own byte order: a run exists only within a job."""
 
 Entries: TypeAlias = npt.NDArray[np.void]
 
 LONGEST: Final = 1024
-"""Packets of a run at most, so that a row stays small whatever a connection has."""
+"""The most packets of a run, so that rows stay small."""
 _HELD: Final = 1 << 16
-"""Packets that are sorted by their ends at a time."""
+"""The number of packets that are sorted by their ends together."""
 
 
 class RunRows:
-    """``add`` what was met, ``take`` rows; ``full`` says when. Ends need not be those of other
-    tasks': one that has packets of several sorts them by its rows' order."""
+    """``add`` packets, ``take`` rows; ``full`` is when. Different tasks may have the same ends: the
+    rows' order sorts their packets."""
 
     def __init__(self, capture: int, merged: bool) -> None:
         self._capture = capture
@@ -59,7 +59,7 @@ class RunRows:
         self._count += len(entries)
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """Rows of what was added since the last time, if there is anything."""
+        """Return the rows of what was added since the last call, if any."""
         if not self._count:
             return
         entries, flows, sizes = (np.concatenate(each) for each in zip(*self._parts, strict=True))
@@ -84,7 +84,7 @@ class RunRows:
 
 
 class QuickRuns:
-    """The same by the extension, which finds ends and payloads by itself."""
+    """The same with the extension, which finds ends and payloads by itself."""
 
     def __init__(self, capture: int, merged: bool, module: Any) -> None:
         self._capture = capture
@@ -96,11 +96,11 @@ class QuickRuns:
         return len(self._runs) >= _HELD
 
     def add(self, packets: Any) -> list[int]:
-        """The numbers of those that are not usual."""
+        """Add packets; returns the numbers of unusual ones."""
         return cast(list[int], self._runs.add(packets))
 
     def counts(self) -> tuple[int, int]:
-        """Packets and bytes of payload since it was asked last."""
+        """Return packets and bytes of payload since the last call."""
         return cast(tuple[int, int], self._runs.counts())
 
     def take(self) -> Iterator[pa.RecordBatch]:
@@ -159,7 +159,7 @@ Order: TypeAlias = tuple[int, int, int]
 
 
 class _Run(NamedTuple):
-    """What is left of one. ``merged``: packets are ordered by their times first."""
+    """The rest of a run. ``merged``: packets are sorted by time first."""
 
     entries: Entries
     capture: int
@@ -171,7 +171,7 @@ class _Run(NamedTuple):
         return int(first["time"]) if self.merged else 0, self.capture, int(first["place"])
 
     def before(self, order: Order) -> int:
-        """How many come before."""
+        """Return how many packets come before a place."""
         time, capture, place = order
         entries = self.entries
         first, last = 0, len(entries)
@@ -186,8 +186,8 @@ class _Run(NamedTuple):
 
 
 class Merging:
-    """Rows come sorted by the first packet they have. ``give`` is called with runs that follow each
-    other; more than ``most`` packets are not held back for it."""
+    """Rows come sorted by their first packet. ``give`` is called with consecutive runs; at most
+    ``most`` packets are held back for it."""
 
     def __init__(self, give: Callable[[Entries], object], most: int = 8 * LONGEST) -> None:
         self._give = give
@@ -203,7 +203,7 @@ class Merging:
         self._runs.append(_Run(np.frombuffer(run, ENTRY), order[1], merged))
 
     def until(self, order: Order | None) -> None:
-        """Give everything that comes before a place; None: all."""
+        """Return everything before a place; everything for None."""
         if self._runs:
             self._before(order)
         self._flush()

@@ -49,7 +49,7 @@ class NoJavaError(KprotoError):
 
 
 def require_spark() -> None:
-    """Raise MissingExtraError where one of Spark's Python packages is not installed."""
+    """Raise MissingExtraError if one of Spark's Python packages is not installed."""
     for name in ("pyspark", "pyarrow", "pandas"):
         if importlib.util.find_spec(name) is None:
             raise MissingExtraError(f"Spark needs {name}", extra="spark")
@@ -92,8 +92,8 @@ def start(
 
 
 def master_of(spark: SparkSession) -> str:
-    """Spark's master as the session has it; of Connect the server, without what stands behind its
-    address (a token may)."""
+    """Return the session's master; of Spark Connect the server, without what follows its address
+    (which may be a token)."""
     from pyspark.errors import PySparkException
 
     try:
@@ -103,7 +103,8 @@ def master_of(spark: SparkSession) -> str:
 
 
 def cores_of(spark: SparkSession) -> int:
-    """How many tasks run at a time; 0 where the session does not know: one of Connect's."""
+    """Return how many tasks run at a time; 0 if the session does not know, as with Spark
+    Connect."""
     from pyspark.errors import PySparkException
 
     try:
@@ -113,8 +114,8 @@ def cores_of(spark: SparkSession) -> int:
 
 
 def require_java() -> None:
-    """Raise NoJavaError where there is no Java to be found: by the places where Spark looks, and
-    then by the extra ``java``, which is pointed out to Spark."""
+    """Raise NoJavaError if there is no Java: in the places where Spark looks, and then in the extra
+    ``java``, which Spark is then pointed to."""
     home = os.environ.get("JAVA_HOME")
     found = (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
     if found:

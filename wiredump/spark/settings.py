@@ -19,8 +19,8 @@ def is_submitted() -> bool:
 
 
 def outer_settings() -> dict[str, str]:
-    """Names and values. Under spark-submit the JVM has all of them, ``spark.master`` always among
-    them; else they are those that a JVM would begin with."""
+    """Return names and values. Under spark-submit the JVM has all of them, always with
+    ``spark.master``; otherwise they are those with which a JVM would start."""
     if is_submitted():
         from pyspark import SparkConf, SparkContext
 
@@ -32,7 +32,8 @@ def outer_settings() -> dict[str, str]:
 
 
 def _of_arguments(arguments: list[str]) -> tuple[str | None, dict[str, str]]:
-    """The file of ``--properties-file``, and what spark-submit's other options set."""
+    """Return the file of ``--properties-file``, and the settings of spark-submit's other
+    options."""
     file: str | None = None
     found: dict[str, str] = {}
     words = iter(arguments)
@@ -59,7 +60,7 @@ def _defaults() -> str | None:
 
 
 def _of_file(path: str | None) -> dict[str, str]:
-    """Lines of a name and a value, with white space, ``=`` or ``:`` between them."""
+    """Parse lines of a name and a value, separated by white space, ``=`` or ``:``."""
     try:
         text = Path(path).read_text() if path else ""
     except OSError:

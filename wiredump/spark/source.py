@@ -62,7 +62,7 @@ class _Partition(InputPartition):
 
 
 class KafkaCapture(DataSource):
-    """Registered by name; see the module."""
+    """The data source, which is registered by name; see the module."""
 
     @classmethod
     def name(cls) -> str:
@@ -103,7 +103,7 @@ def is_true(options: dict[str, str], name: str) -> bool:
 
 
 def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Its rows; raises PartError where it should not have been read for itself."""
+    """Yield its rows. Raises PartError if it cannot be read on its own."""
     assert isinstance(partition, _Partition)
     split = msgspec.msgpack.decode(partition.split, type=Split)
     last = None
@@ -115,7 +115,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 
 
 def partitions_of(splits: list[Split], whole: bool) -> list[InputPartition]:
-    """A task a part, or (``whole``) a file."""
+    """Return a task for each part or, with ``whole``, for each file."""
     if whole:
         splits = [
             msgspec.structs.replace(split, end=split.size, whole=True)
@@ -143,7 +143,7 @@ def _note(batch: pa.RecordBatch) -> SplitNote:
 
 
 def _check(split: Split, note: SplitNote) -> None:
-    """Raise PartError unless the next part will begin where this one ended."""
+    """Raise PartError unless the next part begins where this one ended."""
     if note.whole:
         return
     problem = note.trouble

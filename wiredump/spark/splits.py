@@ -54,18 +54,16 @@ __all__ = ["Split", "read_runs", "read_split"]
 CHUNK: Final = 4 << 20
 _BUFFER: Final = 64 * 1024
 _BEHIND: Final = 64 * 1024
-"""Read behind a part's end for its last record; a longer one takes another look."""
+"""Read beyond a part's end for its last record; a longer one needs another read."""
 _ROWS: Final = 8192
 
 
 class Split(msgspec.Struct, array_like=True):
-    """Bytes ``start`` to ``end`` of the capture numbered ``capture``, of ``size`` bytes in all.
-
-    ``exact``: a record begins at ``start``; otherwise the first one behind it is looked for.
-    ``contexts`` are blocks of pcapng in front of it that it takes beside the file's head.
-    ``whole``: the capture can only be read by one task. ``merged``: there are other captures.
-    ``packets``: somebody asks for the table of that name.
-    """
+    """Bytes ``start`` to ``end`` of the capture numbered ``capture``, which has ``size`` bytes.
+    ``exact``: a record begins at ``start``; otherwise the first one behind it is searched for.
+    ``contexts`` are earlier pcapng blocks that it needs beside the head of the file. ``whole``:
+    only one task can read the capture. ``merged``: there are other captures. ``packets``: the table
+    of that name is wanted."""
 
     path: str
     capture: int
@@ -80,7 +78,7 @@ class Split(msgspec.Struct, array_like=True):
 
 
 class _Aside:
-    """Puts fragments aside instead of joining them."""
+    """Sets fragments aside instead of joining them."""
 
     def __init__(self) -> None:
         self.taken = False
@@ -101,12 +99,12 @@ class _Aside:
 
 
 def read_split(split: Split) -> Iterator[pa.RecordBatch]:
-    """Its rows, one a packet, the last of them its note."""
+    """Yield its rows, one for each packet, and finally its note."""
     return _read(split, _Reader(split))
 
 
 def read_runs(split: Split) -> Iterator[pa.RecordBatch]:
-    """The same with runs in the place of usual packets, unless somebody asks for each of them."""
+    """Yield the same with runs instead of usual packets, unless the table of packets is wanted."""
     if split.packets:
         return read_split(split)
     module = quick()
@@ -123,7 +121,7 @@ def _read(split: Split, reader: _Reader) -> Iterator[pa.RecordBatch]:
 
 
 class _Reader:
-    """A row a packet."""
+    """Makes a row for each packet."""
 
     def __init__(self, split: Split) -> None:
         self._split = split
@@ -138,7 +136,7 @@ class _Reader:
     # ---- a whole capture ---------------------------------------------------------------------
 
     def whole(self) -> Iterator[pa.RecordBatch]:
-        """From the beginning to the end, by the readers alone."""
+        """Read from beginning to end, with the readers alone."""
         split, note = self._split, self._note
         with io.BufferedReader(io.FileIO(split.path), _BUFFER) as file:
             file.peek(1)  # as `wiredump.sources` does: what is read at a time is told of
@@ -162,7 +160,7 @@ class _Reader:
     # ---- a part ------------------------------------------------------------------------------
 
     def part(self) -> Iterator[pa.RecordBatch]:
-        """The records that begin in it."""
+        """Read the records that begin in the part."""
         split, note = self._split, self._note
         file = os.open(split.path, os.O_RDONLY)
         try:
@@ -226,7 +224,7 @@ class _Reader:
         yield from self._made()
 
     def _usual(self, chunk: bytes, records: Records) -> Ints:
-        """Take those that are usual; where in the chunk all others stand."""
+        """Take the usual packets; returns where in the chunk all others are."""
         split = self._split
         batch, rest, payload = usual_rows(chunk, records, split.capture, split.merged)
         self._took(batch.num_rows, payload)
@@ -234,7 +232,7 @@ class _Reader:
         return records.places[rest]
 
     def _made(self) -> Iterator[pa.RecordBatch]:
-        """Rows of what was taken by now."""
+        """Return the rows of what was read so far."""
         yield from (batch for batch in self._batches if batch.num_rows)
         self._batches = []
         if len(self._rows):
@@ -255,7 +253,8 @@ class _Reader:
     # ---- packets -----------------------------------------------------------------------------
 
     def _one(self, packet: Packet | Anomaly, order: tuple[int, int], data_at: int | None) -> None:
-        """``data_at`` is where in the file the packet's bytes stand, None where they do not."""
+        """Read one packet. ``data_at`` is where in the file its bytes are, or None if they are not
+        there as such."""
         if isinstance(packet, Anomaly):
             self._rows.other(ANOMALY, packet, (packet.offset, packet.timestamp_ns), order)
             if packet.kind == "packet":
@@ -287,13 +286,13 @@ class _Reader:
         self._rows.segment(segment, order, data_at + inside, None, record)
 
     def _tell(self, anomaly: Anomaly, packet: Packet | None, order: tuple[int, int]) -> None:
-        """Of a packet that cannot be read."""
+        """Report a packet that cannot be read."""
         if self._split.packets:
             row = unread_row(anomaly, packet)
             self._rows.other(PACKET, row, (anomaly.offset, anomaly.timestamp_ns), order)
 
     def _last(self) -> Iterator[pa.RecordBatch]:
-        """What is left, and the note."""
+        """Return the remaining rows, and the note."""
         yield from self._made()
         note, account = self._note, self._account
         note.packets += account.packets
@@ -306,7 +305,7 @@ class _Reader:
 
 
 class _RunReader(_Reader):
-    """A row a run of packets, where they are usual."""
+    """Makes a row for each run of usual packets."""
 
     def __init__(self, split: Split) -> None:
         super().__init__(split)
@@ -332,7 +331,7 @@ class _RunReader(_Reader):
 
 
 class _QuickReader(_Reader):
-    """The same by the extension."""
+    """The same with the extension."""
 
     def __init__(self, split: Split, module: ModuleType) -> None:
         super().__init__(split)

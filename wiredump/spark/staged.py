@@ -28,7 +28,7 @@ _SCHEMA: Final[pa.Schema] = PACKET_SCHEMA
 
 
 class Staged(msgspec.Struct):
-    """What a task wrote of a part: ``notes`` are among the rows as well."""
+    """What a task wrote of a part; ``notes`` are among the rows, too."""
 
     file: str
     capture: int
@@ -36,15 +36,15 @@ class Staged(msgspec.Struct):
 
 
 def stage(spark: SparkSession, splits: Sequence[Split], folder: str) -> list[Staged]:
-    """Write the rows of every part into ``folder``. A task may run twice, and die half way: the
-    files that count are those that are answered."""
+    """Write the rows of every part into ``folder``. A task may run twice, or die while writing:
+    only the files in results count."""
     work = [(msgspec.msgpack.encode(split), folder) for split in splits]
     rows = each_of(spark, work, _stage).collect()
     return [msgspec.json.decode(row[0], type=Staged) for row in rows]
 
 
 def staged_rows(spark: SparkSession, staged: Sequence[Staged]) -> DataFrame:
-    """They, a task a file."""
+    """Return the staged rows, with a task for each file."""
     return each_of(spark, [each.file for each in staged], _rows, SQL_SCHEMA)
 
 

@@ -36,29 +36,29 @@ Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def told(text: str) -> pa.RecordBatch:
-    """What a task answers."""
+    """Return a task's result as a row."""
     return pa.RecordBatch.from_pydict({"answer": [text]})
 
 
 def answer(manifest: Manifest) -> pa.RecordBatch:
-    """What a task that wrote files answers."""
+    """Return the result of a task that wrote files."""
     return told(encode_manifest(manifest))
 
 
 def run_tasks(rows: DataFrame, task: Task) -> list[Manifest]:
-    """What all of them answer."""
+    """Return the results of all tasks."""
     return [decode_manifest(text) for text in answers(rows, task)]
 
 
 def answers(rows: DataFrame, task: Task) -> list[str]:
-    """The same, as they are."""
+    """Return the same without decoding."""
     return [row[0] for row in rows.mapInArrow(_at_home(task), _ANSWER).collect()]
 
 
 def _at_home(task: Task) -> Task:
-    """PySpark has each worker collect garbage behind each task, which takes longer than many a
-    task: with all that was imported among what is looked at. What a worker has behind its first one
-    is none."""
+    """Keep PySpark's workers from collecting garbage after each task, which takes longer than many
+    a task, since everything imported is traversed. What a worker has after its first task is not
+    garbage."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from task(batches)
@@ -70,7 +70,7 @@ def _at_home(task: Task) -> Task:
 
 
 def task_number() -> int:
-    """Of the partition that this task has."""
+    """Return the number of the task's partition."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -88,7 +88,7 @@ def each_of(
     spark: SparkSession, items: Sequence[Any], task: Callable[[Any], Iterable[pa.RecordBatch]],
     schema: str = _ANSWER,
 ) -> DataFrame:  # fmt: skip
-    """A task for each item, which travels with the code."""
+    """Return a task for each item, which is sent with the code."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -101,7 +101,8 @@ def each_of(
 def from_heard(
     spark: SparkSession, files: Sequence[str], folder: str, tables: Collection[str], count: int
 ) -> list[Manifest]:
-    """Those of ``tables`` that are made of what was heard: ``fetches`` and ``reassignments``."""
+    """Return those of ``tables`` that are made of kept exchanges: ``fetches`` and
+    ``reassignments``."""
     rows = spark.read.schema(HEARD_SQL).parquet(*files)
     found: list[Manifest] = []
     if "fetches" in tables:

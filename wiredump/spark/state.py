@@ -94,8 +94,8 @@ class Entry(NamedTuple):
 
 
 class State(msgspec.Struct, frozen=True):
-    """A task's: the index and how many entries it has; by batch, how many bytes the data file
-    has and how many of them are of use. ``data`` is the file that this batch wrote."""
+    """The state of a task: the index and its number of entries and, by batch, the size of the data
+    file and how many of its bytes are in use. ``data`` is the file that this batch wrote."""
 
     index: str
     entries: int
@@ -119,13 +119,13 @@ class StateWriter:
         self._entries = 0
 
     def add(self, key: bytes, closed_ns: int | None, rest: bytes) -> None:
-        """What is known of two ends now."""
+        """Add the current state of two ends."""
         self._data.write(rest)
         self.keep(Entry(key, closed_ns, self._batch, self._at, len(rest)))
         self._at += len(rest)
 
     def keep(self, entry: Entry) -> None:
-        """What is known is where it was."""
+        """Keep the state of two ends where it is."""
         if self._last is not None and entry.key <= self._last:
             raise StateError("entries are not sorted by key, which is a bug")
         self._last = entry.key
@@ -136,7 +136,7 @@ class StateWriter:
         self._entries += 1
 
     def close(self, before: State | None) -> State:
-        """The files are whole. ``before`` knows the sizes of older ones."""
+        """Complete the files. ``before`` has the sizes of older ones."""
         self.close_files()
         sizes = {batch: size for batch, (size, _) in before.files.items()} if before else {}
         sizes[self._batch] = self._at
@@ -150,8 +150,8 @@ class StateWriter:
 
 
 class StateReader:
-    """Iterate over the entries of a state; ``data_of`` gives a batch's data file. None: nothing is
-    known of any two ends."""
+    """Yields the entries of a state; ``data_of`` returns the data file of a batch. A state of None
+    has no entries."""
 
     def __init__(self, state: State | None, data_of: Callable[[int], str]) -> None:
         self._state = state
@@ -188,7 +188,7 @@ class StateReader:
             raise StateError(f"{path} has {found} entries instead of {self._state.entries}")
 
     def rest(self, entry: Entry) -> bytes:
-        """What ``dump`` made."""
+        """Return what ``dump`` made."""
         file = self._files.get(entry.batch)
         if file is None:
             file = self._files[entry.batch] = os.open(self._data_of(entry.batch), os.O_RDONLY)
@@ -199,7 +199,7 @@ class StateReader:
 
     @property
     def emptied(self) -> frozenset[int]:
-        """The batches whose data files are to be of no use from now on."""
+        """The batches whose data files will not be needed any more."""
         files = self._state.files if self._state is not None else {}
         spent = {batch for batch, (size, used) in files.items() if 2 * used < size}
         kept = sorted(set(files) - spent)
@@ -207,20 +207,20 @@ class StateReader:
 
 
 def write_one(path: str, rest: bytes) -> None:
-    """A file of one entry's rest."""
+    """Write a file with the state of one entry."""
     with open(path, "wb") as file:
         file.write(_HEAD)
         file.write(rest)
 
 
 def read_one(path: str) -> bytes:
-    """The same again."""
+    """Read such a file."""
     with _opened(path) as file:
         return file.read()
 
 
 def _opened(path: str) -> BinaryIO:
-    """Behind its head."""
+    """Open a state file behind its head."""
     try:
         file = open(path, "rb", buffering=_BUFFER)  # noqa: SIM115 (by whoever asked for it)
     except OSError as error:
@@ -242,8 +242,8 @@ def _opened(path: str) -> BinaryIO:
 
 
 class _Pickler(pickle.Pickler):
-    """Dialects are not written, but named: they are large, and the same for all. A finder that
-    belongs to an object is that object's method again."""
+    """Dialects are replaced by their names, since they are large and always the same. A bound
+    method is restored as the same object's method."""
 
     def __init__(self, file: BinaryIO, codec: Dialect) -> None:
         super().__init__(file, protocol=5)
@@ -279,17 +279,17 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _dialect(name: str) -> Dialect:
-    """Stands in pickles for a dialect; ``_Unpickler`` knows which."""
+    """Stands for a dialect; ``_Unpickler`` knows which."""
     raise NotImplementedError
 
 
 def _method(whose: Any, name: str) -> Any:
-    """A method of an object that may not be whole yet."""
+    """Return a method of an object that may be incomplete."""
     return MethodType(getattr(type(whose), name), whose)
 
 
 def _view(raw: bytes) -> memoryview:
-    """Of what a view was of."""
+    """Return a view of the bytes."""
     return memoryview(raw)
 
 
@@ -299,14 +299,15 @@ def _integers(raw: bytes) -> array[int]:
 
 
 def dump(carried: Any, codec: Dialect) -> bytes:
-    """An entry's rest."""
+    """Pickle the state of an entry."""
     out = io.BytesIO()
     _Pickler(out, codec).dump(carried)
     return out.getvalue()
 
 
 def load(rest: bytes, codec: Dialect) -> Any:
-    """The same again. Raises StateError for what is not ours."""
+    """Unpickle the state of an entry. Raises StateError for anything that is not a state of
+    wiredump."""
     try:
         return _Unpickler(io.BytesIO(rest), codec).load()
     except (pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError) as error:

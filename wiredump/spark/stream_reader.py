@@ -24,7 +24,7 @@ __all__ = ["StreamReader"]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Its rows have no order: ``capture`` and ``ordinal`` give it."""
+    """Reads the stream. Its rows are not sorted: ``capture`` and ``ordinal`` give the order."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}

@@ -32,8 +32,8 @@ __all__ = ["CaptureStream", "Offset"]
 
 
 class Offset(msgspec.Struct, frozen=True):
-    """``files`` were taken, ``path`` is the last of them; ``first_ns`` the time of its first
-    packet, 0 where it has none."""
+    """``files`` have been read, and ``path`` is the last of them; ``first_ns`` is the time of its
+    first packet, 0 without packets."""
 
     files: int = 0
     path: str = ""
@@ -46,8 +46,8 @@ class Offset(msgspec.Struct, frozen=True):
 
 
 class CaptureStream:
-    """Offsets and what is between them. Spark asks for ``latest`` over and over, and after a
-    restart for what was ``between`` once more."""
+    """Offsets, and the files between them. Spark calls ``latest`` repeatedly and, after a restart,
+    ``between`` once more."""
 
     def __init__(self, where: str, *, last_file: bool = False) -> None:
         self._rotation = Rotation(where)
@@ -55,7 +55,7 @@ class CaptureStream:
         self._target: Offset | None = None
 
     def latest(self, start: Offset, most: int | None) -> Offset:
-        """The offset behind at most so many complete files from ``start`` on."""
+        """Return the offset behind at most this many complete files from ``start`` on."""
         files = self._behind(start)
         if not self._last_file:
             files = complete(files)
@@ -65,11 +65,11 @@ class CaptureStream:
         return _offset(start.files + len(files), files[-1]) if files else start
 
     def stop_at(self, start: Offset) -> None:
-        """What comes from now on is not this run's."""
+        """Leave everything newer to another run."""
         self._target = self.latest(start, None)
 
     def between(self, start: Offset, end: Offset) -> list[tuple[int, str]]:
-        """The numbers and paths of files. Raises RotationError where they are not there."""
+        """Return numbers and paths of files. Raises RotationError if they do not exist."""
         files = self._behind(start)[: end.files - start.files]
         if end.files <= start.files:
             return []
@@ -91,7 +91,7 @@ def _offset(count: int, last: Rotated) -> Offset:
 
 
 def _is_behind(each: Rotated, last: Rotated | None) -> bool:
-    """Whether it was written after ``last``: by its name, or, of a ring, by its time."""
+    """Whether it was written after ``last``: by its name or, in a ring, by its time."""
     if last is None:
         return True
     if (each.path, each.first_ns) == (last.path, last.first_ns):

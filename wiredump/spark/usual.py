@@ -28,9 +28,9 @@ _MORE_OR_OFFSET: Final = 0x3FFF
 
 
 class Records:
-    """Records of a chunk that stands at ``base`` of the file: where each begins, where in the chunk
-    its packet's bytes are, how many, its time, and how many bytes there were on the wire. All are
-    of one link type."""
+    """The records of a chunk that is at ``base`` of the file: where each begins, where in the chunk
+    its packet's bytes are and how many, its time, and its length on the wire. All have one link
+    type."""
 
     def __init__(
         self, base: int, link_type: int, places: Ints, begins: Ints, captured: Ints, times: Ints,
@@ -46,8 +46,8 @@ class Records:
 
 
 class _Found(NamedTuple):
-    """Of the usual ones: which they are, from where their EtherType is up to the end of the TCP
-    header, where in the chunk that is, where their payload begins behind it, and its size. ``rest``
+    """The usual packets: their numbers, the bytes from their EtherType to the end of the TCP
+    header, where in the chunk that is, how far behind it the payload begins, and its size. ``rest``
     are all others."""
 
     chosen: Ints
@@ -89,7 +89,8 @@ def _find(chunk: bytes, records: Records) -> _Found | None:
 def usual_rows(
     chunk: bytes, records: Records, capture: int, merged: bool
 ) -> tuple[pa.RecordBatch, Ints, int]:
-    """The usual ones' rows, the numbers of all others, and how much payload those have."""
+    """Return the rows of usual packets, the numbers of all others, and the payload of the
+    former."""
     found = _find(chunk, records)
     if found is None:
         return _none(), np.arange(len(records.places)), 0
@@ -101,8 +102,8 @@ def usual_rows(
 def usual_entries(
     chunk: bytes, records: Records, capture: int
 ) -> tuple[npt.NDArray[np.void], _Bytes, Ints, Ints] | None:
-    """The usual ones as ``runs.ENTRY``, their ends, how much payload each has, and the numbers of
-    all others; None: all are."""
+    """Return usual packets as ``runs.ENTRY``, their ends, their payload sizes, and the numbers of
+    all others (None for all packets)."""
     from wiredump.spark.runs import ENTRY
 
     found = _find(chunk, records)
@@ -162,7 +163,8 @@ def _rows(
 
 
 def _ends(heads: _Bytes) -> tuple[_Bytes, npt.NDArray[np.bool_]]:
-    """The two ends of each, whichever way it goes, and whether that is the other one."""
+    """Return the two ends of each packet in a fixed order, and whether that is the opposite
+    direction."""
     flows = heads[:, 14:26]
     source, destination = _number(flows, 0, 4), _number(flows, 4, 4)
     from_port, to_port = _number(flows, 8, 2), _number(flows, 10, 2)
@@ -172,7 +174,7 @@ def _ends(heads: _Bytes) -> tuple[_Bytes, npt.NDArray[np.bool_]]:
 
 
 def _number(raw: _Bytes, at: int, width: int) -> Ints:
-    """Big-endian numbers, one a row."""
+    """Return big-endian numbers, one for each row."""
     number = np.zeros(len(raw), np.int64)
     for place in range(at, at + width):
         number = number << 8 | raw[:, place]

@@ -33,9 +33,9 @@ _ENDS: Final[dict[str, Literal["little", "big"]]] = {"<": "little", ">": "big"}
 
 
 class Walked(NamedTuple):
-    """``records`` by link type, ``others`` read one by one (packets, and anomalies). ``end`` is
-    where in the chunk it stopped; ``damaged``: nothing tells where the next one begins.
-    ``packets`` were found by the extension, in the place of ``records``."""
+    """``records`` by link type; ``others`` were read one by one (packets, and anomalies). ``end``
+    is where in the chunk the walk stopped; ``damaged``: the next record cannot be found.
+    ``packets`` were found by the extension, instead of ``records``."""
 
     records: list[Records]
     others: list[Packet | Anomaly]
@@ -45,9 +45,9 @@ class Walked(NamedTuple):
 
 
 class Walk:
-    """``chunk`` stands at ``base`` of the file; records that begin at ``stop`` or behind it are
-    somebody else's. ``trouble`` and ``contexts`` are as in ``SplitNote``; ``header`` is how far
-    behind a record's beginning the packet stands that ``packet`` gives."""
+    """A walk. ``chunk`` is at ``base`` of the file; records that begin at ``stop`` or later are
+    another part's. ``trouble`` and ``contexts`` are as in ``SplitNote``; ``header`` is how far
+    behind a record's beginning its packet is."""
 
     header = 0
 
@@ -57,18 +57,18 @@ class Walk:
 
     @property
     def secrets(self) -> list[Secrets]:
-        """Those that were met."""
+        """The secrets found so far."""
         return []
 
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
         raise NotImplementedError
 
     def packet(self, chunk: bytes, base: int, place: int) -> list[Packet | Anomaly]:
-        """The record at ``place`` of the chunk, as the readers read it."""
+        """Return the record at ``place`` of the chunk as the readers read it."""
         raise NotImplementedError
 
     def rest(self, rest: bytes, position: int) -> list[Packet | Anomaly]:
-        """What the readers make of a file's last bytes, or of damaged ones."""
+        """Return what the readers make of the last bytes of a file, or of damaged ones."""
         raise NotImplementedError
 
 
@@ -84,7 +84,7 @@ class PcapWalk(Walk):
         self._length = Struct(head.order + "I").unpack_from
 
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
-        """Only lengths are looked at here; the rest is done by the column."""
+        """Walk the chunk by lengths only; numpy reads the rest."""
         length, limit, last = self._length, self._head.limit, len(chunk) - _RECORD
         last = min(last, stop - base - 1)
         places: list[int] = []
@@ -122,7 +122,7 @@ class PcapWalk(Walk):
 
 
 class PcapngWalk(Walk):
-    """``time_ns`` is that of the packet before, None where nobody knows it."""
+    """A walk through pcapng. ``time_ns`` is that of the previous packet; None if unknown."""
 
     header = _ENHANCED_HEADER
 
@@ -146,7 +146,7 @@ class PcapngWalk(Walk):
         self._word = Struct(order + "I").unpack_from
 
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
-        """Runs of enhanced packets by the column, whatever stands between them one by one."""
+        """Read consecutive enhanced packets with numpy, and the blocks between them one by one."""
         last = self.last(chunk, base, stop)
         records: list[Records] = []
         others: list[Packet | Anomaly] = []
@@ -177,7 +177,8 @@ class PcapngWalk(Walk):
         return min(len(chunk) - _SHORTEST_BLOCK, stop - base - 1)
 
     def block(self, chunk: bytes, at: int) -> tuple[int, int | None]:
-        """Its type, and where it ends, which may be behind the chunk; None: it cannot be one."""
+        """Return a block's type and its end, which may be beyond the chunk; None if it is
+        invalid."""
         block, length = self._words(chunk, at)
         if block in CONTEXT_BLOCKS and block != 1:
             length = self._section(chunk, at)
@@ -189,7 +190,7 @@ class PcapngWalk(Walk):
         return block, end
 
     def _section(self, chunk: bytes, at: int) -> int:
-        """Its length, in its own byte order; 0 where it has none."""
+        """Return a section's length, in its own byte order; 0 without one."""
         order = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}.get(chunk[at + 8 : at + 12])
         if order is None:
             return 0
@@ -223,7 +224,7 @@ class PcapngWalk(Walk):
         self, chunk: bytes, base: int, run: list[int], order: str, records: list[Records],
         others: list[Packet | Anomaly],
     ) -> None:  # fmt: skip
-        """Enhanced packets that follow each other."""
+        """Read consecutive enhanced packets."""
         if not run:
             return
         places = np.array(run, np.int64)
@@ -266,7 +267,7 @@ class PcapngWalk(Walk):
             self._time = int(times[-1])
 
     def packet(self, chunk: bytes, base: int, place: int) -> list[Packet | Anomaly]:
-        """An enhanced packet that has a time of its own."""
+        """Return an enhanced packet, which has a time of its own."""
         now = self._reader.section
         before = bisect_right(self._sections, base + place, key=itemgetter(0)) - 1
         self._reader.go_into(self._sections[before][1])
@@ -281,7 +282,7 @@ class PcapngWalk(Walk):
 
 
 def _times(high: Ints, low: Ints, clock: tuple[Interface, int, int, int]) -> Ints | None:
-    """Nanoseconds; None where that takes more than 64 bits or a division."""
+    """Return nanoseconds; None if that needs more than 64 bits or a division."""
     _, multiplier, divisor, offset = clock
     if not len(high):
         return high
