@@ -228,7 +228,9 @@ def _section(ours: Server, theirs: Server, versions: dict[str, int], rounds: int
 def main() -> None:
     parser = argparse.ArgumentParser(description="Mock brokers side by side.")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the results without writing them"
+    )
     arguments = parser.parse_args()
     conclude("broker", measure(arguments.rounds), dry_run=arguments.dry_run)
 

@@ -253,9 +253,11 @@ def _text(run: Run, rounds: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Codecs side by side on the five workloads.")
     parser.add_argument("--rounds", type=int, default=41)
-    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
-    parser.add_argument("--no-outer", action="store_true", help="without Java, Go and Rust")
-    parser.add_argument("--no-jmh", action="store_true", help="without the minute that JMH takes")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the results without writing them"
+    )
+    parser.add_argument("--no-outer", action="store_true", help="skip Java, Go and Rust")
+    parser.add_argument("--no-jmh", action="store_true", help="skip JMH, which takes a minute")
     arguments = parser.parse_args()
     run = measure(
         arguments.rounds, with_outer=not arguments.no_outer, with_jmh=not arguments.no_jmh

@@ -250,7 +250,9 @@ def section(found: dict[str, Figures], rounds: int) -> Section:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Columns beside decoded messages and lists.")
     parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the results without writing them"
+    )
     arguments = parser.parse_args()
     found = section(measure(arguments.rounds), arguments.rounds)
     conclude("columns", found, dry_run=arguments.dry_run)

@@ -253,29 +253,49 @@ def arguments_of(line: list[str] | None = None) -> argparse.Namespace:
     """Parse and check the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--only", type=_parts, default=PARTS, metavar="PART,...", help=f"of {', '.join(PARTS)}"
+        "--only",
+        type=_parts,
+        default=PARTS,
+        metavar="PART,...",
+        help=f"parts to run: {', '.join(PARTS)}",
     )
     parser.add_argument("--rounds", type=_count, default=5)
-    parser.add_argument("--small", type=_size, default=60.0, metavar="MB", help="of small frames")
-    parser.add_argument("--big", type=_size, default=300.0, metavar="MB", help="of batches")
+    parser.add_argument(
+        "--small",
+        type=_size,
+        default=60.0,
+        metavar="MB",
+        help="size of the capture of small frames",
+    )
+    parser.add_argument(
+        "--big", type=_size, default=300.0, metavar="MB", help="size of the capture of batches"
+    )
     parser.add_argument(
         "--start",
         type=_size,
         default=3.0,
         metavar="MB",
-        help="of small frames, to show what starting takes",
+        help="size of another capture of small frames, which shows the start-up time",
     )
     parser.add_argument(
-        "--giant", type=_size, default=3000.0, metavar="MB", help="one connection, for memory"
+        "--giant",
+        type=_size,
+        default=3000.0,
+        metavar="MB",
+        help="size of a capture with one connection",
     )
     parser.add_argument(
         "--scale", type=_size, default=3000.0, metavar="MB",
-        help=f"{SCALE_CONNECTIONS} connections, for one processor against two",
+        help=f"size of a capture with {SCALE_CONNECTIONS} connections, to compare processors",
     )  # fmt: skip
-    parser.add_argument("--no-spark", action="store_true", help="memory without Spark's")
-    parser.add_argument("--workdir", type=Path, help="for captures and tables; else .cache")
-    parser.add_argument("--synthetic", action="store_true", help="capture no real traffic")
-    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    parser.add_argument("--no-spark", action="store_true", help="measure no memory of Spark")
+    parser.add_argument("--workdir", type=Path, help="folder for captures and tables")
+    parser.add_argument(
+        "--synthetic", action="store_true", help="write captures instead of capturing real traffic"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the results without writing them"
+    )
     return parser.parse_args(line)
 
 
@@ -284,13 +304,13 @@ def _parts(text: str) -> tuple[str, ...]:
     unknown = [name for name in names if name not in PARTS]
     if unknown or not names:
         problem = f"no part {unknown[0]!r}" if unknown else "name at least one part"
-        raise argparse.ArgumentTypeError(f"{problem}; there are {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(f"{problem}; the parts are {', '.join(PARTS)}")
     return tuple(name for name in PARTS if name in names)
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 
@@ -300,7 +320,9 @@ def _size(text: str) -> float:
     except ValueError:
         size = 0.0
     if not 0.1 <= size <= 100_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of megabytes, 0.1 to 100000")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of megabytes from 0.1 to 100000"
+        )
     return size
 
 

@@ -275,7 +275,9 @@ def section(figures: dict[str, dict[str, Timing]], rounds: int) -> Section:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Record batches beside aiokafka.")
     parser.add_argument("--rounds", type=int, default=41)
-    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the results without writing them"
+    )
     arguments = parser.parse_args()
     found = section(measure(arguments.rounds), arguments.rounds)
     conclude("records", found, dry_run=arguments.dry_run)

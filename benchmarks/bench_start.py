@@ -265,7 +265,9 @@ def _columns(use: Use) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Import time, first use of each codec, memory.")
     parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--dry-run", action="store_true", help="print only, write no file")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the results without writing them"
+    )
     arguments = parser.parse_args()
     conclude("start", measure(arguments.runs), dry_run=arguments.dry_run)
 

@@ -55,28 +55,28 @@ def _journal_file(
     "names",
     multiple=True,
     type=click.Choice([each.name for each in CLIENTS]),
-    help="Only this client; may be given again.",
+    help="Run only this client. Repeatable.",
 )
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
     type=click.Choice([each.name for each in PROFILES]),
-    help="Only against this release; may be given again.",
+    help="Run only against this release. Repeatable.",
 )
 @click.option("--list", "only_list", is_flag=True, help="List the clients and stop.")
 @click.option(
     "--journal",
     metavar="FILE",
     callback=_journal_file,
-    help="Also write everything said on the wire: a capture (FILE.pcapng), or FILE.jsonl.",
+    help="Also write all frames to a capture (FILE.pcapng) or a journal (FILE.jsonl).",
 )
-@click.option("--quiet", is_flag=True, help="Only the table at the end.")
+@click.option("--quiet", is_flag=True, help="Print only the table at the end.")
 @click.option(
     "--json",
     "json_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the outcomes to this file.",
+    help="Also write the outcomes to this file, as JSON.",
 )
 def main(
     names: tuple[str, ...],

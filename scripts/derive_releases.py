@@ -172,8 +172,10 @@ def _lines(items: Iterable[str], indent: int, brackets: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Derive schemas/releases.json from Kafka's jars.")
-    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on a difference")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where the jars are kept")
+    parser.add_argument(
+        "--check", action="store_true", help="compare only; exit with 1 on a difference"
+    )
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder to keep the jars in")
     options = parser.parse_args(arguments)
     text = render(derive(cache=options.cache))
     if not options.check:

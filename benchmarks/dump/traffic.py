@@ -253,7 +253,9 @@ def main() -> None:
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("out", type=Path)
     parser.add_argument("--megabytes", type=float, required=True)
-    parser.add_argument("--newest", action="store_true", help="versions that tshark cannot read")
+    parser.add_argument(
+        "--newest", action="store_true", help="use versions that tshark cannot decode"
+    )
     arguments = parser.parse_args()
     prepare_loopback()
     cluster = MockCluster(BROKERS, {} if arguments.newest else KNOWN_TO_TSHARK)
