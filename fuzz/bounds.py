@@ -62,5 +62,5 @@ def allocating(
         if not nested:
             tracemalloc.stop()
     if peak > limit:
-        raise TooMuchMemory(f"{peak} bytes reserved for {len(data)} of input; {limit} may be")
+        raise TooMuchMemory(f"{peak} bytes reserved for {len(data)} of input; the limit is {limit}")
     return result

@@ -55,7 +55,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 class _Patched(MetaPathFinder):
     def __init__(self, under_test: tuple[str, ...]) -> None:
         early = [name for name in sys.modules if _is_in(name, under_test)]
-        assert not early, f"imported before the guide was there: {early}"
+        assert not early, f"imported before the guide was in place: {early}"
         self._under_test = under_test
 
     def find_spec(

@@ -27,9 +27,11 @@ __all__ = ["main"]
 
 _names = click.Choice(list(TARGETS))
 _guide = click.option(
-    "--guide", type=click.Choice(["python", "c", "none"]), help="The target's first, unless given."
+    "--guide",
+    type=click.Choice(["python", "c", "none"]),
+    help="Guide to use; the default is the target's first.",
 )
-_seed = click.option("--seed", type=int, help="Drawn and printed unless given.")
+_seed = click.option("--seed", type=int, help="Seed; by default it is drawn and printed.")
 MOST_COMMITTED: Final = 24 * 1024
 """Size limit of a target's committed corpus in bytes, so that all are replayed in seconds."""
 
@@ -103,12 +105,12 @@ def minimise(name: str, guide: str | None) -> None:
 
     target, guide = _chosen(name, guide)
     reaching, kept = minimise_corpus(target, guide, MOST_COMMITTED)
-    click.echo(f"{name}: {reaching} inputs reach everything known; committed {kept}")
+    click.echo(f"{name}: {reaching} inputs have the coverage of all known ones; committed {kept}")
 
 
 @main.command()
 @click.argument("name", metavar="TARGET", type=_names)
-@click.option("--missing", is_flag=True, help="Which lines no input reaches.")
+@click.option("--missing", is_flag=True, help="Print the lines that no input reaches.")
 def cover(name: str, missing: bool) -> None:
     """Report lines and branches of the code under test that the known inputs reach."""
     from fuzz.cover import report
@@ -120,17 +122,21 @@ def cover(name: str, missing: bool) -> None:
 
 
 @main.command("all")
-@click.option("--seconds", default=60, show_default=True, help="Of each target and guide.")
+@click.option("--seconds", default=60, show_default=True, help="Time for each target and guide.")
 @click.option(
     "--executions",
     type=click.IntRange(min=1),
-    help="Of each, instead of --seconds, from the committed inputs alone.",
+    help="Number of executions for each, instead of --seconds, from the committed inputs only.",
 )
 @_seed
 @click.option("--only", multiple=True, type=_names)
-@click.option("--cover", "covers", is_flag=True, help="And measure what lines are reached.")
+@click.option("--cover", "covers", is_flag=True, help="Also measure the coverage.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Targets at once."
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of targets to run in parallel.",
 )
 def all_(
     seconds: int, executions: int | None, seed: int | None, only: tuple[str, ...], covers: bool,
@@ -169,7 +175,7 @@ def all_(
     with ThreadPoolExecutor(jobs) as pool:
         broken = sum(pool.map(lambda each: run(*each), chosen))
     for line in missing:
-        click.echo(f"left out: {line}", err=True)
+        click.echo(f"skipped: {line}", err=True)
     required = "all" in os.environ.get("KPROTO_REQUIRE", "").split(",")
     sys.exit(1 if broken or (missing and required) else 0)
 
@@ -187,7 +193,7 @@ def _replay(target: Target) -> None:
 
 
 @main.command()
-@click.option("--write", is_flag=True, help="Into docs/fuzzing.md.")
+@click.option("--write", is_flag=True, help="Write the table into docs/fuzzing.md.")
 def table(write: bool) -> None:
     """Print the newest of the longest runs of each target and guide as a table."""
     from fuzz.table import rows, write_into

@@ -37,5 +37,5 @@ def write_into(page: Path, text: str) -> None:
     before, begin, rest = page.read_text("utf-8").partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not (begin and end):
-        raise ValueError(f"{page} has no place for the table")
+        raise ValueError(f"{page} lacks the marks for the table")
     page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")

@@ -78,7 +78,7 @@ def _assert_rebuilt(extensions: dict[str, Path]) -> None:
     import wiredump.native._quick  # noqa: F401
 
     for name, file in extensions.items():
-        assert sys.modules[name].__file__ == str(file), f"{name} is not the one built for this"
+        assert sys.modules[name].__file__ == str(file), f"{name} is another build"
 
 
 def _mutator(loaded: TargetModule, guide: Any) -> Mutator | None:

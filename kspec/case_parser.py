@@ -59,11 +59,15 @@ class _LocatedDocument:
         except yaml.YAMLError as error:
             raise CaseError(f"{file}:1", "", f"not YAML: {error}") from None
         except RecursionError:
-            raise CaseError(f"{file}:1", "", "too deep: a case is a few levels") from None
+            raise CaseError(
+                f"{file}:1", "", "nested too deeply: a case has only a few levels"
+            ) from None
         try:
             self.value = None if node is None else self._plain(node, "")
         except RecursionError:
-            raise CaseError(f"{file}:1", "", "too deep: a case is a few levels") from None
+            raise CaseError(
+                f"{file}:1", "", "nested too deeply: a case has only a few levels"
+            ) from None
 
     def _plain(self, node: Any, place: str) -> Any:
         yaml = _yaml()
@@ -72,10 +76,10 @@ class _LocatedDocument:
             found: dict[str, Any] = {}
             for key_node, value_node in node.value:
                 if key_node.id != "scalar":
-                    raise self.error(place, "keys are plain words")
+                    raise self.error(place, "keys must be strings")
                 key = str(key_node.value)
                 if key in found:
-                    raise self.error(place, f"{key} is there twice")
+                    raise self.error(place, f"duplicate key {key}")
                 inner = f"{place}.{key}" if place else key
                 found[key] = self._plain(value_node, inner)
                 self.lines[inner] = key_node.start_mark.line + 1
@@ -86,7 +90,7 @@ class _LocatedDocument:
             return _scalar(node)
         except (yaml.YAMLError, ValueError) as error:
             problem = getattr(error, "problem", None) or str(error)
-            raise self.error(place, f"no value: {problem}") from None
+            raise self.error(place, f"invalid value: {problem}") from None
 
     def error(self, place: str, problem: str) -> CaseError:
         """Return an error at the nearest place that is in the file, as a missing field has no
@@ -109,7 +113,7 @@ def _yaml() -> Any:
     try:
         import yaml
     except ImportError:
-        raise MissingExtraError("cases are YAML, which needs PyYAML", extra="kspec") from None
+        raise MissingExtraError("cases are YAML and need PyYAML", extra="kspec") from None
     return yaml
 
 
@@ -117,13 +121,13 @@ def parse_case(text: str, file: str) -> CaseFile:
     """Return the case of a file. The end of ``file``, its path, gives the id. Raises CaseError."""
     named = NAME.search(file)
     if named is None or not file.endswith(named.group(0)):
-        raise CaseError(f"{file}:1", "", "a case is <group>/<three digits>-<slug>.yaml")
+        raise CaseError(f"{file}:1", "", "a case file is named <group>/<three digits>-<slug>.yaml")
     marked = _LocatedDocument(text, file)
     if not isinstance(marked.value, dict):
-        raise marked.error("", "a case is a mapping")
+        raise marked.error("", "a case must be a mapping")
     for word in ("id", "group"):
         if word in marked.value:
-            raise marked.error(word, "comes from the file's path")
+            raise marked.error(word, "comes from the file's path and cannot be set")
     document = {
         **marked.value,
         "id": f"{named['group']}/{named['number']}-{named['slug']}",
@@ -131,7 +135,9 @@ def parse_case(text: str, file: str) -> CaseFile:
     }
     parameters = document.get("variants") or [{}]
     if not isinstance(parameters, list) or not all(isinstance(each, dict) for each in parameters):
-        raise marked.error("variants", "variants are a list of mappings, parameter to value")
+        raise marked.error(
+            "variants", "variants must be a list of mappings from parameter to value"
+        )
     found = []
     for number, chosen in enumerate(parameters):
         where = f"variants[{number}]" if chosen else ""
@@ -158,7 +164,7 @@ def _fill(
     try:
         return _filled(document, parameters)
     except KeyError as missing:
-        raise marked.error(where, f"no parameter {missing.args[0]!r} here") from None
+        raise marked.error(where, f"unknown parameter {missing.args[0]!r}") from None
 
 
 def _filled(value: Any, parameters: Mapping[str, Any]) -> Any:
@@ -187,14 +193,14 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
         raise marked.error(place, problem)
 
     if not _SOURCE.search(case.source):
-        refuse("source", "name a KIP, an issue (KAFKA-n), a CVE, an RFC or the protocol guide")
+        refuse("source", "must name a KIP, an issue (KAFKA-n), a CVE, an RFC or the protocol guide")
     if not 1 <= case.client.timeout_ms <= MAX_TIMEOUT_MS:
-        refuse("client.timeout_ms", f"1 to {MAX_TIMEOUT_MS}")
+        refuse("client.timeout_ms", f"must be 1 to {MAX_TIMEOUT_MS}")
     names = _check_steps(case, refuse)
     if not any(getattr(case, level) for level in LEVELS):
-        refuse("", "nothing is expected: give must, must_not, should, should_not or may")
+        refuse("", "no expectation: give must, must_not, should, should_not or may")
     if case.wrong is None and not case.informational:
-        refuse("", "no wrong: name the misbehaviour that proves that the case can fail")
+        refuse("", "no `wrong`: name the misbehaviour that proves that the case can fail")
     for level in ("applies", *LEVELS):
         for number, each in enumerate(getattr(case, level)):
             _check_expectation(each, f"{level}[{number}]", names, refuse)
@@ -216,15 +222,18 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
             _attempt(partial(check_step, step.cluster), f"{place}.cluster", refuse)
         given = [kind for kind in _KINDS_OF_STEP if getattr(step, kind) not in (None, False)]
         if len(given) != 1:
-            refuse(place, f"one of {', '.join(_KINDS_OF_STEP)} a step; here: {given or 'none'}")
+            refuse(
+                place,
+                f"a step has exactly one of {', '.join(_KINDS_OF_STEP)}; found: {given or 'none'}",
+            )
         if step.together is not None and len(step.together) < 2:
-            refuse(f"{place}.together", "two calls at the least, or they are not together")
+            refuse(f"{place}.together", "needs at least two calls")
         for each in step.calls:
             if each.call not in CALLS:
-                refuse(f"{place}.call", f"{each.call!r} is none of {', '.join(CALLS)}")
+                refuse(f"{place}.call", f"{each.call!r} is not one of {', '.join(CALLS)}")
             name = step_name(each)
             if name in names:
-                refuse(place, f"{name!r} is a step's name already: give this one another, by `as`")
+                refuse(place, f"{name!r} is already the name of a step; choose another with `as`")
             names.add(name)
         if step.wait is not None:
             for kind, selector in _selectors(step.wait):
@@ -259,13 +268,13 @@ def _check_expectation(
 ) -> None:
     given = [subject for subject in _SUBJECTS if getattr(each, subject) is not None]
     if len(given) != 1:
-        refuse(place, f"one of {', '.join(_SUBJECTS)}; here: {given or 'none'}")
+        refuse(place, f"needs exactly one of {', '.join(_SUBJECTS)}; found: {given or 'none'}")
     (subject,) = given
     entries = subject in ("requests", "responses", "events")
     for words, allowed in ((_ABOUT_ENTRIES, entries), (_ABOUT_RESULTS, subject == "result")):
         for word in words:
             if not allowed and getattr(each, word) not in (None, False):
-                refuse(f"{place}.{word}", f"says nothing about {subject}")
+                refuse(f"{place}.{word}", f"does not apply to {subject}")
     for word in ("count", "gaps_ms", "within_ms"):
         if getattr(each, word) is not None:
             _check_range(getattr(each, word), f"{place}.{word}", refuse)
@@ -277,10 +286,10 @@ def _check_expectation(
         if each.result not in names:
             refuse(f"{place}.result", f"no call is named {each.result!r}")
         if not any(getattr(each, w) is not None for w in (*_ABOUT_RESULTS, "within_ms")):
-            refuse(place, f"what about it? One of {', '.join(_ABOUT_RESULTS)}, within_ms")
+            refuse(place, f"needs one of {', '.join(_ABOUT_RESULTS)}, within_ms")
         for kind in _kinds_named(each):
             if not is_kind(kind):
-                refuse(f"{place}.error", f"{kind!r} is neither a kind nor one of Kafka's errors")
+                refuse(f"{place}.error", f"{kind!r} is neither a kind nor an error of Kafka")
     for word in ("order", "any_of"):
         for number, inner in enumerate(getattr(each, word) or []):
             _check_expectation(inner, f"{place}.{word}[{number}]", names, refuse)
@@ -316,7 +325,7 @@ def _check_selector(
         named = getattr(selector, word, None)
         for api in named if isinstance(named, list) else [named]:
             if api is not None and api_key(api) is None:
-                refuse(f"{place}.{word}", f"{api!r} is no api of Kafka's")
+                refuse(f"{place}.{word}", f"{api!r} is not an API of Kafka")
     for word in ("during", "since", "until"):
         name = getattr(selector, word, None)
         if name is not None and name not in names:

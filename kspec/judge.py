@@ -100,7 +100,7 @@ def judge(case: Case, played: Evidence) -> Judgement:
     if case.informational:
         seen = [each.says for each in findings if each.holds]
         return Judgement("informational", "; ".join(seen), findings)
-    note = "judged by the wire alone" if played.wire_only else ""
+    note = "judged by its traffic alone" if played.wire_only else ""
     return Judgement("pass", note, findings)
 
 
@@ -126,7 +126,7 @@ def _unsupported(case: Case, played: Evidence) -> str | None:
         if holds is False:
             return f"{each.says}: {evidence}"
     if played.unhit:
-        return f"nothing the client sent was what this is about: {played.unhit[0]}"
+        return f"the client sent nothing that this case is about: {played.unhit[0]}"
     return None
 
 
@@ -134,7 +134,9 @@ def _examine(case: Case, played: Evidence) -> Iterable[Finding]:
     if played.broken is not None:
         yield Finding("process", "the client stays usable", False, played.broken)
     if played.blocked is not None:
-        yield Finding("step", "what the client does lets the case go on", False, played.blocked)
+        yield Finding(
+            "step", "the client does its part, so that the case can go on", False, played.blocked
+        )
     for level, each in case.expectations():
         yield Finding(level, each.says, *_evaluate(each, played))
     yield from _of_every_case(case, played)
@@ -159,10 +161,10 @@ def _of_every_case(case: Case, played: Evidence) -> Iterable[Finding]:
     slow = [] if played.wire_only else [each for each in calls if each.milliseconds > bound]
     if slow:
         evidence = (
-            f"{slow[0].name} took {slow[0].milliseconds:.0f} ms, more than {bound}, "
-            f"at a time-out of {case.client.timeout_ms}"
+            f"{slow[0].name} took {slow[0].milliseconds:.0f} ms, more than {bound}, with a "
+            f"timeout of {case.client.timeout_ms}"
         )
-        yield Finding("must", "every call ends in its time", False, evidence)
+        yield Finding("must", "every call ends in time", False, evidence)
     for record in calls:
         opened = select(Selector(event="connected", during=record.name), "event", played)
         if len(opened) > MOST_CONNECTIONS:
@@ -179,7 +181,7 @@ def _evaluate(each: Expectation, played: Evidence) -> Evaluation:
         return _of_result(each, played)
     if each.state is not None:
         problem = mismatch(each.state, json.loads(json.dumps(played.state)))
-        return problem is None, problem or "the cluster is so", ()
+        return problem is None, problem or "the cluster is in this state", ()
     if each.order is not None:
         return _of_order(each.order, played)
     if each.any_of is not None:
@@ -208,7 +210,7 @@ def _of_entries(
         number = _count(each, group)
         if number not in count:
             what = f"{direction}s" if each.distinct is None else f"{each.distinct}s"
-            evidence = f"{number} {what}{name and ' on ' + name}, where it is to be {count}"
+            evidence = f"{number} {what}{name and ' on ' + name}, expected {count}"
             return False, evidence, _numbers(group)
         problem = _pace(each, group)
         if problem is not None:
@@ -216,7 +218,7 @@ def _of_entries(
     if each.each is not None:
         odd = [entry for entry in entries if not fits(each.each, entry, played)]
         if odd:
-            return False, f"{len(odd)} of {len(entries)} {direction}s are not", _numbers(odd)
+            return False, f"{len(odd)} of {len(entries)} {direction}s do not match", _numbers(odd)
     return True, f"{len(entries)} {direction}s", _numbers(entries)
 
 
@@ -241,7 +243,7 @@ def _pace(each: Expectation, group: Sequence[Entry]) -> str | None:
         wanted = parse_range(each.gaps_ms)
         odd = [gap for gap in gaps if gap not in wanted]
         if odd:
-            return f"{odd[0]:.0f} ms between two, where it is to be {wanted}"
+            return f"{odd[0]:.0f} ms between two, expected {wanted}"
     if each.growing and not _grow(gaps):
         shown = ", ".join(f"{gap:.0f}" for gap in gaps) or "none"
         return f"the pauses do not grow: {shown} ms"
@@ -299,7 +301,7 @@ def _numbers(entries: Sequence[Entry]) -> tuple[int, ...]:
 
 def _of_result(each: Expectation, played: Evidence) -> Evaluation:
     if played.wire_only:
-        return None, "judged by the wire alone", ()
+        return None, "judged by its traffic alone", ()
     record = played.calls.get(each.result or "")
     if record is None:
         return None, "the call was never made", ()

@@ -19,12 +19,12 @@ __all__ = ["CATEGORIES", "Answer", "Failure", "is_kind", "kinds_of"]
 
 CATEGORIES: Final[Mapping[str, str]] = {
     "any": "an error of any kind",
-    "unsupported-version": "what was asked for is in no version that both sides have",
-    "timeout": "the client, or the broker, gave up waiting",
-    "disconnected": "a connection broke, was refused, or there is no broker to be had",
-    "decode-error": "an answer could not be understood: its size, its correlation id, its body",
-    "authentication": "who the client is was not accepted, or the mechanism was not",
-    "no-controller": "nobody is known to be the controller",
+    "unsupported-version": "no version of what was requested is common to both sides",
+    "timeout": "the client or the broker timed out",
+    "disconnected": "a connection was lost or refused, or no broker is available",
+    "decode-error": "an answer could not be decoded: its size, its correlation id or its body",
+    "authentication": "authentication failed, or the mechanism was not accepted",
+    "no-controller": "the controller is unknown",
     "other": "none of these",
 }
 

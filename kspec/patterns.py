@@ -56,7 +56,7 @@ def parse_range(text: int | str) -> Range:
         return Range(text, text)
     found = _RANGE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no range: write 3, 2-5 or 2+")
+        raise ValueError(f"{text!r} is not a range; write 3, 2-5 or 2+")
     low = int(found[1])
     high = None if found[3] else int(found[2] or low)
     if high is not None and low > high:
@@ -70,7 +70,7 @@ def mismatch(pattern: Any, value: Any, path: str = "") -> Problem:
     if isinstance(pattern, Mapping):
         return _mapping(pattern, value, path)
     if value is _ABSENT:
-        return f"{path} is not there"
+        return f"{path} is absent"
     if isinstance(pattern, list):
         return _list(pattern, value, path)
     if isinstance(pattern, str):
@@ -95,7 +95,7 @@ def _mapping(pattern: Mapping[str, Any], value: Any, path: str) -> Problem:
         if word in _WORDS:
             return _WORDS[word](argument, value, path)
     if not isinstance(value, Mapping):
-        return f"{path} is not there" if value is _ABSENT else _differs(path, value, "a mapping")
+        return f"{path} is absent" if value is _ABSENT else _differs(path, value, "a mapping")
     for key, wanted in pattern.items():
         inner = f"{path}.{key}" if path else str(key)
         problem = mismatch(wanted, value.get(key, _ABSENT), inner)
@@ -176,7 +176,7 @@ def _length(argument: Any, value: Any, path: str) -> Problem:
 
 
 def _absent(argument: Any, value: Any, path: str) -> Problem:
-    return None if (value is _ABSENT) is bool(argument) else f"{path} is there: {value!r}"
+    return None if (value is _ABSENT) is bool(argument) else f"{path} is present: {value!r}"
 
 
 _WORDS: Final[Mapping[str, Callable[[Any, Any, str], Problem]]] = {

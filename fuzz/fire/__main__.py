@@ -18,19 +18,19 @@ _MEBIBYTE = 1024 * 1024
 
 @click.command()
 @click.option("--frames", type=click.IntRange(1), default=1_000_000, show_default=True,
-              help="Malformed frames that have to be refused.")  # fmt: skip
+              help="Number of malformed frames, each of which must be rejected.")  # fmt: skip
 @click.option("--connections", type=click.IntRange(1, 900), default=300, show_default=True,
-              help="Of the senders, at a time.")  # fmt: skip
+              help="Number of sockets open at a time.")  # fmt: skip
 @click.option("--senders", type=click.IntRange(1, 16), default=2, show_default=True,
-              help="Processes that throw.")  # fmt: skip
+              help="Number of sender processes.")  # fmt: skip
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--profile", default="kafka-4.1", show_default=True)
-@click.option("--tls", is_flag=True, help="At TLS listeners, most of it plaintext.")
-@click.option("--sasl", is_flag=True, help="At listeners that ask for SASL, tokens among it.")
+@click.option("--tls", is_flag=True, help="Send to TLS listeners, mostly plaintext.")
+@click.option("--sasl", is_flag=True, help="Send to SASL listeners, including tokens.")
 @click.option("--messages", type=click.IntRange(1),
-              help="Vectors of so many requests only: a quicker start.")  # fmt: skip
+              help="Use the vectors of only this many requests, for a quicker start.")  # fmt: skip
 @click.option("--most-memory", type=click.IntRange(1), default=512, show_default=True,
-              help="MiB that the server may take.")  # fmt: skip
+              help="Memory limit of the server in MiB.")  # fmt: skip
 def main(
     frames: int,
     connections: int,
@@ -53,7 +53,7 @@ def main(
         nonlocal last
         if time.monotonic() - last >= 30:
             last = time.monotonic()
-            click.echo(f"{last - began:6.0f} s  {outcome.malformed.total()} refused", err=True)
+            click.echo(f"{last - began:6.0f} s  {outcome.malformed.total()} rejected", err=True)
 
     outcome = asyncio.run(under_fire(settings, on_progress))
     _print(settings, outcome, time.monotonic() - began)
@@ -62,7 +62,7 @@ def main(
 
 def _print(settings: Settings, outcome: Outcome, seconds: float) -> None:
     click.echo(f"seed {settings.seed}, {settings.profile}, {seconds:.0f} s")
-    click.echo(f"malformed frames, each refused: {outcome.malformed.total()}")
+    click.echo(f"malformed frames, each rejected: {outcome.malformed.total()}")
     for kind, count in sorted(outcome.malformed.items()):
         click.echo(f"  {kind:24} {count}")
     for kind, count in sorted(outcome.other.items()):
@@ -70,17 +70,17 @@ def _print(settings: Settings, outcome: Outcome, seconds: float) -> None:
     for kind, count in sorted(outcome.did.items()):
         click.echo(f"{kind}: {count}")
     for way, sent in outcome.sent.items():
-        click.echo(f"probes, {way}: {sent} asked, {outcome.correct[way]} answered rightly")
+        click.echo(f"probes, {way}: {sent} sent, {outcome.correct[way]} answered correctly")
     click.echo(
         f"server memory: {_mebibytes(outcome.memory_before)} before, "
         f"{_mebibytes(outcome.memory_at_a_quarter)} after a quarter, "
-        f"{_mebibytes(outcome.memory_after)} after, {_mebibytes(outcome.memory_peak)} at most"
+        f"{_mebibytes(outcome.memory_after)} after, {_mebibytes(outcome.memory_peak)} peak"
     )
     click.echo(
-        f"server files: {outcome.files_before} before, {outcome.files_peak} at most, "
+        f"server files: {outcome.files_before} before, {outcome.files_peak} peak, "
         f"{outcome.files_after} after"
     )
-    click.echo(f"server processor time once quiet: {outcome.quiet_share:.1%}")
+    click.echo(f"server CPU share when idle: {outcome.quiet_share:.1%}")
     for violation in outcome.violations:
         click.echo(f"VIOLATION {violation}")
 

@@ -106,7 +106,7 @@ class Actors:
                 answers.feed(await reader.read(1 << 20) or b"\xff\xff\xff\xff")
                 received += [int.from_bytes(frame[:4], "big") for frame in answers.frames()]
             if received != list(sent):
-                raise ValueError("a flood was answered out of turn")
+                raise ValueError("a flood was answered out of order")
         finally:
             writer.close()
 
@@ -132,4 +132,4 @@ class Actors:
         size, received = struct.unpack(">ii", await reader.readexactly(8))
         await reader.readexactly(size - 4)
         if received != sent:
-            raise ValueError(f"correlation id {received} where {sent} was due")
+            raise ValueError(f"correlation id {received}, expected {sent}")

@@ -146,7 +146,7 @@ class Probes:
                 if await self._burst(address, places) == expected:
                     self.correct["raw"] += len(places)
                 else:
-                    self.problems.append(f"raw, {address}: other bytes than before")
+                    self.problems.append(f"raw, {address}: the bytes differ from before")
                 await asyncio.sleep(_PAUSE)
 
         await self._watched("raw", address, ask_all)
@@ -166,9 +166,7 @@ class Probes:
                 for each in ids:
                     frame = await _frame(reader)
                     if int.from_bytes(frame[:4], "big") != each:
-                        raise ValueError(
-                            f"correlation id {frame[:4].hex()} where {each:08x} was due"
-                        )
+                        raise ValueError(f"correlation id {frame[:4].hex()}, expected {each:08x}")
                     answers.append(frame[4:])
                 return answers
             finally:

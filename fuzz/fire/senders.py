@@ -102,7 +102,7 @@ class _Sender:
         elif shot.ends == "refused" and said:
             problem = f"answered, with {said[:40].hex()}"
         elif shot.ends == "answered" and not reset and not _is_answer(said):
-            problem = f"the sound frame in front was answered with {said[:40].hex() or 'nothing'}"
+            problem = f"the valid frame in front was answered with {said[:40].hex() or 'nothing'}"
         if problem:
             self._problems.append(f"{shot.kind}: {problem}; sent {shot.data[:200].hex()}")
         elif shot.malformed:

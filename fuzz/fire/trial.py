@@ -177,34 +177,36 @@ class _Trial:
         settings, target, outcome = self._settings, self._target, self.outcome
         outcome.violations += [each for seen in self._seen.values() for each in seen["problems"]]
         if outcome.malformed.total() < settings.frames and not outcome.violations:
-            outcome.violations.append(f"only {outcome.malformed.total()} frames were refused")
+            outcome.violations.append(f"only {outcome.malformed.total()} frames were rejected")
         for way, sent in outcome.sent.items():
             if not sent == outcome.correct[way] > 0:
-                outcome.violations.append(f"{way}: asked {sent}, right {outcome.correct[way]}")
+                outcome.violations.append(f"{way}: {sent} sent, {outcome.correct[way]} correct")
         if not target.alive:
-            outcome.violations.append(f"the server has ended: {target.complaints()[-2000:]}")
+            outcome.violations.append(f"the server ended: {target.complaints()[-2000:]}")
             return
         if target.complaints():
-            outcome.violations.append(f"the server complained: {target.complaints()[-2000:]}")
+            outcome.violations.append(f"the server wrote to stderr: {target.complaints()[-2000:]}")
         outcome.files_after = await target.files_come_down_to(outcome.files_before)
         if outcome.files_after > outcome.files_before:
             outcome.violations.append(
-                f"{outcome.files_after} files are open, {outcome.files_before} were before"
+                f"{outcome.files_after} files are open, {outcome.files_before} before the trial"
             )
         before = target.cpu_seconds()
         await asyncio.sleep(_QUIET_SECONDS)
         outcome.quiet_share = (target.cpu_seconds() - before) / _QUIET_SECONDS
         if outcome.quiet_share > _QUIET_SHARE:
-            outcome.violations.append(f"{outcome.quiet_share:.0%} of a processor, with no client")
+            outcome.violations.append(
+                f"the idle server uses {outcome.quiet_share:.0%} of a processor"
+            )
         outcome.memory_after, outcome.memory_peak = target.memory(), target.memory("VmHWM")
         if outcome.memory_peak > settings.most_memory:
             outcome.violations.append(
-                f"the server took {outcome.memory_peak} bytes, {settings.most_memory} is the most"
+                f"the server used {outcome.memory_peak} bytes, the limit is {settings.most_memory}"
             )
         growth = outcome.memory_after - outcome.memory_at_a_quarter
         if growth > settings.most_growth:
             outcome.violations.append(
-                f"{growth} bytes more than after a quarter, {settings.most_growth} is the most"
+                f"{growth} bytes more than after a quarter, the limit is {settings.most_growth}"
             )
 
 

@@ -17,12 +17,14 @@ SAMPLES: tuple[Sample, ...] = ("decoder", "client")
 
 
 @click.command()
-@click.option("--seconds", type=float, default=600.0, show_default=True, help="For each bug.")
+@click.option(
+    "--seconds", type=float, default=600.0, show_default=True, help="Time for each bug, in seconds."
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--sample", "samples", type=click.Choice(SAMPLES), multiple=True,
-              help="This sample alone.")  # fmt: skip
+              help="Run only this sample.")  # fmt: skip
 @click.option("--right", type=int, default=300, show_default=True,
-              help="Cases for the samples without a bug.")  # fmt: skip
+              help="Number of cases for the samples without a bug.")  # fmt: skip
 def main(seconds: float, seed: int, samples: tuple[Sample, ...], right: int) -> None:
     failed = False
     for sample in samples or SAMPLES:

@@ -22,14 +22,14 @@ from fuzz.planted.sample_decoder import BadAnswer, answer
 __all__ = ["BUGS"]
 
 BUGS: Final = {
-    1: "sets an array aside by its count before it looks at what is there",
-    2: "waits for a frame of more than no bytes, and looks at the same size for ever",
-    3: "reads tagged fields by recursion, and never looks whether there are any bytes left",
+    1: "allocates an array by its count before looking at the data",
+    2: "waits for a frame with a positive size, and reads the same size for ever",
+    3: "reads tagged fields recursively without checking for the end of the data",
     4: "ignores the correlation id",
-    5: "goes through a null array as if it were one",
-    6: "takes an answer that is cut off for an empty one",
-    7: "takes a length above 2147483647 for a negative one, and that for null",
-    8: "takes an error code that it does not know for success",
+    5: "iterates over a null array",
+    6: "treats a truncated answer as an empty one",
+    7: "reads a length above 2147483647 as negative, and so as null",
+    8: "treats an unknown error code as success",
     9: "waits for ever for the rest of a frame",
     10: "keeps a megabyte for every answer",
 }

@@ -12,16 +12,16 @@ from typing import Any, Final
 __all__ = ["BUGS", "BadAnswer", "Reader", "answer"]
 
 BUGS: Final = {
-    1: "sets an array aside by its count before it looks at what is there",
-    2: "reads tagged fields by recursion, and never looks whether there are any bytes left",
-    3: "does not mind bytes behind the answer",
-    4: "puts question marks for what is not UTF-8",
-    5: "goes through a null array as if it were one",
-    6: "takes a length above 2147483647 for a negative one, and that for null",
-    7: "knows varints of two bytes at most",
-    8: "takes the size of a tagged field for one byte",
-    9: "reads error codes without their sign",
-    10: "goes as often round for tagged fields as their count says",
+    1: "allocates an array by its count before looking at the data",
+    2: "reads tagged fields recursively without checking for the end of the data",
+    3: "accepts bytes behind the answer",
+    4: "replaces invalid UTF-8 by question marks",
+    5: "iterates over a null array",
+    6: "reads a length above 2147483647 as negative, and so as null",
+    7: "reads varints of at most two bytes",
+    8: "reads the size of a tagged field as one byte",
+    9: "reads error codes as unsigned",
+    10: "loops as often as the count of tagged fields says",
 }
 
 

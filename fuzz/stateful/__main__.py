@@ -85,20 +85,20 @@ def _report(tally: Counter[str], rows: RowCounts, batches: int, *, verbose: bool
     for name, count in sorted(tally.items()):
         print(f"{count:8} {name}")
     taken = len(rows.places) - len(rows.untaken)
-    print(f"{taken} of {len(rows.places)} rows of the controllers' tables taken")
+    print(f"{taken} of {len(rows.places)} rows of the controllers' tables used")
     for line in rows.lines() if verbose else [f"   never {each}" for each in rows.untaken]:
         print(line)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fuzz.stateful", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="how long, about")
+    parser.add_argument("--seconds", type=float, default=60, help="approximate duration in seconds")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--profile", action="append", help="one profile; may be repeated")
+    parser.add_argument("--profile", action="append", help="profile to run; repeat it for several")
     parser.add_argument("--examples", type=int, default=10, help="a batch")
-    parser.add_argument("--length", type=int, default=40, help="rules an example")
+    parser.add_argument("--length", type=int, default=40, help="number of rules per example")
     parser.add_argument(
-        "--keep-going", action="store_true", help="after a failure too, which is not shrunk then"
+        "--keep-going", action="store_true", help="continue after a failure, without minimising it"
     )
     parser.add_argument("--verbose", action="store_true", help="print every row's count")
     return parser

@@ -103,7 +103,7 @@ class ClusterMachine(Controls):
             return None
         if request.answer is None:
             unheard = request in client.waiting or not request.expected or client.spoiled
-            assert unheard, f"closed, and did not answer {request}"
+            assert unheard, f"closed without an answer to {request}"
             return None
         response_checks.refused_changes_nothing(world, before, request)
         self.before = before

@@ -27,7 +27,7 @@ def observe_reassigned(
             continue
         topic = before.topics.get(tp[0])
         was = None if topic is None else topic.partition(tp[1])
-        assert was is not None, f"{tp} does not exist, and was reassigned"
+        assert was is not None, f"{tp} does not exist but was reassigned"
         if target is None:
             world.model.aimed(tp, None, guarded=False)
             response_checks.cancelled_is_as_before(world, before, tp)

@@ -66,6 +66,6 @@ def _check(world: World) -> None:
     for tp, each in _everything(world):
         assert each.leader != NO_LEADER, (tp, each)
         stuck = world.reassignment == "kraft" and set(each.adding) & set(each.removing)
-        assert stuck or not each.reassigning, f"{tp} never comes to an end: {each}"
+        assert stuck or not each.reassigning, f"{tp} is never complete: {each}"
         goal = world.model.goals.get(tp)
-        assert stuck or goal is None or each.replicas == goal, f"{tp} was to be {goal}: {each}"
+        assert stuck or goal is None or each.replicas == goal, f"{tp} should be {goal}: {each}"

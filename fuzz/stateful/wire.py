@@ -157,7 +157,7 @@ class Client:
         while (frame := self._splitter.next_frame()) is not None:
             number = correlation_id_of(frame)
             found = [each for each in self.waiting if each.correlation_id == number]
-            assert found, f"an answer with correlation id {number}, which nobody waits for"
+            assert found, f"unexpected answer with correlation id {number}"
             (request,) = found
             before = self.waiting[: self.waiting.index(request)]
             late = [each for each in before if not each.faulted]
@@ -165,5 +165,5 @@ class Client:
             request.answer = read_strictly(self._codec, frame, request.api_key, request.version)
             self.waiting.remove(request)
             taken += 1
-        assert not self._splitter.buffered or self.waiting, "half a frame, and no request"
+        assert not self._splitter.buffered or self.waiting, "half a frame without a request"
         return taken

@@ -117,7 +117,7 @@ class World:
             return False
         except ClusterError as error:
             refusal = error
-        assert refusal is None or len(self.cluster.log) == before, f"{refusal}; yet in the log"
+        assert refusal is None or len(self.cluster.log) == before, f"{refusal}, but logged"
         self.follow()
         return refusal is None
 

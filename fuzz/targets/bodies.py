@@ -61,7 +61,7 @@ def _codecs(choice: message_choice.Choice) -> _Codecs:
     try:
         native: Any = compile_plan(plan, structs, *explained)
     except UnsupportedPlan as error:
-        raise AssertionError(f"{choice} is not taken by the engine: {error}") from None
+        raise AssertionError(f"the engine does not support {choice}: {error}") from None
     pure_decode = instrumented(registry.generated_decoder(cls, version))
     pure_encode = instrumented(registry.generated_encoder(cls, version))
     return _Codecs(choice.schema, pure_decode, pure_encode, native)

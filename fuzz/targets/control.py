@@ -138,7 +138,7 @@ def _without_sockets() -> Iterator[None]:
 
     def stores(_cluster: object, options: ClusterOptions) -> None:
         if options.zookeeper is not None:
-            raise ClusterError("no ZooKeeper is dialled here")
+            raise ClusterError("ZooKeeper is not available here")
 
     with (
         mock.patch.object(BrokerListener, "open", opens),

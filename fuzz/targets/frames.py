@@ -174,7 +174,7 @@ def _goes_on_refusing(connection: Any, problem: str) -> None:
     except RemoteProtocolError as error:
         assert str(error) == problem
         return
-    raise AssertionError("the error was forgotten")
+    raise AssertionError("the error was not repeated")
 
 
 def _described(event: Any) -> tuple[str, Any]:

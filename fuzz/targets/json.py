@@ -66,7 +66,7 @@ def _cannot_be_written(found: Any, version: int) -> None:
         found.encode(version)
     except (EncodeError, UnsupportedVersionError):
         return
-    raise AssertionError("it has bytes, and no JSON")
+    raise AssertionError("it has bytes but no JSON")
 
 
 def seeds() -> Iterator[bytes]:

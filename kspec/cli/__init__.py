@@ -79,13 +79,13 @@ _folder = click.option(
     "folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=CASES,
-    help="A folder of your own cases in place of the suite's.",
+    help="Folder of your own cases, used instead of the suite's.",
 )
 
 
 @commands.command("list")
 @click.argument("wanted", nargs=-1, metavar="[CASE|GLOB]...")
-@click.option("--json", "as_lines", is_flag=True, help="As one JSON document.")
+@click.option("--json", "as_lines", is_flag=True, help="Print one JSON document.")
 @_folder
 def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
     """List the cases: id, title and source."""
@@ -128,7 +128,7 @@ def list_clients() -> None:
 @commands.command("misbehaviours")
 def list_misbehaviours() -> None:
     """List the misbehaviours that prove that cases can fail."""
-    table = Table("name", "what is wrong", box=None)
+    table = Table("name", "misbehaviour", box=None)
     for name, each in sorted(MISBEHAVIOURS.items()):
         table.add_row(name, each.about)
     _console().print(table)
@@ -154,27 +154,39 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
 
 
 @commands.command("run")
-@click.option("--client", "names", multiple=True, metavar="NAME", help="See `kspec clients`; also "
-              "`reference` and `wrong:NAME`. May be given again; all, unless any is.")  # fmt: skip
+@click.option("--client", "names", multiple=True, metavar="NAME",
+              help="Client to run, as listed by `kspec clients`, or `reference`, or `wrong:NAME`. "
+                   "Repeat it for several; the default is all.")  # fmt: skip
 @click.option("--adapter", "adapters", multiple=True, metavar="CMD",
-              help="Your own: a program that speaks the lines of docs/adapters.md.")  # fmt: skip
+              help="Your own client: a program as docs/adapters.md describes it.")  # fmt: skip
 @click.option("--command", "programs", multiple=True, metavar="CMD",
-              help="A program to run for each call; {bootstrap} in it is where to connect. Judged "
-              "by the wire alone.")  # fmt: skip
-@click.option("--manual", is_flag=True, help="Print where to connect, and wait for Enter.")
-@click.option("--case", "wanted", multiple=True, metavar="ID|GLOB", help="Only these cases.")
+              help="Program to run for each call; {bootstrap} in it stands for the address. "
+                   "Only its traffic is judged.")  # fmt: skip
+@click.option(
+    "--manual",
+    is_flag=True,
+    help="Print the address and wait for Enter, for a client started by hand.",
+)
+@click.option(
+    "--case",
+    "wanted",
+    multiple=True,
+    metavar="ID|GLOB",
+    help="Case to run. Repeat it for several; the default is all.",
+)
 @click.option("--baseline", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Known failures: exit 1 only on others.")  # fmt: skip
+              help="File of known failures; only others make the exit status 1.")  # fmt: skip
 @click.option("--write-baseline", "write_baseline_to",
               type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the failures of this run to a file, which keeps its others.")  # fmt: skip
+              help="Write this run's failures to a file; entries for what was not run are "
+                   "kept.")  # fmt: skip
 @click.option("--again", is_flag=True,
-              help="Play a case that failed once more; the second play counts.")  # fmt: skip
+              help="Play a failed case once more; the second play counts.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True,
-              help="Plays at once.")  # fmt: skip
+              help="Number of plays to run in parallel.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path),
-              help="Write results.json, junit.xml, report.html and the journals.")  # fmt: skip
-@click.option("--verbose", "-v", is_flag=True, help="A line for each play, whatever its verdict.")
+              help="Folder for results.json, junit.xml, report.html and the journals.")  # fmt: skip
+@click.option("--verbose", "-v", is_flag=True, help="Print a line per play, whatever its verdict.")
 @_folder
 def run_cases(
     names: tuple[str, ...],
@@ -273,7 +285,7 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
     errors = sum(each.judgement.verdict == "error" for each in report.results)
     if errors:
         console.print(
-            f"{errors} plays ended with an error of the adapter: nothing is known about the client",
+            f"{errors} plays ended with an error of the adapter, which is no verdict on the client",
             style=_STYLES["error"],
         )
     beyond = f", {len(new)} not in {baseline}" if baseline is not None else ""

@@ -26,9 +26,10 @@ FINDINGS: Final = Path(__file__).resolve().parents[1] / "findings.yaml"
 @click.command("publish")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="A file; standard output unless given.")  # fmt: skip
+              help="Output file; the default is standard output.")  # fmt: skip
 @click.option("--findings", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              default=FINDINGS, help="YAML: client to case to `seen` and `source`.")  # fmt: skip
+              default=FINDINGS, help="YAML file of explanations: client to case to `seen` and "
+                                     "`source`.")  # fmt: skip
 def publish_command(results: Path, out: Path | None, findings: Path) -> None:
     """Write the results.json of a run as a page of Markdown.
 
@@ -38,7 +39,7 @@ def publish_command(results: Path, out: Path | None, findings: Path) -> None:
     try:
         run = read_results(results.read_bytes())
     except (ValueError, msgspec.MsgspecError) as error:
-        raise KspecError(f"{results}: no results.json: {error}") from None
+        raise KspecError(f"{results}: not a results.json: {error}") from None
     sentences = read_sentences(findings)
     text = as_markdown(run, sentences)
     if out is None:
@@ -46,7 +47,7 @@ def publish_command(results: Path, out: Path | None, findings: Path) -> None:
     else:
         out.write_text(text, "utf-8")
     for client, number in unwritten(run, sentences):
-        click.echo(f"{findings.name} has no sentence for {client}, {number}", err=True)
+        click.echo(f"{findings.name} has no explanation for {client}, {number}", err=True)
     for client, number in stale_sentences(run, sentences):
         click.echo(f"stale in {findings.name}: {client} no longer fails {number}", err=True)
 

@@ -25,14 +25,14 @@ __all__ = ["vectors_command"]
     "--out",
     required=True,
     metavar="FILE",
-    help="JSON lines; compressed where the name ends in .gz, on standard output where it is -.",
+    help="Output file of JSON lines, compressed if the name ends in .gz; - is standard output.",
 )
 @click.option(
     "--message",
     "names",
     multiple=True,
     metavar="NAME",
-    help="Only this message (MetadataResponse); may be repeated.",
+    help="Write only this message, such as MetadataResponse. Repeat it for several.",
 )
 @click.option(
     "--dialect",
@@ -40,7 +40,7 @@ __all__ = ["vectors_command"]
     default="kafka",
     show_default=True,
     metavar="D",
-    help="A draft's, or a folder of schemas of your own.",
+    help="Dialect: a draft's name, or a folder of your own schemas.",
 )
 def vectors_command(out: str, names: tuple[str, ...], dialect_name: str) -> None:
     """Write test vectors for decoders in any language.
@@ -67,7 +67,7 @@ def _dialect(name: str) -> kproto.Dialect:
         return kproto.load_dialect(name)
     found = kproto.dialect(name)
     if not isinstance(found, kproto.Dialect):
-        raise click.UsageError("vectors are of one dialect, which auto is not.")
+        raise click.UsageError("vectors need a single dialect; auto is not one")
     return found
 
 

@@ -155,7 +155,7 @@ def read_results(text: bytes) -> _Run:
     """Parse results.json. Raises ValueError if it is not of this format."""
     run = msgspec.json.decode(text, type=_Run)
     if run.format != FORMAT:
-        raise ValueError(f"its format is {run.format}, where {FORMAT} is known")
+        raise ValueError(f"its format is {run.format}, expected {FORMAT}")
     failed = [f"{each.client}, {each.case}" for each in run.results if each.verdict == "error"]
     if failed:
         raise ValueError(f"the adapter failed, which is no verdict: {'; '.join(failed)}")

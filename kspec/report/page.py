@@ -28,12 +28,12 @@ _MARKS: Final[dict[Verdict, str]] = {
     "unsupported": "-",
 }
 _LEGEND: Final[dict[Verdict, str]] = {
-    "pass": "keeps every rule of the case",
-    "non-strict": "keeps every must, breaks a should",
+    "pass": "meets every requirement of the case",
+    "non-strict": "meets every must but not every should",
     "informational": "the case only records what the client does",
     "fail": "breaks a must",
-    "error": "its adapter failed: nothing is known about the client",
-    "unsupported": "has no call for it, or never got to what the case is about",
+    "error": "its adapter failed, which says nothing about the client",
+    "unsupported": "lacks the call, or never reached the behaviour under test",
 }
 
 
@@ -50,9 +50,8 @@ def as_html(report: Report) -> str:
 
 def _summary(report: Report) -> str:
     return (
-        f"{len(report.cases)} cases, {len(report.clients)} clients,"
-        f" {report.seconds:.0f} seconds. Each verdict leads to its reasons and to what was said on"
-        " the wire."
+        f"{len(report.cases)} cases, {len(report.clients)} clients, {report.seconds:.0f} "
+        "seconds. Each verdict links to its reasons and traffic."
     )
 
 
@@ -79,7 +78,7 @@ def _clients(report: Report) -> str:
     for name, why in report.absent.items():
         rows.append(f'<tr><th>{escape(name)}</th><td colspan="2">absent: {escape(why)}</td></tr>')
     stale = "".join(f"<li>{escape(c)}: {escape(case)}</li>" for c, case in report.stale)
-    note = f"<p>In the baseline, and no failure any more:</p><ul>{stale}</ul>" if stale else ""
+    note = f"<p>In the baseline, but no longer failing:</p><ul>{stale}</ul>" if stale else ""
     return f'<h2>Clients</h2><div class="scroll"><table>{"".join(rows)}</table></div>{note}'
 
 

@@ -129,7 +129,7 @@ class ProcessAdapter:
             adapter.greeting = msgspec.convert(said, Greeting)
         except msgspec.ValidationError as error:
             await adapter.stop()
-            raise AdapterFault(f"this is no greeting: {error}") from None
+            raise AdapterFault(f"not a greeting: {error}") from None
         except AdapterFault:
             await adapter.stop()
             raise
@@ -199,7 +199,7 @@ class ProcessAdapter:
         # A stack trace begins with the error.
         first = next((n for n, line in enumerate(lines) if _COMPLAINT.search(line)), 0)
         words = " ".join(" ".join(lines[first:]).split())
-        return f"the client's process ended{how}: {words[:300] or 'without a word'}"
+        return f"the client's process ended{how}: {words[:300] or 'no output'}"
 
     async def stop(self) -> None:
         """End of input asks the program to exit. One that does not exit is killed."""

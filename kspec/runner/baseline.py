@@ -21,7 +21,9 @@ def read_baseline(path: Path) -> Mapping[str, list[str]]:
     except OSError as error:
         raise KspecError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise KspecError(f"{path}: a baseline maps clients to lists of case ids: {error}") from None
+        raise KspecError(
+            f"{path}: a baseline must map clients to lists of case ids: {error}"
+        ) from None
 
 
 def write_baseline(path: Path, results: Sequence[Result]) -> None:

@@ -59,7 +59,9 @@ def select_clients(
             found.append(Local(name))
         elif name.startswith(_WRONG):
             if name.removeprefix(_WRONG) not in MISBEHAVIOURS:
-                raise KspecError(f"no misbehaviour is {name!r}; see `kspec misbehaviours`")
+                raise KspecError(
+                    f"{name!r} is not a misbehaviour; `kspec misbehaviours` lists them"
+                )
             found.append(Local(name, name.removeprefix(_WRONG)))
         else:
             _install(name, found, absent, on_progress)
@@ -79,8 +81,8 @@ def _install(
         client = client_named(name)
     except KeyError:
         known = ", ".join(each.name for each in CLIENTS)
-        raise KspecError(f"no client is {name!r}; there are {known}, reference") from None
-    on_progress(f"getting {client.name} {client.release} ready (first time: a download)")
+        raise KspecError(f"{name!r} is not a known client; known are {known}, reference") from None
+    on_progress(f"installing {client.name} {client.release} (the first time downloads it)")
     try:
         found.append(Program(client.name, install(client)))
     except AbsentError as error:

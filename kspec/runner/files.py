@@ -28,7 +28,7 @@ def load_cases(folder: Path = CASES) -> list[CaseFile]:
         case = parse_case(text, path.as_posix())
         number = _number(case)
         if number in numbers:
-            raise CaseError(f"{path}:1", "", f"{number} is {numbers[number].name} already")
+            raise CaseError(f"{path}:1", "", f"{number} is already used by {numbers[number].name}")
         numbers[number] = path
         found.append(case)
     return found
@@ -44,7 +44,7 @@ def choose(cases: Sequence[CaseFile], wanted: Iterable[str]) -> list[CaseFile]:
     for pattern in patterns:
         matches = [case for case in cases if _is(case, pattern)]
         if not matches:
-            raise KspecError(f"no case is {pattern!r}; `kspec list` has them all")
+            raise KspecError(f"no case matches {pattern!r}; `kspec list` lists all")
         chosen.update((case.id, case) for case in matches)
     return [case for case in cases if case.id in chosen] if patterns else list(cases)
 

@@ -157,7 +157,7 @@ def _check_node(client: Client) -> None:
     numbers = [int(part) for part in text.lstrip("v").split(".")[:2] if part.isdigit()]
     if client.oldest_node is not None and tuple(numbers) < client.oldest_node:
         wanted = ".".join(map(str, client.oldest_node))
-        raise AbsentError(f"it needs Node.js {wanted} or newer, and this is {text}: see nodejs.org")
+        raise AbsentError(f"needs Node.js {wanted} or newer, but this is {text}; see nodejs.org")
 
 
 def _java(client: Client) -> Launch:
@@ -250,7 +250,7 @@ def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> 
         partial.mkdir(parents=True)
     except OSError as error:
         raise AbsentError(
-            f"{partial}: {error.strerror}; KPROTO_CACHE names another place"
+            f"{partial}: {error.strerror}; KPROTO_CACHE sets another folder"
         ) from None
     try:
         build(partial)
@@ -259,7 +259,7 @@ def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> 
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     if not folder.is_dir():
-        raise AbsentError(f"{folder} cannot be made; KPROTO_CACHE names another place")
+        raise AbsentError(f"{folder} cannot be created; KPROTO_CACHE sets another folder")
     return folder
 
 

@@ -56,7 +56,7 @@ async def play(case: Case, adapter: Adapter) -> Evidence:
             except AdapterFault as error:
                 played.fault = str(error)
             except AdapterError as error:
-                played.broken = f"on being closed: {error}"
+                played.broken = f"when closing: {error}"
         await stage.stop()
     return played
 
@@ -121,7 +121,7 @@ async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
     before, started = stage.mock.journal.last_sequence, time.monotonic()
     function = adapter.greeting.raw_calls.get(call.call)
     if function is not None and case.group in CHOICES_OF_THE_CALLER:
-        answer = Answer(unsupported=f"the client has no call for it but {function}")
+        answer = Answer(unsupported=f"the client has no call for it other than {function}")
     else:
         answer = await adapter.call(call.call, call.arguments)
     spent = (time.monotonic() - started) * 1000
@@ -154,7 +154,7 @@ def _parts(whole: Answer, count: int) -> list[Answer]:
         return [whole] * count
     parts = whole.result
     if not isinstance(parts, list) or len(parts) != count:
-        raise AdapterFault(f"not {count} answers to as many calls: {parts}"[:300])
+        raise AdapterFault(f"expected {count} answers, one per call: {parts}"[:300])
     try:
         return [Answer.of(part) for part in parts]
     except (TypeError, ValueError) as error:

@@ -41,7 +41,7 @@ async def prove(
     that result counts.
     """
     found = [
-        Flaw(each.id, f"no misbehaviour is called {name!r}; see `kspec misbehaviours`")
+        Flaw(each.id, f"{name!r} is not a misbehaviour; `kspec misbehaviours` lists them")
         for each in cases
         for name in each.case.misbehaviours
         if name not in MISBEHAVIOURS
@@ -82,11 +82,11 @@ def _flaw_of(name: str, case: CaseFile, judgement: Judgement) -> Flaw | None:
     if name == wrong.by and judgement.verdict != wrong.verdict:
         return Flaw(case.id, f"{name} does not fail it: {_describe(judgement)}")
     if name in wrong.also and not failed:
-        return Flaw(case.id, f"{name} is declared to fail it too, and does not")
+        return Flaw(case.id, f"{name} is declared to fail it too, but does not")
     if name in wrong.lax and judgement.verdict != "non-strict":
         return Flaw(case.id, f"{name} is declared to be non-strict in it: {_describe(judgement)}")
     if failed and name != wrong.by and name not in wrong.also:
-        return Flaw(case.id, f"{name} fails it too, undeclared: {_describe(judgement)}")
+        return Flaw(case.id, f"{name} also fails it, but is not declared: {_describe(judgement)}")
     return None
 
 

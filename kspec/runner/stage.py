@@ -49,7 +49,7 @@ def _apis(spec: ClusterSpec) -> dict[int, Versions | None]:
     for name, versions in spec.apis.items():
         key = api_key(int(name) if name.isdigit() else name)
         if key is None:
-            raise KspecError(f"cluster.apis: {name!r} is no api of Kafka's")
+            raise KspecError(f"cluster.apis: {name!r} is not an API of Kafka")
         found[key] = None if versions in (False, "off") else Versions.parse(str(versions))
     return found
 

@@ -119,7 +119,7 @@ def test_an_adapter_that_fails_is_an_error_of_the_run(tmp_path):
     out = tmp_path / "out"
     done = invoke("run", *FAST, "--adapter", f"{sys.executable} {source}", "--out", str(out))
     assert done.exit_code == 2, done.output
-    assert "nothing is known about the client" in done.output
+    assert "which is no verdict on the client" in done.output
     assert not re.search(r"^fail ", done.output, re.M)
     (result, *_) = json.loads((out / "results.json").read_text())["results"]
     assert (result["verdict"], result["why"]) == ("error", "the adapter failed: mine")
@@ -138,7 +138,7 @@ def test_a_command_is_judged_by_the_wire_alone():
     call = f"{sys.executable} -m kproto admin topics --bootstrap-server {{bootstrap}} --list"
     done = invoke("run", "--case", "negotiation/001", "--command", call, "-v")
     assert done.exit_code == 0, done.output
-    assert "judged by the wire alone" in done.output
+    assert "judged by its traffic alone" in done.output
 
 
 def test_lists():
@@ -154,10 +154,10 @@ def test_lists():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["list", "nowhere"], "no case is 'nowhere'"),
-        (["run", "--client", "telnet"], "no client is 'telnet'"),
-        (["run", "--client", "wrong:telnet"], "no misbehaviour is"),
-        (["run", "--case", "framing/999"], "no case is"),
+        (["list", "nowhere"], "no case matches 'nowhere'"),
+        (["run", "--client", "telnet"], "'telnet' is not a known client"),
+        (["run", "--client", "wrong:telnet"], "is not a misbehaviour"),
+        (["run", "--case", "framing/999"], "no case matches"),
     ],
 )
 def test_bad_usage_is_one_line_and_two(monkeypatch, capsys, arguments, words):

@@ -63,7 +63,7 @@ def test_an_old_node_is_told_apart(monkeypatch, version, runs):
     if runs:
         install._check_node(client("@platformatic/kafka"))
     else:
-        with pytest.raises(AbsentError, match=r"needs Node.js 20.19 or newer, and this is v18"):
+        with pytest.raises(AbsentError, match=r"needs Node.js 20.19 or newer, but this is v18"):
             install._check_node(client("@platformatic/kafka"))
     install._check_node(client("kafkajs"))
 
@@ -71,7 +71,7 @@ def test_an_old_node_is_told_apart(monkeypatch, version, runs):
 def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("KPROTO_CACHE", str(tmp_path / "file" / "inside"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(AbsentError, match="KPROTO_CACHE names another place"):
+    with pytest.raises(AbsentError, match="KPROTO_CACHE sets another folder"):
         install._built(client("kafkajs"), ["a"], lambda folder: None)
 
 

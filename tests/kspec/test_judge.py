@@ -200,8 +200,8 @@ def test_a_call_has_to_end_in_a_time_that_follows_from_the_time_out(timeout_ms, 
     judged = lasting(longest + 1)
     assert judged.verdict == "fail"
     assert judged.why == (
-        f"not so: every call ends in its time: call took {longest + 1} ms, more than {longest}, "
-        f"at a time-out of {timeout_ms}"
+        f"not so: every call ends in time: call took {longest + 1} ms, more than {longest}, "
+        f"with a timeout of {timeout_ms}"
     )
     assert lasting(longest + 1, wire_only=True).verdict == "pass", "nobody passed the time-out on"
 
@@ -225,7 +225,7 @@ def test_the_wire_alone_passes_nobody_for_results():
     alone = played(*THREE, wire_only=True)
     assert verdict(result, alone).verdict == "unsupported"
     both = judge(case(must=[{"says": "x", **result}, {"says": "y", "requests": {}}]), alone)
-    assert (both.verdict, both.why) == ("pass", "judged by the wire alone")
+    assert (both.verdict, both.why) == ("pass", "judged by its traffic alone")
     assert [each.holds for each in both.findings] == [None, True]
 
 

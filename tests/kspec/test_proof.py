@@ -59,11 +59,11 @@ wrong: {by: claims-success}
     ("text", "problem"),
     [
         (SOUND, "claims-success does not fail it: pass"),
-        (SOUND.replace("claims-success", "unheard-of"), "no misbehaviour is called 'unheard-of'"),
+        (SOUND.replace("claims-success", "unheard-of"), "'unheard-of' is not a misbehaviour"),
         (SOUND.replace("count: 1", "").replace("AlterPartitionReassignments}", "Produce}"),
          "the reference client: fail: not so: it sends the request"),
         (SOUND.replace("by: claims-success", "by: claims-success, also: [hides-the-error]"),
-         "hides-the-error is declared to fail it too, and does not"),
+         "hides-the-error is declared to fail it too, but does not"),
         (SOUND.replace("by: claims-success", "by: claims-success, lax: [hides-the-error]"),
          "hides-the-error is declared to be non-strict in it: pass"),
     ],

@@ -44,7 +44,7 @@ def test_a_failure_without_a_sentence_is_told_in_the_judges_words(results, tmp_p
                and e["verdict"] == "fail"]  # fmt: skip
     assert said[:60] in done.stdout
     assert f"`kspec run --case reassignment/004 --client {WRONG} -v`" in done.stdout
-    assert done.stderr == f"findings.yaml has no sentence for {WRONG}, reassignment/004\n"
+    assert done.stderr == f"findings.yaml has no explanation for {WRONG}, reassignment/004\n"
 
 
 def test_a_sentence_takes_their_place_and_a_stale_one_is_told(results, tmp_path):
@@ -117,7 +117,7 @@ def test_what_are_no_results_is_told(text, tmp_path):
     path.write_text(text)
     done = CliRunner().invoke(commands, ["publish", str(path)])
     assert isinstance(done.exception, KspecError)
-    assert "no results.json" in str(done.exception)
+    assert "not a results.json" in str(done.exception)
 
 
 def test_the_suites_sentences_are_about_clients_and_cases_that_there_are():

@@ -127,7 +127,7 @@ class Campaign:
             learned.targets = [each for each in learned.targets if each.api_key in self._apis]
         if not learned.targets:
             await first.stop()
-            raise AdapterError("the client is given no answer of these api keys")
+            raise AdapterError("the client receives no answer of these API keys")
         result = self.result = Result(learned, self._seed, watched=first.watched)
         try:
             await self._play(first, result)

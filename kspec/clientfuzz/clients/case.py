@@ -137,7 +137,7 @@ class Case:
         """Parse a case. Raises CaseError."""
         try:
             if document["format"] != FORMAT or document["op"] not in ARGUMENTS:
-                raise CaseError(f"its format is not {FORMAT}, or it asks for no call there is")
+                raise CaseError(f"its format is not {FORMAT}, or its call is unknown")
             mutation = document["mutation"]
             return cls(
                 op=document["op"],
@@ -152,14 +152,14 @@ class Case:
         except MutationError as error:
             raise CaseError(str(error)) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CaseError(f"this is no case: {type(error).__name__}: {error}") from None
+            raise CaseError(f"not a case: {type(error).__name__}: {error}") from None
 
     @classmethod
     def from_json(cls, text: str) -> Case:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise CaseError(f"no JSON: {error}") from None
+            raise CaseError(f"not JSON: {error}") from None
         return cls.from_dict(document)
 
 

@@ -30,18 +30,19 @@ __all__ = [
 
 FINDINGS: Final[Mapping[str, str]] = {
     "crash": "the client's process ended",
-    "hang": "a call did not return within many of the client's own time-outs",
+    "hang": "a call did not return within many of the client's own timeouts",
     "memory": "far more memory than the answer's bytes can hold",
-    "cpu": "processor time without end",
-    "stuck": "a new client of the same process fails on a healthy cluster",
-    "wrong": "a result that the answer's bytes do not say",
+    "cpu": "endless use of processor time",
+    "stuck": "a new client in the same process fails on a healthy cluster",
+    "wrong": "a result that contradicts the answer's bytes",
 }
 OBSERVATIONS: Final[Mapping[str, str]] = {
-    "wedged": "the client that got the answer fails on a healthy cluster; a new one does not",
-    "internal-error": "the caller is told of the client's own slip, not of a bad answer",
-    "background-error": "a stack trace on stderr; calls go on",
-    "refuses": "a valid answer is refused",
-    "lenient": "a broken answer is taken for a good one, and the result is right",
+    "wedged": "the client that received the answer fails on a healthy cluster; a new one does not",
+    "internal-error": "the caller gets an internal error of the client instead of one about "
+    "the answer",
+    "background-error": "a stack trace on stderr; calls still work",
+    "refuses": "a valid answer is rejected",
+    "lenient": "an invalid answer is accepted, and the result is right",
 }
 
 IDLE_SHARE: Final = 0.5
@@ -186,13 +187,13 @@ def _usage(_case: Case, seen: Observation, limits: Limits) -> _Found:
     if spent > limits.cpu:
         return "cpu", f"{spent:.1f} s of processor time in {seen.milliseconds / 1000:.1f} s", ""
     if seen.idle_cpu:
-        return "cpu", f"{seen.idle_cpu:.0%} of a processor while nothing is asked", ""
+        return "cpu", f"{seen.idle_cpu:.0%} of a processor while idle", ""
     return None
 
 
 def _after(_case: Case, seen: Observation, _limits: Limits) -> _Found:
     if seen.new_client is not None and not is_healthy(seen.new_client, seen.probe):
-        return "stuck", f"asked anew: {str(seen.new_client)[:300]}", ""
+        return "stuck", f"after reconnecting: {str(seen.new_client)[:300]}", ""
     return None
 
 
@@ -230,7 +231,7 @@ def _result(case: Case, seen: Observation, _limits: Limits) -> _Found:
     if _TRACE.search(seen.stderr):
         return "background-error", last_line(seen.stderr), top_frame(seen.stderr)
     if seen.same_client is not None and not is_healthy(seen.same_client, seen.probe):
-        return "wedged", f"asked again: {str(seen.same_client)[:300]}", ""
+        return "wedged", f"at the next call: {str(seen.same_client)[:300]}", ""
     if answer.failure is not None and kinds <= _VALID:
         return "refuses", str(answer.failure)[:300], answer.failure.at
     if whole and alone and refused and not kinds & _UNREAD:
@@ -271,7 +272,7 @@ def _refused(case: Case, frame: bytes) -> str:
         kproto.decode_response(whole, api_key=case.api_key, api_version=case.version)
     except KprotoError as error:
         return f"strictly: {error}"
-    return "" if "correlation-id" not in case.kinds else "strictly: nobody's correlation id"
+    return "" if "correlation-id" not in case.kinds else "strictly: unknown correlation id"
 
 
 def _body(case: Case, frame: bytes) -> Any:

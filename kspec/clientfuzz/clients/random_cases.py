@@ -73,7 +73,7 @@ def draw_case(
                 return made
         except MutationError:
             continue
-    raise MutationError("none of these kinds has a place in any answer that the client was given")
+    raise MutationError("none of these kinds has a place in any answer that the client received")
 
 
 def _possible(case: Case) -> bool:

@@ -65,9 +65,9 @@ def print_found(console: Console, found: CauseReport) -> None:
     style = "red" if outcome.is_finding else "yellow"
     if not found.steady:
         style = "dim"
-    unsteady = "" if found.steady else " (not met again in a new process)"
+    unsteady = "" if found.steady else "(not reproduced in a new process)"
     if found.unconfirmed:
-        unsteady = " (unconfirmed: the run ended before it was played again)"
+        unsteady = "(unconfirmed: the run ended before it was played again)"
     where = f" at {outcome.at}" if outcome.at else ""
     console.print(Text(f"{outcome.verdict}{where}{unsteady}", style=style))
     asked = f"  case {found.number}, {found.times}x: {case.op}, api {case.api_key} v{case.version}"
@@ -78,19 +78,21 @@ def print_found(console: Console, found: CauseReport) -> None:
 
 def print_summary(console: Console, result: Result) -> None:
     greeting = result.learned.greeting
-    table = Table("verdict", "cases", "causes", "what it is", box=None)
+    table = Table("verdict", "cases", "causes", "description", box=None)
     causes = _causes(result)
     for name, about in {**FINDINGS, **OBSERVATIONS}.items():
         if result.verdicts[name]:
             table.add_row(name, str(result.verdicts[name]), str(causes.get(name, 0)), about)
-    table.add_row("fine", str(result.verdicts["fine"]), "", "refused, or rightly understood")
+    table.add_row("fine", str(result.verdicts["fine"]), "", "rejected, or understood correctly")
     if result.verdicts["void"]:
-        table.add_row("void", str(result.verdicts["void"]), "", "the answer was never asked for")
+        table.add_row(
+            "void", str(result.verdicts["void"]), "", "the client never requested the answer"
+        )
     console.print(table)
     for op, why in result.learned.failed.items():
         console.print(Text(f"{op} fails on a healthy cluster and was left out: {why}"), style="dim")
     if not result.watched:
-        console.print("memory and processor time are not watched on this system", style="dim")
+        console.print("memory and processor time are not measured on this system", style="dim")
     unconfirmed = f", {len(result.unconfirmed)} unconfirmed" if result.unconfirmed else ""
     console.print(
         Text(
@@ -100,7 +102,7 @@ def print_summary(console: Console, result: Result) -> None:
         )
     )
     if result.ended:
-        console.print(Text(f"ended before its time: {result.ended}"), style="yellow")
+        console.print(Text(f"interrupted: {result.ended}"), style="yellow")
 
 
 def _causes(result: Result) -> dict[str, int]:

@@ -54,7 +54,7 @@ def read_replay(path: Path) -> Replay:
     except CaseError as error:
         raise KspecError(f"{path}: {error}") from None
     except ValueError as error:
-        raise KspecError(f"{path}: no JSON: {error}") from None
+        raise KspecError(f"{path}: not JSON: {error}") from None
     finding: dict[str, Any] = document.get("found") or {}
     return Replay(
         case,
@@ -99,27 +99,28 @@ def _readme(found: CauseReport, client: str, version: str) -> str:
     frame = ""
     if case.mutation is not None and not case.delivery:
         frame = (
-            f"\nThe frame as it went out, at another correlation id:\n\n```\n{_hex(case)}\n```\n"
+            "\nThe frame as it was sent, apart from its correlation "
+            f"id:\n\n```\n{_hex(case)}\n```\n"
         )
     parts = [f"# {client} {version}: {outcome.verdict}", printable(outcome.message)]
     if outcome.at:
-        parts.append(f"Innermost: `{outcome.at}`.")
+        parts.append(f"Innermost function: `{outcome.at}`.")
     which = f"the {_nth(case.nth)} answer of" + (" and all after it" * case.persistent)
     parts.append(
-        f"The client is asked for `{case.op}`, and {which} {api} (api key {case.api_key}, version "
-        f"{case.version}) is altered: {printable(case.detail)}."
+        f"The client is asked for `{case.op}`, and {which} {api} (API key {case.api_key}, "
+        f"version {case.version}) is altered: {printable(case.detail)}."
     )
     if found.unconfirmed:
         parts.append(
-            "Unconfirmed: the run ended before a new process was given it and before it was made "
-            "small."
+            "Unconfirmed: the run ended before the case was played in a new process and minimised."
         )
     elif not found.steady:
-        parts.append("A new process did not come to the same: it is unsteady.")
+        parts.append("Unsteady: a new process did not reproduce it.")
     parts.append(f"```sh\nmockbroker fuzz --client {client} --replay case.json\n```")
     parts.append(
-        "Or by hand: a cluster that says it, and a client that makes the same call. In the run a "
-        f"reassignment of {topic}-{partition} to {list(replicas)} was under way as well"
+        "To reproduce it by hand, start a cluster that sends this answer, and a client that "
+        f"makes the same call. In the run, a reassignment of {topic}-{partition} to "
+        f"{list(replicas)} was in progress as well"
         + ("; telemetry was served." if case.api_key in TELEMETRY else ".")
     )
     serve = f"mockbroker serve --brokers {BROKERS} {topics} --faults faults.json"

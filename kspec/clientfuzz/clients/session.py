@@ -148,7 +148,7 @@ class Session:
                 break
         if not learned.probe or learned.probed.failure is not None:
             why = "; ".join(f"{op}: {each}" for op, each in learned.failed.items())
-            raise KspecError(f"the client succeeds in no call that looks: {why or 'it has none'}")
+            raise KspecError(f"the client succeeds in no read-only call: {why or 'it has none'}")
         _, targets = await self._healthy(adapter, learned.probe, TELEMETRY[0])
         learned.targets += [each for each in targets if each.api_key in TELEMETRY]
         return learned

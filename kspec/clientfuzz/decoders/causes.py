@@ -34,7 +34,7 @@ class Dissent(NamedTuple):
         if self.verdict.outcome == self.ours.outcome == "accepted":
             return "accepts another value"
         if self.verdict.outcome == self.ours.outcome:
-            return "says it otherwise"
+            return "reports it differently"
         return f"{self.verdict.outcome}, ours {self.ours.outcome}"
 
 

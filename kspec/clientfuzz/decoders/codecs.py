@@ -125,7 +125,7 @@ class _Generated:
 
 def _native(cls: type[Message], version: int, data: bytes, at: int) -> tuple[str, int]:
     plan = registry.compiled_plan(cls, version)
-    assert plan is not None, "asked on the engine that is in use"
+    assert plan is not None, "not the engine that is in use"
     message, end = plan.decode(data, at)
     return plan.encode(message).hex(), end
 

@@ -89,7 +89,7 @@ class ProgramDecoder:
         assert self._memory is not None
         if self._memory.has_grown():
             self.close()
-            return Verdict("swelled", text="its memory grows frame by frame")
+            return Verdict("swelled", text="its memory grows with each frame")
         return self._verdict(line, frame, layout)
 
     def _asked(self, line: str) -> str:

@@ -186,9 +186,9 @@ class Mutation:
                 changes=tuple(_change_of(each) for each in document["changes"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise MutationError(f"this is no mutation: {type(error).__name__}: {error}") from None
+            raise MutationError(f"not a mutation: {type(error).__name__}: {error}") from None
         if made.frame.hex() != document.get("mutated", made.frame.hex()):
-            raise MutationError("the changes of this mutation do not give its mutated bytes")
+            raise MutationError("the changes of this mutation do not produce its bytes")
         return made
 
     @classmethod
@@ -196,7 +196,7 @@ class Mutation:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise MutationError(f"this is no mutation: {error}") from None
+            raise MutationError(f"not a mutation: {error}") from None
         return cls.from_dict(document)
 
 

@@ -30,42 +30,44 @@ class Kind(NamedTuple):
 
 
 KINDS: Final[dict[str, Kind]] = {
-    "length-above": Kind("a length or count of one more than there is", lengths.length_above),
-    "length-below": Kind("a length or count of one less", lengths.length_below),
-    "length-zero": Kind("a length or count of 0 before what follows", lengths.length_zero),
+    "length-above": Kind("a length or count that is one too high", lengths.length_above),
+    "length-below": Kind("a length or count that is one too low", lengths.length_below),
+    "length-zero": Kind("a length or count of 0 in front of data", lengths.length_zero),
     "length-negative": Kind("a length or count of -2", lengths.length_negative),
-    "length-huge": Kind("the highest length or count there is", lengths.length_huge),
-    "length-remaining": Kind("one more than there are bytes left", lengths.length_remaining),
+    "length-huge": Kind("the highest possible length or count", lengths.length_huge),
+    "length-remaining": Kind(
+        "a length or count of one more than the bytes left", lengths.length_remaining
+    ),
     "null-allowed": Kind("null where the version allows it", lengths.null_allowed),
-    "null-forbidden": Kind("null where it does not", lengths.null_forbidden),
-    "varint-padded": Kind("a varint in more bytes than it takes", lengths.varint_padded),
+    "null-forbidden": Kind("null where the version does not allow it", lengths.null_forbidden),
+    "varint-padded": Kind("a varint in more bytes than necessary", lengths.varint_padded),
     "varint-above": Kind("a varint above 2147483647", lengths.varint_above),
     "varint-long": Kind("a varint of six or ten bytes", lengths.varint_long),
-    "tag-unknown": Kind("a tagged field that nobody knows", tags.tag_unknown),
+    "tag-unknown": Kind("an unknown tagged field", tags.tag_unknown),
     "tag-twice": Kind("the same tag twice", tags.tag_twice),
     "tag-order": Kind("tags in descending order", tags.tag_order),
-    "tag-count": Kind("a count of tagged fields that nothing bears out", tags.tag_count),
-    "tag-size": Kind("a tagged field of another size than it says", tags.tag_size),
+    "tag-count": Kind("a wrong count of tagged fields", tags.tag_count),
+    "tag-size": Kind("a tagged field whose size is wrong", tags.tag_size),
     "tags-missing": Kind("no tagged section where the version has one", tags.tags_missing),
-    "number": Kind("a number at an end of its range, or beside the true one", values.number),
-    "real": Kind("a float64 that is no number, infinite or the like", values.real),
-    "bool": Kind("the other truth value, or neither", values.truth),
-    "presence": Kind("another marker of a nullable struct", values.presence),
-    "uuid": Kind("another uuid, as the zero one", values.uuid_),
-    "text": Kind("an odd text, its length true", values.text),
-    "text-invalid": Kind("a text that is no UTF-8", values.text_invalid),
-    "element-twice": Kind("an element of an array twice", values.element_twice),
-    "element-gone": Kind("an element of an array left out", values.element_gone),
-    "error-known": Kind("an error code of Kafka's", values.error_known),
-    "error-unknown": Kind("an error code that nobody knows", values.error_unknown),
-    "cut": Kind("the frame ends early, its size true", frames.cut),
-    "short": Kind("the frame ends early, its size promising the rest", frames.short),
+    "number": Kind("a number at a limit of its range, or next to the true one", values.number),
+    "real": Kind("a float64 that is NaN, infinite or otherwise special", values.real),
+    "bool": Kind("the opposite boolean, or an invalid one", values.truth),
+    "presence": Kind("a different marker of a nullable struct", values.presence),
+    "uuid": Kind("a different UUID, such as the zero UUID", values.uuid_),
+    "text": Kind("an unusual text with its true length", values.text),
+    "text-invalid": Kind("a text that is not UTF-8", values.text_invalid),
+    "element-twice": Kind("a repeated element of an array", values.element_twice),
+    "element-gone": Kind("a missing element of an array", values.element_gone),
+    "error-known": Kind("an error code of Kafka", values.error_known),
+    "error-unknown": Kind("an unknown error code", values.error_unknown),
+    "cut": Kind("a truncated frame with its true size", frames.cut),
+    "short": Kind("a truncated frame with the size of the whole one", frames.short),
     "trailing": Kind("bytes behind the body, counted by the size", frames.trailing),
-    "behind": Kind("bytes behind the frame, not counted", frames.behind),
-    "size": Kind("a size that is not the frame's", frames.size),
-    "correlation-id": Kind("another correlation id", frames.correlation_id),
-    "flip": Kind("a byte changed, whatever it means", frames.flip),
-    _VERSION: Kind("the message as another version writes it", None),
+    "behind": Kind("bytes behind the frame, not counted by the size", frames.behind),
+    "size": Kind("a wrong frame size", frames.size),
+    "correlation-id": Kind("a different correlation id", frames.correlation_id),
+    "flip": Kind("a changed byte, whatever it means", frames.flip),
+    _VERSION: Kind("the message in the layout of another version", None),
 }
 """Every kind of mutation. All kinds that apply to the frame are equally likely."""
 
@@ -109,7 +111,7 @@ def mutation_of(
     codec = kproto.dialect(dialect) if isinstance(dialect, str) else dialect
     unknown = sorted(set(kinds or ()) - KINDS.keys())
     if unknown:
-        raise MutationError(f"no kind of mutation is {', '.join(unknown)}")
+        raise MutationError(f"unknown kinds of mutation: {', '.join(unknown)}")
     draws = Draws(seed)
     tree = frame_tree(frame, codec, direction, api_key, version)
     base, as_version = frame, None
@@ -131,7 +133,7 @@ def mutation_of(
         if change is not None:
             changes.append(change)
     if not changes and as_version is None:
-        raise MutationError(f"nothing of {', '.join(order)} can be done to this frame")
+        raise MutationError(f"none of {', '.join(order)} applies to this frame")
     return Mutation(
         seed, direction, codec.name, api_key, version, frame, base, tuple(changes), as_version
     )

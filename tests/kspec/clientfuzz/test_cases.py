@@ -59,7 +59,7 @@ def test_a_file_that_holds_no_case_is_told():
     for broken in ({}, {**good, "op": "x"}, {**good, "mutation": {}}, {**good, "nth": "x"}):
         with pytest.raises(CaseError):
             Case.from_json(json.dumps(broken))
-    with pytest.raises(CaseError, match="no JSON"):
+    with pytest.raises(CaseError, match="not JSON"):
         Case.from_json("{")
 
 

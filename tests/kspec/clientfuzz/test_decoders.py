@@ -85,7 +85,7 @@ def test_many_cases_of_one_cause_are_one_finding() -> None:
         (
             {"pure": NO, "native": Verdict("rejected", text="no, otherwise put")},
             False,
-            "native: says it otherwise",
+            "native: reports it differently",
         ),
         ({"pure": NO, "kafka-4.4.0": Verdict("rejected", text="another text")}, False, ""),
         (
