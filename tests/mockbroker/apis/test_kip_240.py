@@ -96,7 +96,7 @@ async def test_what_is_over_is_left_out_and_what_was_not_asked_is_a_key_error() 
         mock.join_isr("foo-0", 3)
         result = admin.describe_reassignments([foo])
         assert await result.get(foo) is None
-        with pytest.raises(KeyError, match="was not in the call"):
+        with pytest.raises(KeyError, match="was not part of the call"):
             result.get(bar)
         assert list(await admin.describe_reassignments([foo, bar]).all()) == [bar]
 
@@ -410,5 +410,5 @@ def test_keys_that_cannot_be_had() -> None:
     for keys in ((-1, 32241), (32768, 32241), (3, 32241), (32240, 46), (77777, 5)):
         with pytest.raises(UnknownNameError, match="is taken, or is not one of 0 to 32767"):
             kip_240(list_key=keys[0], describe_key=keys[1])
-    with pytest.raises(UnknownNameError, match="cannot be both"):
+    with pytest.raises(UnknownNameError, match="cannot be that of both"):
         kip_240(list_key=4000, describe_key=4000)
