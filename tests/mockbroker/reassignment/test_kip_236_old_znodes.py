@@ -41,7 +41,7 @@ def test_the_plan_on_record_has_the_original_replicas() -> None:
 def test_a_plan_of_more_than_zookeeper_takes_is_not_written() -> None:
     cluster = old_cluster()
     text = plan_text({FOO: [4]})
-    with pytest.raises(ClusterError, match=r"takes 1048575 \(jute\.maxbuffer\)"):
+    with pytest.raises(ClusterError, match=r"accepts 1048575 \(jute\.maxbuffer\)"):
         cluster.write_znode(LEGACY, text + " " * (1024 * 1024 + 1 - len(text)))
     assert (cluster.read_znode(LEGACY), in_flight(cluster)) == (None, set())
     cluster.write_znode(LEGACY, text + " " * (1_048_000 - len(text)))

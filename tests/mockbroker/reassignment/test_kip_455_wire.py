@@ -354,7 +354,7 @@ async def test_known_answers_keep_their_dialect() -> None:
 
 
 def test_a_near_miss_of_a_drafts_name_names_the_drafts() -> None:
-    with pytest.raises(kproto.KprotoError, match=r"; drafts: .*kip-455-old, kip-455-new"):
+    with pytest.raises(kproto.KprotoError, match=r"; proposals: .*kip-455-old, kip-455-new"):
         MockCluster(profile="kip-455")
 
 
