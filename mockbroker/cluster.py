@@ -161,6 +161,7 @@ class Cluster(Turns):
             election_era(elections or ("zookeeper-2.6" if in_zookeeper else "kraft")),
             completion,
             self._change_partition,
+            self._elected,
         )
         queue = ElectionQueue(controller, self._leader_elections, busy_is_error=busy_elections_fail)
         reassignments = reassignment_controller(
@@ -203,6 +204,9 @@ class Cluster(Turns):
         if after != before:
             change = PartitionChanged(topic, before, after)
             self._reassignment.change_partition(self._controller, cause, change)
+
+    def _elected(self, cause: str, tp: TopicPartition) -> None:
+        self._reassignment.elected(self._controller, cause, tp)
 
     # ---- facts -----------------------------------------------------------------------------------
 

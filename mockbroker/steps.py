@@ -64,7 +64,7 @@ class Steps:
                 f"broker {broker_id} does not fetch {_name(tp)}: it received no LeaderAndIsr with "
                 "the target replicas at a version that it knows; a new controller sends them again"
             )
-        return self._apply(cause, tp, partition, (*partition.isr, broker_id))
+        return self._change_isr(cause, tp, partition, (*partition.isr, broker_id))
 
     def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
         """Remove a follower that fell behind from the ISR; do nothing if it is not in the ISR."""
@@ -80,7 +80,13 @@ class Steps:
         if partition.isr == (broker_id,):
             raise ClusterError(f"broker {broker_id} is the last replica in the ISR of {_name(tp)}")
         isr = tuple(replica for replica in partition.isr if replica != broker_id)
-        return self._apply("leave_isr", tp, partition, isr)
+        return self._change_isr("leave_isr", tp, partition, isr)
+
+    def _change_isr(
+        self, cause: str, tp: TopicPartition, partition: Partition, isr: tuple[int, ...]
+    ) -> Partition:
+        """Change the ISR as the leader does, which ends its recovery."""
+        return self._apply(cause, tp, replace(partition, recovering=False), isr)
 
     def _replica_of(self, tp: TopicPartition, broker_id: int) -> Partition:
         partition = self._controller.partition(tp)

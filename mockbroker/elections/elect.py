@@ -7,7 +7,7 @@ replica order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -46,7 +46,8 @@ class LeaderElections:
     """Elects leaders in one cluster, as the controllers of one era do.
 
     ``completion`` says when the release completes reassignments, which a change of a partition may
-    do on the way. Elected partitions are changed by ``change_partition``.
+    do on the way. Elected partitions are changed by ``change_partition``; after all of a request,
+    ``elected`` continues their reassignments, which an unclean election may complete.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class LeaderElections:
         era: ElectionEra,
         completion: Completion,
         change_partition: ChangePartition,
+        elected: Callable[[str, TopicPartition], None],
     ) -> None:
         self._controller = controller
         self.era = era
         self._completion = completion
         self._change_partition = change_partition
+        self._elected = elected
 
     def every_partition(self, broker_id: int) -> Wanted:
         """Return every partition that a request without partitions means.
@@ -99,6 +102,8 @@ class LeaderElections:
             if found or not self.era.each_once:
                 rows.append(TopicResult(name, tuple(found)))
         elected.result = ElectLeadersResult(0, tuple(rows))
+        for tp in elected.leaders:
+            self._elected(cause, tp)
         return elected
 
     def unknown_type(self, election_type: int, wanted: Wanted | None) -> ElectLeadersResult | None:

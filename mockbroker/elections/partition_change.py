@@ -98,7 +98,7 @@ def redone(current: Partition, before: Partition, after: Partition) -> Partition
     """
     changed = {
         name: getattr(after, name)
-        for name in ("replicas", "isr", "leader", "adding", "removing")
+        for name in ("replicas", "isr", "leader", "adding", "removing", "recovering")
         if getattr(after, name) != getattr(before, name)
     }
     return replace(
@@ -154,5 +154,5 @@ def elected(partition: Partition, is_live: Callable[[int], bool], election: Elec
     if election is Election.UNCLEAN:
         for replica in partition.replicas:
             if is_live(replica):
-                return replace(partition, leader=replica, isr=(replica,))
+                return replace(partition, leader=replica, isr=(replica,), recovering=True)
     return replace(partition, leader=NO_LEADER)

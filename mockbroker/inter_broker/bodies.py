@@ -64,6 +64,10 @@ class Facts:
     topics: Mapping[str, Topic]
 
 
+_RECOVERY_STATE_SINCE: Final = 6
+"""The version of LeaderAndIsr that carries LeaderRecoveryState (KIP-704)."""
+
+
 def body_of(
     codec: Dialect, api_key: int, version: int, entries: Sequence[Any], facts: Facts
 ) -> Message:
@@ -94,26 +98,27 @@ def _leader_and_isr(
         ],
     )
     if version < 2:
-        request.ungrouped_partition_states = [_state(each, facts) for each in entries]
+        request.ungrouped_partition_states = [_state(each, version, facts) for each in entries]
     else:
         request.topic_states = [
             LeaderAndIsrTopicState(
                 topic_name=name,
                 topic_id=_topic_id(name, facts),
-                partition_states=[_state(each, facts) for each in of_topic],
+                partition_states=[_state(each, version, facts) for each in of_topic],
             )
             for name, of_topic in _by_topic(entries)
         ]
     return request
 
 
-def _state(entry: LeaderAndIsrSent, facts: Facts) -> LeaderAndIsrPartitionState:
+def _state(entry: LeaderAndIsrSent, version: int, facts: Facts) -> LeaderAndIsrPartitionState:
     return LeaderAndIsrPartitionState(
         topic_name=entry.topic,
         **_partition_fields(entry, facts),
         adding_replicas=list(entry.adding),
         removing_replicas=list(entry.removing),
         is_new=entry.is_new,
+        leader_recovery_state=int(version >= _RECOVERY_STATE_SINCE and entry.recovering),
     )
 
 

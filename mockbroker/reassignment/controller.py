@@ -103,6 +103,10 @@ class ReassignmentController(Protocol):
         now. Returns the partition as it is then."""
         ...
 
+    def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+        """A request or a config elected a leader of the partition."""
+        ...
+
     def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
         """A broker is live again, and partitions without a leader have elected one if they can."""
         ...

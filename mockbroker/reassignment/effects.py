@@ -206,6 +206,7 @@ def leader_and_isr(
         partition.adding,
         partition.removing,
         is_new,
+        partition.recovering,
     )
 
 

@@ -92,6 +92,8 @@ class ZooKeeperController:
     """What the log says of a partition whose state znode cannot be read."""
     unclean_topics_elect = True
     """Whether a topic that starts to allow unclean elections gets leaders at once (Kafka 2.1)."""
+    recovery_recorded = False
+    """Whether a state znode says that an unclean election chose the leader (Kafka 3.2)."""
     watches: Sequence[ZnodeWatch] = COMMON_WATCHES
 
     def __init__(self, dependencies: Dependencies) -> None:
@@ -252,8 +254,8 @@ class ZooKeeperController:
             return found
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
-        """Add what a subclass keeps in the state znode. Raises MalformedZnodeError."""
-        return partition
+        """Add what the state znode says beyond leader and ISR. Raises MalformedZnodeError."""
+        return replace(partition, recovering=bool(state.leader_recovery_state))
 
     # ---- on record before it is made ---------------------------------------------------------
 
@@ -365,6 +367,7 @@ class ZooKeeperController:
                 leader_epoch=partition.leader_epoch,
                 controller_epoch=controller_epoch,
                 isr=partition.isr,
+                leader_recovery_state=int(self.recovery_recorded and partition.recovering),
             )
         ).decode()
 
@@ -385,6 +388,10 @@ class ZooKeeperController:
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         """Continue the partition's reassignment; each controller has its own way."""
         raise NotImplementedError
+
+    def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+        """The controller wrote the state znode, which it watches during a reassignment."""
+        self.settle(controller, cause, tp)
 
     def _elect_offline(self, controller: Controller, cause: str, change: ConfigChanged) -> None:
         """Elect leaders where unclean elections were just allowed: for one topic, or for all where
@@ -412,7 +419,7 @@ class ZooKeeperController:
                 if after != partition:
                     changed = PartitionChanged(name, partition, after)
                     self.change_partition(controller, cause, changed)
-                self.settle(controller, cause, (name, partition.index))
+                self.elected(controller, cause, (name, partition.index))
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged

@@ -223,6 +223,7 @@ class LeaderAndIsrSent:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     is_new: bool = False
+    recovering: bool = False
     versions: tuple[int, ...] = field(default=(), compare=False)
 
 

@@ -74,7 +74,8 @@ class Partition:
 
     ``leader`` is in ``isr`` or -1. ``isr`` is never empty: as in a cluster without eligible leader
     replicas (KIP-966), the last in-sync replica stays listed while the partition is offline.
-    ``leader_epoch`` counts changes of the leader, ``partition_epoch`` all changes.
+    ``leader_epoch`` counts changes of the leader, ``partition_epoch`` all changes. ``recovering``
+    says that an unclean election chose the leader, which has not changed the ISR since (KIP-704).
     """
 
     index: int
@@ -85,6 +86,7 @@ class Partition:
     partition_epoch: int = 0
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    recovering: bool = False
 
     @property
     def reassigning(self) -> bool:

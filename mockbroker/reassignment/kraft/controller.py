@@ -101,6 +101,9 @@ class KRaftController:
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
         return controller.state.topics[tp[0]].partitions[tp[1]]
 
+    def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+        """The election's own change completed the reassignment if it could."""
+
     def last_epoch(self, controller: Controller) -> int:
         return 0
 

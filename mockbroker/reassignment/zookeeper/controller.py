@@ -58,12 +58,14 @@ class KafkaZooKeeperController(ZooKeeperController):
         self.broker_version = era.broker_version
         self.controller_version = era.controller_version
         self.unclean_topics_elect = era.unclean_topics_elect
+        self.recovery_recorded = era.recovery_recorded
         self._refusals = rows_of_release(tables.REFUSALS, era.since)
         self._on_submit = rows_of_release(tables.ON_SUBMIT, era.since)
         self._on_update = rows_of_release(tables.ON_UPDATE, era.since)
         self._on_plan = rows_of_release(tables.ON_PLAN, era.since)
         self._on_phase = rows_of_release(tables.ON_PHASE, era.since)
         self._on_step = rows_of_release(tables.ON_STEP, era.since)
+        self._on_election = rows_of_release(tables.ON_ELECTION, era.since)
         self._on_replica_start = rows_of_release(tables.ON_REPLICA_START, era.since)
         self._on_partition_start = rows_of_release(tables.ON_PARTITION_START, era.since)
         self._on_leader = rows_of_release(tables.ON_LEADER, era.since)
@@ -162,6 +164,9 @@ class KafkaZooKeeperController(ZooKeeperController):
         self._run(controller, cause, tp, self._on_step)
         return controller.state.topics[tp[0]].partitions[tp[1]]
 
+    def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+        self._run(controller, cause, tp, self._on_election)
+
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged
     ) -> None:
@@ -212,8 +217,8 @@ class KafkaZooKeeperController(ZooKeeperController):
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
         """A leader of -1 on record counts, whoever has led since."""
         if state.leader == NO_LEADER:
-            return replace(partition, leader=NO_LEADER)
-        return partition
+            partition = replace(partition, leader=NO_LEADER)
+        return super().with_state(path, partition, state)
 
 
 def _find(controller: Controller, tp: TopicPartition) -> Partition | None:

@@ -21,6 +21,7 @@ class Era:
     ``topic_version``, ``broker_version`` and ``controller_version`` are those of the texts of
     ``/brokers/topics/T``, ``/brokers/ids/N`` and ``/controller``.
     ``unclean_topics_elect``: a topic that starts to allow unclean elections gets its leaders.
+    ``recovery_recorded``: the state znode says that an unclean election chose the leader (KIP-704).
     """
 
     name: str
@@ -29,6 +30,7 @@ class Era:
     broker_version: int = 4
     controller_version: int = 1
     unclean_topics_elect: bool = True
+    recovery_recorded: bool = False
 
 
 _0_10: Final = Era("zookeeper-0.10", since=(0, 0), unclean_topics_elect=False)
@@ -39,9 +41,10 @@ _2_5: Final = replace(_2_4, name="zookeeper-2.5", since=(2, 5))
 _2_7: Final = replace(_2_5, name="zookeeper-2.7", since=(2, 7), broker_version=5)
 _2_8: Final = replace(_2_7, name="zookeeper-2.8", since=(2, 8), topic_version=3)
 _3_0: Final = replace(_2_8, name="zookeeper-3.0", since=(3, 0))
-_3_4: Final = replace(_3_0, name="zookeeper", since=(3, 4), controller_version=2)
+_3_2: Final = replace(_3_0, name="zookeeper-3.2", since=(3, 2), recovery_recorded=True)
+_3_4: Final = replace(_3_2, name="zookeeper", since=(3, 4), controller_version=2)
 
-ERAS: Final = (_0_10, _2_1, _2_3, _2_4, _2_5, _2_7, _2_8, _3_0, _3_4)
+ERAS: Final = (_0_10, _2_1, _2_3, _2_4, _2_5, _2_7, _2_8, _3_0, _3_2, _3_4)
 """Oldest first. Before 2.4 the topic's text does not say what is added and removed: there a new
 controller knows no more than what ``/admin/reassign_partitions`` still holds."""
 

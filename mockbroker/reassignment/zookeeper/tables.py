@@ -58,6 +58,7 @@ from mockbroker.rows import Effect, Row, always
 __all__ = [
     "ON_CANCEL",
     "ON_CHANGE",
+    "ON_ELECTION",
     "ON_LEADER",
     "ON_PARTITION_START",
     "ON_PHASE",
@@ -74,6 +75,8 @@ _OFFLINE_AT_START: Final = (2, 3)
 _KIP_455: Final = (2, 4)
 _REFUSALS_EXPLAINED: Final = (2, 5)
 """A refused list of replicas has a text of its own, before that only the error's generic one."""
+_ALTER_ISR: Final = (2, 7)
+"""Leaders change the ISR through the controller (KIP-497)."""
 _NEW_AT_ONCE: Final = (2, 7)
 """``updateLeaderEpochAndSendRequest`` says which replicas are new."""
 _KAFKA_9672: Final = (3, 0)
@@ -396,6 +399,14 @@ ON_STEP: Final[Table] = (
     Row("K455-60", _complete, _FINISH_BEFORE_2_4, until=_KIP_455),
 )
 """B alone: applied when the ISR has changed. An ISR that completes a target has a leader."""
+
+ON_ELECTION: Final[Table] = (
+    Row("K455-42", _complete, _FINISH, since=_KIP_455, until=_ALTER_ISR),
+    Row("K455-60", _complete, _FINISH_BEFORE_2_4, until=_KIP_455),
+)
+"""After an election that no reassignment asked for: until 2.7 the controller's own write of the
+state znode completes a reassignment, since then the next change of the ISR does (real 2.4.1, 2.6.3
+and 2.8.2, 3.9.2)."""
 
 ON_REPLICA_START: Final[Table] = (
     Row(

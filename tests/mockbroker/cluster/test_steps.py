@@ -48,7 +48,7 @@ def test_unclean_topics_stay_online() -> None:
     cluster.incremental_alter_configs([(2, "foo", [("unclean.leader.election.enable", 0, "true")])])
     cluster.leave_isr(FOO, 2)
     cluster.stop_broker(1)
-    assert cluster.partition("foo", 0) == Partition(0, (1, 2), (2,), 2, 1, 2)
+    assert cluster.partition("foo", 0) == Partition(0, (1, 2), (2,), 2, 1, 2, recovering=True)
 
 
 def test_the_controller_moves_when_its_broker_stops() -> None:

@@ -10,11 +10,13 @@ import json
 import pytest
 
 from mockbroker.cluster import Cluster
+from mockbroker.state.actions import LeaderAndIsrSent
 from mockbroker.state.model import Partition
 
 UNCLEAN = "unclean.leader.election.enable"
 TOPIC, BROKER = 2, 4
 SET = 0
+UNCLEAN_ELECTION = 1
 
 
 def offline(reassignment: str) -> Cluster:
@@ -71,3 +73,59 @@ def test_a_config_that_a_tool_writes_to_zookeeper() -> None:
     cluster.write_znode("/config/changes/config_change_0000000000", json.dumps(change))
     cluster.react()
     assert partition(cluster, "foo").leader == 1
+
+
+def elect_uncleanly(cluster: Cluster, topic: str) -> None:
+    result = cluster.elect_leaders(UNCLEAN_ELECTION, [(topic, [0])])
+    assert result.topics[0].partitions[0].error_code == 0, result
+
+
+@pytest.mark.parametrize(
+    ("machine", "completes"),
+    [("zookeeper-2.3", True), ("zookeeper-2.4", True), ("zookeeper-2.7", False),
+     ("zookeeper", False)],
+)  # fmt: skip
+def test_the_elected_leader_is_the_whole_target(machine: str, completes: bool) -> None:
+    cluster = Cluster(4, topics=["foo=2"], reassignment=machine)
+    cluster.stop_broker(2)
+    submit(cluster, 3)
+    assert partition(cluster, "foo").leader == -1
+    elect_uncleanly(cluster, "foo")
+    found = partition(cluster, "foo")
+    assert (found.isr, found.leader) == ((3,), 3)
+    assert found.replicas == ((3,) if completes else (3, 2))
+    assert found.reassigning is not completes
+
+
+def submit(cluster: Cluster, broker_id: int) -> None:
+    """A plan, which every release with ZooKeeper takes."""
+    rows = [{"topic": "foo", "partition": 0, "replicas": [broker_id]}]
+    cluster.write_znode(
+        "/admin/reassign_partitions", json.dumps({"version": 1, "partitions": rows})
+    )
+    cluster.react()
+
+
+@pytest.mark.parametrize(
+    ("machine", "recorded"),
+    [("zookeeper", True), ("zookeeper-3.2", True), ("zookeeper-3.0", False)],
+)
+def test_the_znode_says_that_the_leader_recovers(machine: str, recorded: bool) -> None:
+    cluster = offline(machine)
+    elect_uncleanly(cluster, "bar")
+    path = "/brokers/topics/bar/partitions/0/state"
+    assert json.loads(cluster.znodes[path]).get("leader_recovery_state", 0) == recorded
+    sent = [each.change for each in cluster.log if isinstance(each.change, LeaderAndIsrSent)]
+    assert (sent[-1].topic, sent[-1].recovering) == ("bar", True)
+    cluster.start_broker(2)
+    assert partition(cluster, "bar").recovering
+    cluster.join_isr(("bar", 0), 2)
+    assert not partition(cluster, "bar").recovering
+    assert "leader_recovery_state" not in json.loads(cluster.znodes[path])
+
+
+def test_a_new_controller_reads_that_the_leader_recovers() -> None:
+    cluster = offline("zookeeper")
+    elect_uncleanly(cluster, "bar")
+    cluster.failover(3)
+    assert partition(cluster, "bar").recovering

@@ -25,12 +25,14 @@ CLUSTER_STEPS: Final = frozenset({
 
 class Setting(NamedTuple):
     """A cluster that programs are played on; ``spared`` are the brokers that it cannot do without:
-    a KRaft controller that is a broker too."""
+    a KRaft controller that is a broker too. ``edits_lists``: programs append to lists in
+    configs."""
 
     release: str
     profile: str
     zookeeper: bool
     spared: frozenset[int] = frozenset()
+    edits_lists: bool = True
 
     @property
     def quorum(self) -> bool:
@@ -39,8 +41,8 @@ class Setting(NamedTuple):
 
 
 RELEASES: Final[Mapping[str, Setting]] = {
-    "2.4-zk": Setting("2.4.1", "kafka-2.4", zookeeper=True),
-    "2.8-zk": Setting("2.8.2", "kafka-2.8-zk", zookeeper=True),
+    "2.4-zk": Setting("2.4.1", "kafka-2.4", zookeeper=True, edits_lists=False),
+    "2.8-zk": Setting("2.8.2", "kafka-2.8-zk", zookeeper=True, edits_lists=False),
     "3.9-zk": Setting("3.9.2", "kafka-3.9-zk", zookeeper=True),
     "3.9": Setting("3.9.2", "kafka-3.9", zookeeper=False),
     "4.1": Setting("4.1.2", "kafka-4.1", zookeeper=False),
