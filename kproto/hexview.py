@@ -16,9 +16,17 @@ from rich.text import Text
 
 from kproto import error_codes
 from kproto.annotate import PARTS, FrameField, PartialFields, plain_value
+from kproto.deprecation import deprecated_names
 from kproto.journal import printable
 
-__all__ = ["Hidden", "hex_lines"]
+__all__ = ["Redaction", "hex_lines"]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Hidden": "kproto.hexview:Redaction",
+    },
+)
 
 BYTES_A_LINE: Final = 12
 LONGEST_ARRAY: Final = 8
@@ -31,7 +39,7 @@ _HEX_WIDTH: Final = 3 * BYTES_A_LINE
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
-class Hidden(NamedTuple):
+class Redaction(NamedTuple):
     """What must not be shown: the fields at these paths and, optionally, bytes that could not be
     decoded."""
 
@@ -39,11 +47,11 @@ class Hidden(NamedTuple):
     rest: bool = False
 
 
-NOTHING: Final = Hidden()
+NOTHING: Final = Redaction()
 
 
 def hex_lines(
-    data: bytes, fields: PartialFields, *, unfold: bool = False, hidden: Hidden = NOTHING
+    data: bytes, fields: PartialFields, *, unfold: bool = False, hidden: Redaction = NOTHING
 ) -> Iterator[Text]:
     """Yield ``fields`` of the frame ``data``, then the bytes that are in no field, and the
     reason."""

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from kproto.deprecation import deprecated_names
 from kproto.dialects import Dialect, dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
@@ -28,7 +29,7 @@ __all__ = [
     "DEFAULT_MAX_BYTES",
     "DEFAULT_MAX_ENTRIES",
     "ClientSoftware",
-    "Decoded",
+    "DecodedEntry",
     "Direction",
     "Entry",
     "Journal",
@@ -39,6 +40,13 @@ __all__ = [
     "select",
     "squash",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Decoded": "kproto.journal:DecodedEntry",
+    },
+)
 
 Direction: TypeAlias = Literal["request", "response", "event"]
 
@@ -91,21 +99,21 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     event: str = ""
     note: str = ""
 
-    def decode(self, using: Dialect | None = None) -> Decoded:
+    def decode(self, using: Dialect | None = None) -> DecodedEntry:
         """Decode header and body with ``using``, or else with the entry's dialect. Never raises
-        because of the entry's bytes: an error is returned as ``Decoded.error``."""
+        because of the entry's bytes: an error is returned as ``DecodedEntry.error``."""
         if not self.raw or self.api_key is None or self.api_version is None:
             return _NOTHING
         try:
             codec = using if using is not None else dialect(self.dialect)
             if self.direction == "response":
                 return _decode_response(codec, self.raw, self.api_key, self.api_version)
-            return Decoded(*codec.decode_request(self.raw), self.api_version)
+            return DecodedEntry(*codec.decode_request(self.raw), self.api_version)
         except KprotoError as error:
-            return Decoded(error=error)
+            return DecodedEntry(error=error)
 
 
-class Decoded(NamedTuple):
+class DecodedEntry(NamedTuple):
     """The content of an entry. ``version`` is the body's. All are None if there is nothing to
     decode."""
 
@@ -115,20 +123,22 @@ class Decoded(NamedTuple):
     error: KprotoError | None = None
 
 
-_NOTHING: Final = Decoded()
+_NOTHING: Final = DecodedEntry()
 
 
-def _decode_response(codec: Dialect, raw: bytes, api_key: int, version: int) -> Decoded:
+def _decode_response(codec: Dialect, raw: bytes, api_key: int, version: int) -> DecodedEntry:
     """Decode a response. A journal made from a capture has only the request's version, but
     ApiVersions error 35 is always in version 0 (KIP-511)."""
     try:
-        return Decoded(*codec.decode_response(raw, api_key=api_key, api_version=version), version)
+        return DecodedEntry(
+            *codec.decode_response(raw, api_key=api_key, api_version=version), version
+        )
     except DecodeError:
         code_at = SIZE_LENGTH + 4
         is_refusal = raw[code_at : code_at + 2] == _UNSUPPORTED_VERSION
         if api_key != _API_VERSIONS_KEY or version == 0 or not is_refusal:
             raise
-        return Decoded(*codec.decode_response(raw, api_key=api_key, api_version=0), 0)
+        return DecodedEntry(*codec.decode_response(raw, api_key=api_key, api_version=0), 0)
 
 
 class Journal:

@@ -5,11 +5,11 @@ replay.
 is the format only: it knows no sockets and no files (it reads and writes lines), neither how
 traffic is captured nor how requests are answered.
 
-A transcript is JSON lines. The first is a ``Beginning`` and the last an ``Ending``. Those in
-between are ``Exchange`` lines in the order of the requests. Fields at their defaults are left out.
-Bodies are JSON as Kafka's own converters write it, at the version in the exchange. Lines may be
-edited, removed or added by hand. Readers ignore unknown fields and refuse files of a newer
-``FORMAT``.
+A transcript is JSON lines. The first is a ``TranscriptHeader`` and the last a
+``TranscriptTrailer``. Those in between are ``Exchange`` lines in the order of the requests. Fields
+at their defaults are left out. Bodies are JSON as Kafka's own converters write it, at the version
+in the exchange. Lines may be edited, removed or added by hand. Readers ignore unknown fields and
+refuse files of a newer ``FORMAT``.
 """
 
 from __future__ import annotations
@@ -20,22 +20,33 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from kproto.deprecation import deprecated_names
 from kproto.errors import DecodeError
 from kproto.journal import ClientSoftware
 
 __all__ = [
     "FORMAT",
     "REDACTED",
-    "Beginning",
-    "Connected",
-    "Ending",
     "Exchange",
     "Outcome",
-    "Said",
     "Transcript",
+    "TranscriptConnection",
+    "TranscriptHeader",
+    "TranscriptMessage",
+    "TranscriptTrailer",
     "read_transcript",
     "write_transcript",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Said": "kproto.transcript:TranscriptMessage",
+        "Connected": "kproto.transcript:TranscriptConnection",
+        "Beginning": "kproto.transcript:TranscriptHeader",
+        "Ending": "kproto.transcript:TranscriptTrailer",
+    },
+)
 
 FORMAT: Final = 1
 
@@ -43,12 +54,13 @@ REDACTED: Final = "[redacted]"
 """Replaces a secret in a body, whatever the type of its field."""
 
 Outcome: TypeAlias = Literal["answered", "unanswered", "disconnected", "none-due", "unknown"]
-"""Reasons for a missing response. ``unanswered``: the broker responded to later requests but not to
-this one, or the client closed first. ``disconnected``: the broker, or an unknown side, ended the
-connection. ``none-due``: a Produce with acks=0. ``unknown``: the source does not contain it."""
+"""The outcome of a request. ``answered``: it has a response. ``unanswered``: the broker responded
+to later requests but not to this one, or the client closed first. ``disconnected``: the broker, or
+an unknown side, ended the connection. ``none-due``: a Produce with acks=0. ``unknown``: the source
+does not contain it."""
 
 
-class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+class TranscriptMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One side of an exchange. ``version`` is that of the body: 0 if ApiVersions fell back.
 
     ``body`` is None if nothing could be decoded. ``problem`` says why the body is incomplete;
@@ -79,15 +91,15 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     client_id: str | None = None
     dialect: str = "kafka"
     bare: bool = False
-    request: Said
+    request: TranscriptMessage
     outcome: Outcome
     latency_ms: float | None = None
     fell_back: bool = False
     in_order: bool = True
-    response: Said | None = None
+    response: TranscriptMessage | None = None
 
 
-class Connected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TranscriptConnection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One connection. Its exchanges refer to it by ``number``; ``client`` and ``broker`` are
     ``host:port``. ``from_start``: whether its first byte was captured. ``closed_at_ms`` is None if
     the source ended first."""
@@ -101,17 +113,17 @@ class Connected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     client_software: ClientSoftware | None = None
 
 
-class Beginning(msgspec.Struct, frozen=True, omit_defaults=True):
+class TranscriptHeader(msgspec.Struct, frozen=True, omit_defaults=True):
     """``transcript`` is the version of the format. ``hidden`` names what was replaced: ``secrets``,
     ``hosts``, ``records``, ``names``. ``made_by`` is the software."""
 
     transcript: int
-    connections: tuple[Connected, ...] = ()
+    connections: tuple[TranscriptConnection, ...] = ()
     hidden: tuple[str, ...] = ()
     made_by: str = ""
 
 
-class Ending(msgspec.Struct, frozen=True):
+class TranscriptTrailer(msgspec.Struct, frozen=True):
     """``left_out`` counts responses whose requests were not captured."""
 
     end: bool = True
@@ -119,9 +131,9 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    beginning: Beginning
+    beginning: TranscriptHeader
     exchanges: list[Exchange]
-    ending: Ending
+    ending: TranscriptTrailer
 
 
 def write_transcript(transcript: Transcript) -> Iterator[str]:
@@ -152,7 +164,7 @@ def read_transcript(lines: Iterable[str]) -> Transcript:
                 raise DecodeError(str(error), offset=offset, path=f"line {number}") from None
         offset += len(line.encode(errors="replace"))
     if reader.beginning is None:
-        raise DecodeError("not a transcript: there are no lines", offset=0)
+        raise DecodeError("not a transcript: it has no lines", offset=0)
     if reader.ending is None:
         raise DecodeError("the transcript is truncated: its last line is missing", offset=offset)
     return Transcript(reader.beginning, reader.exchanges, reader.ending)
@@ -165,9 +177,9 @@ class _Reader:
     """Takes lines in order. Raises ValueError for a line in the wrong place."""
 
     def __init__(self) -> None:
-        self.beginning: Beginning | None = None
+        self.beginning: TranscriptHeader | None = None
         self.exchanges: list[Exchange] = []
-        self.ending: Ending | None = None
+        self.ending: TranscriptTrailer | None = None
         self._exchange = msgspec.json.Decoder(Exchange).decode
 
     def take(self, line: str) -> None:
@@ -176,7 +188,7 @@ class _Reader:
         elif self.ending is not None:
             raise ValueError("no line may follow the last line of a transcript")
         elif _ENDING.match(line):
-            self.ending = msgspec.json.decode(line, type=Ending)
+            self.ending = msgspec.json.decode(line, type=TranscriptTrailer)
         else:
             exchange = self._exchange(line)
             if (exchange.outcome == "answered") != (exchange.response is not None):
@@ -185,9 +197,9 @@ class _Reader:
                 )
             self.exchanges.append(exchange)
 
-    def _begin(self, line: str) -> Beginning:
+    def _begin(self, line: str) -> TranscriptHeader:
         try:
-            beginning = msgspec.json.decode(line, type=Beginning)
+            beginning = msgspec.json.decode(line, type=TranscriptHeader)
         except ValueError as error:
             raise ValueError(f"not a transcript of wiredump extract: {error}") from None
         if beginning.transcript != FORMAT:

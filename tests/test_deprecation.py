@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from collections.abc import Iterator
@@ -38,3 +39,21 @@ def test_importing_the_old_name_warns_too(renamed: types.ModuleType) -> None:
 def test_other_names_stay_unknown(renamed: types.ModuleType) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Missing'"):
         renamed.Missing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("kproto.hexview", "Hidden", "Redaction"),
+        ("kproto.journal", "Decoded", "DecodedEntry"),
+        ("kproto.partial", "Partial", "PartialBody"),
+        ("kproto.transcript", "Beginning", "TranscriptHeader"),
+        ("kproto.transcript", "Connected", "TranscriptConnection"),
+        ("kproto.transcript", "Ending", "TranscriptTrailer"),
+        ("kproto.transcript", "Said", "TranscriptMessage"),
+    ],
+)
+def test_renamed_names_of_kproto(module: str, old: str, new: str) -> None:
+    found = importlib.import_module(module)
+    with pytest.warns(DeprecationWarning, match=f"use {module}.{new}"):
+        assert getattr(found, old) is getattr(found, new)

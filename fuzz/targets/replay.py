@@ -25,12 +25,12 @@ from kproto.errors import DecodeError, KprotoError
 from kproto.messages import RequestHeader
 from kproto.transcript import (
     FORMAT,
-    Beginning,
-    Connected,
-    Ending,
     Exchange,
-    Said,
     Transcript,
+    TranscriptConnection,
+    TranscriptHeader,
+    TranscriptMessage,
+    TranscriptTrailer,
     read_transcript,
     write_transcript,
 )
@@ -120,14 +120,18 @@ def seeds() -> Iterator[bytes]:
         request, response = api.request(), api.response()
         made = Exchange(
             number=0, api_key=key, api_version=version, outcome="answered", latency_ms=1.5,
-            request=Said(version, request.to_json_value(version)),
-            response=Said(version, response.to_json_value(version)),
+            request=TranscriptMessage(version, request.to_json_value(version)),
+            response=TranscriptMessage(version, response.to_json_value(version)),
         )  # fmt: skip
         ended = Exchange(
             number=1, api_key=key, api_version=version, outcome="disconnected",
-            request=Said(version, problem="cut", raw=b"\0\0\0\x01\0"),
+            request=TranscriptMessage(version, problem="cut", raw=b"\0\0\0\x01\0"),
         )  # fmt: skip
-        transcript = Transcript(Beginning(FORMAT, (Connected(number=0),)), [made, ended], Ending())
+        transcript = Transcript(
+            TranscriptHeader(FORMAT, (TranscriptConnection(number=0),)),
+            [made, ended],
+            TranscriptTrailer(),
+        )
         yield "".join(write_transcript(transcript)).encode()
 
 

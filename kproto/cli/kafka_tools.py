@@ -14,7 +14,7 @@ import click
 from kproto.cli import draft_tools, zookeeper_tools
 from kproto.cli.tool_command import (
     SHIPPED,
-    Profiled,
+    ProfileCommand,
     bootstrap_server,
     checked,
     command_config,
@@ -187,5 +187,5 @@ SURFACES: Final[dict[str, dict[str, click.Command]]] = {
 """By tool and profile."""
 
 COMMANDS: Final[dict[str, click.Command]] = {
-    name: Profiled(surfaces) for name, surfaces in SURFACES.items()
+    name: ProfileCommand(surfaces) for name, surfaces in SURFACES.items()
 }

@@ -16,7 +16,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from kproto.cli.waiting import Waiting
+from kproto.cli.waiting import WaitIndicator
 from kproto.client import BrokerError
 from kproto.errors import KprotoError, UnsupportedVersionError
 from kproto.tools.access import Access
@@ -26,7 +26,7 @@ from kproto.tools.texts import JAVA_ERRORS, java_error
 
 __all__ = [
     "SHIPPED",
-    "Profiled",
+    "ProfileCommand",
     "bootstrap_server",
     "checked",
     "command_config",
@@ -55,7 +55,7 @@ bootstrap_server = value("bootstrap-server", "Bootstrap brokers, as HOST:PORT,..
 command_config = value("command-config", "A properties file for the client.", "FILE")
 
 
-class Profiled(click.Command):
+class ProfileCommand(click.Command):
     """One tool with several sets of options: ``--profile`` selects the command that parses the
     rest."""
 
@@ -126,7 +126,7 @@ def run_with_access(
     dialect: str = "kafka",
 ) -> None:
     """Connect and run ``work``. ``failure`` is what Kafka's tool prints for an unexpected error."""
-    waiting = Waiting()
+    waiting = WaitIndicator()
 
     async def session() -> None:
         found = read_settings(given["command_config"])

@@ -96,7 +96,7 @@ async def _describe(access: Access, write: Callable[[str], None], given: dict[st
         topic_id=None if topic_id is None else topic_table.parse_topic_id(topic_id),
         if_exists=given["if_exists"],
         exclude_internal=given["exclude_internal"],
-        reports=topic_table.Reports(
+        reports=topic_table.DescribeFilters(
             under_replicated=given["under_replicated_partitions"],
             unavailable=given["unavailable_partitions"],
             under_min_isr=given["under_min_isr_partitions"],

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
-__all__ = ["Waiting"]
+__all__ = ["WaitIndicator"]
 
 
-class Waiting:
+class WaitIndicator:
     """In ``with``: ``doing`` changes the line, and ``write`` prints to standard output around
     it."""
 

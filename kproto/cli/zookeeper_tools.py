@@ -21,7 +21,7 @@ from kproto.cli.tool_command import (
     run_with_access,
     value,
 )
-from kproto.cli.waiting import Waiting
+from kproto.cli.waiting import WaitIndicator
 from kproto.client import TopicPartition
 from kproto.tools import preferred_election, znode_reassign
 from kproto.tools.access import Access
@@ -70,7 +70,7 @@ def _write(text: str) -> None:
 def _reassign_partitions(draft: str, context: click.Context, /, **given: Any) -> None:
     action = checked(context, partial(check_zookeeper_reassign, draft))
 
-    waiting = Waiting()
+    waiting = WaitIndicator()
 
     def work() -> None:
         try:

@@ -49,7 +49,9 @@ class Attempt:
 
     async def request(self, body: Any, version: int | None = None) -> Any:
         """Send a request and return the response's body; see ``Connection.request``."""
-        return await self._connection.request(body, version, timeout=self._deadline.for_an_answer)
+        return await self._connection.request(
+            body, version, timeout=self._deadline.response_timeout
+        )
 
 
 class Calls:

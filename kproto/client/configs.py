@@ -49,11 +49,11 @@ async def alter_incrementally(
         validate_only=validate_only,
     )
     response = await attempt.request(body)
-    asked = _by_code(changes)
+    by_code = _by_code(changes)
     return {
-        asked[key]: broker_error(row.error_code, row.error_message) if row.error_code else None
+        by_code[key]: broker_error(row.error_code, row.error_message) if row.error_code else None
         for row in response.responses
-        if (key := (row.resource_type, row.resource_name)) in asked
+        if (key := (row.resource_type, row.resource_name)) in by_code
     }
 
 
@@ -71,13 +71,13 @@ async def describe(
         ]
     )
     response = await attempt.request(body, version)
-    asked = _by_code(resources)
+    by_code = _by_code(resources)
     return {
-        asked[key]: broker_error(row.error_code, row.error_message)
+        by_code[key]: broker_error(row.error_code, row.error_message)
         if row.error_code
         else {each.name: _entry(each, version) for each in row.configs}
         for row in response.results
-        if (key := (row.resource_type, row.resource_name)) in asked
+        if (key := (row.resource_type, row.resource_name)) in by_code
     }
 
 

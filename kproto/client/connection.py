@@ -144,7 +144,7 @@ class Connection:
             await asyncio.shield(self._authenticating)
         return await self._protocol.request(body, version)
 
-    async def _ask(self, body: Any, version: int | None) -> Any:
+    async def _sasl_request(self, body: Any, version: int | None) -> Any:
         """Send one of SASL's own requests."""
         waiting = self._protocol.request(body, version)
         return await self._within(self._timeout, waiting, f"response to {type(body).__name__}")
@@ -204,7 +204,7 @@ class Connection:
         if version is None:
             version = self._best_handshake()
         handshake: Any = message("SaslHandshakeRequest")
-        answer = await self._ask(handshake(mechanism=mechanism), version)
+        answer = await self._sasl_request(handshake(mechanism=mechanism), version)
         if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(answer.mechanisms) or "none"
             raise broker_error(
@@ -240,7 +240,7 @@ class Connection:
         # Without a negotiation v0, which every broker that supports v1 serves.
         version = 0 if wire.peer_versions is None else wire.version_for(_SASL_AUTHENTICATE)
         authenticate: Any = wire.dialect.message("SaslAuthenticateRequest")
-        answer = await self._ask(authenticate(auth_bytes=token), version)
+        answer = await self._sasl_request(authenticate(auth_bytes=token), version)
         raise_for_code(answer.error_code, answer.error_message)
         lifetime = answer.session_lifetime_ms / 1000
         now = asyncio.get_running_loop().time()

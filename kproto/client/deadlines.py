@@ -32,7 +32,7 @@ class Deadline:
         return max(1, round(self.remaining * 1000))
 
     @property
-    def for_an_answer(self) -> float:
+    def response_timeout(self) -> float:
         """Return the seconds to wait for the response to a request sent now."""
         return self.remaining + min(_GRACE, _SHARE * self.timeout_ms / 1000)
 

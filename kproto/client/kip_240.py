@@ -104,10 +104,10 @@ class ListReassignmentsResult:
     def __init__(
         self,
         call: asyncio.Future[list[Reassignment]],
-        asked: Collection[TopicPartition] | None,
+        selection: Collection[TopicPartition] | None,
     ) -> None:
         self._call = call
-        self._asked = asked
+        self._selection = selection
 
     async def all(self) -> list[Reassignment]:
         return list(await asyncio.shield(self._call))
@@ -116,7 +116,7 @@ class ListReassignmentsResult:
         """Return None if the partition is not being reassigned. Raises NotRequestedError at once
         for one that the call did not request."""
         key = TopicPartition(*partition)
-        if self._asked is not None and key not in self._asked:
+        if self._selection is not None and key not in self._selection:
             raise NotRequestedError(f"{key} was not part of the call")
         return derive(
             self._call, lambda found: next((r for r in found if r.topic_partition == key), None)
@@ -127,10 +127,10 @@ class DescribeReassignmentsResult:
     """The outcome of ``Admin.describe_reassignments``."""
 
     def __init__(
-        self, call: asyncio.Future[Descriptions], asked: Collection[Reassignment] | None
+        self, call: asyncio.Future[Descriptions], selection: Collection[Reassignment] | None
     ) -> None:
         self._call = call
-        self._asked = asked
+        self._selection = selection
 
     async def reassignments(self) -> list[Reassignment]:
         """Return the described reassignments; useful if all were requested."""
@@ -142,6 +142,6 @@ class DescribeReassignmentsResult:
     def get(self, reassignment: Reassignment) -> asyncio.Future[ReassignmentDescription | None]:
         """Return None if it was over when the request was processed. Raises NotRequestedError at
         once for one that the call did not request."""
-        if self._asked is not None and reassignment not in self._asked:
+        if self._selection is not None and reassignment not in self._selection:
             raise NotRequestedError(f"{reassignment} was not part of the call")
         return derive(self._call, lambda found: found.get(reassignment))

@@ -170,7 +170,7 @@ class Nodes:
     async def _metadata(self, connection: Connection, deadline: Deadline) -> Any:
         request: Any = self._dialect.message("MetadataRequest")
         version = connection.version_for(_METADATA, _WITH_CONTROLLER)
-        patience = min(deadline.for_an_answer, _PATIENCE)
+        patience = min(deadline.response_timeout, _PATIENCE)
         response = await connection.request(request(topics=[]), version, timeout=patience)
         raise_for_code(response.error_code)
         return response

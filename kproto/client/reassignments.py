@@ -62,8 +62,8 @@ async def alter(
         for name, partitions in by_topic.items()
     ]
     response = await _send_alter(attempt, api, topics, allow_replication_factor_change)
-    asked = [each for partitions in by_topic.values() for each in partitions]
-    return _positional(asked, response) if _is_positional(api) else _keyed(asked, response)
+    ordered = [each for partitions in by_topic.values() for each in partitions]
+    return _positional(ordered, response) if _is_positional(api) else _keyed(ordered, response)
 
 
 async def cancel_all(attempt: Attempt) -> list[BrokerError | None] | None:
@@ -96,12 +96,12 @@ def _is_positional(api: Api) -> bool:
     return "ReassignableTopicResponse" not in api.response.STRUCTS
 
 
-def _positional(asked: Sequence[TopicPartition], response: Any) -> Outcome:
+def _positional(ordered: Sequence[TopicPartition], response: Any) -> Outcome:
     rows = [_outcome(row.error_code, row.error_string) for row in response.responses]
     _raise_if_refused(rows)
-    if len(rows) != len(asked):
-        raise count_mismatch(len(asked), len(rows))
-    return dict(zip(asked, rows, strict=True))
+    if len(rows) != len(ordered):
+        raise count_mismatch(len(ordered), len(rows))
+    return dict(zip(ordered, rows, strict=True))
 
 
 def _raise_if_refused(rows: Sequence[BrokerError | None]) -> None:
@@ -111,7 +111,7 @@ def _raise_if_refused(rows: Sequence[BrokerError | None]) -> None:
         raise NotControllerError(rows[0].text if rows[0] else None)
 
 
-def _keyed(asked: Sequence[TopicPartition], response: Any) -> Outcome:
+def _keyed(ordered: Sequence[TopicPartition], response: Any) -> Outcome:
     # The top-level error applies to every partition, whether listed or not.
     raise_for_code(response.error_code, response.error_message)
     rows = {
@@ -120,10 +120,10 @@ def _keyed(asked: Sequence[TopicPartition], response: Any) -> Outcome:
         for row in topic.partitions
     }
     received = sum(len(topic.partitions) for topic in response.responses)
-    if received != len(asked) and not any(rows.values()):
-        raise count_mismatch(len(asked), received)
+    if received != len(ordered) and not any(rows.values()):
+        raise count_mismatch(len(ordered), received)
     # Kafka's own client never completes partitions that are missing beside an error.
-    return {each: rows.get(each, count_mismatch(len(asked), received)) for each in asked}
+    return {each: rows.get(each, count_mismatch(len(ordered), received)) for each in ordered}
 
 
 def _outcome(code: int, text: str | None) -> BrokerError | None:

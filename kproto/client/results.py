@@ -78,11 +78,11 @@ class KeyedResult(Generic[K, V]):
     ) -> None:
         """Resolve ``keys`` from ``call``. Its error applies to all of them; a key without an
         outcome gets ``missing``."""
-        asked = list(keys)
+        all_keys = list(keys)
 
         def settle(done: asyncio.Future[Mapping[K, V | BaseException]]) -> None:
             error = ConnectionClosedError("cancelled") if done.cancelled() else done.exception()
-            for key in asked:
+            for key in all_keys:
                 if error is not None:
                     self.resolve(key, error)
                 else:

@@ -24,7 +24,7 @@ from kproto.connection.events import (
     SaslTokenReceived,
     SentRequest,
 )
-from kproto.connection.states import CLIENT_TRANSITIONS, ClientInput, ClientState, Machine
+from kproto.connection.states import CLIENT_TRANSITIONS, ClientInput, ClientState, StateMachine
 from kproto.dialects import Api, AutoDialect, Dialect, dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import (
@@ -75,7 +75,7 @@ class ClientConnection:
         self.client_id = client_id
         self.software_name = software_name
         self.software_version = software_version
-        self._machine = Machine(CLIENT_TRANSITIONS, ClientState.OPEN)
+        self._machine = StateMachine(CLIENT_TRANSITIONS, ClientState.OPEN)
         self._splitter = FrameSplitter(max_size, keep_size=True)
         self._pending: deque[SentRequest] = deque()
         self._correlation_id = first_correlation_id

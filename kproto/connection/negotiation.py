@@ -97,10 +97,10 @@ def choose_version(api: Api, peer: Mapping[int, Versions], allowed: Versions | N
         raise UnsupportedVersionError(f"The node does not support {api.name}")
     common = ours.intersect(theirs)
     if not common:
-        asked = ours if allowed is None else allowed
+        ours_allowed = ours if allowed is None else allowed
         raise UnsupportedVersionError(
             f"The node does not support {api.name} with version in range "
-            f"[{asked.lowest},{asked.highest}]. "
+            f"[{ours_allowed.lowest},{ours_allowed.highest}]. "
             f"The supported range is [{theirs.lowest},{theirs.highest}]."
         )
     return common.highest

@@ -21,7 +21,7 @@ from kproto.connection.events import (
     UnexpectedRequest,
     UnsupportedRequest,
 )
-from kproto.connection.states import SERVER_TRANSITIONS, Machine, ServerInput, ServerState
+from kproto.connection.states import SERVER_TRANSITIONS, ServerInput, ServerState, StateMachine
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import (
     DecodeError,
@@ -86,7 +86,7 @@ class ServerConnection:
         self.dialect = codec if codec is not None else dialect("kafka")
         self._served = served
         start = ServerState.SASL_REQUIRED if sasl_required else ServerState.OPEN
-        self._machine = Machine(SERVER_TRANSITIONS, start)
+        self._machine = StateMachine(SERVER_TRANSITIONS, start)
         self._max_size = max_size
         first = min(max_size, max_size_before_sasl) if sasl_required else max_size
         self._splitter = FrameSplitter(first, keep_size=True)

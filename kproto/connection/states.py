@@ -22,9 +22,9 @@ __all__ = [
     "SERVER_TRANSITIONS",
     "ClientInput",
     "ClientState",
-    "Machine",
     "ServerInput",
     "ServerState",
+    "StateMachine",
 ]
 
 
@@ -206,7 +206,7 @@ _THEIRS: Final[frozenset[Enum]] = frozenset(
 )
 
 
-class Machine(Generic[StateT, InputT]):
+class StateMachine(Generic[StateT, InputT]):
     """A state and its table."""
 
     __slots__ = ("_table", "state")

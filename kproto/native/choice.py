@@ -76,8 +76,8 @@ def _is_free_threaded() -> bool:
 
 def _has_gil() -> bool:
     """Whether the GIL is on. Loading the extension may have enabled it."""
-    asked = getattr(sys, "_is_gil_enabled", None)  # from 3.13 on
-    return asked is None or bool(asked())
+    is_gil_enabled = getattr(sys, "_is_gil_enabled", None)  # from 3.13 on
+    return is_gil_enabled is None or bool(is_gil_enabled())
 
 
 def _reason(error: ImportError) -> str:

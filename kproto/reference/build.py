@@ -8,11 +8,11 @@ from typing import Any
 import construct
 
 from kproto.reference.composites import (
-    Counted,
+    CountedArray,
     KnownTag,
-    Located,
-    MaybeStruct,
+    LocatedField,
     Message,
+    NullableStruct,
     TaggedSection,
 )
 from kproto.reference.scalars import Blob, Fixed, Length, Text, camel_case
@@ -59,9 +59,9 @@ class _Builder:
             label=label,
         )
 
-    def field(self, field: Field, *, segment: str) -> Located:
+    def field(self, field: Field, *, segment: str) -> LocatedField:
         leaf = field.type.kind not in ("struct", "array")
-        return Located(self.value(field), segment, str(field.type), leaf=leaf)
+        return LocatedField(self.value(field), segment, str(field.type), leaf=leaf)
 
     def value(self, field: Field) -> Any:
         kind = field.type.kind
@@ -72,22 +72,22 @@ class _Builder:
             assert field.type.struct is not None
             body = self.struct(field.type.struct, label)
             tagged = field.is_tagged(self.version)
-            return MaybeStruct(body, tagged=tagged) if nullable else body
+            return NullableStruct(body, tagged=tagged) if nullable else body
         if kind == "array":
             element = field.type.element
             assert element is not None
             count = Length("array", compact=compact, nullable=nullable, label=label)
-            return Counted(
+            return CountedArray(
                 count, self.element(element, compact, label), self.least(element, compact)
             )
         return _scalar(kind, compact=compact, nullable=nullable, label=label)
 
-    def element(self, type_: FieldType, compact: bool, label: str) -> Located:
+    def element(self, type_: FieldType, compact: bool, label: str) -> LocatedField:
         label = f"{label} element"
         if type_.struct is not None:
-            return Located(self.struct(type_.struct, label), "", str(type_), leaf=False)
+            return LocatedField(self.struct(type_.struct, label), "", str(type_), leaf=False)
         value = _scalar(type_.kind, compact=compact, nullable=False, label=label)
-        return Located(value, "", str(type_), leaf=True)
+        return LocatedField(value, "", str(type_), leaf=True)
 
     def least(self, type_: FieldType, compact: bool) -> int:
         """Return the size in bytes of the shortest encoding of a value of this type."""

@@ -17,7 +17,7 @@ from kproto.reference.scalars import Fixed, Length, UnsignedVarint, camel_case, 
 from kproto.reference.trees import default_value, is_default
 from kproto.schema.model import Field
 
-__all__ = ["Counted", "KnownTag", "Located", "MaybeStruct", "Message", "TaggedSection"]
+__all__ = ["CountedArray", "KnownTag", "LocatedField", "Message", "NullableStruct", "TaggedSection"]
 
 _MAX_INT32 = 2**31 - 1
 _LEAST_TAG_SIZE = 2  # one byte of tag number, one of size
@@ -25,7 +25,7 @@ _LEAST_TAG_SIZE = 2  # one byte of tag number, one of size
 _VARINT = UnsignedVarint()
 
 
-class Located(construct.Subconstruct):  # type: ignore[misc]  # construct has no types
+class LocatedField(construct.Subconstruct):  # type: ignore[misc]  # construct has no types
     """A value with a location: ``segment`` is added to the path, and its extent becomes a span."""
 
     def __init__(self, subcon: Any, segment: str, type_: str, *, leaf: bool) -> None:
@@ -55,10 +55,10 @@ class Located(construct.Subconstruct):  # type: ignore[misc]  # construct has no
         return obj
 
 
-class Counted(construct.Construct):  # type: ignore[misc]
+class CountedArray(construct.Construct):  # type: ignore[misc]
     """An array: a count, then the elements. ``least`` is the least size of an element."""
 
-    def __init__(self, count: Length, element: Located, least: int) -> None:
+    def __init__(self, count: Length, element: LocatedField, least: int) -> None:
         super().__init__()
         self.count = count
         self.element = element
@@ -90,7 +90,7 @@ class Counted(construct.Construct):  # type: ignore[misc]
         return obj
 
 
-class MaybeStruct(construct.Subconstruct):  # type: ignore[misc]
+class NullableStruct(construct.Subconstruct):  # type: ignore[misc]
     """A struct after a marker of its presence: a varint in a tagged field, else an int8."""
 
     def __init__(self, subcon: Any, *, tagged: bool) -> None:
@@ -120,7 +120,7 @@ class KnownTag:
     size."""
 
     field: Field
-    value: Located
+    value: LocatedField
 
 
 class TaggedSection(construct.Construct):  # type: ignore[misc]

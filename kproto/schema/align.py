@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kproto.schema.model import Field, MessageSchema, Struct
 from kproto.schema.versions import Versions
 
-__all__ = ["Edition", "Part", "align", "shape"]
+__all__ = ["Edition", "StructDefinition", "align", "shape"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Edition:
 
 
 @dataclass(frozen=True)
-class Part:
+class StructDefinition:
     """One edition's definition of a struct, and the versions for which that edition is the
     authority."""
 
@@ -44,7 +44,7 @@ def shape(item: Field) -> str:
     return f"[]{inner}" if item.type.kind == "array" else inner
 
 
-def align(parts: Sequence[Part]) -> list[dict[int, Field]]:
+def align(parts: Sequence[StructDefinition]) -> list[dict[int, Field]]:
     """Match the fields of all definitions. The order is that of the newest one, with removed fields
     in between."""
     slots: list[dict[int, Field]] = [{0: item} for item in parts[0].struct.fields]
@@ -68,7 +68,7 @@ def _find(
     slots: list[dict[int, Field]],
     taken: set[int],
     item: Field,
-    parts: Sequence[Part],
+    parts: Sequence[StructDefinition],
     index: int,
 ) -> int | None:
     free = [number for number in range(len(slots)) if number not in taken]
@@ -87,7 +87,9 @@ def _find(
     return None
 
 
-def _same_place(newer: Field, newer_part: Part, older: Field, older_part: Part) -> bool:
+def _same_place(
+    newer: Field, newer_part: StructDefinition, older: Field, older_part: StructDefinition
+) -> bool:
     """Whether two fields with different names are one renamed field: at a version that both
     releases have, they are at the same position with the same type."""
     if shape(newer) != shape(older):

@@ -128,11 +128,11 @@ def _pair(request: CheckedMessage, responses: list[CheckedMessage] | None) -> It
             "validVersions",
         )
     flexible = request.schema.flexible_versions.intersect(ours)
-    answered = response.schema.flexible_versions.intersect(ours)
-    if ours == theirs and flexible != answered:
+    response_flexible = response.schema.flexible_versions.intersect(ours)
+    if ours == theirs and flexible != response_flexible:
         yield response.warning(
             "pair",
-            f"flexible at {answered}, but {request.schema.name} at {flexible}",
+            f"flexible at {response_flexible}, but {request.schema.name} at {flexible}",
             "make both flexible from the same version",
             "flexibleVersions",
         )

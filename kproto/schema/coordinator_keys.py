@@ -16,11 +16,11 @@ from kproto.schema.jars import SourceMessage
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
 from kproto.schema.versions import Versions
 
-__all__ = ["Renumbered", "at_version_zero", "renumber_keys"]
+__all__ = ["Renumbering", "at_version_zero", "renumber_keys"]
 
 
 @dataclass(frozen=True)
-class Renumbered:
+class Renumbering:
     """Version ``version`` of ``message`` in ``release`` is version 0 of ``now``."""
 
     release: str
@@ -33,14 +33,14 @@ def renumber_keys(
     release: str,
     messages: Iterable[SourceMessage],
     keys: Mapping[tuple[str, int | None], MessageSchema],
-) -> tuple[list[SourceMessage], list[Renumbered]]:
+) -> tuple[list[SourceMessage], list[Renumbering]]:
     """Replace ``data`` messages of the older numbering and leave all others unchanged.
 
     ``keys`` holds the coordinator keys of newer releases by artifact and api key.
     """
     names = {schema.name for schema in keys.values()}
     kept: list[SourceMessage] = []
-    moved: list[Renumbered] = []
+    moved: list[Renumbering] = []
     for item in messages:
         if item.schema.type != "data" or item.schema.name not in names:
             kept.append(item)
@@ -51,7 +51,7 @@ def renumber_keys(
                 kept.append(item)
                 break
             kept.append(SourceMessage(at_version_zero(item.schema, version, now), item.artifact))
-            moved.append(Renumbered(release, item.schema.name, version, now.name))
+            moved.append(Renumbering(release, item.schema.name, version, now.name))
     return kept, moved
 
 

@@ -15,12 +15,12 @@ from typing import TypeAlias
 
 from kproto.errors import SchemaError
 from kproto.schema.align import Edition
-from kproto.schema.coordinator_keys import Renumbered, renumber_keys
+from kproto.schema.coordinator_keys import Renumbering, renumber_keys
 from kproto.schema.facts import schema_text
 from kproto.schema.jars import Release, SourceMessage, read_sources, release_order
 from kproto.schema.model import MessageSchema
-from kproto.schema.provenance import PROVENANCE, Earlier, conflicts_text, sources_text
-from kproto.schema.union import Conflict, Merged, ValueChange, merge
+from kproto.schema.provenance import PROVENANCE, PreviousImports, conflicts_text, sources_text
+from kproto.schema.union import Conflict, MessageUnion, ValueChange, merge
 from kproto.schema.versions import Versions
 
 __all__ = ["Identity", "ImportReport", "identity", "import_schemas", "merge_releases"]
@@ -34,11 +34,11 @@ class ImportReport:
     """What an import wrote, by message name. ``without_json`` is by release."""
 
     into: Path
-    merged: dict[str, Merged] = field(default_factory=dict)
+    merged: dict[str, MessageUnion] = field(default_factory=dict)
     editions: dict[str, list[Edition]] = field(default_factory=dict)
     artifacts: dict[tuple[str, str], str] = field(default_factory=dict)
     without_json: dict[str, list[str]] = field(default_factory=dict)
-    renumbered: list[Renumbered] = field(default_factory=list)
+    renumbered: list[Renumbering] = field(default_factory=list)
     removed_files: list[str] = field(default_factory=list)
 
     @property
@@ -99,7 +99,7 @@ def import_schemas(paths: Sequence[Path], into: Path) -> ImportReport:
 
 def merge_releases(fresh: Sequence[Release], into: Path) -> ImportReport:
     """Merge without writing files."""
-    earlier = Earlier.read(into)
+    earlier = PreviousImports.read(into)
     report = ImportReport(into)
     releases = _with_earlier(fresh, earlier)
     keys = {
@@ -131,7 +131,7 @@ def merge_releases(fresh: Sequence[Release], into: Path) -> ImportReport:
     return report
 
 
-def _with_earlier(fresh: Sequence[Release], earlier: Earlier) -> list[Release]:
+def _with_earlier(fresh: Sequence[Release], earlier: PreviousImports) -> list[Release]:
     """Return all releases, oldest first: those read now, and those that only the notes contain."""
     releases = {
         item.name: Release(item.name, list(item.messages), list(item.without_json))
@@ -158,7 +158,7 @@ def _with_earlier(fresh: Sequence[Release], earlier: Earlier) -> list[Release]:
 
 
 def _editions(release: Release, messages: Iterable[SourceMessage]) -> list[Edition]:
-    unstable = _Unstable(release)
+    unstable = _UnstableVersions(release)
     seen: dict[Identity, SourceMessage] = {}
     found = []
     for message in messages:
@@ -179,7 +179,7 @@ def _editions(release: Release, messages: Iterable[SourceMessage]) -> list[Editi
     return found
 
 
-class _Unstable:
+class _UnstableVersions:
     """The versions that a release marks unstable.
 
     Only requests have the mark (``latestVersionUnstable``), which applies to their responses too. A

@@ -16,31 +16,31 @@ from typing import Any, Final
 
 from kproto.errors import SchemaError
 from kproto.schema.align import Edition
-from kproto.schema.coordinator_keys import Renumbered
+from kproto.schema.coordinator_keys import Renumbering
 from kproto.schema.jars import SourceMessage
 from kproto.schema.load import load_directory
 from kproto.schema.model import MessageSchema
-from kproto.schema.union import Conflict, Merged, ValueChange
+from kproto.schema.union import Conflict, MessageUnion, ValueChange
 from kproto.schema.versions import Versions
 
-__all__ = ["PROVENANCE", "Earlier", "conflicts_text", "sources_text"]
+__all__ = ["PROVENANCE", "PreviousImports", "conflicts_text", "sources_text"]
 
 PROVENANCE: Final = "provenance"
 """The folder of these notes, inside the schemas' folder. Loaders do not enter it."""
 
 
 @dataclass
-class Earlier:
+class PreviousImports:
     """The notes of earlier imports into a folder; empty for a new folder."""
 
     schemas: dict[str, MessageSchema] = field(default_factory=dict)
     messages: dict[str, dict[str, Any]] = field(default_factory=dict)
     without_json: dict[str, list[str]] = field(default_factory=dict)
-    renumbered: list[Renumbered] = field(default_factory=list)
+    renumbered: list[Renumbering] = field(default_factory=list)
     conflicts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: Path) -> Earlier:
+    def read(cls, folder: Path) -> PreviousImports:
         """Read the notes. Raises SchemaError if the folder contains a schema that the notes do not
         cover."""
         if not any(folder.glob("*.json")):
@@ -56,7 +56,7 @@ class Earlier:
                 schemas,
                 sources["messages"],
                 {name: item["without_messages"] for name, item in sources["releases"].items()},
-                [Renumbered(**item) for item in sources["renumbered"]],
+                [Renumbering(**item) for item in sources["renumbered"]],
                 {
                     kind: {
                         name: [cls._conflict(kind, item) for item in found]
@@ -92,7 +92,7 @@ class Earlier:
                 )
                 yield release, SourceMessage(restricted, noted["from"], unstable)
 
-    def carry_over(self, merged: Merged, fresh: set[str]) -> None:
+    def carry_over(self, merged: MessageUnion, fresh: set[str]) -> None:
         """Add to ``merged`` the noted conflicts of releases that were not read again."""
         name = merged.schema.name
         for kind in ("layouts", "tagged_fields_added"):
@@ -106,7 +106,7 @@ def sources_text(
     editions: Mapping[str, Sequence[Edition]],
     artifacts: Mapping[tuple[str, str], str],
     without_json: Mapping[str, Sequence[str]],
-    renumbered: Sequence[Renumbered],
+    renumbered: Sequence[Renumbering],
 ) -> str:
     """``editions`` is by message name, ``artifacts`` by release and the message's name in it."""
     names_then = {(item.release, item.now): item.message for item in renumbered}
@@ -143,7 +143,7 @@ def sources_text(
     )
 
 
-def conflicts_text(merged: Mapping[str, Merged]) -> str:
+def conflicts_text(merged: Mapping[str, MessageUnion]) -> str:
     layouts: dict[str, Any] = defaultdict(list)
     tags: dict[str, Any] = defaultdict(list)
     values: dict[str, Any] = defaultdict(list)

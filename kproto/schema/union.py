@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kproto.errors import SchemaError
-from kproto.schema.align import Edition, Part, align, shape
+from kproto.schema.align import Edition, StructDefinition, align, shape
 from kproto.schema.defaults import spell_default
 from kproto.schema.layout import FieldLayout, Layout, layout, without_values
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
 from kproto.schema.versions import MAX_VERSION, Versions
 
-__all__ = ["Conflict", "Edition", "Merged", "ValueChange", "merge"]
+__all__ = ["Conflict", "Edition", "MessageUnion", "ValueChange", "merge"]
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class ValueChange:
 
 
 @dataclass
-class Merged:
+class MessageUnion:
     schema: MessageSchema
     authorities: dict[int, str]
     conflicts: list[Conflict] = field(default_factory=list)
     value_changes: list[ValueChange] = field(default_factory=list)
 
 
-def merge(editions: Sequence[Edition]) -> Merged:
+def merge(editions: Sequence[Edition]) -> MessageUnion:
     """Merge, oldest edition first. Raises SchemaError if releases contradict each other."""
     return _Merger(editions).merge()
 
@@ -86,12 +86,12 @@ class _Merger:
     def refuse(self, problem: str, *, path: str = "", remedy: str) -> SchemaError:
         return SchemaError(problem, source=self.newest.source, field=path, remedy=remedy)
 
-    def merge(self) -> Merged:
+    def merge(self) -> MessageUnion:
         versions = sorted(self.authority)
         valid = self.exact(versions, "valid versions") if versions else Versions.NONE
         self.top = valid.highest
         parts = [
-            Part(item, item.schema.root, self.decided_by(item, versions))
+            StructDefinition(item, item.schema.root, self.decided_by(item, versions))
             for item in self.with_versions
         ]
         if parts:
@@ -116,7 +116,7 @@ class _Merger:
             aliases=_others(self.newest.name, [*names, *aliases]),
             source="",
         )
-        made = Merged(
+        made = MessageUnion(
             schema,
             {version: item.release for version, item in sorted(self.authority.items())},
             value_changes=self.value_changes,
@@ -165,7 +165,7 @@ class _Merger:
 
     # -- structs ---------------------------------------------------------------------------
 
-    def struct(self, parts: Sequence[Part], path: str) -> Struct:
+    def struct(self, parts: Sequence[StructDefinition], path: str) -> Struct:
         """Merge a struct, newest definition first. A common struct is merged once, with every
         version."""
         newest = parts[0].struct
@@ -183,7 +183,9 @@ class _Merger:
         self.structs.append(struct)
         return struct
 
-    def field(self, slot: dict[int, Field], parts: Sequence[Part], path: str) -> Field | None:
+    def field(
+        self, slot: dict[int, Field], parts: Sequence[StructDefinition], path: str
+    ) -> Field | None:
         """Merge one field. ``slot`` maps indexes of ``parts`` to that definition's field."""
         newest = slot[min(slot)]
         where = f"{path}{newest.name}"
@@ -222,7 +224,9 @@ class _Merger:
             ),
         )  # fmt: skip
 
-    def type(self, slot: dict[int, Field], parts: Sequence[Part], where: str) -> FieldType:
+    def type(
+        self, slot: dict[int, Field], parts: Sequence[StructDefinition], where: str
+    ) -> FieldType:
         newest = slot[min(slot)]
         for index, item in slot.items():
             if shape(item) != shape(newest) and parts[index].decides:
@@ -244,7 +248,7 @@ class _Merger:
             > 1
         )
         inner_parts = [
-            Part(
+            StructDefinition(
                 parts[index].edition,
                 item.type.inner_struct,
                 parts[index].decides
@@ -263,7 +267,9 @@ class _Merger:
         held = FieldType("struct", struct=struct)
         return FieldType("array", element=held) if newest.type.kind == "array" else held
 
-    def value(self, name: str, slot: dict[int, Field], parts: Sequence[Part], where: str) -> Any:
+    def value(
+        self, name: str, slot: dict[int, Field], parts: Sequence[StructDefinition], where: str
+    ) -> Any:
         """Choose the value of ``default`` or ``ignorable``, and note every other value."""
         chosen = min(slot)
         if name == "ignorable":

@@ -30,7 +30,7 @@ class Controllers(Nodes):
         request: Any = self._dialect.message("DescribeClusterRequest")
         version = connection.version_for(_DESCRIBE_CLUSTER, _WITH_ENDPOINT_TYPE)
         body = request(endpoint_type=_CONTROLLERS)
-        response = await connection.request(body, version, timeout=deadline.for_an_answer)
+        response = await connection.request(body, version, timeout=deadline.response_timeout)
         raise_for_code(response.error_code, response.error_message)
         return response
 

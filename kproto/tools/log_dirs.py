@@ -16,14 +16,14 @@ from kproto.tools.errors import ToolError
 from kproto.tools.plan import Replica
 from kproto.tools.texts import plural
 
-__all__ = ["States", "move", "states"]
+__all__ = ["MoveStates", "move", "states"]
 
 _PAUSE: Final = 0.1
 """Seconds between two attempts, as in Kafka's tool."""
 
 
 @dataclass(frozen=True, slots=True)
-class States:
+class MoveStates:
     """``lines`` are printed by ``--verify``. ``moving_from`` maps each replica that is moving now
     to its current directory. ``moving`` is whether anything is unfinished."""
 
@@ -32,11 +32,11 @@ class States:
     moving: bool
 
 
-async def states(access: Access, targets: Mapping[Replica, str]) -> States:
+async def states(access: Access, targets: Mapping[Replica, str]) -> MoveStates:
     """Return the state of replicas that should move to these directories."""
     found = await access.replica_log_dirs(targets)
     ordered = sorted(targets, key=_by_broker)
-    return States(
+    return MoveStates(
         tuple(_line(replica, targets[replica], found[replica]) for replica in ordered),
         {
             replica: directory.current

@@ -309,9 +309,9 @@ async def cancel(
 
     This includes one that only adds replicas, which Kafka's tool of 3.9 ignores.
     """
-    asked = {partition for partition, _ in plan.partitions}
+    in_plan = {partition for partition, _ in plan.partitions}
     # An empty plan names no partition, and a request without partitions would mean all.
-    ongoing = await access.reassignments(asked) if asked else {}
+    ongoing = await access.reassignments(in_plan) if in_plan else {}
     if ongoing:
         errors = await access.alter_reassignments(dict.fromkeys(ongoing, None))
         if errors:

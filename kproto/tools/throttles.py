@@ -23,7 +23,7 @@ __all__ = [
     "TOPIC_THROTTLES",
     "Move",
     "Moves",
-    "Reassigning",
+    "OngoingReassignment",
     "follower_throttles",
     "leader_throttles",
     "moving_brokers",
@@ -40,7 +40,7 @@ BROKER_THROTTLES: Final = (LEADER_RATE, FOLLOWER_RATE, ALTER_LOG_DIRS_RATE)
 TOPIC_THROTTLES: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
-class Reassigning(Protocol):
+class OngoingReassignment(Protocol):
     """The required attributes of an ongoing reassignment."""
 
     @property
@@ -61,7 +61,7 @@ Moves = Mapping[TopicPartition, Move]
 
 
 def proposed_moves(
-    ongoing: Mapping[TopicPartition, Reassigning],
+    ongoing: Mapping[TopicPartition, OngoingReassignment],
     proposed: Mapping[TopicPartition, Iterable[int]],
     current: Mapping[TopicPartition, Iterable[int]],
 ) -> dict[TopicPartition, Move]:

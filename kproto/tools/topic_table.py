@@ -28,7 +28,7 @@ from kproto.tools.errors import ToolError
 from kproto.tools.texts import joined
 from kproto.tools.topics import find_topics
 
-__all__ = ["Reports", "describe", "parse_topic_id"]
+__all__ = ["DescribeFilters", "describe", "parse_topic_id"]
 
 Write = Callable[[str], None]
 
@@ -36,7 +36,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
+class DescribeFilters:
     """Filters. Any of the first four selects partitions in that state; the last selects topics with
     configs of their own, without their partitions."""
 
@@ -59,10 +59,10 @@ async def describe(
     topic_id: UUID | None = None,
     if_exists: bool = False,
     exclude_internal: bool = False,
-    reports: Reports | None = None,
+    reports: DescribeFilters | None = None,
 ) -> None:
     """Describe matching topics, by name. ``topic_id`` takes precedence over ``pattern``."""
-    reports = reports or Reports()
+    reports = reports or DescribeFilters()
     described = await _described(
         access,
         None if topic_id is not None else pattern,
@@ -174,7 +174,7 @@ def _or_unknown(brokers: Sequence[int] | None) -> str:
 
 
 def _reported(
-    reports: Reports,
+    reports: DescribeFilters,
     partition: PartitionDescription,
     moving: PartitionReassignment | None,
     configs: Sequence[ConfigEntry],

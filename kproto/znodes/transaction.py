@@ -82,12 +82,11 @@ class Node:
         )
 
 
-def node_at(nodes: dict[str, Node], path: str, asked: str | None = None) -> Node:
-    """Return the node at ``path``. The error names ``asked`` instead, if the client named that
-    path."""
+def node_at(nodes: dict[str, Node], path: str, client_path: str | None = None) -> Node:
+    """Return the node at ``path``. The error names ``client_path`` if the client used that path."""
     node = nodes.get(path)
     if node is None:
-        raise NoNodeError(asked or path)
+        raise NoNodeError(client_path or path)
     return node
 
 

@@ -176,15 +176,15 @@ class ZnodeTree:
         return Transaction(self._nodes, zxid=self._zxid, session=session, now_ms=now_ms)
 
     def _commit(self, transaction: Transaction) -> None:
-        told: set[int] = set()
+        notified: set[int] = set()
         for write in transaction.writes:
             self._index(write)
             self._log.append(write)
             if self._on_write:
                 self._on_write(write)
         for write in transaction.writes:
-            told |= self._watches.fire(write)
-        for session in sorted(told):
+            notified |= self._watches.fire(write)
+        for session in sorted(notified):
             wakeup = self._sessions.get(session)
             if wakeup:
                 wakeup()

@@ -57,19 +57,19 @@ class Watches:
 
     def fire(self, write: ZnodeWrite) -> set[int]:
         """Queue the events of one write. Returns the sessions that have new events."""
-        told = self._send(self._data, write.path, _DATA_EVENTS[write.op], set())
+        notified = self._send(self._data, write.path, _DATA_EVENTS[write.op], set())
         if write.op == "set":
-            return told
+            return notified
         if write.op == "delete":
             # A session that watched both the data and the children gets one event of the deletion.
-            told |= self._send(self._children, write.path, EventType.NODE_DELETED, told)
+            notified |= self._send(self._children, write.path, EventType.NODE_DELETED, notified)
         parent = paths.parent_of(write.path)
-        return told | self._send(self._children, parent, EventType.NODE_CHILDREN_CHANGED, set())
+        return notified | self._send(self._children, parent, EventType.NODE_CHILDREN_CHANGED, set())
 
     def _send(
-        self, table: dict[str, set[int]], path: str, kind: EventType, heard: set[int]
+        self, table: dict[str, set[int]], path: str, kind: EventType, notified: set[int]
     ) -> set[int]:
         watchers = table.pop(path, set())
-        for session in watchers - heard:
+        for session in watchers - notified:
             self._queues[session].append(WatchedEvent(kind, path))
         return watchers

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from kproto.codec.message import Message
 from kproto.errors import KprotoError
-from kproto.transcript import Exchange, Said, Transcript
+from kproto.transcript import Exchange, Transcript, TranscriptMessage
 from mockbroker.faults.request_entities import named_by
 from mockbroker.replay.partition_names import TopicNames
 from mockbroker.replay.recorded_parts import codec_of, readable
@@ -89,7 +89,7 @@ class Recording:
             )
         return found
 
-    def _topics_of(self, exchange: Exchange, side: str, said: Said) -> frozenset[str]:
+    def _topics_of(self, exchange: Exchange, side: str, said: TranscriptMessage) -> frozenset[str]:
         try:
             api = codec_of(exchange).api(exchange.api_key, said.version)
             cls = api.request if side == "request" else api.response

@@ -17,7 +17,7 @@ from kproto.dialects import Api, dialect
 from kproto.errors import KprotoError
 from kproto.schema.versions import Versions
 from kproto.transcript import Exchange as RecordedExchange
-from kproto.transcript import Said, Transcript
+from kproto.transcript import Transcript, TranscriptMessage
 from mockbroker.apis import Session
 from mockbroker.cluster import Cluster
 from mockbroker.replay import (
@@ -154,7 +154,9 @@ class Replay:
             return float(max(getattr(body, "max_wait_ms", 0), 0))
         return 0.0
 
-    def _message(self, exchange: RecordedExchange, said: Said, version: int) -> Message:
+    def _message(
+        self, exchange: RecordedExchange, said: TranscriptMessage, version: int
+    ) -> Message:
         codec = codec_of(exchange)
         api = codec.api(exchange.api_key, said.version)
         message = api.response.from_json(readable(said.body or {}), said.version)

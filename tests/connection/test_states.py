@@ -15,9 +15,9 @@ from kproto.connection.states import (
     SERVER_TRANSITIONS,
     ClientInput,
     ClientState,
-    Machine,
     ServerInput,
     ServerState,
+    StateMachine,
 )
 from kproto.errors import LocalProtocolError, RemoteProtocolError
 
@@ -46,7 +46,7 @@ PEERS_DOING = {
 )  # fmt: skip
 def test_every_state_and_input(table: Table, state: Enum, happened: Enum) -> None:
     """An input moves to the state the table names, or blames the right side and moves nothing."""
-    machine = Machine(table, state)
+    machine = StateMachine(table, state)
     following = table[state].get(happened)
     if following is not None:
         machine.advance(happened)
@@ -81,7 +81,7 @@ def test_the_tables_are_whole(
 def test_a_server_serves_nothing_before_sasl_is_complete(data: st.DataObject) -> None:
     """Any walk from SASL_REQUIRED: until COMPLETE_SASL was passed requests are illegal, or can
     only be refused."""
-    machine = Machine(SERVER_TRANSITIONS, ServerState.SASL_REQUIRED)
+    machine = StateMachine(SERVER_TRANSITIONS, ServerState.SASL_REQUIRED)
     completed = False
     for _ in range(data.draw(st.integers(1, 30))):
         happened = data.draw(st.sampled_from(list(ServerInput)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import kproto
 from kproto.annotate import request_fields_partly, response_fields_partly
 from kproto.codec.registry import schema_of
-from kproto.hexview import Hidden, hex_lines
+from kproto.hexview import Redaction, hex_lines
 from kproto.messages import AlterPartitionReassignmentsRequest, MetadataRequest
 from tests.support import seeds
 from tests.support.instances import to_instance
@@ -112,10 +112,10 @@ def test_unfolded_every_byte_is_shown_once(key: int, data: st.DataObject) -> Non
 def test_what_is_hidden_is_masked() -> None:
     path = "topics[0].name"
     for unfold in (True, False):
-        lines = view(FRAME, hidden=Hidden({path}), unfold=unfold)
+        lines = view(FRAME, hidden=Redaction({path}), unfold=unfold)
         assert f"    23  xx xx xx xx                          {path} string [redacted]" in lines
         assert "foo" not in "".join(lines)
-        cut = view(FRAME[:25], hidden=Hidden((), True), unfold=unfold)
+        cut = view(FRAME[:25], hidden=Redaction((), True), unfold=unfold)
         assert "    23  xx xx                                (not decoded) 2 bytes" in cut
 
 

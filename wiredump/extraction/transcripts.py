@@ -9,7 +9,15 @@ from typing import Final
 import kproto
 from kproto.dialects import Dialect
 from kproto.journal import printable
-from kproto.transcript import FORMAT, Beginning, Connected, Ending, Outcome, Said, Transcript
+from kproto.transcript import (
+    FORMAT,
+    Outcome,
+    Transcript,
+    TranscriptConnection,
+    TranscriptHeader,
+    TranscriptMessage,
+    TranscriptTrailer,
+)
 from kproto.transcript import Exchange as Told
 from wiredump.bodies import Side, read
 from wiredump.dialects import codec_of
@@ -30,7 +38,7 @@ def transcript_of(
     requests. ``raw`` keeps the bytes of frames that cannot be decoded, even if they may have
     something to hide."""
     opened_ns = min(choice.connection.opened_ns for choice in choices)
-    beginning = Beginning(
+    beginning = TranscriptHeader(
         transcript=FORMAT,
         connections=tuple(_connected(each.connection, hiding, opened_ns) for each in choices),
         hidden=hiding.kinds,
@@ -42,12 +50,12 @@ def transcript_of(
         teller.tell(number, exchange, outcome) for number, (_, exchange, outcome) in enumerate(told)
     ]
     left_out = sum(len(choice.exchanges) for choice in choices) - len(told)
-    return Transcript(beginning, exchanges, Ending(left_out=left_out))
+    return Transcript(beginning, exchanges, TranscriptTrailer(left_out=left_out))
 
 
-def _connected(connection: Connection, hiding: Hiding, opened_ns: int) -> Connected:
+def _connected(connection: Connection, hiding: Hiding, opened_ns: int) -> TranscriptConnection:
     closed_ns = connection.closed_ns
-    return Connected(
+    return TranscriptConnection(
         number=connection.number,
         client=hiding.endpoint(connection.client),
         broker=hiding.endpoint(connection.broker),
@@ -142,19 +150,19 @@ class _Teller:
             bare=asked.sasl,
         )
 
-    def _said(self, using: Dialect, side: Side, frame: Frame) -> Said:
+    def _said(self, using: Dialect, side: Side, frame: Frame) -> TranscriptMessage:
         cls = using.message(side.message) if side.message else None
         body = side.body
         if body is not None and cls is not None:
             body = self._hiding.body(cls, side.version, body)
         if not side.problem:
-            return Said(side.version, body)
+            return TranscriptMessage(side.version, body)
         problem, raw = printable(side.problem), b""
         if frame.raw and (self._raw or not self._hiding.tells(cls, side.version)):
             raw = frame.raw
         elif frame.raw:
             problem += " (its bytes are left out: they may tell what is to be hidden)"
-        return Said(side.version, body, problem, raw)
+        return TranscriptMessage(side.version, body, problem, raw)
 
 
 def _milliseconds(nanoseconds: int) -> float:

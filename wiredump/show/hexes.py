@@ -16,7 +16,7 @@ from kproto.annotate import (
     response_fields_partly,
 )
 from kproto.framing import SIZE_LENGTH
-from kproto.hexview import NOTHING, Hidden, hex_lines
+from kproto.hexview import NOTHING, Redaction, hex_lines
 from wiredump.model import Frame
 from wiredump.redact import REDACTED, hidden_paths, holds_secrets
 from wiredump.show.told import Told
@@ -44,7 +44,7 @@ def field_rows(told: Told) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _frames(told: Told) -> Iterator[tuple[str, Frame, PartialFields, Hidden]]:
+def _frames(told: Told) -> Iterator[tuple[str, Frame, PartialFields, Redaction]]:
     exchange, bodies = told.exchange, told.bodies
     for direction, frame, side in (
         ("request", exchange.request, bodies.request),
@@ -82,12 +82,12 @@ def _unread(frame: Frame) -> PartialFields:
     return PartialFields([size, token], len(raw), None)
 
 
-def _hidden(message: str, fields: PartialFields) -> Hidden:
+def _hidden(message: str, fields: PartialFields) -> Redaction:
     paths = hidden_paths(message, fields.rows) | {_TOKEN}
-    return Hidden(paths, rest=not message or holds_secrets(message))
+    return Redaction(paths, rest=not message or holds_secrets(message))
 
 
-def _row(row: FrameField, hidden: Hidden) -> dict[str, Any]:
+def _row(row: FrameField, hidden: Redaction) -> dict[str, Any]:
     return {
         "offset": row.offset,
         "length": row.length,

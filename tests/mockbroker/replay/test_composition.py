@@ -18,7 +18,14 @@ from kproto.messages import (
     ProduceRequest,
 )
 from kproto.schema.model import Struct
-from kproto.transcript import FORMAT, Beginning, Ending, Exchange, Said, Transcript
+from kproto.transcript import (
+    FORMAT,
+    Exchange,
+    Transcript,
+    TranscriptHeader,
+    TranscriptMessage,
+    TranscriptTrailer,
+)
 from mockbroker import MockCluster
 from mockbroker.faults.error_places import chosen_places
 from mockbroker.faults.message_edits import recast
@@ -85,8 +92,8 @@ def recorded(api: Api, version: int, forms: Forms, name: str, number: int) -> Ex
     response = naming(api.response, version, forms.response, [(name, number)])
     return Exchange(
         number=number, api_key=api.api_key, api_version=version, outcome="answered",
-        request=Said(version, request.to_json_value(version)),
-        response=Said(version, response.to_json_value(version)),
+        request=TranscriptMessage(version, request.to_json_value(version)),
+        response=TranscriptMessage(version, response.to_json_value(version)),
     )  # fmt: skip
 
 
@@ -116,7 +123,9 @@ def test_an_answer_is_of_what_was_asked_and_of_nothing_else(api: Api, version: i
     forms = forms_at(api, version)
     assert forms is not None
     said = [recorded(api, version, forms, name, number) for name, number in (("a", 0), ("b", 1))]
-    composing = Composition(RecordedParts(Transcript(Beginning(FORMAT), said, Ending())))
+    composing = Composition(
+        RecordedParts(Transcript(TranscriptHeader(FORMAT), said, TranscriptTrailer()))
+    )
 
     def answered(*names: tuple[str, int]) -> tuple[set[tuple[str, int | None]], str]:
         found = composing.answer(api, version, request_of(api, version, forms, list(names)))

@@ -25,11 +25,11 @@ from kproto.messages import (
 from kproto.transcript import (
     FORMAT,
     REDACTED,
-    Beginning,
-    Ending,
     Exchange,
-    Said,
     Transcript,
+    TranscriptHeader,
+    TranscriptMessage,
+    TranscriptTrailer,
     write_transcript,
 )
 from mockbroker import MockCluster
@@ -57,16 +57,20 @@ def metadata(cluster: str, *names: str, version: int = 4) -> Exchange:
 
 
 def exchange(key: int, version: int, asked: Any, answer: Any, **more: Any) -> Exchange:
-    response = None if answer is None else Said(version, answer)
+    response = None if answer is None else TranscriptMessage(version, answer)
     outcome = "answered" if answer is not None else "disconnected"
     fields = {"outcome": outcome, "response": response, **more}
     return Exchange(
-        number=0, api_key=key, api_version=version, request=Said(version, asked), **fields
+        number=0,
+        api_key=key,
+        api_version=version,
+        request=TranscriptMessage(version, asked),
+        **fields,
     )
 
 
 def transcript(*exchanges: Exchange) -> Transcript:
-    return Transcript(Beginning(FORMAT), list(exchanges), Ending())
+    return Transcript(TranscriptHeader(FORMAT), list(exchanges), TranscriptTrailer())
 
 
 async def ask(mock: MockCluster, *bodies: Any, version: int = 4, broker: int = 1) -> list[Any]:
@@ -206,7 +210,7 @@ async def test_a_body_that_is_none_of_its_version_is_a_miss() -> None:
 
 async def test_bytes_are_sent_as_they_were_under_the_new_correlation_id() -> None:
     raw = bytes.fromhex("0000000a 00000063 000000000029")
-    said = Said(0, None, "cut", raw)
+    said = TranscriptMessage(0, None, "cut", raw)
     recorded = exchange(46, 0, {"timeoutMs": 1, "topics": None}, None)
     recorded = Exchange(
         number=0, api_key=46, api_version=0, request=recorded.request, outcome="answered",
@@ -292,7 +296,7 @@ async def test_serve_replays_a_file(tmp_path: Path) -> None:
         ('{"transcript": 2}\n', "a transcript of format 2; this release reads 1"),
         ('{"transcript": 1}\n', "its last line is missing"),
         ('{"transcript": 1}\n{"number": 0}\n', "line 2"),
-        ('{"transcript": 1}\n{"end": true}\n{"end": true}\n', "nothing may follow"),
+        ('{"transcript": 1}\n{"end": true}\n{"end": true}\n', "no line may follow"),
         ('{"transcript": 1}\n' + '{"request": {"body": {"a": ' + "[" * 100_000 + "\n", "line 2"),
     ],
 )
