@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 __all__ = ["main"]
 
 ROOT = Path(__file__).resolve().parent.parent
-SAID = "the native engine was not built; to build it, have a C compiler"
+SAID = "the native engine was not built; to build it, install a C compiler"
 ABSENT = "no-such-compiler"
 MAY_SKIP = ("native is absent:", "not a git checkout:")
 QUICK = "not slow and not oracle and not java and not node and not go"
