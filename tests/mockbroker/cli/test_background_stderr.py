@@ -1,4 +1,4 @@
-"""A parent that does not read stderr stops nothing."""
+"""A parent that does not read stderr does not block the process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def fill(writer: int) -> None:
-    """Write until nothing more goes in, and leave the pipe as blocking as it was."""
+    """Fill the pipe, and leave its blocking mode as it was."""
     flags = fcntl.fcntl(writer, fcntl.F_GETFL)
     fcntl.fcntl(writer, fcntl.F_SETFL, flags | os.O_NONBLOCK)
     with suppress(BlockingIOError):
@@ -64,14 +64,14 @@ def test_lines_beyond_the_bound_are_counted_and_reported_once(
     assert all(one < next_ for one, next_ in pairwise(numbers))
 
 
-def test_a_stderr_that_is_no_file_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stderr_that_is_not_a_file_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     with background_stderr():
         assert sys.stderr is None
 
 
 @pytest.mark.slow  # a process
-def test_a_full_pipe_does_not_hold_up_the_control_port(pipe: tuple[int, int]) -> None:
+def test_a_full_pipe_does_not_block_the_control_port(pipe: tuple[int, int]) -> None:
     _, writer = pipe
     fill(writer)
     command = [

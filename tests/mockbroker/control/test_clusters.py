@@ -1,4 +1,4 @@
-"""Several clusters in one process: each its own, and gone when it is removed."""
+"""Several clusters in one process are independent and can be removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mockbroker serve``, ``ctl`` and ``profiles``, driven from outside as any user would."""
+"""``mockbroker serve``, ``ctl`` and ``profiles`` as a user runs them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_ctl_drives_what_serve_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (code, out, err.count("\n")) == (1, "", 1)
 
 
-def test_an_unseen_schema_is_served_from_the_command_line(tmp_path: Path) -> None:
+def test_the_command_line_serves_a_new_schema(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "FrobnicateRequest.json").write_text(REQUEST)
@@ -254,7 +254,7 @@ def test_help_everywhere(words: list[str], capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "7" * 5000, "[" * 100_000], ids=range(4))
-def test_a_reply_that_is_no_json_object(
+def test_a_reply_that_is_not_a_json_object(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reply = tmp_path / "reply.json"
@@ -299,7 +299,7 @@ def test_profiles_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def without(module: str, *words: str) -> subprocess.Popen[str]:
-    """``mockbroker`` as if an optional package were not installed."""
+    """Run ``mockbroker`` as if an optional package were not installed."""
     code = (
         f"import sys; sys.modules[{module!r}] = None; "
         f"from mockbroker.cli import main; main({list(words)!r})"
@@ -324,15 +324,15 @@ def test_serve_without_uvloop() -> None:
 
 
 @pytest.mark.slow
-def test_the_control_port_says_what_it_needs() -> None:
+def test_a_missing_extra_of_the_control_port_is_named() -> None:
     process = without("aiohttp", "serve", "--control", "127.0.0.1:0")
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err.count("\n")) == (1, "", 1)
     assert "kproto[control]" in err
 
 
-def test_the_command_line_starts_without_a_codec() -> None:
-    """``ctl`` is called in loops by shell scripts: no message module, no aiohttp."""
+def test_the_command_line_imports_no_codec() -> None:
+    """Shell scripts call ``ctl`` in loops, so it imports no message module and no aiohttp."""
     code = (
         "import sys; import mockbroker.cli; "
         "slow = ('kproto.messages', 'aiohttp', 'construct'); "

@@ -1,4 +1,4 @@
-"""The control port's own limits: slow clients, many clients, large bodies, what is no HTTP."""
+"""The limits of the control port: slow clients, many clients, large bodies, invalid HTTP."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ async def until_closed(reader: asyncio.StreamReader) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /state HTTP/1.1\r\nHost: 127.", HEAD])
-async def test_who_never_comes_to_the_end_of_a_request_is_closed_on(
+async def test_a_connection_with_an_endless_request_is_closed(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It held its place for as long as it liked."""
+    """Such a client once kept its connection for ever."""
     monkeypatch.setattr(connection_limits, "QUIET_SECONDS", 0.05)
     async with controlled() as (_, client):
         reader, writer = await opened(client)
@@ -42,7 +42,7 @@ async def test_who_never_comes_to_the_end_of_a_request_is_closed_on(
         writer.close()
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_does_not_arrive_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limits, "BODY_SECONDS", 0.05)
     async with controlled() as (_, client):
         reader, writer = await opened(client)
@@ -69,7 +69,9 @@ async def test_a_stream_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
                     break
 
 
-async def test_of_too_many_the_last_to_come_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_newest_of_too_many_connections_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(connection_limits, "MOST_CONNECTIONS", 3)
     async with controlled() as (_, client):
         several = [await opened(client) for _ in range(5)]
@@ -92,10 +94,10 @@ async def test_of_too_many_the_last_to_come_go(monkeypatch: pytest.MonkeyPatch) 
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
     ],
 )
-async def test_what_is_no_http_is_refused_without_a_word_in_the_log(
+async def test_bytes_that_are_not_http_are_refused_and_not_logged(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each was a traceback on standard error, for ever."""
+    """Each of these once caused a traceback on stderr."""
     with caplog.at_level(logging.INFO):
         async with controlled() as (_, client):
             reader, writer = await opened(client)
@@ -113,8 +115,8 @@ async def test_a_body_of_more_than_64_kib_is_refused() -> None:
         assert (status, list(answer)) == (413, ["error"])
 
 
-async def test_a_stream_tells_large_frames_a_few_at_a_time() -> None:
-    """A hundred at once, of as many as a journal holds, were gigabytes of JSON in one piece."""
+async def test_a_stream_sends_large_frames_in_batches() -> None:
+    """A batch of a hundred such entries was once gigabytes of JSON in one piece."""
     async with controlled() as (mock, _):
         for _ in range(10):
             mock.journal.record(1, 1, 1, "request", raw=b"\0" * 400_000)
@@ -123,7 +125,7 @@ async def test_a_stream_tells_large_frames_a_few_at_a_time() -> None:
         assert len(journal_routes._first(entries[:1])) == 1
 
 
-async def test_who_reads_the_journal_is_told_what_it_has_dropped() -> None:
+async def test_the_journal_header_counts_dropped_entries() -> None:
     async with controlled(journal_entries=2) as (mock, client), connect(mock) as wire:
         for _ in range(3):
             await wire.ask(ApiVersionsRequest(), 0)

@@ -1,4 +1,4 @@
-"""The HTTP control port: every step, every way to get it wrong, and who may ask."""
+"""The HTTP control port: commands, invalid requests and tokens."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def controlled(
                 await control.stop()
 
 
-async def test_state_is_the_contracts_object() -> None:
+async def test_state_is_the_documented_object() -> None:
     async with controlled() as (mock, client):
         mock.cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
         assert await client.get("/state") == (
@@ -78,7 +78,7 @@ async def test_state_is_the_contracts_object() -> None:
         )
 
 
-async def test_every_step_does_what_it_says() -> None:
+async def test_commands_take_effect() -> None:
     async with controlled(clock="manual") as (mock, client):
         cluster = mock.cluster
         await client.step("leave-isr", partition="foo-0", broker=3)
@@ -181,7 +181,7 @@ async def test_a_bad_body_is_400_and_changes_nothing(command: str, body: str, pr
         assert len(mock.cluster.log) == before
 
 
-async def test_a_charset_nobody_knows_is_no_error_of_ours() -> None:
+async def test_an_unknown_charset_is_accepted() -> None:
     async with controlled() as (mock, client):
         headers = {"Content-Type": "application/json; charset=nope"}
         assert (await client.post("/failover", data=b'{"broker":2}', headers=headers))[0] == 200
@@ -199,7 +199,7 @@ async def test_a_bad_number_in_a_query_is_400(query: str, value: str) -> None:
 
 
 async def test_other_content_types_are_refused() -> None:
-    """A form of some web page must not steer the cluster."""
+    """A form on another site's page must not control the cluster."""
     async with controlled() as (mock, client):
         body = json.dumps({"broker": 2})
         for kind in ("text/plain", "application/x-www-form-urlencoded"):
@@ -210,7 +210,7 @@ async def test_other_content_types_are_refused() -> None:
         assert mock.cluster.controller_id == 1
 
 
-async def test_unknown_paths_and_methods_are_json_too() -> None:
+async def test_errors_of_unknown_paths_and_methods_are_json() -> None:
     async with controlled() as (_, client):
         for path in ("/nope", "/failover/now"):
             status, answer = await client.post(path, json={})
@@ -235,7 +235,7 @@ async def test_the_index_lists_every_command() -> None:
         assert "/journal/stream" in index["get"]
 
 
-async def test_a_token_is_asked_of_everybody() -> None:
+async def test_every_request_needs_the_token() -> None:
     async with controlled(token="secret") as (mock, client):
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
             assert (await client.get("/state", headers=headers))[0] == 401
@@ -248,7 +248,7 @@ async def test_a_token_is_asked_of_everybody() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
-async def test_beyond_loopback_a_token_is_a_must(host: str) -> None:
+async def test_other_addresses_than_loopback_need_a_token(host: str) -> None:
     async with MockCluster() as mock:
         with pytest.raises(ClusterError, match="token"):
             await ControlServer(mock, host=host).start()

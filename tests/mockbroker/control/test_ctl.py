@@ -1,4 +1,4 @@
-"""``mockbroker ctl`` on all that the control port has beside the steps."""
+"""``mockbroker ctl``: clusters, journal, frames, streams and scenarios."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.slow
-def test_what_the_journal_has_dropped_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctl_counts_dropped_entries(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--brokers", "1", "--topic", "foo:1:1", "--journal-entries", "3"]
     with serving(*options, "--control", "127.0.0.1:0") as (_, ready):
         url, address = ready["control"], ready["brokers"]["1"]
@@ -130,16 +130,16 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "words", [("join-isr",), ("znode", "set"), ("fault", "add"), ("journal",), ("cluster", "list")]
 )
-def test_help_is_given_whatever_the_url(
+def test_help_works_with_any_url(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As usage lines say it, ``ctl URL COMMAND --help``, and before anything is running."""
+    """``ctl URL COMMAND --help``, as in usage lines, works without a server."""
     code, out, err = ctl(capsys, "URL", *words, "--help")
     assert (code, err) == (0, "")
     assert out.startswith("Usage: ")
 
 
-def test_an_url_that_is_none_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_url_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = ctl(capsys, "URL", "state")
     assert code == 2
     assert "'URL' is not a control URL; use http://HOST:PORT" in err

@@ -1,4 +1,4 @@
-"""Who may ask: names, origins, tokens, and processes whose parent has gone."""
+"""Access to the control port: host names, origins and tokens; and the end of the parent."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.mockbroker.control.test_control import controlled
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
-async def test_a_name_that_was_made_to_lead_here_is_no_name_of_ours(host):
-    """DNS rebinding: a page of another site whose name turns into 127.0.0.1 sends that name."""
+async def test_a_rebound_host_name_is_refused(host):
+    """DNS rebinding: a page whose host name resolves to 127.0.0.1 sends that name."""
     async with controlled() as (mock, client):
         for path in ("/state", "/", "/openapi.json"):
             status, answer = await client.get(path, headers={"Host": host})
@@ -32,12 +32,12 @@ async def test_a_name_that_was_made_to_lead_here_is_no_name_of_ours(host):
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1", "127.9.9.9", "[::1]:5"])
-async def test_names_of_this_machine(host):
+async def test_host_names_of_this_machine_are_accepted(host):
     async with controlled() as (_, client):
         assert (await client.get("/state", headers={"Host": host}))[0] == 200
 
 
-async def test_a_page_of_another_site_gets_nothing():
+async def test_a_page_of_another_site_is_refused():
     async with controlled() as (mock, client):
         own = client.url
         for origin in ("http://evil.example", "null", "http://127.0.0.1:1", "http://localhost"):
@@ -51,7 +51,7 @@ async def test_a_page_of_another_site_gets_nothing():
         assert (await client.get("/state", headers={"Origin": own}))[0] == 200
 
 
-async def test_beyond_loopback_any_name_will_do_and_the_token_is_a_must():
+async def test_beyond_loopback_any_host_name_works_with_the_token():
     async with MockCluster() as mock:
         server = ControlServer(mock, host="0.0.0.0", token="secret")
         await server.start()
@@ -82,7 +82,7 @@ async def test_beyond_loopback_any_name_will_do_and_the_token_is_a_must():
         (b"Last-Event-ID: \xff", b"401"),
     ],
 )
-async def test_headers_that_are_no_text_are_refused_and_no_failure(header, status):
+async def test_headers_that_are_not_text_are_refused(header, status):
     async with MockCluster(1) as mock:
         server = ControlServer(mock, token="secret")
         await server.start()
@@ -99,7 +99,7 @@ async def test_headers_that_are_no_text_are_refused_and_no_failure(header, statu
 
 
 @pytest.mark.slow
-def test_a_token_is_made_up_where_one_is_needed(capsys):
+def test_a_token_is_generated_if_needed(capsys):
     with serving("--brokers", "1", "--control", "0.0.0.0:0") as (_, ready):
         url, token = ready["control"], ready["control_token"]
         assert len(token) >= 32
@@ -119,7 +119,7 @@ time.sleep(600)
 
 
 def runs(pid: int) -> bool:
-    """Whether there is such a process; one that nobody has buried yet does not count."""
+    """Whether the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -129,7 +129,7 @@ def runs(pid: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 def test_serve_ends_with_its_parent_on_request():
-    """Killed, so that it has no chance to say so."""
+    """The parent is killed, so that it cannot send a signal."""
     command = [sys.executable, "-c", STARTER, "--brokers", "1", "--exit-with-parent"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as parent:
         assert parent.stdout is not None

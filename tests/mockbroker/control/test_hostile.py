@@ -1,4 +1,4 @@
-"""Whatever is posted, the port answers as documented: never a failure of its own."""
+"""The control port answers any body as documented, never with an internal error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.mockbroker.control.test_control import controlled
 
 POSTED = [route for route in ROUTES if route.method == "POST" and "{" not in route.path]
 ELSEWHERE = {"host", "zookeeper", "external_brokers", "port"}
-"""Options that lead to other machines."""
+"""Options that connect to other machines."""
 
 leaves = (
     st.none()
@@ -37,7 +37,7 @@ values = st.recursive(
 
 
 def bodies(route: Route) -> st.SearchStrategy[Any]:
-    """Objects of the right members with any values, and anything at all."""
+    """Objects with the right members and arbitrary values, and arbitrary JSON."""
     members = route.body if isinstance(route.body, tuple) else ()
     names = [each.name for each in members if each.name not in ELSEWHERE]
     some = st.fixed_dictionaries(
@@ -51,7 +51,7 @@ requests = st.sampled_from(POSTED).flatmap(lambda route: st.tuples(st.just(route
 
 
 @given(st.lists(requests, min_size=1, max_size=6))
-def test_no_body_makes_it_fail(asked: list[tuple[Route, Any]]) -> None:
+def test_no_body_causes_an_internal_error(asked: list[tuple[Route, Any]]) -> None:
     async def ask() -> None:
         async with controlled(clock="manual", profile="kafka-2.4") as (_, client):
             for route, body in asked:

@@ -1,4 +1,4 @@
-"""The OpenAPI document is what is served: every route, every body, every answer."""
+"""The OpenAPI document matches the server: every route, body and answer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("resign-controller", {}),
     ("kill-controller-after", {"changes": 9}),
 ]
-"""Each once, with a body that makes sense."""
+"""Each command, with a valid body."""
 
 # Method, path as documented, values for its braces, query, body.
 CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
@@ -100,7 +100,7 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
 ]
 
 
-def test_every_schema_is_one_and_every_reference_leads_somewhere():
+def test_schemas_and_references_are_valid():
     made = json.loads(json.dumps(document(ROUTES)))
     for schema in [*schemas_in(made["paths"]), *made["components"]["schemas"].values()]:
         Draft202012Validator.check_schema(schema)
@@ -110,7 +110,7 @@ def test_every_schema_is_one_and_every_reference_leads_somewhere():
     assert len(identifiers) == len(set(identifiers))
 
 
-async def test_what_is_served_is_documented_and_the_other_way_round():
+async def test_served_and_documented_routes_are_the_same():
     async with controlled() as (mock, client):
         server = ControlServer(mock)
         await server.start()
@@ -128,7 +128,7 @@ async def test_what_is_served_is_documented_and_the_other_way_round():
 
 @pytest.mark.parametrize("prefix", ["", "/clusters/1"])
 async def test_answers_are_as_documented(prefix: str):
-    """Every operation is called at least once, with bodies that the document allows."""
+    """Call every operation at least once, with bodies that the document allows."""
     async with controlled(clock="manual", profile="kafka-2.4") as (mock, client):
         async with connect(mock) as wire:
             await wire.ask(MetadataRequest(topics=None), 9)
@@ -223,7 +223,7 @@ async def test_refusals_are_documented_and_one_line(method, path, body, status):
         assert (await client.get("/clusters"))[1]["clusters"][1:] == []
 
 
-def test_every_argument_of_a_mock_cluster_is_an_option_or_no_json():
+def test_every_cluster_option_is_in_the_body_or_has_no_json():
     import inspect
 
     arguments = set(inspect.signature(MockCluster).parameters)

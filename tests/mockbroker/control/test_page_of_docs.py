@@ -1,4 +1,4 @@
-"""docs/control.md is true: every route and option is in it, and its commands do as shown."""
+"""docs/control.md has every route and option, and its commands work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = {
 }
 
 
-def test_every_route_is_told_of_with_what_it_takes():
+def test_the_page_documents_every_route_with_its_input():
     assert set(ROWS) == {(route.method, route.path) for route in ROUTES}
     for route in ROUTES:
         told = ROWS[route.method, route.path]
@@ -39,13 +39,13 @@ def _route(method: str, path: str) -> Route:
     return found
 
 
-def test_every_option_of_a_cluster_is_told_of():
+def test_the_page_documents_every_cluster_option():
     section = PAGE.partition("## Several clusters")[2].partition("\n## ")[0]
     assert {each.name for each in CLUSTER_OPTIONS} <= set(re.findall(r"`([a-z_\d]+)`", section))
 
 
 @pytest.mark.slow
-def test_the_commands_do_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> None:
     block = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)[0]
     serve, *steps = [shlex.split(line) for line in block.splitlines()]
     place = serve[serve.index("--control") + 1]

@@ -1,4 +1,4 @@
-"""What is said is heard at once, by anybody who listens, from wherever they left off."""
+"""Event streams deliver entries and actions at once, and resume where a client left off."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stream:
         self._response = response
 
     async def next(self) -> Event:
-        """The next event: its name, id and data. Comments are passed over."""
+        """The name, id and data of the next event; comments are skipped."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 lines = []
@@ -46,7 +46,7 @@ async def following(client: Client, path: str, **headers: str) -> AsyncIterator[
         yield Stream(response)
 
 
-async def test_the_past_then_what_is_said_now():
+async def test_a_stream_sends_past_entries_then_new_ones():
     async with controlled() as (mock, client), connect(mock) as wire:
         await wire.ask(ApiVersionsRequest(), 0)
         async with following(client, "/journal/stream?raw=hex") as stream:
@@ -64,7 +64,7 @@ async def test_the_past_then_what_is_said_now():
         ]  # fmt: skip
 
 
-async def test_who_comes_back_misses_nothing_and_hears_nothing_twice():
+async def test_a_reconnecting_client_gets_every_entry_once():
     async with controlled() as (mock, client), connect(mock) as wire:
         async with following(client, "/journal/stream") as stream:
             await wire.ask(MetadataRequest(topics=[]), 9)
@@ -76,7 +76,7 @@ async def test_who_comes_back_misses_nothing_and_hears_nothing_twice():
             assert (await stream.next())[1] == 5
 
 
-async def test_filters_hold_for_what_is_to_come():
+async def test_filters_apply_to_new_entries():
     async with controlled() as (mock, client), connect(mock) as wire:
         path = "/journal/stream?api=3&direction=request&client_id=wire"
         async with following(client, path) as stream:
@@ -86,7 +86,7 @@ async def test_filters_hold_for_what_is_to_come():
             assert [data["api_key"] for _, _, data in await stream.take(3)] == [3, 3, 3]
 
 
-async def test_what_was_dropped_is_told_and_not_hidden():
+async def test_a_stream_reports_dropped_entries():
     async with controlled(journal=Journal(max_entries=2)) as (mock, client), connect(mock) as wire:
         for _ in range(3):
             await wire.ask(ApiVersionsRequest(), 0)
@@ -118,7 +118,7 @@ async def test_a_stream_ends_with_its_cluster_and_with_the_server():
                 pass
 
 
-async def test_nobody_is_called_when_nobody_listens():
+async def test_no_hooks_are_set_without_listeners():
     heard: list[Entry] = []
     async with controlled(journal=Journal(sink=heard.append)) as (mock, client):
         sink, on_step = mock.journal.sink, mock.cluster.on_step
@@ -138,7 +138,7 @@ async def test_nobody_is_called_when_nobody_listens():
         assert [entry.sequence for entry in heard] == list(range(1, len(heard) + 1))
 
 
-async def test_there_is_an_end_to_how_many_listen(monkeypatch):
+async def test_the_number_of_streams_is_limited(monkeypatch):
     monkeypatch.setattr("mockbroker.control.event_streams._MOST_LISTENERS", 1)
     async with controlled() as (_, client), following(client, "/log/stream"):
         status, answer = await client.get("/log/stream")
@@ -164,7 +164,7 @@ async def test_a_frame_field_by_field(version: int):
             assert leaves[0]["path"] == "size"
 
 
-async def test_a_frame_that_no_codec_reads_is_told_as_far_as_it_goes():
+async def test_a_damaged_frame_is_annotated_up_to_the_damage():
     async with controlled() as (mock, client):
         async with connect(mock) as wire:
             wire.send(b"\0\0\0\x0c\0\3\0\x0c\0\0\0\1\0\1x\xff")

@@ -1,4 +1,4 @@
-"""Every scenario comes out as it has to, and a story notices when one does not."""
+"""Every scenario succeeds, and a story detects a false claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mockbroker.scenarios import SCENARIOS, Scenario, ScenarioError, Story
         for each in SCENARIOS.values()
     ],
 )
-async def test_it_comes_out_as_it_has_to(scenario: Scenario) -> None:
+async def test_a_scenario_runs_without_a_false_claim(scenario: Scenario) -> None:
     lines: list[str] = []
     story = Story(lines.append)
     await scenario.run(story)
@@ -32,7 +32,7 @@ def run(*words: str) -> int:
 
 
 @pytest.mark.requirement("K455-64")
-def test_the_command_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_story(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("run", "stuck-reassignment") == 0
     out = capsys.readouterr().out
     order = [
@@ -60,7 +60,7 @@ def test_an_unknown_scenario_is_bad_usage(capsys: pytest.CaptureFixture[str]) ->
     assert "unknown scenario 'nope'; the scenarios are " in capsys.readouterr().err
 
 
-def test_a_fact_that_does_not_hold_ends_the_story() -> None:
+def test_a_false_claim_ends_the_story() -> None:
     story = Story(lambda line: None)
     with pytest.raises(ScenarioError, match="this is false: pigs fly"):
         story.check("pigs fly", False)
@@ -68,7 +68,7 @@ def test_a_fact_that_does_not_hold_ends_the_story() -> None:
         pass
 
 
-def test_what_is_refused_says_why() -> None:
+def test_a_refusal_shows_its_reason() -> None:
     lines: list[str] = []
     story = Story(lines.append)
     with story.check_refused("a broker that is none"):
