@@ -21,7 +21,8 @@ from kproto.znodes import Stat, ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.cluster_options import Clock, ClusterOptions, Level, takes_cluster_options
 from mockbroker.commands import CommandCall, parse_command
-from mockbroker.errors import ClusterError
+from mockbroker.errors import ClusterError, FaultError
+from mockbroker.faults.documents import fault_of
 from mockbroker.faults.matching import ActiveFault, Predicate
 from mockbroker.faults.rule import Fault
 from mockbroker.inter_broker.broker_memory import BrokerMemory
@@ -33,7 +34,6 @@ from mockbroker.serving.broker_sockets import BrokerSockets
 from mockbroker.serving.cluster_clock import ClusterClock
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.endpoints import Advertised
-from mockbroker.serving.fault_controls import FaultControls
 from mockbroker.serving.fault_steps import FaultSteps
 from mockbroker.serving.inter_broker_setup import (
     brokers_to_register,
@@ -42,13 +42,13 @@ from mockbroker.serving.inter_broker_setup import (
 )
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.operations import Operations, SuspendedOperations
-from mockbroker.serving.scripted_answers import ScriptedAnswers
+from mockbroker.serving.replay_stage import Replay
 from mockbroker.serving.scripts import Script, Scripted
 from mockbroker.serving.served_versions import check_release, served_versions
 from mockbroker.serving.server import BrokerListener, BrokerProtocol
 from mockbroker.state.actions import Action
 from mockbroker.state.model import Partition, TopicPartition
-from mockbroker.timers import Alarm, wall_ms
+from mockbroker.timers import Alarm, called_back, sleep, wall_ms
 from mockbroker.topics.spec import parse_topic_partition
 
 __all__ = ["Clock", "ClusterOptions", "MockCluster"]
@@ -144,11 +144,9 @@ class MockCluster:
             Advertised(options.advertise),
             self._set_endpoint,
         )
-        self._faults = FaultControls(self._dispatcher.faults, self._clock.follow)
         self._fault_steps = FaultSteps(
             self.cluster, self._clock, self._sockets, self._schedule, self._change_software
         )
-        self._scripts = ScriptedAnswers(self._dispatcher)
 
     def _simulated_cluster(
         self, options: ClusterOptions, served: Mapping[int, Versions]
@@ -434,40 +432,54 @@ class MockCluster:
         ``when`` is a further condition: a function of the ``Call`` that handlers take. Raises
         FaultError.
         """
-        return self._faults.add(fault, when, members)
+        if fault is not None and members:
+            raise FaultError("give a Fault or its members, not both")
+        (added,) = self.load_faults([fault_of(members) if fault is None else fault], when=when)
+        return added
 
     def load_faults(
         self, faults: Sequence[Fault], *, when: Predicate | None = None
     ) -> list[ActiveFault]:
         """Add these rules, in this order, in front of the existing ones. Raises FaultError if one
         of them cannot be used, and then adds none."""
-        return self._faults.load(faults, when)
+        self._clock.follow()
+        return self._dispatcher.faults.add(faults, when)
 
     @property
     def faults(self) -> list[ActiveFault]:
         """Every rule in the order in which they are tried, including those that have ended."""
-        return self._faults.all()
+        self._clock.follow()
+        return [*self._dispatcher.faults]
 
     def remove_fault(self, rule: ActiveFault | str) -> None:
         """Remove a rule, given as an object or by name. Raises FaultError if there is none."""
-        self._faults.remove(rule)
+        self._dispatcher.faults.remove(rule)
 
     def clear_faults(self) -> None:
         """Remove every rule."""
-        self._faults.clear()
+        self._dispatcher.faults.clear()
 
     async def wait_for_hit(self, rule: ActiveFault | str, hits: int = 1) -> None:
         """Wait until the rule has this many hits in total. Raises FaultError once that is
         impossible. Callers set their own limit, for example with ``asyncio.timeout``."""
-        await self._faults.wait_for_hit(rule, hits)
+        found = self._dispatcher.faults.find(rule) if isinstance(rule, str) else rule
+        while found.hits < hits:
+            self._clock.follow()
+            if not found.live:
+                problem = f"the rule ended after {found.hits} hits, before hit {hits}"
+                raise FaultError(problem, rule=found.name)
+            await called_back(found.on_change)
 
     def unused_faults(self) -> list[ActiveFault]:
         """The rules that no request has hit."""
-        return self._faults.unused()
+        return self._dispatcher.faults.unused()
 
     def assert_faults_used(self) -> None:
         """Raise AssertionError if there are rules that no request has hit."""
-        self._faults.assert_used()
+        unused = self.unused_faults()
+        if unused:
+            each = "; ".join(f"{rule.name} ({rule.fault.describe()})" for rule in unused)
+            raise AssertionError(f"fault rules that no request has hit: {each}")
 
     # ---- scripted answers --------------------------------------------------------------------
 
@@ -482,15 +494,22 @@ class MockCluster:
         exception is answered with UNKNOWN_SERVER_ERROR(-1) and journalled. ``times`` limits the
         number of requests. The function added last is called first.
         """
-        return self._scripts.on(api_key, times)
+        self._check_served(api_key)
+
+        def register(script: Script) -> Script:
+            self._dispatcher.scripts.add(api_key, script, times)
+            return script
+
+        return register
 
     def script(self, api_key: int, reply: Scripted, *, times: int | None = None) -> None:
         """Answer an API key with this response: a message, or JSON for the requested version."""
-        self._scripts.reply(api_key, reply, times)
+        self._check_served(api_key)
+        self._dispatcher.scripts.add(api_key, lambda _call: reply, times)
 
     def clear_scripts(self, api_key: int | None = None) -> None:
         """Return to the broker's own answers, for one API key or for all."""
-        self._scripts.clear(api_key)
+        self._dispatcher.scripts.clear(api_key)
 
     def replay(self, transcript: Transcript, *, latency: bool = False) -> None:
         """Answer from a transcript if it has an answer, otherwise as without it; the latter is
@@ -498,7 +517,11 @@ class MockCluster:
 
         This affects connections opened from now on, so call it before ``start``.
         """
-        self._scripts.replay(transcript, latency=latency)
+        self._dispatcher.replay(Replay(transcript, self.cluster, latency=latency, sleep=sleep))
+
+    def _check_served(self, api_key: int) -> None:
+        if api_key not in self.served:
+            raise ClusterError(f"API key {api_key} is not served; its requests never arrive")
 
     # ---- ZooKeeper ---------------------------------------------------------------------------
 

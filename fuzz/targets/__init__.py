@@ -64,7 +64,7 @@ _ALL: Final = (
     Target("control", ("mockbroker.control", "mockbroker.topics.spec",
                        "mockbroker.serving.served_versions",
                        "mockbroker.controls", "mockbroker.commands",
-                       "mockbroker.serving.fault_controls"),
+                       "mockbroker.serving.fault_steps"),
            modules=("aiohttp",)),
     Target("faults", ("mockbroker.faults",), modules=("yaml",)),
     Target("replay", ("kproto.transcript", "mockbroker.replay",

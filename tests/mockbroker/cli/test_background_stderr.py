@@ -56,8 +56,8 @@ def test_lines_beyond_the_bound_are_counted_and_reported_once(
         text += data
     written = text.decode().splitlines()
     kept = [each for each in written if each.startswith("line ")]
-    (said,) = [each for each in written if "because stderr" in each]
-    assert said == f"mockbroker: dropped {lines - len(kept)} lines because stderr was not read"
+    (line,) = [each for each in written if "because stderr" in each]
+    assert line == f"mockbroker: dropped {lines - len(kept)} lines because stderr was not read"
     numbers = [int(each.removeprefix("line ")) for each in kept]
     # What the pipe takes meanwhile makes room for later lines: the gap may be in the middle.
     assert numbers[0] == 0

@@ -15,7 +15,7 @@ from tests.mockbroker.control.test_control import controlled
 LIST = ListPartitionReassignmentsRequest(topics=None)
 
 
-async def asked(address: str, body: Any, version: int) -> Any:
+async def request(address: str, body: Any, version: int) -> Any:
     return await asyncio.to_thread(ask, address, body, version)
 
 
@@ -34,10 +34,10 @@ async def test_a_cluster_is_made_used_and_removed():
         assert made["bootstrap"] == ",".join(made["brokers"].values())
         here = "/clusters/2"
         one = made["brokers"]["1"]
-        answer = await asked(one, MetadataRequest(topics=None), 5)
+        answer = await request(one, MetadataRequest(topics=None), 5)
         assert [topic.name for topic in answer.topics] == ["bar"]
         assert {broker.host for broker in answer.brokers} == {"localhost"}
-        assert [(await asked(one, LIST, 0)).error_code for _ in range(2)] == [41, 0]
+        assert [(await request(one, LIST, 0)).error_code for _ in range(2)] == [41, 0]
         # Nothing of it is the first one's.
         assert (await client.get(f"{here}/faults"))[1]["faults"][0]["hits"] == 1
         assert (await client.get("/faults"))[1] == {"faults": []}
@@ -53,7 +53,7 @@ async def test_a_cluster_is_made_used_and_removed():
             assert (response.status, (await response.json())["id"]) == (200, "2")
         assert (await client.get(f"{here}/state"))[0] == 404
         with pytest.raises(OSError, match="refused"):
-            await asked(one, LIST, 0)
+            await request(one, LIST, 0)
         # No number is given twice.
         assert (await client.post("/clusters", json={}))[1]["id"] == "3"
 
@@ -67,11 +67,11 @@ async def test_clusters_end_with_the_server():
         async with aiohttp.ClientSession() as session:
             async with session.post(server.url + "/clusters", json={"brokers": 1}) as response:
                 address = (await response.json())["bootstrap"]
-            assert (await asked(address, LIST, 0)).error_code == 0
+            assert (await request(address, LIST, 0)).error_code == 0
             await server.stop()
         with pytest.raises(OSError, match="refused"):
-            await asked(address, LIST, 0)
-        assert (await asked(mock.addresses[1], LIST, 0)).error_code == 0
+            await request(address, LIST, 0)
+        assert (await request(mock.addresses[1], LIST, 0)).error_code == 0
 
 
 async def test_there_is_an_end_to_how_many(monkeypatch):

@@ -129,7 +129,7 @@ def test_ctl_drives_what_serve_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert ctl(capsys, url, "leave-isr", "foo-0", "3")[0] == 0
         code, out, _ = ctl(capsys, url, "join-isr", "foo-0", "3", "--json")
         kinds = [action["kind"] for action in json.loads(out)["actions"]]
-        # On record before it is so; then brokers are told.
+        # The target is recorded first; then the brokers are notified.
         assert kinds[:2] == ["ZnodeWritten", "PartitionChanged"]
         for words in (
             ["failover", "3"], ["stop-broker", "2"], ["start-broker", "2"],
@@ -276,10 +276,10 @@ def test_a_journal_that_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> 
 def test_profiles_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_here(["profiles"]) == 0
     out = capsys.readouterr().out
-    told = " ".join(out.split())
+    text = " ".join(out.split())
     for each in all_profiles():
         assert each.name in out
-        assert each.summary in told
+        assert each.summary in text
     # The terminal that is 80 columns wide loses none of it.
     assert max(len(line.rstrip()) for line in out.splitlines() if line.startswith("kafka-")) <= 80
 

@@ -20,21 +20,25 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
     with serving("--brokers", "1", "--topic", "foo:1:1", "--control", "127.0.0.1:0") as (_, ready):
         url = ready["control"]
 
-        def told(*words: str) -> str:
+        def first(*words: str) -> str:
             code, out, err = ctl(capsys, url, *words)
             assert (code, err) == (0, ""), words
             return out
 
         made = json.loads(
-            told("cluster", "add", "brokers=2", "topics=bar:1:2", "topics=far=2,1",
+            first("cluster", "add", "brokers=2", "topics=bar:1:2", "topics=far=2,1",
                  "profile=kafka-2.4", "reply35=true", '{"clock": "manual"}', "--json")
         )  # fmt: skip
         assert (made["id"], list(made["brokers"]), made["clock"]) == ("2", ["1", "2"], "manual")
-        assert told("cluster", "add", "brokers=1").split()[:3] == ["3", "kafka-4.1", "1"]
-        assert [line.split()[0] for line in told("cluster", "list").splitlines()] == ["1", "2", "3"]
-        listed = json.loads(told("cluster", "list", "--json"))["clusters"]
+        assert first("cluster", "add", "brokers=1").split()[:3] == ["3", "kafka-4.1", "1"]
+        assert [line.split()[0] for line in first("cluster", "list").splitlines()] == [
+            "1",
+            "2",
+            "3",
+        ]
+        listed = json.loads(first("cluster", "list", "--json"))["clusters"]
         assert listed[1] == made
-        assert told("cluster", "remove", "3") == ""
+        assert first("cluster", "remove", "3") == ""
 
         def second(*words: str) -> str:
             assert run_here(["ctl", "--cluster", "2", url, *words]) == 0
@@ -43,20 +47,22 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
         second("fault", "add", "name=moved", "api=46", "error=NOT_CONTROLLER")
         assert ask(made["brokers"]["1"], LIST, 0).error_code == 41
         assert "moved: 1 hits" in second("fault", "list")
-        assert told("fault", "list") == ""
+        assert first("fault", "list") == ""
         state = json.loads(second("state", "--json"))
         assert sorted(state["topics"]) == ["bar", "far"]
-        (asked,) = json.loads(second("journal", "--api", "46", "--direction", "request", "--json"))
-        assert asked["api"] == "ListPartitionReassignments"
+        (request,) = json.loads(
+            second("journal", "--api", "46", "--direction", "request", "--json")
+        )
+        assert request["api"] == "ListPartitionReassignments"
         assert "ListPartitionReassignments" in second("journal", "--last", "1", "--api", "46")
-        shown = second("frame", str(asked["sequence"]))
+        shown = second("frame", str(request["sequence"]))
         assert "request_api_key 46" in shown
         assert json.loads(second("frame", "1", "--json"))["hex"] == ""
-        assert told("journal") == ""
+        assert first("journal") == ""
 
-        assert "cancel-is-a-revert" in told("scenario", "list")
-        assert "claims checked" in told("scenario", "run", "cancel-is-a-revert")
-        assert json.loads(told("scenario", "run", "cancel-is-a-revert", "--json"))["ok"] is True
+        assert "cancel-is-a-revert" in first("scenario", "list")
+        assert "claims checked" in first("scenario", "run", "cancel-is-a-revert")
+        assert json.loads(first("scenario", "run", "cancel-is-a-revert", "--json"))["ok"] is True
         for words in (
             ["scenario", "run", "nope"], ["cluster", "remove", "1"], ["cluster", "remove", "9"],
             ["cluster", "add", "brokers=0"], ["frame", "999"],
@@ -102,27 +108,29 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
         url, address = ready["control"], ready["brokers"]["1"]
         ask(address, MetadataRequest(topics=[]), 9)
         ask(address, LIST, 0)
-        said = follow(url, "journal", "--direction", "request", "--last", "1", "--follow", "--json")
-        happened = follow(url, "log", "--follow")
+        entries = follow(
+            url, "journal", "--direction", "request", "--last", "1", "--follow", "--json"
+        )
+        actions = follow(url, "log", "--follow")
         try:
-            assert said.stdout is not None
-            assert happened.stdout is not None
+            assert entries.stdout is not None
+            assert actions.stdout is not None
 
             def entry() -> dict[str, Any]:
-                line: dict[str, Any] = json.loads(said.stdout.readline())  # type: ignore[union-attr]
+                line: dict[str, Any] = json.loads(entries.stdout.readline())  # type: ignore[union-attr]
                 return line
 
             assert entry()["api_key"] == 46
             ask(address, MetadataRequest(topics=[]), 9)
             assert entry()["api_key"] == 3
             assert ctl(capsys, url, "leave-isr", "foo-0", "2")[0] == 0
-            while "leave_isr" not in happened.stdout.readline():
+            while "leave_isr" not in actions.stdout.readline():
                 pass
             process.terminate()
             # The server ends the streams, and so they end.
-            assert (said.wait(PATIENCE), happened.wait(PATIENCE)) == (0, 0)
+            assert (entries.wait(PATIENCE), actions.wait(PATIENCE)) == (0, 0)
         finally:
-            for each in (said, happened):
+            for each in (entries, actions):
                 each.kill()
                 each.communicate(timeout=PATIENCE)
 

@@ -23,15 +23,15 @@ ROWS = {
 def test_the_page_documents_every_route_with_its_input():
     assert set(ROWS) == {(route.method, route.path) for route in ROUTES}
     for route in ROUTES:
-        told = ROWS[route.method, route.path]
+        described = ROWS[route.method, route.path]
         takes = {each.name for each in route.query}
         if isinstance(route.body, tuple) and route.path != "/clusters":
             takes |= {each.name for each in route.body}
-        if told.startswith("the same without"):
+        if described.startswith("the same without"):
             of_all = {each.name for each in _route("GET", "/journal").query}
-            assert takes == of_all - set(re.findall(r"`([a-z_]+)`", told))
+            assert takes == of_all - set(re.findall(r"`([a-z_]+)`", described))
         else:
-            assert set(re.findall(r"`([a-z_]+)`", told)) == takes, route.path
+            assert set(re.findall(r"`([a-z_]+)`", described)) == takes, route.path
 
 
 def _route(method: str, path: str) -> Route:

@@ -119,8 +119,8 @@ async def test_a_stream_ends_with_its_cluster_and_with_the_server():
 
 
 async def test_no_hooks_are_set_without_listeners():
-    heard: list[Entry] = []
-    async with controlled(journal=Journal(sink=heard.append)) as (mock, client):
+    entries: list[Entry] = []
+    async with controlled(journal=Journal(sink=entries.append)) as (mock, client):
         sink, on_step = mock.journal.sink, mock.cluster.on_step
         async with following(client, "/journal/stream") as one:
             assert mock.journal.sink != sink
@@ -135,7 +135,7 @@ async def test_no_hooks_are_set_without_listeners():
                 mock.journal.record(0, 1, 1, "event", event="ping")
                 await asyncio.sleep(0.01)
         assert mock.cluster.on_step == on_step
-        assert [entry.sequence for entry in heard] == list(range(1, len(heard) + 1))
+        assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))
 
 
 async def test_the_number_of_streams_is_limited(monkeypatch):
