@@ -115,7 +115,7 @@ class _FaultRun:
         return self._stage.cluster.topics
 
     async def run(self) -> Plan | Close:
-        """What goes out. Never raises."""
+        """Return the plan of what goes out. Never raises."""
         try:
             return await self._run()
         except Exception as error:
@@ -132,30 +132,30 @@ class _FaultRun:
         if fault.disconnect == "before":
             self._note("disconnected before the request was carried out")
             return self._end()
-        said = await self._answer()
+        answer = await self._answer()
         self._steps(fault.steps_after)
         if fault.disconnect == "after":
             self._note("disconnected after the request was carried out")
             return self._end()
-        if isinstance(said, Close):
+        if isinstance(answer, Close):
             self._note("the broker itself closes the connection")
-            return said
+            return answer
         if not self._request.expects_response:
-            self._note("the request wants no answer")
+            self._note("the request has no response")
             return Plan((), answers=False)
         if fault.never_answer:
             self._drop()
             self._note("never answered")
             return Plan((), answers=False)
-        if said == b"":
+        if answer == b"":
             self._note("the broker itself does not answer")
             return Plan((), answers=False)
-        return self._planned(said)
+        return self._plan(answer)
 
     def _end(self) -> Plan:
         return Plan((End(self._fault.close_with or "fin"),), answers=False)
 
-    # ---- the cluster -------------------------------------------------------------------------
+    # ---- steps of the cluster ------------------------------------------------------------------
 
     def _steps(self, steps: tuple[str, ...]) -> None:
         for text in steps:
@@ -166,10 +166,10 @@ class _FaultRun:
                 note = f"{self._rule.name}: {text}: {error}"
                 self._delivery.note_event(self._session, "fault-step-failed", note)
 
-    # ---- what is said ------------------------------------------------------------------------
+    # ---- the response ------------------------------------------------------------------------
 
     async def _answer(self) -> tuple[Message, int] | bytes | Close | None:
-        """A message and its version, or a frame; None where there is none."""
+        """Return a message and its version, or a frame; None if there is no response."""
         fault = self._fault
         applies = fault.apply
         if fault.reply is not None:
@@ -185,8 +185,8 @@ class _FaultRun:
         return None
 
     async def _broker(self, exchange: Exchange) -> bytes | Close:
-        """The broker's own answer as a frame; empty if the broker does not answer."""
-        # Neither from the cache nor into it: the answer may be to a part of the request only.
+        """Return the broker's own answer as a frame, empty if the broker does not answer."""
+        # The cache is bypassed, because the exchange may be for a part of the request only.
         exchange = replace(exchange, repeatable=False)
         answer = await self._stage.broker_answer(exchange)
         if isinstance(answer, Close):
@@ -204,8 +204,11 @@ class _FaultRun:
         return message_edits.replied(self._fault.reply, api.response, version), version
 
     def _api_and_version(self) -> tuple[Api, int]:
-        """The version the answer is made at: the rule's, or the request's. What no codec has is
-        answered as ApiVersions is, at 0. Raises KprotoError for a key nobody knows."""
+        """Return the API and the version of the response: the rule's, or the request's.
+
+        If the codec lacks that version, it is the nearest one; 0 for ApiVersions. Raises
+        KprotoError for an unknown key.
+        """
         api = self._codec.api(self._key)
         version = self._request_version
         if self._fault.as_version is not None:
@@ -213,7 +216,7 @@ class _FaultRun:
         if version not in api.response.VALID_VERSIONS:
             valid = api.response.VALID_VERSIONS
             if self._fault.as_version is not None:
-                self._problems.append(f"there is no version {version}")
+                self._problems.append(f"version {version} does not exist")
             nearest = min(max(self._request_version, valid.lowest), valid.highest)
             fell_back = self._key == _API_VERSIONS and self._request_version not in valid
             version = 0 if fell_back else nearest
@@ -223,27 +226,27 @@ class _FaultRun:
         fault, request = self._fault, self._request
         api, version = self._api_and_version()
         if not isinstance(request, RequestReceived):
-            # Nobody has read what it asks about; what takes its place asks about nothing.
+            # The request was not decoded, so the response repeats nothing of it.
             body = partial_errors.refusal(fault, api.response(), version, api.response, version, {})
-            return self._unless_none(body, version)
+            return self._checked(body, version)
         if fault.apply or (fault.apply is None and self._reads(api, version)):
             return await self._error_over(request, api, version)
         if self._rule.selection:
-            parted = await self._parted(request, api, version)
-            if parted is not None:
-                return parted
+            split = await self._split_answer(request, api, version)
+            if split is not None:
+                return split
         body = partial_errors.refusal(
             fault, request.body, self._request_version, api.response, version, self._topics
         )
-        return self._unless_none(body, version)
+        return self._checked(body, version)
 
-    def _unless_none(self, body: Message | None, version: int) -> tuple[Message, int]:
+    def _checked(self, body: Message | None, version: int) -> tuple[Message, int]:
         if body is None:
             raise KprotoError(f"version {version} carries no error code")
         return body, version
 
     def _reads(self, api: Api, version: int) -> bool:
-        """Whether carrying it out changes nothing, and only elements of the answer fail."""
+        """Return whether the request only reads, and the error goes into elements only."""
         handler = self._stage.handler_of(self._codec, self._key)
         return (
             handler is not None
@@ -254,56 +257,62 @@ class _FaultRun:
     async def _error_over(
         self, request: RequestReceived, api: Api, version: int
     ) -> tuple[Message, int] | bytes | Close:
-        said = await self._broker(self._exchange)
-        if not isinstance(said, bytes) or not said:
-            return said
-        body = self._decoded(said)
+        answer = await self._broker(self._exchange)
+        if not isinstance(answer, bytes) or not answer:
+            return answer
+        body = self._decoded(answer)
         if version != self._version:
             message_edits.recast(body, version)
         if not partial_errors.error_over(
             self._fault, body, request.body, self._request_version, version, self._topics
         ):
-            self._problems.append("the answer has no place for the error")
+            self._problems.append("the response has no field for the error")
         return body, version
 
-    async def _parted(
+    async def _split_answer(
         self, request: RequestReceived, api: Api, version: int
     ) -> tuple[Message, int] | bytes | Close | None:
-        """The error for what the rule is about, and the broker's own answer to the rest; None
-        where a part cannot be told from the rest."""
-        fault, selection, asked = self._fault, self._rule.selection, self._request_version
+        """Return the error for what the rule selects, with the broker's own answer to the rest;
+        None if the request cannot be split."""
+        fault, selection, request_version = (
+            self._fault,
+            self._rule.selection,
+            self._request_version,
+        )
         places = chosen_places(api.response, version, fault.error_at, selection)
         if not any(place.path for place in places):
             return None
         by_partition = selection.partition is not None and any(
             p.level == "partition" for p in places
         )
-        halves = [
+        rest, taken = (
             part_of_request(
-                request.body, asked, selection, self._topics, partitions=by_partition, keep=keep
+                request.body, request_version, selection, self._topics,
+                partitions=by_partition, keep=keep,
             )
             for keep in (False, True)
-        ]
-        rest, taken = halves
+        )  # fmt: skip
         if rest is None or taken is None:
             return await self._error_over(request, api, version)
-        if not named_by(rest, asked, self._topics):
+        if not named_by(rest, request_version, self._topics):
             return None
         handler = self._stage.handler_of(self._codec, self._key)
-        if handler is None or asked not in handler.versions:
-            body = ErrorSkeleton(rest, asked, self._topics).answer(api.response, version, places)
+        if handler is None or request_version not in handler.versions:
+            body = ErrorSkeleton(rest, request_version, self._topics).answer(
+                api.response, version, places
+            )
         else:
-            said = await self._broker(
+            answer = await self._broker(
                 replace(self._exchange, request=msgspec.structs.replace(request, body=rest))
             )
-            if not isinstance(said, bytes) or not said:
-                return said
-            body = self._decoded(said)
+            if not isinstance(answer, bytes) or not answer:
+                return answer
+            body = self._decoded(answer)
             if version != self._version:
                 message_edits.recast(body, version)
         return (
             partial_errors.merged_error(
-                fault, body, taken, request.body, asked, version, self._topics
+                fault, body, taken, request.body, request_version, version, self._topics
             ),
             version,
         )
@@ -312,9 +321,9 @@ class _FaultRun:
         _, body = self._codec.decode_response(frame, api_key=self._key, api_version=self._version)
         return body
 
-    # ---- which bytes -------------------------------------------------------------------------
+    # ---- its bytes -------------------------------------------------------------------------
 
-    def _planned(self, said: tuple[Message, int] | bytes | None) -> Plan:
+    def _plan(self, answer: tuple[Message, int] | bytes | None) -> Plan:
         fault = self._fault
         whole = frame_edits.replacement(fault, self._rule.random)
         version = self._request_version
@@ -323,7 +332,7 @@ class _FaultRun:
             if not self._committed:
                 self._connection.send_bytes(self._request, frame)
         else:
-            frame, version = self._framed(said)
+            frame, version = self._encoded(answer)
             frame, problems = frame_edits.edit_fields(
                 self._codec, frame, fault, api_key=self._key, version=version
             )
@@ -338,26 +347,26 @@ class _FaultRun:
                          for step in steps)  # fmt: skip
         return Plan(tuple(steps), answers=answers_it)
 
-    def _framed(self, said: tuple[Message, int] | bytes | None) -> tuple[bytes, int]:
+    def _encoded(self, answer: tuple[Message, int] | bytes | None) -> tuple[bytes, int]:
         fault = self._fault
-        if isinstance(said, bytes):
+        if isinstance(answer, bytes):
             changes = (fault.throttle is not None, fault.unknown_tags, fault.more)
             if not any(changes) and fault.as_version is None:
-                return said, self._version
-            body, version = self._decoded(said), self._version
+                return answer, self._version
+            body, version = self._decoded(answer), self._version
             if fault.as_version is not None:
                 _, version = self._api_and_version()
                 message_edits.recast(body, version)
         else:
-            assert said is not None
-            body, version = said
+            assert answer is not None
+            body, version = answer
         if isinstance(fault.throttle, int) and not message_edits.throttle(
             body, version, fault.throttle
         ):
             self._problems.append(f"version {version} has no throttle time")
         for name, count in fault.more.items():
             if not message_edits.lengthen(body, version, name, count):
-                self._problems.append(f"there is no array {name!r} with an element to copy")
+                self._problems.append(f"the response has no array {name!r} with an element to copy")
         header_tags = self._tag(body, version)
         frame = self._codec.encode_response(
             body,
@@ -377,7 +386,7 @@ class _FaultRun:
                 if self._codec.api(self._key).response_header_version(version) < 1:
                     self._problems.append(f"the header of version {version} has no tags")
             elif not message_edits.tag(body, version, number, data, elements=part == "elements"):
-                self._problems.append(f"there are no tags for {part} in this answer")
+                self._problems.append(f"the response has no place for tags in {part}")
         flexible = self._codec.api(self._key).response_header_version(version) >= 1
         return {number: data} if "header" in fault.unknown_tags and flexible else None
 
@@ -392,10 +401,10 @@ class _FaultRun:
 
     def _recorder(self, version: int, *, framed: bool) -> Callable[[bytes], None]:
         def record(frame: bytes) -> None:
-            said_id = None
+            correlation_id = None
             if framed and len(frame) >= 8:
-                said_id = int.from_bytes(frame[4:8], "big", signed=True)
+                correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
             mark = f"fault: {self._rule.name}"
-            self._delivery.record(self._exchange, version, frame, mark, said_id)
+            self._delivery.record(self._exchange, version, frame, mark, correlation_id)
 
         return record

@@ -17,10 +17,10 @@ from mockbroker.security.policy import OPEN, Security
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.served_versions import served_versions
 
-__all__ = ["Asked"]
+__all__ = ["DirectBroker"]
 
 
-class Asked:
+class DirectBroker:
     """Ask any broker of ``cluster`` and get the decoded answer; None when it closes instead."""
 
     def __init__(

@@ -10,7 +10,7 @@ from kproto.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRe
 from kproto.messages.create_acls_request import AclCreation
 from kproto.messages.delete_acls_request import DeleteAclsFilter
 from mockbroker.cluster import Cluster
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 
 ELEMENTS = ("resource_type", "pattern_type", "operation", "permission_type")
 
@@ -34,7 +34,7 @@ def request(key: int, **elements: int) -> Any:
 @pytest.mark.parametrize("key", [29, 30, 31])
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_only_unknown_itself_closes_the_connection(key: int, element: str) -> None:
-    asked = Asked(Cluster())
+    asked = DirectBroker(Cluster())
     assert asked.ask(request(key), 3) is not None
     assert asked.ask(request(key, **{element: 99}), 3) is not None
     assert asked.ask(request(key, **{element: 0}), 3) is None

@@ -36,17 +36,21 @@ from kproto.messages.incremental_alter_configs_request import (
 )
 from mockbroker.apis import HANDLERS
 from mockbroker.cluster import Cluster
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 
 TOPIC, BROKER = 2, 4
 
 
 @pytest.fixture
-def broker() -> Asked:
-    return Asked(Cluster(topics=["foo=1,2,3"]), apis={k: h.versions for k, h in HANDLERS.items()})
+def broker() -> DirectBroker:
+    return DirectBroker(
+        Cluster(topics=["foo=1,2,3"]), apis={k: h.versions for k, h in HANDLERS.items()}
+    )
 
 
-def describe(broker: Asked, kind: int, name: str, *names: str, version: int = 4, **flags: Any):
+def describe(
+    broker: DirectBroker, kind: int, name: str, *names: str, version: int = 4, **flags: Any
+):
     resource = DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=list(names) or None
     )
@@ -55,7 +59,9 @@ def describe(broker: Asked, kind: int, name: str, *names: str, version: int = 4,
     return result
 
 
-def alter(broker: Asked, kind: int, name: str, *changes: tuple[str, int, str | None], **options):
+def alter(
+    broker: DirectBroker, kind: int, name: str, *changes: tuple[str, int, str | None], **options
+):
     resource = AlterConfigsResource(
         resource_type=kind,
         resource_name=name,
@@ -72,7 +78,9 @@ def alter(broker: Asked, kind: int, name: str, *changes: tuple[str, int, str | N
 @pytest.mark.parametrize(("reassignment", "code"), [("kraft", 40), ("zookeeper", 3)])
 def test_kraft_checks_a_value_before_it_looks_for_the_topic(reassignment: str, code: int) -> None:
     profile = "kafka-4.4" if reassignment == "kraft" else "kafka-3.9-zk"
-    broker = Asked(Cluster(topics=["foo=1"], reassignment=reassignment), profile_name=profile)
+    broker = DirectBroker(
+        Cluster(topics=["foo=1"], reassignment=reassignment), profile_name=profile
+    )
     assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "soon"))[0] == code
     assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "1"))[0] == 3
 
@@ -81,13 +89,13 @@ def test_kraft_checks_a_value_before_it_looks_for_the_topic(reassignment: str, c
 def test_the_message_beside_described_configs_was_null_until_2_6(
     release: str, message: str | None
 ) -> None:
-    broker = Asked(Cluster(topics=["foo=1"], reassignment="zookeeper"), profile_name=release)
+    broker = DirectBroker(Cluster(topics=["foo=1"], reassignment="zookeeper"), profile_name=release)
     found = describe(broker, TOPIC, "foo", "retention.ms", version=2)
     assert (found.error_code, found.error_message) == (0, message)
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_configs_of_a_topic(broker: Asked, version: int) -> None:
+def test_configs_of_a_topic(broker: DirectBroker, version: int) -> None:
     assert alter(broker, TOPIC, "foo", ("retention.ms", 0, "5")) == (0, None)
     result = describe(broker, TOPIC, "foo", "retention.ms", "segment.bytes", version=version)
     found = {row.name: row for row in result.configs}
@@ -102,7 +110,7 @@ def test_configs_of_a_topic(broker: Asked, version: int) -> None:
 
 @pytest.mark.parametrize(("release", "told"), [("kafka-2.6", True), ("kafka-2.7", False)])
 def test_version_0_told_of_defaults_while_brokers_filled_it_in(release: str, told: bool) -> None:
-    broker = Asked(Cluster(topics=["foo=1"]), profile_name=release)
+    broker = DirectBroker(Cluster(topics=["foo=1"]), profile_name=release)
     (segment,) = describe(broker, TOPIC, "foo", "segment.bytes", version=0).configs
     assert segment.is_default is told
     alter(broker, TOPIC, "foo", ("segment.bytes", 0, "2000000"))
@@ -110,7 +118,7 @@ def test_version_0_told_of_defaults_while_brokers_filled_it_in(release: str, tol
     assert not segment.is_default
 
 
-def test_synonyms_and_documentation_on_request_only(broker: Asked) -> None:
+def test_synonyms_and_documentation_on_request_only(broker: DirectBroker) -> None:
     quiet = describe(broker, TOPIC, "foo", "retention.ms").configs[0]
     assert (quiet.synonyms, quiet.documentation) == ([], None)
     full = describe(broker, TOPIC, "foo", "segment.bytes", include_synonyms=True).configs[0]
@@ -120,7 +128,7 @@ def test_synonyms_and_documentation_on_request_only(broker: Asked) -> None:
     assert describe(broker, TOPIC, "foo", "retention.ms").configs[0].value != "5"
 
 
-def test_a_brokers_configs_are_asked_of_that_broker(broker: Asked) -> None:
+def test_a_brokers_configs_are_asked_of_that_broker(broker: DirectBroker) -> None:
     assert describe(broker, BROKER, "1").error_code == 0
     assert describe(broker, BROKER, "").error_code == 0
     wrong = describe(broker, BROKER, "2")
@@ -136,7 +144,7 @@ def test_a_brokers_configs_are_asked_of_that_broker(broker: Asked) -> None:
     assert describe(broker, BROKER, "1", rate[0]).configs[0].value == "1000"
 
 
-def test_configs_of_nothing(broker: Asked) -> None:
+def test_configs_of_nothing(broker: DirectBroker) -> None:
     assert describe(broker, TOPIC, "nope").error_code == 3
     assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "5"))[0] == 3
 
@@ -145,7 +153,7 @@ def test_configs_of_nothing(broker: Asked) -> None:
 
 
 @pytest.mark.parametrize("version", range(8))
-def test_topics_come_and_go(broker: Asked, version: int) -> None:
+def test_topics_come_and_go(broker: DirectBroker, version: int) -> None:
     body = CreateTopicsRequest(
         topics=[
             CreatableTopic(
@@ -178,7 +186,7 @@ def test_topics_come_and_go(broker: Asked, version: int) -> None:
     assert set(broker.cluster.topics) == {"foo"}
 
 
-def test_delete_by_id(broker: Asked) -> None:
+def test_delete_by_id(broker: DirectBroker) -> None:
     topic_id = broker.cluster.topics["foo"].topic_id
     body = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)])
     (row,) = broker.ask(body, 6).responses
@@ -188,7 +196,7 @@ def test_delete_by_id(broker: Asked) -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_more_partitions(broker: Asked, version: int) -> None:
+def test_more_partitions(broker: DirectBroker, version: int) -> None:
     body = CreatePartitionsRequest(
         topics=[
             CreatePartitionsTopic(
@@ -210,7 +218,9 @@ def test_more_partitions(broker: Asked, version: int) -> None:
 @pytest.mark.parametrize("version", range(1, 6))
 @pytest.mark.requirement("K240-14")
 def test_log_dirs_hold_what_the_broker_replicates(version: int) -> None:
-    broker = Asked(Cluster(topics=["foo=1,2/2,3", "bar=3"]), apis={35: HANDLERS[35].versions})
+    broker = DirectBroker(
+        Cluster(topics=["foo=1,2/2,3", "bar=3"]), apis={35: HANDLERS[35].versions}
+    )
     expected = {1: {("foo", 0)}, 2: {("foo", 0), ("foo", 1)}, 3: {("foo", 1), ("bar", 0)}}
     for broker_id, held in expected.items():
         answer = broker.ask(DescribeLogDirsRequest(topics=None), version, broker_id=broker_id)
@@ -228,7 +238,7 @@ def replicas(answer: Any) -> set[tuple[str, int]]:
     }
 
 
-def test_producers_are_known_to_the_leader_alone(broker: Asked) -> None:
+def test_producers_are_known_to_the_leader_alone(broker: DirectBroker) -> None:
     body = DescribeProducersRequest(
         topics=[
             TopicRequest(name="foo", partition_indexes=[0, 5]),
@@ -244,7 +254,7 @@ def test_producers_are_known_to_the_leader_alone(broker: Asked) -> None:
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_there_is_no_coordinator(broker: Asked, version: int) -> None:
+def test_there_is_no_coordinator(broker: DirectBroker, version: int) -> None:
     body = (
         FindCoordinatorRequest(key="g")
         if version < 4
@@ -259,7 +269,7 @@ def test_there_is_no_coordinator(broker: Asked, version: int) -> None:
         assert [each.key for each in found] == ["g", "h"]
 
 
-def test_sasl_is_refused_where_there_is_none(broker: Asked) -> None:
+def test_sasl_is_refused_where_there_is_none(broker: DirectBroker) -> None:
     assert broker.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 34
     assert broker.ask(SaslAuthenticateRequest(auth_bytes=b""), 2).error_code == 34
     assert broker.ask(DescribeClusterRequest(), 0).error_code == 0
@@ -269,7 +279,7 @@ def test_sasl_is_refused_where_there_is_none(broker: Asked) -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_access_rules(broker: Asked, version: int) -> None:
+def test_access_rules(broker: DirectBroker, version: int) -> None:
     rules = [
         AclCreation(
             resource_type=TOPIC,

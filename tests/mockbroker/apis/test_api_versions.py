@@ -8,7 +8,7 @@ from kproto.messages import ApiVersionsRequest, MetadataRequest
 from mockbroker.cluster import Cluster
 from mockbroker.profiles import all_profiles, profile
 from mockbroker.profiles.features import features_of
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 
 
 def hello(name: str = "test", version: str = "1", **fields: object) -> ApiVersionsRequest:
@@ -21,7 +21,7 @@ def hello(name: str = "test", version: str = "1", **fields: object) -> ApiVersio
 
 @pytest.mark.parametrize("name", ["a", "A9", "kafka-python", "apache.kafka-java", "0", "a.-.b"])
 def test_names_that_kip_511_allows(name: str) -> None:
-    asked = Asked(Cluster())
+    asked = DirectBroker(Cluster())
     for body in (hello(name), hello(version=name)):
         assert asked.ask(body, 3).error_code == 0
     seen = [str(entry.client_software) for entry in asked.journal.select(direction="request")]
@@ -31,7 +31,7 @@ def test_names_that_kip_511_allows(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "-a", "a-", ".a", "a.", "a b", "a_b", "é", "a/1", "a\n"])
 @pytest.mark.parametrize("version", [3, 4, 5])
 def test_names_that_kip_511_forbids(name: str, version: int) -> None:
-    asked = Asked(Cluster())
+    asked = DirectBroker(Cluster())
     for body in (hello(name), hello(version=name)):
         answer = asked.ask(body, version)
         assert (answer.error_code, answer.api_keys) == (42, [])
@@ -40,7 +40,7 @@ def test_names_that_kip_511_forbids(name: str, version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_before_version_3_nobody_says_who_they_are(version: int) -> None:
-    asked = Asked(Cluster())
+    asked = DirectBroker(Cluster())
     assert asked.ask(ApiVersionsRequest(), version).error_code == 0
 
 
@@ -56,7 +56,7 @@ def test_before_version_3_nobody_says_who_they_are(version: int) -> None:
     ],
 )
 def test_a_connection_that_went_astray(cluster_id: str | None, node_id: int, expected: int) -> None:
-    asked = Asked(Cluster(cluster_id="mine"))
+    asked = DirectBroker(Cluster(cluster_id="mine"))
     body = hello(cluster_id=cluster_id, node_id=node_id)
     answer = asked.ask(body, 5)
     assert answer.error_code == expected
@@ -65,14 +65,14 @@ def test_a_connection_that_went_astray(cluster_id: str | None, node_id: int, exp
 
 def test_rows_are_the_profile_in_order() -> None:
     for each in all_profiles():
-        asked = Asked(Cluster(), profile_name=each.name)
+        asked = DirectBroker(Cluster(), profile_name=each.name)
         answer = asked.ask(hello(), each.versions[18].highest)
         rows = [(row.api_key, row.min_version, row.max_version) for row in answer.api_keys]
         assert rows == [(key, v.lowest, v.highest) for key, v in each.versions.items()]
 
 
 def test_features_of_a_kraft_cluster() -> None:
-    asked = Asked(Cluster(), profile_name="kafka-4.1")
+    asked = DirectBroker(Cluster(), profile_name="kafka-4.1")
     answer = asked.ask(hello(), 4)
     supported = {row.name: (row.min_version, row.max_version) for row in answer.supported_features}
     finalized = {
@@ -88,16 +88,16 @@ def test_features_of_a_kraft_cluster() -> None:
 
 
 def test_version_3_hides_what_its_clients_take_for_malformed() -> None:
-    answer = Asked(Cluster(), profile_name="kafka-4.1").ask(hello(), 3)
+    answer = DirectBroker(Cluster(), profile_name="kafka-4.1").ask(hello(), 3)
     assert [row.name for row in answer.supported_features] == ["metadata.version"]
     assert all(row.min_version > 0 for row in answer.supported_features)
 
 
 def test_a_zookeeper_cluster_has_no_features() -> None:
-    answer = Asked(Cluster(), profile_name="kafka-3.9-zk").ask(hello(), 4)
+    answer = DirectBroker(Cluster(), profile_name="kafka-3.9-zk").ask(hello(), 4)
     assert answer.supported_features == answer.finalized_features == []
     assert answer.finalized_features_epoch == 0
-    before_features = Asked(Cluster(), profile_name="kafka-2.6").ask(hello(), 3)
+    before_features = DirectBroker(Cluster(), profile_name="kafka-2.6").ask(hello(), 3)
     assert before_features.finalized_features_epoch == -1
 
 
@@ -122,7 +122,7 @@ def test_the_summary_names_what_differs() -> None:
 
 def test_a_later_request_carries_the_name() -> None:
     """On the same connection only: here each request has its own."""
-    asked = Asked(Cluster())
+    asked = DirectBroker(Cluster())
     asked.ask(hello("one"), 3)
     asked.ask(MetadataRequest(topics=[]), 9)
     (entry,) = asked.journal.select(api=3, direction="request")

@@ -14,7 +14,7 @@ from kproto.messages.describe_topic_partitions_request import (
     TopicRequest,
 )
 from mockbroker.cluster import Cluster
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 
 
 def wanted(*names: str, **fields: Any) -> DescribeTopicPartitionsRequest:
@@ -33,7 +33,7 @@ def rows(answer: Any) -> list[tuple[str, int]]:
     named=st.booleans(),
 )
 def test_pages_make_the_whole(counts: dict[str, int], limit: int, named: bool) -> None:
-    asked = Asked(Cluster(topics=[f"{name}:{count}:1" for name, count in counts.items()]))
+    asked = DirectBroker(Cluster(topics=[f"{name}:{count}:1" for name, count in counts.items()]))
     names = list(counts) if named else []
     seen: list[tuple[str, int]] = []
     cursor = None
@@ -51,7 +51,7 @@ def test_pages_make_the_whole(counts: dict[str, int], limit: int, named: bool) -
 
 
 def test_errors_in_the_midst() -> None:
-    asked = Asked(Cluster(topics=["b:1:1"]))
+    asked = DirectBroker(Cluster(topics=["b:1:1"]))
     answer = asked.ask(wanted("c", "b", "a b", "b"), 0)
     assert [(t.name, t.error_code) for t in answer.topics] == [("a b", 17), ("b", 0), ("c", 3)]
     assert answer.next_cursor is None
@@ -59,13 +59,13 @@ def test_errors_in_the_midst() -> None:
 
 @pytest.mark.parametrize("index", [-1, -(2**31)])
 def test_a_cursor_below_0_is_refused(index: int) -> None:
-    asked = Asked(Cluster(topics=["b:1:1"]))
+    asked = DirectBroker(Cluster(topics=["b:1:1"]))
     answer = asked.ask(wanted("b", cursor=Cursor(topic_name="b", partition_index=index)), 0)
     assert [(t.name, t.error_code, t.partitions) for t in answer.topics] == [("b", 42, [])]
 
 
 def test_what_a_partition_shows() -> None:
-    asked = Asked(Cluster(topics=["foo=1,2,3"]))
+    asked = DirectBroker(Cluster(topics=["foo=1,2,3"]))
     asked.cluster.stop_broker(3)
     (topic,) = asked.ask(wanted("foo"), 0).topics
     (row,) = topic.partitions
@@ -77,7 +77,7 @@ def test_what_a_partition_shows() -> None:
 
 @pytest.mark.requirement("K860-15")
 def test_it_is_the_receiving_brokers_view() -> None:
-    asked = Asked(Cluster(topics=["foo=1,2,3"]))
+    asked = DirectBroker(Cluster(topics=["foo=1,2,3"]))
     asked.cluster.hold_metadata(2)
     asked.cluster.leave_isr(("foo", 0), 3)
     views = [

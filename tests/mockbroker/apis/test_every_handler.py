@@ -20,7 +20,7 @@ from mockbroker.apis.refusals import error_response
 from mockbroker.apis.registry import register
 from mockbroker.cluster import Cluster
 from mockbroker.profiles import all_profiles
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
 
@@ -67,7 +67,7 @@ def test_each_module_says_its_key_on_its_first_line() -> None:
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_an_empty_request_is_answered(key: int, version: int) -> None:
-    asked = Asked(Cluster(topics=["foo=1,2,3"]), apis=EVERYTHING)
+    asked = DirectBroker(Cluster(topics=["foo=1,2,3"]), apis=EVERYTHING)
     answer = asked.ask(KAFKA.apis[key].request(), version)
     # A filter of access rules that says nothing says UNKNOWN, which Kafka does not read.
     assert (answer is None) == (key == 29)
@@ -79,7 +79,7 @@ def test_an_empty_request_is_answered(key: int, version: int) -> None:
 def test_any_request_is_answered(data: st.DataObject) -> None:
     """No request that can be decoded makes a handler fail, or an answer that cannot be encoded."""
     cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"])
-    asked = Asked(cluster, apis=EVERYTHING)
+    asked = DirectBroker(cluster, apis=EVERYTHING)
     for _ in range(4):
         key, version = data.draw(st.sampled_from(SERVED))
         request = KAFKA.apis[key].request

@@ -32,14 +32,14 @@ from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPart
 from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from mockbroker.cluster import Cluster
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 
 ZK, KRAFT = "kafka-3.9-zk", "kafka-3.9"
 NOT_CONTROLLER = "This is not the correct controller for this cluster."
 
 
-def asked(profile: str) -> Asked:
-    return Asked(Cluster(topics=["foo=1,2,3/2,3,1", "bar:1:1"]), profile_name=profile)
+def asked(profile: str) -> DirectBroker:
+    return DirectBroker(Cluster(topics=["foo=1,2,3/2,3,1", "bar:1:1"]), profile_name=profile)
 
 
 ALTER = AlterPartitionReassignmentsRequest(

@@ -12,7 +12,7 @@ from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
 from mockbroker.state.model import Broker
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 
 VERSIONS = range(14)
 
@@ -21,14 +21,14 @@ def named(*names: str | None, **fields: Any) -> MetadataRequest:
     return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], **fields)
 
 
-def asked(*, auto_create: bool = False) -> Asked:
+def asked(*, auto_create: bool = False) -> DirectBroker:
     cluster = Cluster(
         [Broker(1, "one", 1001), Broker(2, "two", 1002, rack="b"), Broker(3, "three", 1003)],
         cluster_id="the-cluster",
         topics=["foo=1,2,3/3,2", "bar=2", "__consumer_offsets:1:1"],
         broker_configs={"auto.create.topics.enable": str(auto_create).lower()},
     )
-    return Asked(cluster)
+    return DirectBroker(cluster)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -151,7 +151,9 @@ def test_authorized_operations_on_request(version: int) -> None:
 def test_operations_that_are_not_asked_for_were_zero_until_2_4(
     profile: str, unasked: int, version: int
 ) -> None:
-    broker = Asked(Cluster(3, topics=["foo=1"], reassignment="zookeeper"), profile_name=profile)
+    broker = DirectBroker(
+        Cluster(3, topics=["foo=1"], reassignment="zookeeper"), profile_name=profile
+    )
     silent = broker.ask(named("foo", "nope"), version)
     assert [topic.topic_authorized_operations for topic in silent.topics] == [unasked] * 2
     assert silent.cluster_authorized_operations == unasked
@@ -171,7 +173,7 @@ def test_brokers_of_2_4_to_2_6_take_a_missing_leader_for_one_without_a_listener(
 ) -> None:
     cluster = Cluster(3, topics=["foo=2"], reassignment="zookeeper")
     cluster.stop_broker(2)
-    (topic,) = Asked(cluster, profile_name=profile).ask(named("foo"), version).topics
+    (topic,) = DirectBroker(cluster, profile_name=profile).ask(named("foo"), version).topics
     (partition,) = topic.partitions
     assert (partition.error_code, partition.leader_id) == (code, -1)
     assert partition.leader_epoch == (epoch if version >= 7 else -1)

@@ -22,7 +22,7 @@ from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPart
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.state.model import Broker
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.cluster.set_model import SetModel
 
 BrokerIds = list[int]
@@ -51,7 +51,7 @@ class Both:
     """A broker behind the codec, and the model, told the same things."""
 
     def __init__(self, ids: BrokerIds, topics: Topics) -> None:
-        self.asked = Asked(Cluster([Broker(i) for i in ids], topics=topics.items()))
+        self.asked = DirectBroker(Cluster([Broker(i) for i in ids], topics=topics.items()))
         self.model = SetModel(
             ids, {(name, i): r for name, lists in topics.items() for i, r in enumerate(lists)}
         )

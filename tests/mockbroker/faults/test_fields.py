@@ -168,7 +168,8 @@ def test_what_cannot_be_done_is_in_the_note_and_the_rest_is_done():
     (entry,) = asked.journal.select(event="fault: much", direction="event")
     for said in (
         "no nowhere", "cannot hold 'x'", "use reply", "controller_id: a field of type int32",
-        "the header of version 8 has no tags", "no tags for body", "there is no version 99",
+        "the header of version 8 has no tags", "no place for tags in body",
+        "version 99 does not exist",
     ):  # fmt: skip
         assert said in entry.note
 

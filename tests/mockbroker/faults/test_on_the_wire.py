@@ -348,7 +348,7 @@ async def test_a_produce_request_that_wants_no_answer_gets_none():
     async with broken(api=0, error=6) as (mock, wire):
         wire.send(wire.frame(ProduceRequest(acks=0), 9))
         await alive(wire)
-        assert mock.journal.select(event="fault: broken")[0].note == "the request wants no answer"
+        assert mock.journal.select(event="fault: broken")[0].note == "the request has no response"
 
 
 async def test_an_array_gets_more_elements():
@@ -370,8 +370,8 @@ async def test_more_of_what_is_not_there_is_told():
         answered = await wire.ask(METADATA, 12)
         assert answered.topics == []
         (event,) = mock.journal.select(event="fault: broken", direction="event")
-        assert "there is no array 'topics' with an element to copy" in event.note
-        assert "there is no array 'nowhere'" in event.note
+        assert "the response has no array 'topics' with an element to copy" in event.note
+        assert "the response has no array 'nowhere'" in event.note
 
 
 async def test_the_tagged_fields_as_a_whole_are_these_bytes():

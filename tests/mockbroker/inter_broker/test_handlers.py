@@ -17,7 +17,7 @@ from kproto.messages import (
     UpdateMetadataRequest,
 )
 from mockbroker.cluster import Cluster
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.inter_broker.talking import talking
 from tests.mockbroker.wire import connect
 
@@ -52,8 +52,8 @@ def errors(answer: Any, version: int) -> tuple[int, list[int]]:
     return answer.error_code, [row.error_code for row in rows]
 
 
-def asked() -> Asked:
-    return Asked(Cluster(3), profile_name="kafka-3.9-zk")
+def asked() -> DirectBroker:
+    return DirectBroker(Cluster(3), profile_name="kafka-3.9-zk")
 
 
 @pytest.mark.parametrize("version", range(8))
@@ -106,7 +106,7 @@ def test_update_metadata_by_controller_epoch() -> None:
 
 def test_a_request_for_an_earlier_life_is_refused() -> None:
     cluster = Cluster(2, topics=["foo=1,2"], reassignment="zookeeper")
-    broker = Asked(cluster, profile_name="kafka-3.9-zk")
+    broker = DirectBroker(cluster, profile_name="kafka-3.9-zk")
     before = cluster.broker_epoch(1)
     broker.ask(led(0, broker_epoch=before)(2), 2)
     assert cluster.memory(1).replicas

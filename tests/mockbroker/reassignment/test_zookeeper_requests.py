@@ -13,7 +13,7 @@ from kproto.messages.alter_partition_reassignments_request import (
 from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from mockbroker.cluster import Cluster
 from mockbroker.reassignment.zookeeper.refusal_texts import scala_set
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.reassignment.zookeeper_story import FOO, ZK, alter, cluster_of, listed, shape
 
 NOT_ALIVE = "Replica assignment has brokers that are not alive. Replica list: "
@@ -115,7 +115,9 @@ def test_a_partition_named_twice_is_asked_for_once_as_the_last_has_it() -> None:
 @pytest.mark.requirement("K455-20")
 @pytest.mark.requirement("K455-24")
 def test_on_the_wire_the_top_has_an_empty_text_and_no_other_broker_names_what_was_asked() -> None:
-    broker = Asked(Cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk")
+    broker = DirectBroker(
+        Cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk"
+    )
     body = AlterPartitionReassignmentsRequest(
         topics=[
             ReassignableTopic(
@@ -148,7 +150,9 @@ def test_on_the_wire_the_top_has_an_empty_text_and_no_other_broker_names_what_wa
 @pytest.mark.requirement("K455-38")
 def test_a_request_to_the_controller_that_was_changes_nothing() -> None:
     """In flight while another took over, or sent by one who has not heard."""
-    broker = Asked(Cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk")
+    broker = DirectBroker(
+        Cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk"
+    )
     body = AlterPartitionReassignmentsRequest(
         topics=[
             ReassignableTopic(

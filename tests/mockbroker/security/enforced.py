@@ -13,7 +13,7 @@ from mockbroker.cluster import Cluster
 from mockbroker.security.authorizer import AclOperation, Authorizer, PermissionType, ResourceType
 from mockbroker.security.policy import Security
 from mockbroker.state.results import AclBinding
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 
 __all__ = [
     "ADMIN", "ALICE", "ENFORCED", "EVERYTHING", "FOO_0_1", "KAFKA", "SERVED", "UNKNOWN",
@@ -42,9 +42,11 @@ def new_cluster() -> Cluster:
     )
 
 
-def as_alice(cluster: Cluster, profile: str = "kafka-4.4") -> Asked:
+def as_alice(cluster: Cluster, profile: str = "kafka-4.4") -> DirectBroker:
     apis = EVERYTHING if profile == "kafka-4.4" else None
-    return Asked(cluster, profile_name=profile, apis=apis, security=ENFORCED, principal=ALICE)
+    return DirectBroker(
+        cluster, profile_name=profile, apis=apis, security=ENFORCED, principal=ALICE
+    )
 
 
 def allow(
@@ -61,7 +63,7 @@ def on_topic(cluster: Cluster, operation: AclOperation, name: str) -> None:
     allow(cluster, operation, name, ResourceType.TOPIC)
 
 
-def ask(asked: Asked, kind: Any, version: int, **body: Any) -> Any:
+def ask(asked: DirectBroker, kind: Any, version: int, **body: Any) -> Any:
     """The answer as JSON has it."""
     default = json.loads(kind().to_json(version))
     request = kind.from_json(default | body, version)

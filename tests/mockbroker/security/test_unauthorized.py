@@ -35,7 +35,7 @@ from kproto.messages.metadata_request import MetadataRequestTopic
 from mockbroker.cluster import Cluster
 from mockbroker.security.authorizer import AclOperation, ResourceType
 from mockbroker.state.results import AclBinding
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.security.enforced import (
     ALICE,
     FOO_0_1,
@@ -323,7 +323,7 @@ def test_describe_topic_partitions_hides_as_metadata_does(cluster: Cluster) -> N
 def test_the_clusters_operations_are_told_to_who_may_describe_it(
     cluster: Cluster, version: int
 ) -> None:
-    def operations(asked: Asked) -> int:
+    def operations(asked: DirectBroker) -> int:
         answer = ask(
             asked, DescribeClusterRequest, version, includeClusterAuthorizedOperations=True
         )
@@ -337,7 +337,7 @@ def test_the_clusters_operations_are_told_to_who_may_describe_it(
     assert operations(alice) == 0
     allow(cluster, AclOperation.ALTER)
     assert operations(alice) == 1 << 5 | 1 << 7 | 1 << 8
-    assert operations(Asked(cluster)) == 8096  # as of Kafka 4.4, to one who may everything
+    assert operations(DirectBroker(cluster)) == 8096  # as of Kafka 4.4, to one who may everything
 
 
 def test_rules_are_for_who_may_alter_the_cluster(cluster: Cluster) -> None:

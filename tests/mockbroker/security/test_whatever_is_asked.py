@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kproto.codec.registry import schema_of
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.authorization import NEEDS
-from tests.mockbroker.broker import Asked
+from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.security.enforced import (
     ADMIN,
     ENFORCED,
@@ -52,8 +52,8 @@ def test_who_may_nothing_changes_nothing(data: st.DataObject) -> None:
 
 @given(data=st.data())
 def test_a_super_user_is_answered_as_if_nothing_was_enforced(data: st.DataObject) -> None:
-    boss = Asked(new_cluster(), apis=EVERYTHING, security=ENFORCED, principal=ADMIN)
-    anybody = Asked(new_cluster(), apis=EVERYTHING)
+    boss = DirectBroker(new_cluster(), apis=EVERYTHING, security=ENFORCED, principal=ADMIN)
+    anybody = DirectBroker(new_cluster(), apis=EVERYTHING)
     for _ in range(4):
         body, version = anything(data)
         broker_id = data.draw(st.integers(1, 4))
