@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 
 ALLOWED = (
@@ -44,6 +46,7 @@ def opens(node: ast.AST) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_files_are_opened_only_where_allowed() -> None:
     found = list(modules_that_open())
     outside = [name for name in found if not any(fnmatchcase(name, each) for each in ALLOWED)]

@@ -87,6 +87,7 @@ def test_a_free_threaded_interpreter_with_its_gil_on(wanted: str | None) -> None
     assert run(start + VERSION, wanted).stdout.endswith(f" (native engine): {GIL_IS_ON}\n")
 
 
+@pytest.mark.slow
 def test_a_free_threaded_interpreter_with_its_gil_off() -> None:
     engines.require_native()
     start = FREE_THREADED.format(gil=False)

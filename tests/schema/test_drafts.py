@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,8 +15,13 @@ SCHEMAS = schemas_directory()
 DRAFTS = ("kip_183", "kip_240", "kip_455_old", "kip_455_new", "kip_455_named", "kip_860")
 
 
+@cache
+def drafts(folder: str) -> dict[str, MessageSchema]:
+    return load_directory(SCHEMAS / folder)
+
+
 def draft(folder: str, name: str) -> MessageSchema:
-    return load_directory(SCHEMAS / folder)[name]
+    return drafts(folder)[name]
 
 
 def shape(schema: MessageSchema, version: int) -> Any:

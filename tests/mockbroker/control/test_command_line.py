@@ -321,6 +321,7 @@ def test_serve_without_uvloop() -> None:
         assert end(process, signal.SIGTERM) == (0, "", "")
     finally:
         process.kill()
+        process.communicate(timeout=PATIENCE)
 
 
 @pytest.mark.slow

@@ -84,7 +84,8 @@ def test_one_of_two_captures(tmp_path: Path) -> None:
     assert source.unread == {str(bad): ""}
 
 
-@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
 def test_packets_without_tcp_are_counted(jobs: str, tmp_path: Path) -> None:
     """In what commands print, in the table, in the report; the rest is read as ever."""
     capture = tmp_path / "capture.pcap"

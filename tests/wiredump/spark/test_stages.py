@@ -21,7 +21,7 @@ from kproto.capture.container import (
     pcapng_section,
 )
 from kproto.capture.packets import ethernet_frame
-from tests.support.full import quick
+from tests.support.full import quick, quickly_drawn
 from tests.support.toolchain import require_module
 from tests.wiredump.readers.conversations import LINKS
 from tests.wiredump.spark import made_up
@@ -226,7 +226,7 @@ def test_one_connection_across_all_parts(tmp_path: Path, split_bytes: int) -> No
     assert not redone
 
 
-@pytest.mark.parametrize("link", sorted(LINKS))
+@pytest.mark.parametrize("link", quickly_drawn("links", sorted(LINKS), 4))
 def test_every_link(tmp_path: Path, link: str) -> None:
     """Those that are read by the column, and those that are not."""
     link_type, around = LINKS[link]
