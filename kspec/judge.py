@@ -112,7 +112,7 @@ def worst(judgements: Sequence[Judgement]) -> Judgement:
 
 def _sentence(broken: Sequence[Finding]) -> str:
     first = broken[0]
-    not_ = "" if first.level.startswith(("must_not", "should_not")) else "not so: "
+    not_ = "" if first.level.startswith(("must_not", "should_not")) else "not met: "
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
     return f"{not_}{first.says}: {first.evidence}{more}"
 

@@ -200,7 +200,7 @@ def test_a_call_has_to_end_in_a_time_that_follows_from_the_time_out(timeout_ms, 
     judged = lasting(longest + 1)
     assert judged.verdict == "fail"
     assert judged.why == (
-        f"not so: every call ends in time: call took {longest + 1} ms, more than {longest}, "
+        f"not met: every call ends in time: call took {longest + 1} ms, more than {longest}, "
         f"with a timeout of {timeout_ms}"
     )
     assert lasting(longest + 1, wire_only=True).verdict == "pass", "nobody passed the time-out on"

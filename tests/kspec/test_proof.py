@@ -61,7 +61,7 @@ wrong: {by: claims-success}
         (SOUND, "claims-success does not fail it: pass"),
         (SOUND.replace("claims-success", "unheard-of"), "'unheard-of' is not a misbehaviour"),
         (SOUND.replace("count: 1", "").replace("AlterPartitionReassignments}", "Produce}"),
-         "the reference client: fail: not so: it sends the request"),
+         "the reference client: fail: not met: it sends the request"),
         (SOUND.replace("by: claims-success", "by: claims-success, also: [hides-the-error]"),
          "hides-the-error is declared to fail it too, but does not"),
         (SOUND.replace("by: claims-success", "by: claims-success, lax: [hides-the-error]"),

@@ -56,7 +56,7 @@ def test_a_sentence_takes_their_place_and_a_stale_one_is_told(results, tmp_path)
         "elsewhere: {framing/001: {seen: Not played., source: []}}\n"
     )
     done = published(results, text, tmp_path)
-    words = "It looks | away. Source: `a/b.c:7` (1.0). What must be: *the call,"
+    words = "It looks | away. Source: `a/b.c:7` (1.0). Required: *the call,"
     assert f"- **{WRONG} 1**: {words}" in done.stdout
     assert "Gone." not in done.stdout
     assert done.stderr == f"stale in findings.yaml: {WRONG} no longer fails negotiation/004\n"
@@ -84,7 +84,7 @@ def test_an_error_of_an_adapter_is_not_published(results, tmp_path):
 
 
 def test_the_matrix_has_a_row_a_case_and_a_column_a_client(results, tmp_path):
-    matrix = published(results, "", tmp_path).stdout.split("## Matrix")[1].split("✓ keeps")[0]
+    matrix = published(results, "", tmp_path).stdout.split("## Matrix")[1].split("✓ meets")[0]
     head, _, *rows = matrix.strip().splitlines()
     assert head == f"|  | reference | {WRONG} |"
     assert [re.findall(r"\| (\S+) (?=\|)", row)[-1] for row in rows] == ["✓", "**✗**"]
@@ -204,5 +204,5 @@ def test_what_is_noted_and_not_asked_for_is_no_advice(results, tmp_path):
     path = tmp_path / "results.json"
     path.write_text(json.dumps(run))
     page = published(path, "", tmp_path).stdout
-    advice = page[page.index("## Advice") :]
-    assert set(re.findall(r"not so: (.*) \|", advice)) == {"waits a while"}
+    advice = page[page.index("## Recommendations") :]
+    assert set(re.findall(r"\| ([^|]*) \|$", advice, re.M)[2:]) == {"waits a while"}
