@@ -27,7 +27,7 @@ from wiredump.model import Exchange, Frame
 
 __all__ = ["Bodies", "ErrorFound", "Side", "find_errors", "read", "without_records"]
 
-_NOT_KNOWN: Final = "nobody knows what it answers: no request was seen"
+_NOT_KNOWN: Final = "its request was not captured"
 
 
 class Side(NamedTuple):
@@ -133,7 +133,7 @@ def _logged(frame: Frame, message: str, version: int, known: bool) -> Side:
     if not known:
         return Side(message, version, None, None, f"version {version} is not known")
     if not isinstance(frame.json, dict):
-        return Side(message, version, None, None, "what was logged is no body")
+        return Side(message, version, None, None, "the log does not have a valid body")
     return Side(message, version, None, frame.json)
 
 

@@ -64,7 +64,7 @@ TOO_LONG = ("Metadata", "request", "bytes left over after the message: 3 (at byt
 """librdkafka 2.16.0 asks for all topics in Metadata 13 with three bytes more than the message has.
 Kafka does not look behind a message's end, so that nobody notices but us."""
 
-NOT_ASKED = ("", "response", "nobody knows what it answers: no request was seen")
+NOT_ASKED = ("", "response", "its request was not captured")
 """See ``BEFORE``."""
 
 CUT_OFF = ("Fetch", "response", "throttle_time_ms: bytes needed: 4, left: 0 (at byte 8)")

@@ -1,5 +1,5 @@
-/* Rows of the table `frames` as columns: those made here, and those that Python made, in the order
-   in which they came. Taken out sorted by what names a row, as buffers of Arrow's layout. */
+/* Rows of the table `frames` as columns, whether they were made here or in Python, in the order in
+   which they came. They are returned sorted by their key, as buffers in Arrow's layout. */
 #include "wire.h"
 
 #define EACH_COLUMN(DO)                                                                           \

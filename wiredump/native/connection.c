@@ -1,4 +1,4 @@
-/* A connection that is in order, and its state as Python takes it back. */
+/* A connection in order, and its state in the form in which Python takes it back. */
 #include "wire.h"
 
 void connection_free(connection *self) {

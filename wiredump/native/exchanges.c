@@ -1,5 +1,5 @@
-/* Whole frames to exchanges, as wiredump/pairing.py makes them of what is usual: which response
-   answers which request, and the version it is written in. */
+/* Turn whole frames into exchanges, as wiredump/pairing.py does with usual ones: find the request
+   of each response, and the version of the response. */
 #include "wire.h"
 
 enum { PRODUCE = 0, CONTROLLED_SHUTDOWN = 7, SASL_HANDSHAKE = 17, API_VERSIONS = 18 };

@@ -1,9 +1,8 @@
-/* The records of a whole frame, found by a program that wiredump/rows/field_walks.py makes of a message's
-   plan: what to skip, and what to keep. What a batch is, is not known here; gathering.c goes on with
-   what is found.
+/* Find the records of a whole frame, with a program that wiredump/rows/field_walks.py makes of a
+   message's plan: what to skip, and what to keep. gathering.c processes the batches.
 
-   Strict where strictness costs nothing but time: text that is not ASCII, a tagged field, a length
-   that does not fit, a byte that is left over, and the frame is Python's to decode. */
+   The program is strict where that costs only time: for text that is not ASCII, a tagged field, a
+   length that does not fit or bytes left over, Python decodes the frame. */
 #include "wire.h"
 
 enum { SKIP, TEXT, BLOB, ARRAY, TAGS, ID, PARTITION };

@@ -1,6 +1,6 @@
-/* The records of whole frames, from where they are found (fields.c) to where they are gathered: what
-   wiredump.rows.batches does with a frame (BatchRows.add_frame), without an object for a field. It
-   is asked for what is not plain. */
+/* Collect the records of whole frames that fields.c finds: what BatchRows.add_frame in
+   wiredump.rows.batches does with a frame, without an object for each field. BatchRows is called
+   for everything unusual. */
 #include "wire.h"
 
 enum { PRODUCE = 0, RUN = 7, MOST_IDS = 4096, MOST_WALKS = 64 };

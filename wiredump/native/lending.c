@@ -1,4 +1,4 @@
-/* Connections that Python had until now, and those that it takes back: wiredump/sources/lent.py. */
+/* Take over connections from Python, and give them back: see wiredump/sources/lent.py. */
 #include "wire.h"
 
 static int flow_key(PyObject *flow, uint8_t *key) {

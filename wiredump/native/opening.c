@@ -1,7 +1,7 @@
-/* The life of a connection that is as connections should be: SYN, SYN-ACK, requests of Kafka's from
-   the first byte on, a FIN from either side with nothing left open. What Python needs to go on with
-   one, wherever it has got to, is in `life_state` (wiredump/sources/lives.py); it has the next word
-   at whatever else comes. Each case is here as readers/tcp.py decides it. */
+/* Connections from beginning to end, if they are as expected: SYN, SYN-ACK, Kafka requests from the
+   first byte on, and a FIN from each side with nothing left unanswered. At anything else Python
+   takes over with `life_state`, in any state (wiredump/sources/lives.py). Each decision is the same
+   as in readers/tcp.py. */
 #include "wire.h"
 
 enum { REQUEST_PREFIX = 12, CONTROLLED_SHUTDOWN = 7, MOST_CLIENT_ID = 1024, MOST_TOLD = 1 << 12 };

@@ -1,7 +1,7 @@
-/* Records of a chunk of a capture: where each begins, its time, where its bytes are.
+/* The records of a chunk of a capture: where each begins, its time, where its bytes are.
 
-   Whole records only, and of pcapng only enhanced packet blocks with nothing odd about them. At the
-   first other one the walk ends, and the Python reader goes on from there. */
+   Only whole records and, in pcapng, only usual enhanced packet blocks. The walk ends at the first
+   other one, where the Python reader continues. */
 #include "wire.h"
 
 packet *packets_add(packets_object *self) {

@@ -1,4 +1,4 @@
-/* Runs read back: packets by the places where they stand, in as few reads as that takes. */
+/* Read runs back: packets by their positions, in as few reads as possible. */
 #include "wire.h"
 
 #ifndef _WIN32

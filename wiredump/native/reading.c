@@ -1,5 +1,5 @@
-/* Packets to exchanges, for the connections that it was given: `run` goes through packets until one
-   is not for it. What state of a connection it takes and gives back: wiredump/sources/lent.py. */
+/* Turn packets into exchanges, for the connections that were lent: `run` processes packets up to
+   one that Python has to read. wiredump/sources/lent.py converts the state of connections. */
 #include "wire.h"
 
 enum { ALL_DONE = -1, A_FRAME = -2 };

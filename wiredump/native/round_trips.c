@@ -1,5 +1,5 @@
-/* Round-trip times of what one end sends, in the array that Python has: see
-   wiredump/readers/round_trips.py. Segments that are sent again are Python's. */
+/* Round-trip times of the data that one end sends, in the array of wiredump/readers/round_trips.py.
+   Python handles retransmissions. */
 #include "wire.h"
 
 /* From here on the stream keeps its times in `tally.timing`, if that is there. */

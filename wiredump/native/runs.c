@@ -1,6 +1,5 @@
-/* Runs: of many packets, those between the same two ends, each as the place where it stands in its
-   file. Packets come by the chunk and go out by their ends. What a row is beside its run:
-   wiredump/spark/columns.py. */
+/* Runs: packets between the same two ends, as their positions in a file. Packets are added by the
+   chunk and taken by their ends. wiredump/spark/columns.py has the other columns of a row. */
 #include "wire.h"
 
 typedef struct {

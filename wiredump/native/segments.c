@@ -1,6 +1,5 @@
-/* A packet to its TCP segment, where nothing is unusual about it: as readers/segments.py reads it,
-   less fragments, extension headers, lengths of 0, windows of 0 and packets that were not captured
-   whole. */
+/* Turn a usual packet into its TCP segment, as readers/segments.py does. Left to Python: fragments,
+   extension headers, lengths of 0, windows of 0, and packets that were not captured whole. */
 #include "wire.h"
 
 enum { TCP = 6, TCP_HEADER = 20 };

@@ -1,4 +1,4 @@
-/* Columns of rows that were put in order (spans.c), each copied run by run. */
+/* The columns of rows that were put in order (spans.c), copied run by run. */
 #include "spans.h"
 
 static PyObject *given_parts(const spans_object *self, PyObject *given) {

@@ -1,6 +1,6 @@
-/* Rows of many pieces put in the order of their table: runs are sorted, not rows, and then each column
-   is copied run by run (span_columns.c; wiredump/tables/merging.py). What a column is of, is not
-   known here. */
+/* Put the rows of many pieces in the order of their table: runs are sorted, not rows, and then each
+   column is copied run by run (span_columns.c; wiredump/tables/merging.py). The meaning of columns
+   does not matter here. */
 #include "spans.h"
 
 enum { MOST_KEYS = 8 };

@@ -1,9 +1,9 @@
-/* One direction of a connection that is in order: its newest bytes, the frame that has begun, and
-   the packets that brought either.
+/* One direction of a connection in order: its newest bytes, the current frame, and the packets that
+   brought them.
 
-   Bytes stay where they are, in the chunk, as long as that is there; `stream_fold` then copies what
-   may still be asked for: of a frame that is not whole, and of what repetitions are compared with
-   (readers/ledger.py: Recent). */
+   Bytes stay in the chunk as long as it exists; `stream_fold` then copies what may still be needed:
+   an incomplete frame, and the bytes that retransmissions are compared with (readers/ledger.py:
+   Recent). */
 #include "wire.h"
 
 void stream_clear(stream *self) {

@@ -1,5 +1,5 @@
-/* Past the header of a tunnel, where nothing is unusual about it: as readers/tunnels.py reads it,
-   which names them. What that would not take, or take only in part, ends here. */
+/* Pass the header of a usual tunnel, as readers/tunnels.py does, which names tunnels. What that
+   would not read, or only in part, is left to it. */
 #include "wire.h"
 
 enum { ETHERNET = 0x6558, MPLS = 0x8847, MPLS_UPSTREAM = 0x8848, PPP = 0x880B, PPPOE = 0x8864 };

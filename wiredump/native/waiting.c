@@ -1,4 +1,4 @@
-/* Requests that wait for an answer: taken in and given back by Python, or kept for it. */
+/* Requests without a response: exchanged with Python, or kept for it. */
 #include "wire.h"
 
 waiting_object *waiting_new(void) {

@@ -1,11 +1,11 @@
-/* What the files of the quick way share: packets of a chunk, segments, connections, columns.
+/* What the files of the extension share: packets of a chunk, segments, connections, columns.
 
-   The quick way takes what is usual, in bulk: whole TCP segments in order, of connections where
-   nothing waits, and whole frames whose headers are as they should be. Whatever else there is stops
-   it, and Python does that packet or frame, by the code that does all of them where this extension
-   is absent (wiredump/sources/quick.py). So being too strict here costs time and never correctness.
+   The extension processes usual input in bulk: whole TCP segments in order, of connections where
+   nothing waits, and whole frames with valid headers. It stops at everything else, and Python reads
+   that packet or frame with the code that reads all of them without the extension
+   (wiredump/sources/quick.py). So being too strict here costs time, but never correctness.
 
-   CPython 3.11 and newer, with a GIL. Nothing here trusts a length that it did not check. */
+   CPython 3.11 and newer, with a GIL. No length is trusted before it was checked. */
 #ifndef WIREDUMP_WIRE_H
 #define WIREDUMP_WIRE_H
 

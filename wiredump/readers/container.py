@@ -101,7 +101,7 @@ class ContainerReader:
             return
         self.stopped = True
         if self._inflater is not None and self._inflater.unfinished:
-            reason = f"{self.compression}: the file ends before its data does"
+            reason = f"{self.compression}: the file is truncated"
             yield Anomaly("truncated", reason, self.capture, self._position)
         if self._reader is not None:
             yield from self._reader.finish()

@@ -152,7 +152,7 @@ class Fragments:
         self._account.payload -= header
         self._account.buffered -= held
         self._account.anomalous += held - header
-        reason = f"a datagram of which {held} bytes were captured is not whole: {why}"
+        reason = f"a datagram of which {held} bytes were captured is incomplete: {why}"
         first = datagram.first
         out.append(
             Anomaly(

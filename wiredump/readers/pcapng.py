@@ -169,7 +169,7 @@ class PcapngReader:
                 self._layouts = _LAYOUTS[order]
                 (length,) = self._layouts.word(chunk, position + 4)
             if length < _SHORTEST_BLOCK or length & 3 or length > LARGEST_RECORD:
-                reason = f"a block of type {block} and {length} bytes cannot be"
+                reason = f"a block of type {block} and {length} bytes is invalid"
                 return self._stop(reason, position, found)
             end = position + length
             if end > len(chunk):
@@ -246,7 +246,7 @@ class PcapngReader:
             multiplier, divisor, offset = self._clocks[index]
             time = ticks * multiplier // divisor + offset
             if not -_LARGEST_TIME <= time <= _LARGEST_TIME:
-                reason = f"a time of {time} ns is past what 64 bits hold; the last one stands"
+                reason = f"a time of {time} ns does not fit into 64 bits; the previous time is used"
                 found.append(Anomaly("clock", reason, self.capture, self._position + position))
             else:
                 self._time = time

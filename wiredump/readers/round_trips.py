@@ -6,8 +6,8 @@ acknowledgement may answer either copy. At most ``TIMED`` segments are timed at 
 meanwhile are not measured. Times are counted in a histogram of fixed size, so that the median is
 known to 1/16 of itself or 128 ns; the minimum and the maximum are exact.
 
-The state is an array of 64-bit integers, which native/round_trips.c reads and changes in place:
-whoever reads a connection's next segment, it is there and nowhere else.
+The state is an array of unsigned 64-bit integers. native/round_trips.c changes it in place, so that
+it is the same whether Python or the extension reads a connection's next segment.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _EMPTY: Final = bytes(8 * (HISTOGRAM + BUCKETS))
 _MASK: Final = (1 << 32) - 1
 _HALF: Final = 1 << 31
 _MOST_NS: Final = (1 << 63) - 1
+_MASK_64: Final = (1 << 64) - 1
 
 
 class RoundTrips(NamedTuple):
@@ -62,8 +63,8 @@ NONE: Final = RoundTrips(0, None, None, None)
 
 def begin(sequence: int) -> State:
     """Everything before ``sequence`` is acknowledged, or will not be measured."""
-    state = array("q", _EMPTY)
-    state[MINIMUM], state[MAXIMUM], state[ACKNOWLEDGED] = _MOST_NS, -1, sequence & _MASK
+    state = array("Q", _EMPTY)
+    state[MINIMUM], state[ACKNOWLEDGED] = _MOST_NS, sequence & _MASK
     return state
 
 
@@ -74,9 +75,8 @@ def send(state: State, sequence: int, size: int, now: int) -> None:
     if count == TIMED or (state[ACKNOWLEDGED] - end) & _MASK < _HALF:
         return
     at = RING + 2 * ((state[FIRST] + count) % TIMED)
-    state[at] = now
-    # The high half is signed, as C has it.
-    state[at + 1] = ((sequence & _MASK) ^ _HALF) - _HALF << 32 | end
+    state[at] = now & _MASK_64  # a capture's clock may have any time
+    state[at + 1] = (sequence & _MASK) << 32 | end
     state[COUNT] = count + 1
 
 
@@ -87,7 +87,7 @@ def resend(state: State, sequence: int, size: int) -> None:
         (state[at], state[at + 1])
         for number in range(state[COUNT])
         for at in (RING + 2 * ((state[FIRST] + number) % TIMED),)
-        if not _overlap(state[at + 1] >> 32 & _MASK, state[at + 1] & _MASK, sequence, size)
+        if not _overlap(state[at + 1] >> 32, state[at + 1] & _MASK, sequence, size)
     ]
     state[FIRST], state[COUNT] = 0, len(timed)
     for number, pair in enumerate(timed):
@@ -115,21 +115,23 @@ def acknowledge(state: State, number: int, now: int) -> None:
         at = RING + 2 * first
         if (number - state[at + 1]) & _MASK >= _HALF:
             break
-        _measured(state, now - state[at])
+        _measured(state, (now - state[at]) & _MASK_64)
         first = (first + 1) % TIMED
         count -= 1
     state[FIRST], state[COUNT] = first, count
 
 
 def _measured(state: State, took_ns: int) -> None:
-    if took_ns < 0:  # the clock of the capture went back
+    if took_ns > _MOST_NS:  # the clock of the capture went back
         return
-    state[MINIMUM] = min(state[MINIMUM], took_ns)
-    state[MAXIMUM] = max(state[MAXIMUM], took_ns)
+    if took_ns < state[MINIMUM]:
+        state[MINIMUM] = took_ns
+    if took_ns > state[MAXIMUM]:
+        state[MAXIMUM] = took_ns
     units = took_ns >> _UNIT_BITS
-    power = max(4, units.bit_length()) - 4
-    bucket = 8 * power + (units >> power)
-    state[HISTOGRAM + min(bucket, BUCKETS - 1)] += 1
+    power = units.bit_length() - 4
+    bucket = units if power < 0 else 8 * power + (units >> power)
+    state[HISTOGRAM + (bucket if bucket < BUCKETS else BUCKETS - 1)] += 1
 
 
 def sums(state: State | None) -> RoundTrips:

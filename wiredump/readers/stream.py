@@ -223,7 +223,7 @@ class Stream:
                 self._repeated(position, data[position - start : gap_start - start], segment)
                 position = gap_start
             until = min(gap_end, end)
-            reason = f"{until - position} bytes of a gap that was told of"
+            reason = f"{until - position} bytes of a gap that was already reported"
             self._ledger.anomaly("late", reason, until - position, self, position, segment)
             position = until
         if position < end:

@@ -160,8 +160,10 @@ class TcpReassembler:
                 self._acknowledge(connection, stream, other, segment)
         if segment.sequence == stream.next_sequence and stream.plain and not segment.missing:
             if payload:
-                sequence = segment.sequence
-                send(stream.tally.time_from(sequence), sequence, len(payload), time)
+                sequence, timing = segment.sequence, stream.tally.timing
+                if timing is None:
+                    timing = stream.tally.time_from(sequence)
+                send(timing, sequence, len(payload), time)
                 stream.advance(bytes(payload), time, capture, offset)
         elif payload or segment.missing:
             self._place(stream, segment)

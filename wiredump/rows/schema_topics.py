@@ -31,7 +31,7 @@ BATCHES: Final = Table(
         frame_offset      int64   of the frame within the direction
         timestamp_ns      int64   time of the frame's last byte
         api_key           int16   0 Produce, 1 Fetch, 78 ShareFetch
-        topic             string  name; null where only an id came, and no message before named it
+        topic             string  name; null if only the id is known by then
         topic_id          string  null where the version has names
         partition         int32   number
         batch             int32   place within the partition's batches of this frame, from 0
@@ -57,7 +57,7 @@ BATCHES: Final = Table(
 
 RECORDS: Final = Table(
     "records",
-    "Records of those batches. Markers of control batches are none.",
+    "The records of those batches, without the markers of control batches.",
     columns(
         """
         connection    int64   id of the connection
@@ -73,7 +73,7 @@ RECORDS: Final = Table(
         value_size    int32   bytes; null for a tombstone
         value_hash    binary  BLAKE2b of the value with a digest of 16 bytes; null for a tombstone
         headers       int32   how many
-        value         binary  null unless values were asked for
+        value         binary  null without --values
         """
     ),
     ("connection", "direction", "frame_offset", "topic_id", "topic", "partition", "batch",
@@ -82,7 +82,7 @@ RECORDS: Final = Table(
 
 FETCHES: Final = Table(
     "fetches",
-    "Every partition that a Fetch asks for, those that its session remembers (KIP-227) too.",
+    "Every partition of a Fetch, including those that its session remembers (KIP-227).",
     columns(
         """
         connection       int64   id of the connection
@@ -93,7 +93,7 @@ FETCHES: Final = Table(
         session_id       int32   in the request; 0 for none; null below version 7
         session_epoch    int32   in the request; null below version 7
         complete         bool    false where the session's start or a part of it was not captured
-        topic            string  name; null where only an id came, and no message before named it
+        topic            string  name; null if only the id is known by then
         topic_id         string  null where the version has names
         partition        int32   null in the one row of a fetch without any that are known
         fetch_offset     int64   the first offset that is wanted
@@ -105,7 +105,7 @@ FETCHES: Final = Table(
 
 REASSIGNMENTS: Final = Table(
     "reassignments",
-    "One row for a partition's reassignment, from what was asked to how it ended (KIP-455).",
+    "Reassignments, with a row for each partition, from the request to the end (KIP-455).",
     columns(
         """
         cluster                string  its id; else the least address of a broker of it
@@ -114,13 +114,13 @@ REASSIGNMENTS: Final = Table(
         outcome                string  completed, cancelled, replaced, refused, in progress, unknown
         asked_ns               int64   time of the request; null where it was not captured
         answered_ns            int64   time of its response; null without one
-        connection             int64   that it was asked on; null where it was not captured
+        connection             int64   of the request; null if it was not captured
         request_offset         int64   of the request within its direction
         client_id              string  of the request's header
-        software_name          string  as ApiVersions said; null where it did not
+        software_name          string  from ApiVersions; null without it
         software_version       string  likewise
         dialect                string  kafka, or the draft whose bytes they are
-        target                 int32s  replicas asked for; null: a cancellation
+        target                 int32s  replicas requested; null: a cancellation
         before                 int32s  replicas before, as Metadata or a listing had them
         rf_change              int32   replicas to be gained, or lost if negative; null if unknown
         allow_rf_change        bool    of the request (KIP-860); null below version 1
@@ -130,8 +130,8 @@ REASSIGNMENTS: Final = Table(
         last_listed_ns         int64   time of the last
         adding                 int32s  in the last listing; null where it was never listed
         removing               int32s  likewise
-        ended_ns               int64   when it was seen to have ended; null where it was not
-        evidence               string  why it is taken to have ended (see the documentation)
+        ended_ns               int64   when its end was seen; null if it was not
+        evidence               string  why it counts as ended (see the documentation)
         ended_connection       int64   that cancelled or replaced it, or showed it completed
         ended_request_offset   int64   of that request
         ended_client_id        string  of that request's header
@@ -142,7 +142,7 @@ REASSIGNMENTS: Final = Table(
 
 ELECTIONS: Final = Table(
     "elections",
-    "Leader elections that were asked for (ElectLeaders), a row for each partition.",
+    "Leader elections (ElectLeaders), with a row for each partition.",
     columns(
         """
         connection      int64   id of the connection
@@ -151,11 +151,11 @@ ELECTIONS: Final = Table(
         broker          string  host:port, or the broker's id in a journal
         client_id       string  of the request's header
         type            string  preferred, unclean, or the number
-        all             bool    whether all partitions were asked for, not this one by name
-        topic           string  null where there is none, as where all were asked for and none moved
+        all             bool    whether the request was for all partitions, not this one by name
+        topic           string  null if there is none: all were requested, and none moved
         partition       int32   null likewise
         answered        bool    whether the response has the partition
-        error           string  name of the code, NONE for an election; null where not answered
+        error           string  name of the code, NONE for an election; null if not answered
         error_message   string  the broker's text
         """
     ),

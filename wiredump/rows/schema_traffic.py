@@ -28,7 +28,7 @@ LINEAGE: Final = Table(
         source      string     its path, as it was given
         kind        string     capture, journal, request log or hexadecimal
         bytes       int64      bytes read of it
-        first_ns    int64      time of its first packet or entry; null where it has none
+        first_ns    int64      time of its first packet or entry; null if it has none
         last_ns     int64      time of its last
         schema      int32      version of the tables' schema
         software    string     what made the tables, and its version
@@ -52,7 +52,7 @@ CONNECTIONS: Final = Table(
         from_start        bool       whether its first byte was captured
         protocol          string     kafka, tls or unknown
         client_id         string     the last client id seen; null without one
-        software_name     string     as ApiVersions said (KIP-511); null where it did not
+        software_name     string     from ApiVersions (KIP-511); null without it
         software_version  string     likewise
         requests          int64      exchanges with a request
         request_bytes     int64      bytes of frames from the client
@@ -108,7 +108,7 @@ FRAMES: Final = Table(
         last_ns         int64      time of the packet with its last byte
         capture         int32      source of the packet with its first byte
         packet          int64      place of that packet
-        api_key         int16      of the request; null where no request was seen
+        api_key         int16      of the request; null if no request was captured
         api_version     int16      the version its body is in; null likewise
         correlation_id  int32      null where the header is cut, or for a SASL token
         sasl            bool       whether it is a bare SASL token
@@ -129,14 +129,14 @@ REQUESTS: Final = Table(
         responded_ns      int64      when the response could be delivered: its bytes were all there
         response_last_ns  int64      time of its last byte; before that where others came later
         latency_ns        int64      from requested_ns to responded_ns; null where that is negative
-        api_key           int16      null where no request was seen
+        api_key           int16      null if no request was captured
         api               string     name as in the messages (AlterPartitionReassignments)
         api_version       int16      of the request
         response_version  int16      of the response: 0 where ApiVersions fell back
         dialect           string     kafka, or the draft whose bytes they are
         correlation_id    int32      null for SASL tokens
         client_id         string     of the request's header
-        software_name     string     of the connection by then; null where not told
+        software_name     string     of the connection by then; null if unknown
         software_version  string     likewise
         client            string     host:port
         broker            string     host:port, or the broker's id in a journal
@@ -153,14 +153,14 @@ REQUESTS: Final = Table(
 
 BODIES: Final = Table(
     "bodies",
-    "Headers and bodies as JSON text, as Kafka's own converters have it; secrets redacted, and "
-    "records by their size alone (`recordsSizeInBytes`) unless values were asked for.",
+    "Headers and bodies as JSON text, in the form of Kafka's own converters; without secrets and, "
+    "by default, with the size of records instead of the records (`recordsSizeInBytes`).",
     columns(
         """
         connection      int64   id of the connection
         direction       string  request or response
         offset          int64   of the frame within the direction
-        api_key         int16   null where no request was seen
+        api_key         int16   null if no request was captured
         message         string  the message's name (MetadataResponse); null likewise
         version         int16   the version of the body
         correlation_id  int32   of the header
@@ -183,12 +183,12 @@ NEGOTIATIONS: Final = Table(
         client            string     host:port
         broker            string     host:port, or the broker's id in a journal
         client_id         string     of the request's header
-        software_name     string     as ApiVersions said; null where it did not
+        software_name     string     from ApiVersions; null without it
         software_version  string     likewise
         event             string     offered, fell back, refused or unsupported
-        api_key           int16      the api asked about or refused; 18 for ApiVersions itself
-        api_version       int16      the version that was asked for
-        lowest            int16      least version the broker offers of it; null where not told
+        api_key           int16      the API offered or refused; 18 for ApiVersions itself
+        api_version       int16      the version of the request
+        lowest            int16      least version that the broker offers; null if unknown
         highest           int16      greatest likewise
         """
     ),
@@ -197,11 +197,11 @@ NEGOTIATIONS: Final = Table(
 
 ANOMALIES: Final = Table(
     "anomalies",
-    "Everything that was not as it should be, with the bytes it cost.",
+    "Irregularities, with the number of bytes that each one affects.",
     columns(
         """
-        connection    int64      null where it is of no connection
-        direction     string     request or response; null where it has none
+        connection    int64      null if it belongs to no connection
+        direction     string     request or response; null if it has none
         offset        int64      within the direction; null likewise
         kind          string     for programs
         reason        string     for people
@@ -249,13 +249,13 @@ PACKETS: Final = Table(
         flags             int16   FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128
         window            int32   as on the wire, not scaled
         payload           int64   bytes of TCP payload captured; all pieces' in the last of them
-        missing           int64   bytes of payload that the IP length tells of beyond those
+        missing           int64   further bytes of payload according to the IP length
         connection        int64   id of its connection
         offset            int64   of the payload within the direction (without TLS); null if unknown
         retransmitted     int64   bytes of the payload that had been captured before
         anomalous         int64   bytes of it that are in no stream; all others are (see anomalies)
         problem           string  why there is no segment; null where there is one
-        tunnel            string  what carried it, outermost first (vxlan 7); null: none
+        tunnel            string  tunnels around it, outermost first (vxlan 7); null: none
         """
     ),
     ("capture", "packet"),

@@ -188,7 +188,9 @@ class CaptureItems:
         """Return an anomaly for a retransmission whose bytes differ; others are normal."""
         if not event.differing:
             return []
-        reason = f"{event.differing} of {event.length} bytes sent again are not what came first"
+        reason = (
+            f"{event.differing} of {event.length} retransmitted bytes differ from the first copy"
+        )
         return [
             Anomaly(
                 "differing",

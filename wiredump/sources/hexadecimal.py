@@ -152,7 +152,7 @@ class HexItems:
         items: list[Item] = []
         due = self._due[self._from_client]
         if line.offset is not None and line.offset not in (0, due):
-            reason = f"the dump goes on at {line.offset:#x}, where {due:#x} was due"
+            reason = f"the dump continues at {line.offset:#x} instead of {due:#x}"
             items.append(Anomaly("damaged", reason, place, 0))
         self._due[self._from_client] = 0 if line.offset is None else line.offset + len(line.raw)
         return items + self._talk.data(self._from_client, line.raw, 0, place)

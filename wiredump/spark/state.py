@@ -295,7 +295,7 @@ def _view(raw: bytes) -> memoryview:
 
 def _integers(raw: bytes) -> array[int]:
     """An array of 64-bit integers (``readers.round_trips``)."""
-    return array("q", raw)
+    return array("Q", raw)
 
 
 def dump(carried: Any, codec: Dialect) -> bytes:

@@ -149,7 +149,7 @@ class RecordStream:
             if not CHANGE_CIPHER_SPEC <= self._held[0] <= APPLICATION or self._held[1] != 3 or (
                 length > _LARGEST
             ):  # fmt: skip
-                self._not_here("this is no record")
+                self._not_here("not a record")
                 continue
             if len(self._held) < _HEADER + length:
                 return None

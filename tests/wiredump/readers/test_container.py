@@ -290,7 +290,7 @@ def test_a_block_that_is_wrong_inside_costs_itself_only(block, reason):
 @pytest.mark.parametrize(
     ("tail", "reason"),
     [
-        (pack("<II", 6, 13) + bytes(20), "a block of type 6 and 13 bytes cannot be"),
+        (pack("<II", 6, 13) + bytes(20), "a block of type 6 and 13 bytes is invalid"),
         (pack("<II", 6, LARGEST_RECORD + 4) + bytes(20), "a block of type 6"),
         (pack("<II", 6, 16) + bytes(8), "a block of 16 bytes says 0 at its end"),
         (pack("<III", 0x0A0D0D0A, 28, 5) + bytes(16), "a section header without a byte order"),

@@ -94,6 +94,14 @@ def test_a_clock_that_goes_back() -> None:
     assert round_trips.sums(state) == NONE
 
 
+@pytest.mark.parametrize("now", [-5, 2**63 - 2, 2**64 - 2, 2**80])
+def test_any_time_of_a_capture(now: int) -> None:
+    state = round_trips.begin(0)
+    round_trips.send(state, 0, 10, now)
+    round_trips.acknowledge(state, 10, now + 7)
+    assert round_trips.sums(state) == (1, 7, 7, 7)
+
+
 def test_no_more_than_so_many_are_timed() -> None:
     state = round_trips.begin(0)
     for number in range(100):

@@ -148,7 +148,7 @@ def test_a_datagram_that_stays_incomplete_is_an_anomaly():
     (problem,) = events
     assert problem.kind == "fragment"
     assert problem.reason == (
-        "a datagram of which 64 bytes were captured is not whole: the captures ended"
+        "a datagram of which 64 bytes were captured is incomplete: the captures ended"
     )
     assert problem.length == streams.account.anomalous == 44
     streams.account.check()

@@ -231,7 +231,7 @@ def test_all_files_were_taken_and_are_gone(tmp_path: Path, session: FakeSession)
     files = rotate(capture, [60, 100], tmp_path / "in")
     follow(tmp_path / "in", tmp_path).run(session, available_now=False, wait=never)
     expected = one_process(files[:2], tmp_path / "one")
-    assert any("is not whole: the captures ended" in row for row in expected["anomalies"])
+    assert any("is incomplete: the captures ended" in row for row in expected["anomalies"])
     for path in files:
         path.unlink()
     follow(tmp_path / "in", tmp_path).run(session, available_now=True, wait=never)
