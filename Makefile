@@ -77,7 +77,7 @@ fidelity: ## run random programs on real Kafka and on the mock; ARGS="--release 
 
 requirements: ## run every test and write docs/requirements.md: the tests of each requirement
 	@$(BOOTSTRAP) --toolchains
-	@$(PYTEST) --requirements=write $(PYTEST_ARGS)
+	@$(PYTEST) $(SHARED_WAITING) --requirements=write $(PYTEST_ARGS)
 
 # Exit code 1 means that a client failed a case, which is a result to publish; 2 is an error.
 conformance: ## run every case on every installed client; write docs/conformance.md

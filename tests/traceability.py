@@ -4,8 +4,8 @@
 several ids; an unknown id fails the collection. ``--requirements=check`` fails a run if a
 requirement has no passing test or the document is stale; it says so and checks nothing if only some
 tests ran. ``--requirements=write`` writes ``docs/requirements.md``, where deselected tests appear
-as "not run". A run with several processes (``-n``) can be checked, by the reports
-of its tests, but not written. ``support.requirements`` judges the results and renders the document.
+as "not run". A run with several processes (``-n``) knows tests only by their reports, so it may
+not deselect any. ``support.requirements`` judges the results and renders the document.
 """
 
 from __future__ import annotations
@@ -105,8 +105,6 @@ class Traceability:
         if self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
             return "only some paths ran"
         shared_out = self._config.pluginmanager.hasplugin("dsession")
-        if shared_out and self._mode == "write":
-            return "several processes ran the tests"
         if self._config.option.collectonly:
             return "no test ran"
         if session.shouldstop or session.shouldfail or session.exitstatus not in (0, 1):
