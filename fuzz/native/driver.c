@@ -1,9 +1,9 @@
 /* libFuzzer as a Python module: run(arguments, check, mutate).
  *
- * Inputs go to `check` as bytes. An exception is printed and ends the process by abort(), which
- * libFuzzer answers by keeping the input. `mutate`, unless it is None, is asked for some of the
- * mutations: given the input, how large it may be and a seed it returns another; mutate_plainly()
- * is libFuzzer's own mutation. The GIL is held throughout: nothing here runs besides it. */
+ * Inputs are passed to `check` as bytes. An exception is printed and ends the process by abort(), on
+ * which libFuzzer keeps the input. `mutate`, unless it is None, makes some of the mutations: it gets
+ * the input, its maximum size and a seed, and returns a new input; mutate_plainly() is libFuzzer's own
+ * mutation. The GIL is held throughout, as nothing else runs. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -31,7 +31,7 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
 /**
  * Kafka's own generated message classes behind a pipe.
  *
- * Standard input carries batches, standard output one reply a batch, in order. Integers are
+ * Standard input carries batches, standard output one reply per batch, in order. Integers are
  * big-endian.
  *
  *   batch  int32 size of what follows, int32 count, then count times:
@@ -42,12 +42,12 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  *   operation 0  LIST      bytes ignored -> text: the release, then a line for every message class:
  *                          "name TAB package TAB lowest TAB highest version"; its place in the
  *                          list, from 0, is what `message` means in the other operations
- *   operation 1  ENCODE    Kafka's JSON -> the bytes that the message is written as
- *   operation 2  RECODE    bytes -> int32 how many of them were read, then the message written anew
- *   operation 3  TO_JSON   bytes -> Kafka's JSON; fields of type records come out empty
+ *   operation 1  ENCODE    Kafka's JSON -> the message's bytes
+ *   operation 2  RECODE    bytes -> int32 number of bytes read, then the message written again
+ *   operation 3  TO_JSON   bytes -> Kafka's JSON; fields of type records are empty
  *   operation 4  REWRITE   int16 another version, then bytes -> the message written at that version
  *
- * Ends when its input does.
+ * Exits at the end of its input.
  */
 public final class Oracle {
     private static final String RELEASE = "/kafka/kafka-version.properties";
@@ -62,7 +62,7 @@ public final class Oracle {
     public static void main(String[] args) throws Exception {
         DataOutputStream out = new DataOutputStream(
             new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), 1 << 16));
-        // Whatever a library prints must not get between two replies.
+        // Output of libraries must not get between two replies.
         System.setOut(new PrintStream(new FileOutputStream(FileDescriptor.err), true));
         DataInputStream in = new DataInputStream(new BufferedInputStream(System.in, 1 << 16));
         Oracle oracle = new Oracle(MessageClass.onClassPath());
@@ -94,7 +94,7 @@ public final class Oracle {
             byte[] output;
             try {
                 output = perform(operation, message, version, input);
-            } catch (Throwable e) { // hostile bytes may exhaust stack or heap, too
+            } catch (Throwable e) { // hostile bytes may also exhaust stack or heap
                 status = 1;
                 output = describe(e).getBytes(StandardCharsets.UTF_8);
             }
@@ -150,7 +150,7 @@ public final class Oracle {
         return text.toString().getBytes(StandardCharsets.UTF_8);
     }
 
-    /** What a network send of this message would carry; its size comes from the class, too. */
+    /** The bytes of a network send of this message; the class computes its size too. */
     private static ByteBuffer write(ApiMessage message, short version) {
         ObjectSerializationCache cache = new ObjectSerializationCache();
         ByteBuffer buffer = ByteBuffer.allocate(message.size(cache, version));
@@ -204,7 +204,7 @@ public final class Oracle {
             return new ArrayList<>(found.values());
         }
 
-        /** The class of a jar's entry if it lies where Kafka's build puts generated messages. */
+        /** The class of a jar's entry if it is in a package of generated messages. */
         private static String className(String entry) {
             boolean place = entry.startsWith("org/apache/kafka/common/message/")
                 || entry.startsWith("org/apache/kafka/common/metadata/")
@@ -241,7 +241,7 @@ public final class Oracle {
             return (JsonNode) unwrapped(toJson, value, version, true);
         }
 
-        /** Generated read methods do not all check this, and would misread. */
+        /** Not all generated read methods check this; the others would misread. */
         private void checkVersion(short version) {
             if (version < lowest || version > highest) {
                 throw new IllegalArgumentException(

@@ -39,11 +39,11 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
- * Drives Kafka's own Admin by the lines of docs/adapters.md: one JSON object a line in, one answer a
- * line out.
+ * Drives Kafka's own Admin by the protocol of docs/adapters.md: one JSON object per line in, one
+ * answer per line out.
  *
- * <p>One source for every release: the replication-factor guard came with 4.1, so it is looked up
- * when asked for rather than compiled in.
+ * <p>One source serves every release: the replication-factor guard was added in 4.1, so it is looked
+ * up by reflection when requested.
  */
 public final class AdminAdapter {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -76,7 +76,7 @@ public final class AdminAdapter {
         adapter.close();
     }
 
-    /** Those that differ from the client's defaults. */
+    /** Options that differ from the client's defaults. */
     private static Map<String, Object> options(Object timeoutMs) {
         Map<String, Object> options = new LinkedHashMap<>();
         options.put("request.timeout.ms", timeoutMs);
@@ -116,7 +116,7 @@ public final class AdminAdapter {
         return Returned.NOTHING;
     }
 
-    /** What the client returned, and the result of the adapter protocol that says the same. */
+    /** What the client returned, and the equivalent result of the adapter protocol. */
     private record Returned(Object raw, JsonNode result) {
         static final Returned NOTHING = new Returned(null, JSON.nullNode());
     }
@@ -129,8 +129,8 @@ public final class AdminAdapter {
     }
 
     /**
-     * Calls the client, and nothing else. An exception from there is the client's answer, any other
-     * is an error of the adapter. That of a future is the cause of what {@code get} throws.
+     * Calls the client and nothing else. An exception thrown there is the client's answer, any other
+     * is an error of the adapter. A future's exception is the cause of what {@code get} throws.
      */
     private static <T> T asked(Callable<T> work) throws Raised {
         try {
@@ -142,7 +142,7 @@ public final class AdminAdapter {
         }
     }
 
-    /** The release, from the resource every kafka-clients jar carries. */
+    /** The release, from a resource of every kafka-clients jar. */
     private static String version() throws IOException {
         try (InputStream in = Admin.class.getResourceAsStream("/kafka/kafka-version.properties")) {
             Properties properties = new Properties();
@@ -176,8 +176,8 @@ public final class AdminAdapter {
     }
 
     /**
-     * An error: its class, what it says, and its cause. The exceptions of kafka-clients have no
-     * number: the code is the one that its own {@code Errors.forException} has for the class.
+     * An error: its class, its message and its cause. The exceptions of kafka-clients have no
+     * number: the code is the one that its own {@code Errors.forException} gives for the class.
      */
     private static ObjectNode failure(ObjectNode answer, Throwable error) {
         Errors known = Errors.forException(error);
@@ -235,7 +235,7 @@ public final class AdminAdapter {
         }
     }
 
-    /** All at once, each in a thread of its own: the answers, in the order of the calls. */
+    /** Makes all calls in parallel, each in its own thread; answers are in the order of calls. */
     private Returned together(JsonNode calls) {
         List<CompletableFuture<ObjectNode>> asked = new ArrayList<>();
         calls.forEach(each -> asked.add(CompletableFuture.supplyAsync(() -> answer(each))));
@@ -269,7 +269,7 @@ public final class AdminAdapter {
         return new Returned(settled(topics), result);
     }
 
-    /** Futures that are done, as what they hold. */
+    /** The values of completed futures. */
     private static String settled(Map<?, ? extends KafkaFuture<?>> futures) {
         Map<Object, Object> held = new LinkedHashMap<>();
         futures.forEach((key, future) -> {
@@ -385,7 +385,7 @@ public final class AdminAdapter {
         return new Returned(elected, result);
     }
 
-    /** Those the call names; null for all of them. */
+    /** The partitions that the call names; null for all. */
     private static Set<TopicPartition> partitions(JsonNode call) {
         JsonNode keys = call.get("partitions");
         if (keys == null || keys.isNull()) {
@@ -396,7 +396,7 @@ public final class AdminAdapter {
         return found;
     }
 
-    /** {@code foo-0}, as {@link TopicPartition#toString} has it. */
+    /** {@code foo-0}, as {@link TopicPartition#toString} writes it. */
     private static TopicPartition partition(String key) {
         int at = key.lastIndexOf('-');
         return new TopicPartition(key.substring(0, at), Integer.parseInt(key.substring(at + 1)));

@@ -1,4 +1,4 @@
-// Drives kafkajs by the lines of docs/adapters.md.
+// Drives kafkajs by the protocol of docs/adapters.md.
 
 import { createRequire } from 'node:module'
 import { ascending, byTopic, clientCall, elements, Returned, serve, Unsupported } from './lines.mjs'
@@ -11,7 +11,7 @@ let admin
 let connected
 let timeout
 
-/** Those that differ from its defaults. */
+/** Options that differ from its defaults. */
 const options = timeout => ({
   connectionTimeout: timeout,
   authenticationTimeout: timeout,
@@ -38,7 +38,7 @@ function connect(call) {
   })
 }
 
-/** Call the client, connected; the next call may try again where that failed, as an application would. */
+/** Call the connected client. If connecting fails, the next call tries again, like an application. */
 const asked = work =>
   clientCall(async () => {
     connected ??= admin.connect()
@@ -54,7 +54,7 @@ const asked = work =>
 async function close() {
   const closing = admin
   admin = undefined
-  await closing?.disconnect().catch(() => {}) // it may be in no state to say goodbye
+  await closing?.disconnect().catch(() => {}) // its state may not allow a clean close
 }
 
 const operations = {
@@ -82,7 +82,7 @@ const operations = {
     return new Returned(names, ascending(elements(names)))
   },
 
-  /** True, or false where each of them exists already; what fails otherwise is thrown. */
+  /** Returns true, or false if all of them exist already; throws any other failure. */
   async create_topics({ topics }) {
     const wanted = Object.entries(topics).map(([topic, each]) => ({
       topic,
@@ -93,7 +93,7 @@ const operations = {
     return new Returned(created, created === true ? null : created)
   },
 
-  /** It returns nothing; what fails is thrown. */
+  /** Returns nothing; throws a failure. */
   async alter_reassignments({ assignments, allow_replication_factor_change: allow }) {
     if (allow === false) throw new Unsupported('alterPartitionReassignments has no such option')
     if (Object.values(assignments).includes(null)) {
@@ -118,7 +118,7 @@ const operations = {
       : null
     const listed = await asked(admin => admin.listPartitionReassignments({ topics, timeout }))
     const ongoing = {}
-    // 2.2.4 hands a topic over as `name`, though its types call the field `topic`.
+    // 2.2.4 returns a topic as `name`, although its types call the field `topic`.
     for (const each of elements(listed?.topics)) {
       const name = each?.topic ?? each?.name
       if (!Array.isArray(each?.partitions)) ongoing[name] = each?.partitions ?? null
@@ -137,7 +137,7 @@ const operations = {
 
 const code = error => error.code
 
-/** The errors of topics and partitions come as one KafkaJSAggregateError, which names those alone. */
+/** The errors of topics and partitions arrive as one KafkaJSAggregateError, which names only those. */
 function named(error) {
   const found = {}
   for (const one of error.errors ?? error.cause?.errors ?? []) {

@@ -1,7 +1,6 @@
-// The adapter protocol in Node: one JSON object a line in, one answer a line out; docs/adapters.md
-// has the lines. What a call does is the adapter's. An adapter calls its client inside
-// `clientCall(() => ...)`: what is thrown there is the client's answer, anything else is an error of
-// the adapter.
+// The adapter protocol in Node: one JSON object per line in, one answer per line out; docs/adapters.md
+// documents it. An adapter implements the calls and calls its client inside `clientCall(() => ...)`:
+// an error thrown there is the client's answer, any other is an error of the adapter.
 
 import { basename } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -10,7 +9,7 @@ import { inspect } from 'node:util'
 /** The client has no public call for this operation. */
 export class Unsupported extends Error {}
 
-/** What the client returned, and the result of the adapter protocol that says the same. */
+/** What the client returned, and the equivalent result of the adapter protocol. */
 export class Returned {
   constructor(raw, result) {
     this.raw = raw
@@ -26,7 +25,7 @@ class Thrown extends Error {
   }
 }
 
-/** Around each call of the client, and around nothing else. */
+/** Encloses each call of the client and nothing else. */
 export async function clientCall(work) {
   try {
     return await work()
@@ -36,10 +35,9 @@ export async function clientCall(work) {
 }
 
 /**
- * Greet, then answer every line of stdin, one after the other, until it ends.
- * `code(error)` is the Kafka error code that an error of the client's shows, if any, and
- * `message(error)` its text; `named(error)` the partitions or topics that it names, each with its
- * error.
+ * Write the greeting, then answer every line of stdin in order.
+ * `code(error)` returns Kafka's code of a client's error, if it shows one, `message(error)` its text,
+ * and `named(error)` the partitions or topics that it names, each with its error.
  */
 export async function serve(client, version, adapter) {
   const { connect, close, operations, options = {}, rawCalls = {}, named = () => ({}) } = adapter
@@ -77,14 +75,14 @@ async function answer(operations, call, described, named) {
   }
 }
 
-/** As Node prints it, with nothing left out. */
+/** The value as Node prints it in full. */
 function whole(value) {
   return inspect(value, { depth: null, maxArrayLength: null, maxStringLength: null, breakLength: Infinity })
 }
 
 const DEEPEST = 8
 
-/** An error: its class, Kafka's code where it shows one, what it says, and those it wraps. */
+/** An error: its class, Kafka's code if it shows one, its message, and the errors it wraps. */
 function describe(error, adapter = {}, depth = 0) {
   if (!(error instanceof Error)) return { error: typeof error, code: null, message: whole(error) }
   const within = depth < DEEPEST
@@ -102,7 +100,7 @@ function describe(error, adapter = {}, depth = 0) {
   }
 }
 
-/** Where it came from: "kafkajs/src/... function", or the name of a file of ours. */
+/** Its origin: "kafkajs/src/... function", or the name of one of our files. */
 function innermost(error) {
   const line = /^\s+at (?:async )?(\S.*?) \((?!node:)(.+?):\d+:\d+\)$/m.exec(error?.stack ?? '')
   if (!line) return ''
@@ -136,12 +134,12 @@ export function byTopic(keys) {
   return [...found]
 }
 
-/** What the client returned, where it is an array; none of its elements where it is not. */
+/** The elements of an array that the client returned; none if it is not an array. */
 export function elements(value) {
   return Array.isArray(value) ? value : []
 }
 
-/** Ascending, whatever the client returned among them. */
+/** Sorts ascending, whatever types the client returned. */
 export function ascending(values) {
   return [...values].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
 }

@@ -1,8 +1,7 @@
-// Drives @platformatic/kafka by the lines of docs/adapters.md.
-// Its Admin has no reassignment calls. There are functions for each version of those apis, which
-// leave the version and the connection to their caller: raw calls, in the words of the protocol. This
-// caller takes the controller of the metadata, and version 0; the replication-factor guard is only in
-// version 1.
+// Drives @platformatic/kafka by the protocol of docs/adapters.md.
+// Its Admin has no reassignment calls. It has functions for each version of those APIs, which leave the
+// version and the connection to their caller; the adapter protocol calls them raw calls. This adapter
+// uses the controller of the metadata and version 0; only version 1 has the replication-factor guard.
 
 import { readFileSync } from 'node:fs'
 import {
@@ -13,14 +12,14 @@ import {
 } from '@platformatic/kafka'
 import { ascending, byTopic, clientCall, elements, Returned, serve, Unsupported } from './lines.mjs'
 
-// The package does not export its package.json, so it is read where npm puts it.
+// The package does not export its package.json, so it is read from npm's folder.
 const manifest = new URL('node_modules/@platformatic/kafka/package.json', import.meta.url)
 const { version } = JSON.parse(readFileSync(manifest, 'utf8'))
 
 let admin
 let timeout
 
-/** Those that differ from its defaults. */
+/** Options that differ from its defaults. */
 const options = timeout => ({
   connectTimeout: timeout,
   requestTimeout: timeout,
@@ -50,10 +49,10 @@ function connect(call) {
 async function close() {
   const closing = admin
   admin = undefined
-  await closing?.close().catch(() => {}) // it may be in no state to say goodbye
+  await closing?.close().catch(() => {}) // its state may not allow a clean close
 }
 
-/** A connection of the client's to the controller, for a raw call. */
+/** The client's connection to the controller, for a raw call. */
 async function controller() {
   const metadata = await clientCall(() => admin.metadata({ topics: [] }))
   const id = metadata?.controllerId
@@ -90,7 +89,7 @@ const operations = {
     return new Returned(names, ascending(elements(names)))
   },
 
-  /** It takes one number of partitions, and of replicas, for all topics. */
+  /** It takes one partition count and one replication factor for all topics. */
   async create_topics({ topics }) {
     const numbers = Object.values(topics).map(each => [
       each.partitions ?? 1,
@@ -157,7 +156,7 @@ const code = error => error.apiCode
 const texts = error => [error.code, error.message, error.serverErrorMessage]
 const message = error => texts(error).filter(Boolean).join(': ')
 
-/** A ResponseError keeps the response, and has an error for each partition, by its path there. */
+/** A ResponseError has the response, and an error for each partition by its path in it. */
 function named(error) {
   const found = {}
   for (const one of error.errors ?? []) {

@@ -1,4 +1,4 @@
-// Drives franz-go's kadm by the lines of docs/adapters.md.
+// Drives franz-go's kadm by the protocol of docs/adapters.md.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"kspec-adapters/lines"
 )
 
-// options are those that differ from the defaults, as connect and context set them.
+// options differ from the defaults; connect and context set them.
 var options = map[string]string{
 	"DialTimeout":              "timeout_ms",
 	"RequestTimeoutOverhead":   "timeout_ms",
@@ -163,7 +163,7 @@ func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 	defer cancel()
 	found := map[string]any{}
 	raw := []kadm.CreateTopicResponses{}
-	// kadm takes numbers for all topics at once, so each has a call of its own.
+	// kadm takes one count for all topics of a call, so each topic gets its own call.
 	for name, wanted := range topics {
 		responses, err := lines.Ask(func() (kadm.CreateTopicResponses, error) {
 			return a.admin.CreateTopics(ctx, wanted.Partitions, wanted.ReplicationFactor, nil, name)
@@ -172,7 +172,7 @@ func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 			return lines.Returned{}, err
 		}
 		raw = append(raw, responses)
-		// What the answer names, be it another topic, or none.
+		// The topics that the answer names, which may be others or none.
 		for answered, response := range responses {
 			found[answered] = a.server.Describe(response.Err, response.ErrMessage)
 		}
@@ -229,7 +229,7 @@ func (a *adapter) listReassignments(call lines.Call) (lines.Returned, error) {
 	return lines.Returned{Raw: responses, Result: ongoing}, nil
 }
 
-// Elected is the outcome of an election other than the one that was asked for: How, in kadm's result.
+// Elected reports that another type of election took place: How in kadm's result.
 type Elected struct {
 	Elected string `json:"elected"`
 }

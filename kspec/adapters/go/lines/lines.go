@@ -1,6 +1,6 @@
-// Package lines is the adapter protocol in Go: one JSON object a line in, one answer a line out, as
-// docs/adapters.md has it. What a call does is the adapter's. It calls its client inside Ask: an error
-// or a panic from there is the client's, any other is an error of the adapter.
+// Package lines is the adapter protocol in Go: one JSON object per line in, one answer per line out, as
+// documented in docs/adapters.md. An adapter implements the calls and calls its client inside Ask: an
+// error or a panic there is the client's, any other is an error of the adapter.
 package lines
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Call is one line in.
+// Call is one line of input.
 type Call struct {
 	Op        string `json:"op"`
 	Bootstrap string `json:"bootstrap"`
@@ -25,21 +25,21 @@ type Call struct {
 	ClientID  string `json:"client_id"`
 	SASL      *SASL  `json:"sasl"`
 
-	// Topics is a list of names, or what to create by name: see Names and NewTopics.
+	// Topics is a list of names, or topics to create by name: see Names and NewTopics.
 	Topics json.RawMessage `json:"topics"`
-	// Assignments are replicas by "topic-partition", null to cancel.
+	// Assignments maps "topic-partition" to replicas, null to cancel.
 	Assignments map[Partition][]int32 `json:"assignments"`
-	// AllowReplicationFactorChange is absent unless the case asks for the guard of KIP-860.
+	// AllowReplicationFactorChange is only present if the case uses the guard of KIP-860.
 	AllowReplicationFactorChange *bool `json:"allow_replication_factor_change"`
-	// Partitions says which; nil is all of them.
+	// Partitions lists the partitions; nil means all.
 	Partitions []Partition `json:"partitions"`
-	// Type is that of an election: "preferred" or "unclean".
+	// Type is the type of an election: "preferred" or "unclean".
 	Type string `json:"type"`
-	// Calls are those of "together".
+	// Calls are the calls of "together".
 	Calls []Call `json:"calls"`
 }
 
-// SASL says how to authenticate.
+// SASL holds the mechanism and credentials.
 type SASL struct {
 	Mechanism string `json:"mechanism"`
 	Username  string `json:"username"`
@@ -52,24 +52,24 @@ type NewTopic struct {
 	ReplicationFactor int16 `json:"replication_factor"`
 }
 
-// Servers are the addresses to start from.
+// Servers returns the bootstrap addresses.
 func (c Call) Servers() []string { return strings.Split(c.Bootstrap, ",") }
 
-// Timeout is what the client is told as its own.
+// Timeout returns the client's own timeout.
 func (c Call) Timeout() time.Duration { return time.Duration(c.TimeoutMs) * time.Millisecond }
 
-// Guarded tells whether the call forbids a change of the replication factor.
+// Guarded returns whether the call forbids a change of the replication factor.
 func (c Call) Guarded() bool {
 	return c.AllowReplicationFactorChange != nil && !*c.AllowReplicationFactorChange
 }
 
-// Names are the topics to describe.
+// Names returns the topics to describe.
 func (c Call) Names() (names []string, err error) {
 	err = json.Unmarshal(c.Topics, &names)
 	return names, err
 }
 
-// NewTopics are the topics to create, by name, with a partition and a replica unless said otherwise.
+// NewTopics returns the topics to create by name, by default with one partition and one replica.
 func (c Call) NewTopics() (map[string]NewTopic, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(c.Topics, &raw); err != nil {
@@ -92,7 +92,7 @@ type Partition struct {
 	Index int32
 }
 
-// UnmarshalText reads "foo-0".
+// UnmarshalText parses "foo-0".
 func (p *Partition) UnmarshalText(text []byte) error {
 	at := strings.LastIndexByte(string(text), '-')
 	if at < 0 {
@@ -128,19 +128,19 @@ func NewReassignment(replicas, adding, removing []int32) Reassignment {
 	}
 }
 
-// PartitionState is a partition in the answer to describe_topics, by its number as text.
+// PartitionState is a partition in the answer to describe_topics, whose key is its number as text.
 type PartitionState struct {
 	Leader   int32   `json:"leader"`
 	Replicas []int32 `json:"replicas"`
 	ISR      []int32 `json:"isr"`
 }
 
-// Unsupported is returned where the client has no public call for the operation.
+// Unsupported is returned if the client has no public call for the operation.
 type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
 
-// Raised is an error that the client returned. Partitions are those that it names, if any.
+// Raised is an error that the client returned, and the partitions that it names, if any.
 type Raised struct {
 	Err        error
 	Partitions map[string]any
@@ -148,13 +148,13 @@ type Raised struct {
 
 func (r Raised) Error() string { return r.Err.Error() }
 
-// clientPanic is a panic out of the client.
+// clientPanic is a panic of the client.
 type clientPanic struct {
 	value any
 	stack []byte
 }
 
-// Ask calls the client, and nothing else.
+// Ask calls the client and nothing else.
 func Ask[T any](work func() (T, error)) (T, error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -168,8 +168,8 @@ func Ask[T any](work func() (T, error)) (T, error) {
 	return result, err
 }
 
-// Failure is an error as an answer has it: its type, Kafka's code where it has one, and the errors
-// that it wraps.
+// Failure is an error in an answer: its type, Kafka's code if it has one, and the errors that it
+// wraps.
 type Failure struct {
 	Name    string     `json:"error"`
 	Code    *int16     `json:"code"`
@@ -177,8 +177,8 @@ type Failure struct {
 	Errors  []*Failure `json:"errors,omitempty"`
 }
 
-// Describe makes a Failure of an error; nil of none. The code of an error is Kafka's, if it is one
-// of the protocol's; message is what the broker said beside it, if anything.
+// Describe returns an error as a Failure, or nil. The code is Kafka's if the error is one of the
+// protocol's; message is the broker's message, if any.
 func (s Server) Describe(err error, message string) *Failure {
 	if err == nil {
 		return nil
@@ -203,25 +203,25 @@ func (s Server) Describe(err error, message string) *Failure {
 	return failure
 }
 
-// Returned is what the client returned, and the result that says the same.
+// Returned is what the client returned, and the equivalent result.
 type Returned struct {
 	Raw    any
 	Result any
 }
 
-// Operation performs one call and returns what to answer.
+// Operation performs one call and returns the answer.
 type Operation func(Call) (Returned, error)
 
-// Server is an adapter: the client, what it does, and the options that differ from its defaults.
+// Server is an adapter: the client, its operations, and the options that differ from its defaults.
 type Server struct {
 	Client, Version string
 	Options         map[string]string
 	Operations      map[string]Operation
-	// Code is Kafka's, of an error of the client's; it does not look at what the error wraps.
+	// Code returns Kafka's code of a client's error; it ignores wrapped errors.
 	Code func(error) (int16, bool)
 }
 
-// ModuleVersion is the version of a dependency this binary was built with.
+// ModuleVersion returns the version of a dependency that this binary was built with.
 func ModuleVersion(path string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -235,8 +235,8 @@ func ModuleVersion(path string) string {
 	return "unknown"
 }
 
-// Serve greets, then answers every line of stdin until it ends. The operations hold "connect" and
-// "close" as well.
+// Serve writes the greeting, then answers every line of stdin. The operations include "connect" and
+// "close".
 func (s Server) Serve() {
 	out := json.NewEncoder(os.Stdout)
 	out.SetEscapeHTML(false)
@@ -270,7 +270,7 @@ func adapterError(err error) map[string]any {
 	}
 }
 
-// A panic of the client ends this process, as it ends any program that calls it.
+// A panic of the client ends this process, like any program that calls it.
 func (s Server) answer(call Call) (answer map[string]any) {
 	defer func() {
 		value := recover()
@@ -313,7 +313,7 @@ func (s Server) answer(call Call) (answer map[string]any) {
 	}
 }
 
-// together asks all at once, and waits for every answer.
+// together makes all calls in parallel and waits for every answer.
 func (s Server) together(calls []Call) []map[string]any {
 	answers := make([]map[string]any, len(calls))
 	var group sync.WaitGroup

@@ -1,4 +1,4 @@
-// Drives sarama's ClusterAdmin by the lines of docs/adapters.md.
+// Drives sarama's ClusterAdmin by the protocol of docs/adapters.md.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"kspec-adapters/lines"
 )
 
-// options are those that differ from the defaults, as connect sets them.
+// options differ from the defaults; connect sets them.
 var options = map[string]string{
 	"Version":            "MaxVersion",
 	"Net.DialTimeout":    "timeout_ms",
@@ -72,7 +72,7 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 		config.Net.SASL.User = call.SASL.Username
 		config.Net.SASL.Password = call.SASL.Password
 		if call.SASL.Mechanism != sarama.SASLTypePlaintext {
-			// sarama leaves SCRAM itself to a package of the caller's choice.
+			// sarama leaves the SCRAM exchange to a package of the caller's choice.
 			return lines.Returned{}, lines.Unsupported("SCRAM needs a client that sarama does not bring along")
 		}
 	}
@@ -170,7 +170,7 @@ func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 		return lines.Returned{}, err
 	}
 	found, raw := map[string]any{}, map[string]error{}
-	for name, wanted := range topics { // one topic a call is all it takes
+	for name, wanted := range topics { // it takes one topic per call
 		detail := sarama.TopicDetail{
 			NumPartitions: wanted.Partitions, ReplicationFactor: wanted.ReplicationFactor,
 		}
@@ -187,7 +187,7 @@ func (a *adapter) alterReassignments(call lines.Call) (lines.Returned, error) {
 	if call.AllowReplicationFactorChange != nil {
 		return lines.Returned{}, lines.Unsupported("AlterPartitionReassignments has no such option")
 	}
-	// It takes a topic and a list of assignments, which it numbers from partition 0.
+	// It takes a topic and a list of assignments, numbered from partition 0.
 	byTopic := map[string][][]int32{}
 	for partition := range call.Assignments {
 		byTopic[partition.Topic] = append(byTopic[partition.Topic], nil)
@@ -202,7 +202,7 @@ func (a *adapter) alterReassignments(call lines.Call) (lines.Returned, error) {
 	if len(byTopic) > 1 {
 		return lines.Returned{}, lines.Unsupported("AlterPartitionReassignments takes one topic")
 	}
-	// It returns one error for all of the topic's partitions; those that failed are named in it.
+	// It returns one error for all of the topic's partitions, which names those that failed.
 	for topic, list := range byTopic {
 		_, err := lines.Ask(func() (any, error) {
 			return nil, a.admin.AlterPartitionReassignments(topic, list)
@@ -216,7 +216,7 @@ func (a *adapter) alterReassignments(call lines.Call) (lines.Returned, error) {
 
 var namesPartition = regexp.MustCompile(`^\[(.+-\d+)\]: `)
 
-// named are the partitions that an error names, "[foo-1]: ...", or that are named by one it wraps.
+// named returns the partitions that an error or one it wraps names, "[foo-1]: ...".
 func (a *adapter) named(err error) map[string]any {
 	if name := namesPartition.FindStringSubmatch(err.Error()); name != nil {
 		if _, joined := err.(interface{ Unwrap() []error }); !joined {
@@ -247,7 +247,7 @@ func unwrapped(err error) []error {
 	return nil
 }
 
-// raised is what the client returned, out of what Ask made of it.
+// raised returns the client's error from the one that Ask made of it.
 func raised(err error) error {
 	var its lines.Raised
 	if errors.As(err, &its) {

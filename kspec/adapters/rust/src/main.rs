@@ -1,5 +1,5 @@
-//! Drives rskafka by the lines of docs/adapters.md. It lists and creates topics, and that is all a
-//! case can ask of it.
+//! Drives rskafka by the protocol of docs/adapters.md. Of the operations of cases, it only has listing
+//! and creating topics.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -11,12 +11,11 @@ use serde_json::{json, Map, Value};
 
 const VERSION: &str = "0.6.0"; // as pinned in Cargo.toml
 
-/// What came of a call that is no result. A panic of the client ends the process; this program has
-/// none of its own.
+/// The failure of a call. A panic of the client ends the process; this program does not panic itself.
 enum Failed {
     /// The client returned an error.
     Client(Error),
-    /// The adapter could not make sense of the call.
+    /// The adapter did not understand the call.
     Adapter(String),
 }
 
@@ -26,10 +25,10 @@ impl From<Error> for Failed {
     }
 }
 
-/// What the client returned, as Rust prints it, and the result that says the same.
+/// What the client returned, as Rust prints it, and the equivalent result.
 type Returned = (String, Value);
 
-/// What `connect` said; the client is made at the first call, so that its first error is an answer.
+/// The arguments of `connect`. The client is made at the first call, so that its first error is an answer.
 #[derive(Default)]
 struct Adapter {
     settings: Value,
@@ -97,7 +96,7 @@ impl Adapter {
     async fn connect(&self) -> Result<Client, Error> {
         let text = |name: &str| self.settings[name].as_str().unwrap_or_default().to_owned();
         let servers = text("bootstrap").split(',').map(str::to_owned).collect();
-        // It has no time-out of a request: what it has bounds its retries.
+        // It has no request timeout; this one limits its retries.
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(50),
             deadline: self.settings["timeout_ms"].as_u64().map(Duration::from_millis),
@@ -143,8 +142,8 @@ impl Adapter {
     }
 }
 
-/// Kafka's code is the number that rskafka itself has for its error; `Debug` is all it prints of
-/// the variant's name.
+/// Kafka's code is the number that rskafka itself has for its error; only `Debug` prints the
+/// variant's name.
 fn failure(error: &Error) -> Value {
     let code = match error {
         Error::ServerError { protocol_error, .. } => (-1..=200)

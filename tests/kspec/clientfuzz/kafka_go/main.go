@@ -1,5 +1,5 @@
-// segmentio/kafka-go behind the lines of docs/adapters.md: the one call that the test of its known
-// bug needs. What it does not recover from ends it, as it would end an application.
+// Drives segmentio/kafka-go by the protocol of docs/adapters.md, with the one call that the test of its
+// known bug needs. A panic ends it, like any application.
 package main
 
 import (

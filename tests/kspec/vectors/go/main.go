@@ -86,7 +86,7 @@ func main() {
 			os.Exit(1)
 		}
 		if v.Format != "" {
-			continue // the line that tells of the file
+			continue // the line that describes the file
 		}
 		m := messageOf(&v)
 		if m == nil {
