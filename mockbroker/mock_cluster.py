@@ -48,7 +48,7 @@ from mockbroker.serving.served_versions import check_release, served_versions
 from mockbroker.serving.server import BrokerListener, BrokerProtocol
 from mockbroker.state.actions import Action
 from mockbroker.state.model import Partition, TopicPartition
-from mockbroker.timers import Alarm, called_back, sleep, wall_ms
+from mockbroker.timers import Alarm, sleep, wait_for_call, wall_ms
 from mockbroker.topics.spec import parse_topic_partition
 
 __all__ = ["Clock", "ClusterOptions", "MockCluster"]
@@ -468,7 +468,7 @@ class MockCluster:
             if not found.live:
                 problem = f"the rule ended after {found.hits} hits, before hit {hits}"
                 raise FaultError(problem, rule=found.name)
-            await called_back(found.on_change)
+            await wait_for_call(found.on_change)
 
     def unused_faults(self) -> list[ActiveFault]:
         """The rules that no request has hit."""

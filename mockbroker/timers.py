@@ -12,7 +12,7 @@ import itertools
 import time
 from collections.abc import Callable
 
-__all__ = ["Alarm", "Timer", "Timers", "called_back", "sleep", "wall_ms"]
+__all__ = ["Alarm", "Timer", "Timers", "sleep", "wait_for_call", "wall_ms"]
 
 _EPOCH_AT_START_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 
@@ -141,7 +141,7 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-async def called_back(register: Callable[[Callable[[], None]], None]) -> None:
+async def wait_for_call(register: Callable[[Callable[[], None]], None]) -> None:
     """Wait until the function that is given to ``register`` is called, on this thread. Calls after
     the first have no effect."""
     done = asyncio.get_running_loop().create_future()

@@ -1,7 +1,7 @@
 """Any bytes as SASL tokens, to the mock's broker and to our own client.
 
 **Holds:** the broker's ``SaslSession`` answers each token or raises SaslRefusedError, and
-authenticates only tokens with the user's own password or proof; ``redacted`` leaves no password in
+authenticates only tokens with the user's own password or proof; ``redact`` leaves no password in
 its result. The client's exchange answers or raises SaslExchangeError, and succeeds only on tokens
 that a broker with the password could send. Neither hashes more often than ``MOST_ITERATIONS`` (a
 claim of 2,000,000,000 is rejected at once).
@@ -23,7 +23,7 @@ from fuzz import bounds
 from fuzz.mutations import Mutate, with_words
 from kproto.client.errors import SaslExchangeError
 from kproto.client.sasl import SCRAM_MECHANISMS, SaslPlain, SaslScram
-from mockbroker.security.sasl import MECHANISMS, SaslRefusedError, SaslSession, SaslUsers, redacted
+from mockbroker.security.sasl import MECHANISMS, SaslRefusedError, SaslSession, SaslUsers, redact
 
 __all__ = ["check", "mutate", "seeds"]
 
@@ -55,7 +55,7 @@ def _broker(head: int, tokens: list[bytes]) -> None:
     nonce = b""
     for token in tokens:
         token = token.replace(b"$", nonce)
-        hidden = redacted(token, mechanism)
+        hidden = redact(token, mechanism)
         if mechanism == "PLAIN" and token.count(b"\0") >= 2:
             password = token.split(b"\0", 2)[2]
             assert not password or hidden == token[: -len(password)] + b"[hidden]"

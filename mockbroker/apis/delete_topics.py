@@ -21,26 +21,26 @@ from mockbroker.security.authorizer import AclOperation, ResourceType
 __all__ = ["delete_topics"]
 
 
-_Asked: TypeAlias = tuple[str | None, uuid.UUID]
+_NameAndId: TypeAlias = tuple[str | None, uuid.UUID]
 
 
 @register(20, "0-6")
 def delete_topics(call: Call) -> DeleteTopicsResponse:
     request: DeleteTopicsRequest = call.body
     if call.version >= 6:
-        asked: list[_Asked] = [(topic.name, topic.topic_id) for topic in request.topics]
+        requested: list[_NameAndId] = [(topic.name, topic.topic_id) for topic in request.topics]
     else:
-        asked = [(name, ZERO_UUID) for name in request.topic_names]
+        requested = [(name, ZERO_UUID) for name in request.topic_names]
     if call.refused_as_not_controller:
         return DeleteTopicsResponse(
             responses=[
                 DeletableTopicResult(
                     name=name, topic_id=topic_id, error_code=ErrorCode.NOT_CONTROLLER
                 )
-                for name, topic_id in asked
+                for name, topic_id in requested
             ]
         )
-    asked, refused = _sift(call, asked)
+    requested, refused = _sift(call, requested)
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(
@@ -49,29 +49,31 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
                 error_code=result.error_code,
                 error_message=result.error_message,
             )
-            for result in call.cluster.delete_topics(asked, wait_ms=request.timeout_ms)
+            for result in call.cluster.delete_topics(requested, wait_ms=request.timeout_ms)
         ]
         + refused
     )
 
 
-def _sift(call: Call, asked: list[_Asked]) -> tuple[list[_Asked], list[DeletableTopicResult]]:
+def _sift(
+    call: Call, requested: list[_NameAndId]
+) -> tuple[list[_NameAndId], list[DeletableTopicResult]]:
     """Return the topics that the caller may delete, and the refusals of the others.
 
     The name of a topic is shown only to callers who may describe it. Anybody learns that an id is
     unknown.
     """
     if may(call):
-        return asked, []
+        return requested, []
     names = {topic.topic_id: topic.name for topic in call.cluster.topics.values()}
-    resolved = [name if name is not None else names.get(topic_id) for name, topic_id in asked]
+    resolved = [name if name is not None else names.get(topic_id) for name, topic_id in requested]
     known = {name for name in resolved if name is not None}
     deletable = authorized_names(call, known)
     describable = authorized_names(call, known, AclOperation.DESCRIBE)
-    times = Counter(asked)
+    times = Counter(requested)
     allowed, refused = [], []
     code, text = text_of(ResourceType.TOPIC)
-    for (name, topic_id), topic in zip(asked, resolved, strict=True):
+    for (name, topic_id), topic in zip(requested, resolved, strict=True):
         malformed = topic is None or (name is not None and topic_id != ZERO_UUID)
         missing = topic in describable and topic not in call.cluster.topics
         if malformed or missing or topic in deletable or times[name, topic_id] > 1:

@@ -17,7 +17,7 @@ from mockbroker.apis.authorization import Refused, cluster_refusal
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.elections.queue import StartedElection
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
-from mockbroker.timers import called_back
+from mockbroker.timers import wait_for_call
 
 __all__ = ["elect_leaders"]
 
@@ -57,7 +57,7 @@ def _wanted(request: Any) -> list[tuple[str, Sequence[int]]] | None:
 async def _later(call: Call, started: StartedElection) -> Message:
     """Wait for the result. If the client disconnects, the election is withdrawn."""
     try:
-        await called_back(started.when_done)
+        await wait_for_call(started.when_done)
     finally:
         call.cluster.withdraw_election(started)
     assert started.result is not None, "that is what it was waited for"

@@ -22,7 +22,7 @@ from kproto.errors import KprotoError
 from kproto.schema.model import FIXED_SIZES
 from mockbroker.faults.rule import Fault
 
-__all__ = ["altered", "edit_fields", "replacement", "with_correlation_id"]
+__all__ = ["edit_fields", "edit_frame", "replacement", "with_correlation_id"]
 
 _FORMATS: Final = {
     "bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I",
@@ -190,7 +190,7 @@ def _applied(frame: bytes, edits: list[_Edit], problems: list[str]) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def altered(frame: bytes, fault: Fault) -> bytes:
+def edit_frame(frame: bytes, fault: Fault) -> bytes:
     """Apply ``trailing``, the correlation id members and the length members."""
     if fault.trailing:
         body = frame[4:] + bytes.fromhex(fault.trailing)

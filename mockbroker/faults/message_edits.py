@@ -17,7 +17,7 @@ from mockbroker.faults.request_entities import fields_of
 __all__ = [
     "lengthen",
     "recast",
-    "replied",
+    "reply_message",
     "tag",
     "throttle",
 ]
@@ -27,7 +27,7 @@ _INTEGERS: Final = {"int8": 2**7 - 1, "int16": 2**15 - 1, "int32": 2**31 - 1, "i
 """The highest value of each type."""
 
 
-def replied(reply: dict[str, Any], response: type[Message], version: int) -> Message:
+def reply_message(reply: dict[str, Any], response: type[Message], version: int) -> Message:
     """Return the rule's reply as a message. Raises JsonError if it does not fit this version."""
     return response.from_json({**response().to_json_value(version), **reply}, version)
 

@@ -6,7 +6,7 @@ from kproto.codec.message import Message
 from mockbroker.faults.error_places import chosen_places, place_error
 from mockbroker.faults.error_skeleton import ErrorSkeleton
 from mockbroker.faults.message_edits import recast
-from mockbroker.faults.partial_requests import merged
+from mockbroker.faults.partial_requests import merge_parts
 from mockbroker.faults.request_entities import Selection, Topics
 from mockbroker.faults.rule import Fault
 
@@ -70,7 +70,7 @@ def error_over(
     taken = ErrorSkeleton(request, request_version, topics).answer(response, version, places)
     if not place_error(taken, version, places, code, message, topics, selection):
         place_error(taken, version, places, code, message, topics)
-    merged(body, taken, taken, version, places, topics)
+    merge_parts(body, taken, taken, version, places, topics)
     recast(body, version)
     return True
 
@@ -94,6 +94,6 @@ def merged_error(
     failing = ErrorSkeleton(taken, request_version, topics).answer(response, version, places)
     place_error(failing, version, places, _code(fault), fault.error_message, topics)
     order = ErrorSkeleton(whole, request_version, topics).answer(response, version, places)
-    merged(rest, failing, order, version, places, topics)
+    merge_parts(rest, failing, order, version, places, topics)
     recast(rest, version)
     return rest

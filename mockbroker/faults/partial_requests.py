@@ -25,7 +25,7 @@ from mockbroker.faults.request_entities import (
     topic_of,
 )
 
-__all__ = ["merged", "part_of_request"]
+__all__ = ["merge_parts", "part_of_request"]
 
 
 def part_of_request(
@@ -118,7 +118,7 @@ def _parts(element: Any, struct: Struct, version: int) -> int:
 # ---- the responses to both parts, merged ---------------------------------------------------------
 
 
-def merged(
+def merge_parts(
     rest: Message, taken: Message, order: Message, version: int, places: tuple[Place, ...],
     topics: Topics,
 ) -> Message:  # fmt: skip

@@ -6,15 +6,15 @@ puts the mock's hosts and ports into the answers. ``serving.replay_stage`` uses 
 """
 
 from mockbroker.replay.broker_addresses import restamp
-from mockbroker.replay.composition import Composed, Composition
-from mockbroker.replay.matching import Cursor, Found, Recording
+from mockbroker.replay.composition import ComposedAnswer, Composition
+from mockbroker.replay.matching import Cursor, RecordedMatch, Recording
 from mockbroker.replay.recorded_parts import RecordedParts, codec_of, forms_at, readable
 
 __all__ = [
-    "Composed",
+    "ComposedAnswer",
     "Composition",
     "Cursor",
-    "Found",
+    "RecordedMatch",
     "RecordedParts",
     "Recording",
     "codec_of",

@@ -35,15 +35,15 @@ from mockbroker.faults.request_entities import Selection, fields_of, id_field, t
 from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions
 from mockbroker.replay.partition_names import Forms, Key, MessagePart, TopicNames
 from mockbroker.replay.recorded_parts import (
-    Known,
     RecordedParts,
     RequestMeaning,
+    SplitExchange,
     forms_at,
     meaning_of_request,
 )
 from mockbroker.state.model import Topic
 
-__all__ = ["Composed", "Composition"]
+__all__ = ["ComposedAnswer", "Composition"]
 
 _NOTHING: Final = Key((), "", None)
 """Stands for the parts of an answer outside topics."""
@@ -51,7 +51,7 @@ _NOTHING: Final = Key((), "", None)
 _UNRECORDED: Final = "nothing was recorded for it"
 
 
-class Composed(NamedTuple):
+class ComposedAnswer(NamedTuple):
     """A composed answer. ``body`` is None if ``exchange`` has to be replayed as it is. ``again``:
     this connection has had all of it before. ``missing`` describes what was not recorded."""
 
@@ -62,8 +62,8 @@ class Composed(NamedTuple):
     latency_ms: float | None = None
 
 
-class _Chosen(NamedTuple):
-    known: Known
+class _Choice(NamedTuple):
+    known: SplitExchange
     again: bool
 
 
@@ -76,7 +76,7 @@ class Composition:
         self._given: set[tuple[int, Key]] = set()
         self._carried: dict[tuple[int, int], bool] = {}
 
-    def answer(self, api: Api, version: int, body: Any) -> Composed | None:
+    def answer(self, api: Api, version: int, body: Any) -> ComposedAnswer | None:
         """Return the answer, None if the API was not recorded. Raises KprotoError if the record
         does not fit its version."""
         names = self._recorded.names
@@ -99,7 +99,7 @@ class Composition:
             if opened.parts is None:
                 problem = "a session that was not opened on this connection"
                 refused = error_response(api.response, version, opened.error_code)
-                return Composed(None, refused, missing=problem)
+                return ComposedAnswer(None, refused, missing=problem)
             parts = opened.parts
             session = body.session_id if api.api_key == FETCH and opened.incremental else 0
         requested = meaning_of_request(body, version, forms, parts)
@@ -112,12 +112,12 @@ class Composition:
         answer.session_id = session or (0 if request.session_epoch else answer.session_id)
         self._sessions.answered(answer.session_id)
 
-    def choose(self, equals: list[Known], key: Key) -> _Chosen:
+    def choose(self, equals: list[SplitExchange], key: Key) -> _Choice:
         """Return the first record that this connection has not had yet, or else the last."""
         fresh = [each for each in equals if (id(each), key) not in self._given]
         known = fresh[0] if fresh else equals[-1]
         self._given.add((id(known), key))
-        return _Chosen(known, not fresh)
+        return _Choice(known, not fresh)
 
     @property
     def names(self) -> TopicNames:
@@ -127,7 +127,7 @@ class Composition:
     def topics(self) -> Mapping[str, Topic]:
         return {name: Topic(name, each, ()) for name, each in self.names.ids.items()}
 
-    def carries(self, known: Known, forms: Forms, version: int) -> bool:
+    def carries(self, known: SplitExchange, forms: Forms, version: int) -> bool:
         """Return whether ``version`` can carry what was recorded in another version."""
         if known.exchange.api_version == version:
             return True
@@ -165,10 +165,10 @@ class _Request(NamedTuple):
     forms: Forms
     parts: list[MessagePart]
     requested: RequestMeaning
-    recorded: list[Known]
+    recorded: list[SplitExchange]
 
-    def compose(self) -> Composed:
-        chosen: dict[Key, _Chosen] = {}
+    def compose(self) -> ComposedAnswer:
+        chosen: dict[Key, _Choice] = {}
         missing: list[Key] = []
         for key in self._keys():
             found = self._find(key)
@@ -191,7 +191,7 @@ class _Request(NamedTuple):
             place_error(body, self.version, places, _code(self), _UNRECORDED, {})
         latencies = [each.known.exchange.latency_ms for each in chosen.values()]
         known = [each for each in latencies if each is not None]
-        return Composed(
+        return ComposedAnswer(
             None, body, again and not (missing and not chosen),
             f"{_UNRECORDED}: {', '.join(map(str, missing))}" if missing else "",
             max(known, default=None),
@@ -216,7 +216,7 @@ class _Request(NamedTuple):
                 keys.append(key)
         return list(dict.fromkeys(keys))
 
-    def _find(self, key: Key) -> _Chosen | None:
+    def _find(self, key: Key) -> _Choice | None:
         able = [each for each in self.recorded if self._answers(each, key)]
         if self.api.api_key in (FETCH, SHARE_FETCH):
             # The client disconnected while the broker waited for records, which is no answer.
@@ -225,7 +225,7 @@ class _Request(NamedTuple):
             return None
         return self._best(able, key)
 
-    def _best(self, able: list[Known], key: Key) -> _Chosen:
+    def _best(self, able: list[SplitExchange], key: Key) -> _Choice:
         whole = self.requested.whole
         ranks = [self._rank(each, key, whole) for each in able]
         best = min(ranks)
@@ -233,7 +233,7 @@ class _Request(NamedTuple):
             [each for each, rank in zip(able, ranks, strict=True) if rank == best], key
         )
 
-    def _answers(self, known: Known, key: Key) -> bool:
+    def _answers(self, known: SplitExchange, key: Key) -> bool:
         requested = known.requested.meanings if known.requested is not None else {}
         every = Key(key.holder, None, None)
         if known.response is None and known.exchange.response is not None:
@@ -246,7 +246,9 @@ class _Request(NamedTuple):
         silent = self.api.api_key == SHARE_FETCH or not self._says_errors()
         return silent and (key in requested or every in requested) and self._carried(known)
 
-    def _rank(self, known: Known, key: Key, whole: Any) -> tuple[bool, bool, bool, int, bool]:
+    def _rank(
+        self, known: SplitExchange, key: Key, whole: Any
+    ) -> tuple[bool, bool, bool, int, bool]:
         requested = known.requested
         version = known.exchange.api_version
         return (
@@ -257,10 +259,10 @@ class _Request(NamedTuple):
             version > self.version,
         )
 
-    def _carried(self, known: Known) -> bool:
+    def _carried(self, known: SplitExchange) -> bool:
         return self.way.carries(known, self.forms, self.version)
 
-    def _base(self, chosen: Mapping[Key, _Chosen]) -> tuple[Message, bool]:
+    def _base(self, chosen: Mapping[Key, _Choice]) -> tuple[Message, bool]:
         """Return the answer apart from topics, from the record of the first part or from any
         other, and whether this connection has had all of it before."""
         for each in chosen.values():
@@ -272,7 +274,7 @@ class _Request(NamedTuple):
         best = self._best(able, _NOTHING)
         return self._without_cursor(best.known), best.again
 
-    def _without_cursor(self, known: Known) -> Message:
+    def _without_cursor(self, known: SplitExchange) -> Message:
         """Drop the cursor if the request differs: a cursor continues the recorded request only."""
         assert known.response is not None
         if known.whole == self.requested.whole:
@@ -284,10 +286,10 @@ class _Request(NamedTuple):
                 setattr(base, field.python_name, None)
         return base
 
-    def _as_it_was(self, chosen: _Chosen) -> Composed:
+    def _as_it_was(self, chosen: _Choice) -> ComposedAnswer:
         exchange = chosen.known.exchange
         body = chosen.known.response
-        return Composed(exchange, body, chosen.again, latency_ms=exchange.latency_ms)
+        return ComposedAnswer(exchange, body, chosen.again, latency_ms=exchange.latency_ms)
 
     # ---- topics and partitions without a record ----------------------------------------------
 

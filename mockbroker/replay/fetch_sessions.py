@@ -13,14 +13,14 @@ from kproto.codec.registry import schema_of
 from kproto.error_codes import ErrorCode
 from mockbroker.replay.partition_names import Key, MessagePart, TopicNames
 
-__all__ = ["FETCH", "SHARE_FETCH", "FetchSessions", "Opened", "unchanged_part"]
+__all__ = ["FETCH", "SHARE_FETCH", "FetchSessions", "SessionParts", "unchanged_part"]
 
 FETCH: Final = 1
 SHARE_FETCH: Final = 78
 _FORGOTTEN: Final = "forgotten_topics_data"
 
 
-class Opened(NamedTuple):
+class SessionParts(NamedTuple):
     """``parts`` are those the request stands for, None if the session is unknown and ``error_code``
     is the answer. ``incremental``: the request names only some of them."""
 
@@ -36,7 +36,7 @@ class FetchSessions:
 
     def open(
         self, api_key: int, body: Any, parts: list[MessagePart], version: int, names: TopicNames
-    ) -> Opened:
+    ) -> SessionParts:
         """Return the parts that a request stands for. Share fetches work like fetches here."""
         is_share = api_key == SHARE_FETCH
         epoch = body.share_session_epoch if is_share else body.session_epoch
@@ -49,7 +49,7 @@ class FetchSessions:
                 self._sessions[session] = asked
             elif epoch == 0:
                 self._opening = asked
-            return Opened(parts, incremental=False)
+            return SessionParts(parts, incremental=False)
         known = self._sessions.get(session)
         if known is None:
             missing = (
@@ -57,11 +57,11 @@ class FetchSessions:
                 if is_share
                 else ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             )
-            return Opened(None, incremental=True, error_code=missing)
+            return SessionParts(None, incremental=True, error_code=missing)
         for key in _forgotten(body, version, names):
             known.pop(key, None)
         known.update((part.key, part) for part in parts)
-        return Opened(list(known.values()), incremental=True)
+        return SessionParts(list(known.values()), incremental=True)
 
     def answered(self, session_id: int) -> None:
         """Note the session id in the answer to the last Fetch."""

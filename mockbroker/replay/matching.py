@@ -33,10 +33,10 @@ from mockbroker.replay.recorded_parts import codec_of, readable
 from mockbroker.replay.request_meanings import meaning
 from mockbroker.state.model import Topic
 
-__all__ = ["Cursor", "Found", "Recording"]
+__all__ = ["Cursor", "RecordedMatch", "Recording"]
 
 
-class Found(NamedTuple):
+class RecordedMatch(NamedTuple):
     """``again``: this connection has had it before. ``ends_sasl``: no SaslAuthenticate follows."""
 
     exchange: Exchange
@@ -139,7 +139,7 @@ class Cursor:
         self._recording = recording
         self._given: set[int] = set()
 
-    def find(self, api_key: int, version: int, body: Message | None) -> Found | None:
+    def find(self, api_key: int, version: int, body: Message | None) -> RecordedMatch | None:
         """Return the exchange that answers a request, None if there is none. ``body`` is None if it
         could not be decoded."""
 
@@ -161,4 +161,4 @@ class Cursor:
         fresh = [exchange for exchange in equals if id(exchange) not in self._given]
         exchange = fresh[0] if fresh else equals[-1]
         self._given.add(id(exchange))
-        return Found(exchange, not fresh, self._recording.ends_sasl(exchange))
+        return RecordedMatch(exchange, not fresh, self._recording.ends_sasl(exchange))

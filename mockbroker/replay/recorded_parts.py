@@ -16,9 +16,9 @@ from mockbroker.replay.partition_names import Form, Forms, Key, MessagePart, Top
 from mockbroker.replay.request_meanings import PASSING, meaning_of_fields
 
 __all__ = [
-    "Known",
     "RecordedParts",
     "RequestMeaning",
+    "SplitExchange",
     "codec_of",
     "forms_at",
     "meaning_of_request",
@@ -42,7 +42,7 @@ class RequestMeaning:
 
 
 @dataclass(slots=True)
-class Known:
+class SplitExchange:
     """One exchange. ``response`` is None if the exchange has to be replayed as it is: silence, a
     disconnect, or raw bytes."""
 
@@ -82,7 +82,7 @@ class RecordedParts:
 
     def __init__(self, transcript: Transcript) -> None:
         self.names = TopicNames()
-        self.by_api: dict[int, list[Known]] = {}
+        self.by_api: dict[int, list[SplitExchange]] = {}
         self.unfit: dict[int, KprotoError] = {}
         """API key -> the error of the last response that does not fit its version."""
         self._sessions: dict[int, FetchSessions] = {}
@@ -112,7 +112,7 @@ class RecordedParts:
             except KprotoError:  # truncated
                 continue
 
-    def _known(self, exchange: Exchange) -> Known | None:
+    def _known(self, exchange: Exchange) -> SplitExchange | None:
         version = exchange.api_version
         try:
             api = codec_of(exchange).api(exchange.api_key, version)
@@ -121,7 +121,7 @@ class RecordedParts:
             return None
         if forms is None:
             return None
-        known = Known(exchange, api, forms)
+        known = SplitExchange(exchange, api, forms)
         parts: list[MessagePart] = []
         incremental = False
         try:
@@ -152,7 +152,7 @@ class RecordedParts:
             known.whole = known.requested.whole
         return known
 
-    def _take(self, known: Known, session: list[MessagePart], version: int) -> None:
+    def _take(self, known: SplitExchange, session: list[MessagePart], version: int) -> None:
         """Split a response into parts, including those that a session's answer omits."""
         assert known.response is not None
         connection, key = known.exchange.connection, known.exchange.api_key

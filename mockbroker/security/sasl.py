@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from mockbroker.errors import ClusterError
 
-__all__ = ["MECHANISMS", "SaslRefusedError", "SaslSession", "SaslUsers", "redacted"]
+__all__ = ["MECHANISMS", "SaslRefusedError", "SaslSession", "SaslUsers", "redact"]
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -201,7 +201,7 @@ class SaslSession:
         return self.user is not None and self.ends_ms is not None and now_ms > self.ends_ms
 
 
-def redacted(token: bytes, mechanism: str | None) -> bytes:
+def redact(token: bytes, mechanism: str | None) -> bytes:
     """Return ``token`` without secrets.
 
     Of PLAIN's tokens only the names remain. SCRAM's tokens hold no password and stay. Anything else

@@ -58,7 +58,7 @@ from mockbroker.serving.exchange import (
 from mockbroker.serving.fault_stage import FaultStage
 from mockbroker.serving.handlers import HandlerStage
 from mockbroker.serving.operations import Operations
-from mockbroker.serving.quirks import tolerated
+from mockbroker.serving.quirks import read_with_quirks
 from mockbroker.serving.refusals import RefusalStage, error_reply
 from mockbroker.serving.replay_stage import Replay, ReplayStage
 from mockbroker.serving.response_cache import ResponseCache
@@ -191,7 +191,7 @@ class Dispatcher:
         if isinstance(event, UnexpectedRequest):
             return self._sasl.unexpected(connection, session, event)
         if isinstance(event, MalformedRequest):
-            request = tolerated(self.codec, event)
+            request = read_with_quirks(self.codec, event)
             if request is not None:
                 return self._received(connection, session, request, "trailing-bytes")
             self.delivery.note_frame(session, event, "malformed", str(event.error))

@@ -201,7 +201,7 @@ class _FaultRun:
     def _reply(self) -> tuple[Message, int]:
         assert self._fault.reply is not None
         api, version = self._api_and_version()
-        return message_edits.replied(self._fault.reply, api.response, version), version
+        return message_edits.reply_message(self._fault.reply, api.response, version), version
 
     def _api_and_version(self) -> tuple[Api, int]:
         """Return the API and the version of the response: the rule's, or the request's.
@@ -337,7 +337,7 @@ class _FaultRun:
                 self._codec, frame, fault, api_key=self._key, version=version
             )
             self._problems += problems
-            frame = frame_edits.altered(frame, fault)
+            frame = frame_edits.edit_frame(frame, fault)
         self._note("; ".join([self._fault.describe_actions(), *self._problems]))
         record = self._recorder(version, framed=whole is None)
         steps: list[Step] = list(plan_answer(frame, fault, record))

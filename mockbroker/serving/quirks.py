@@ -13,7 +13,7 @@ from kproto.dialects import Dialect
 from kproto.errors import DecodeError
 from kproto.messages.request_header import RequestHeader
 
-__all__ = ["tolerated"]
+__all__ = ["read_with_quirks"]
 
 _METADATA: Final = 3
 _FIRST_FLEXIBLE_METADATA: Final = 9
@@ -21,7 +21,7 @@ _BODY_OF_NULL: Final = b"\0" + b"\0\0\0"
 _AFTER_SIZE: Final = 4
 
 
-def tolerated(codec: Dialect, event: MalformedRequest) -> RequestReceived | None:
+def read_with_quirks(codec: Dialect, event: MalformedRequest) -> RequestReceived | None:
     """Return the request as a broker reads it, None if it has no known quirk.
 
     librdkafka (seen with 2.16) reserves four bytes for the length of an array. When it requests all

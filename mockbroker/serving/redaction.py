@@ -13,7 +13,7 @@ import msgspec
 from kproto.connection import RequestReceived
 from kproto.framing import encode_frame
 from mockbroker.apis import Session
-from mockbroker.security.sasl import redacted
+from mockbroker.security.sasl import redact
 
 __all__ = ["SASL_AUTHENTICATE", "redacted_frame", "redacted_request", "redacted_token"]
 
@@ -26,7 +26,7 @@ def redacted_request(session: Session, request: RequestReceived) -> bytes:
     if header.request_api_key != SASL_AUTHENTICATE:
         return request.frame
     token = request.body.auth_bytes
-    hidden = redacted(token, _mechanism(session))
+    hidden = redact(token, _mechanism(session))
     if hidden == token:
         return request.frame
     return request.dialect.encode_request(
@@ -39,7 +39,7 @@ def redacted_request(session: Session, request: RequestReceived) -> bytes:
 
 def redacted_token(session: Session, token: bytes) -> bytes:
     """The frame of a raw token."""
-    return encode_frame(redacted(token, _mechanism(session)))
+    return encode_frame(redact(token, _mechanism(session)))
 
 
 def redacted_frame(session: Session, api_key: int | None, frame: bytes) -> bytes:

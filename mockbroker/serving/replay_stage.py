@@ -23,7 +23,7 @@ from mockbroker.cluster import Cluster
 from mockbroker.replay import (
     Composition,
     Cursor,
-    Found,
+    RecordedMatch,
     RecordedParts,
     Recording,
     codec_of,
@@ -109,7 +109,7 @@ class Replay:
         return self._as_it_was(found, version, correlation_id, body)
 
     def _as_it_was(
-        self, found: Found, version: int, correlation_id: int, body: Any
+        self, found: RecordedMatch, version: int, correlation_id: int, body: Any
     ) -> ReplayedAnswer:
         exchange = found.exchange
         after_ms = self._after_ms(exchange.api_key, exchange.latency_ms, found.again, body)
@@ -138,7 +138,7 @@ class Replay:
             return None
         if found.body is None:
             assert found.exchange is not None
-            whole = Found(found.exchange, found.again, ends_sasl=False)
+            whole = RecordedMatch(found.exchange, found.again, ends_sasl=False)
             return self._as_it_was(whole, version, request.header.correlation_id, body)
         restamp(found.body, self._endpoint)
         found.body.encode(version)

@@ -26,7 +26,7 @@ from kspec.clientfuzz.mutate import MutationError, mutate, mutation_of
 from kspec.clientfuzz.process_usage import Usage
 from kspec.kinds import Answer, Failure
 from mockbroker.faults import fault_of
-from mockbroker.faults.frame_edits import altered, edit_fields
+from mockbroker.faults.frame_edits import edit_fields, edit_frame
 from tests.kspec.clientfuzz.test_mutate import KAFKA, good_frame, some_frames
 
 LISTED = good_frame(46, 0)
@@ -48,7 +48,7 @@ def test_the_rule_gives_the_bytes_of_the_mutation(rng):
         at = version if made.as_version is None else made.as_version
         sent, problems = edit_fields(KAFKA, made.base, fault, api_key=api_key, version=at)
         assert problems == []
-        assert altered(sent, fault) + bytes.fromhex(fault.follow_with or "") == made.frame
+        assert edit_frame(sent, fault) + bytes.fromhex(fault.follow_with or "") == made.frame
         read = Case.from_json(json.dumps(case.to_dict()))
         assert read == case
         assert read.rule() == case.rule()

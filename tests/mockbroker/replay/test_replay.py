@@ -291,7 +291,7 @@ async def test_serve_replays_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "there are no lines"),
+        ("", "it has no lines"),
         ('{"sequence": 1}\n', "not a transcript of wiredump extract"),
         ('{"transcript": 2}\n', "a transcript of format 2; this release reads 1"),
         ('{"transcript": 1}\n', "its last line is missing"),

@@ -27,7 +27,7 @@ from kproto.messages import (
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.security.authorizer import Authorizer
-from mockbroker.security.sasl import MECHANISMS, SaslRefusedError, SaslUsers, redacted
+from mockbroker.security.sasl import MECHANISMS, SaslRefusedError, SaslUsers, redact
 from tests.mockbroker.wire import Wire, connect
 
 PASSWORD = "pencil"
@@ -343,11 +343,11 @@ async def test_scram_is_kept_as_it_was() -> None:
 
 @given(secret=st.binary(), lead=st.binary())
 def test_redacting_hides_all_behind_the_user(secret: bytes, lead: bytes) -> None:
-    assert redacted(b"\0user\0" + secret, "PLAIN") == b"\0user\0[hidden]"
-    assert redacted(b"\0user\0" + secret, None) == b"\0user\0[hidden]"
+    assert redact(b"\0user\0" + secret, "PLAIN") == b"\0user\0[hidden]"
+    assert redact(b"\0user\0" + secret, None) == b"\0user\0[hidden]"
     whole = lead.replace(b"\0", b"") + b"x"
-    assert redacted(whole, "PLAIN") == b"[hidden]"
-    assert redacted(secret, SCRAM) == secret
+    assert redact(whole, "PLAIN") == b"[hidden]"
+    assert redact(secret, SCRAM) == secret
 
 
 # ---- users ---------------------------------------------------------------------------------------
