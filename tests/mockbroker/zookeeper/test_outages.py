@@ -1,8 +1,8 @@
 """A mock cluster on a real ZooKeeper that hangs, dies, comes back, and expires sessions.
 
-The event loop goes on meanwhile. ``LONGEST_PAUSE`` tells a loop that went on from one that was
-blocked until ZooKeeper answered or a call of kazoo's timed out: those pauses are as long as the
-outage (``OUTAGE_SECONDS``). It is no benchmark; the pauses are printed.
+The event loop continues meanwhile. A loop that waited for ZooKeeper, or for a call of kazoo's to
+time out, would be blocked as long as the outage (``OUTAGE_SECONDS``). Its pauses are compared with
+those of a thread, which the load of the machine stops as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.support.zookeeper import ZooKeeperServer, steerable_server
 pytestmark = pytest.mark.java
 
 OUTAGE_SECONDS = 2.0
-LONGEST_PAUSE = 1.0
+LONGEST_BLOCK = 1.0
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def server() -> Iterator[ZooKeeperServer]:
 async def pauses(request: pytest.FixtureRequest) -> AsyncIterator[LoopPauses]:
     async with measured_pauses() as measured:
         yield measured
-    print(f"{request.node.name}: the loop paused for {measured.longest * 1000:.0f} ms at most")
-    assert measured.longest < LONGEST_PAUSE
+    print(f"{request.node.name}: longest pauses: {vars(measured)} s")
+    assert measured.blocked < LONGEST_BLOCK
 
 
 @pytest.fixture
@@ -105,8 +105,7 @@ async def outage(mock: MockCluster, wires: tuple[Wire, Wire, Wire]) -> None:
     alter.send(alter.frame(reassign(2, 3), 0))
     await asyncio.sleep(0.1)  # it is under way before the next is sent
     listing.send(listing.frame(ListPartitionReassignmentsRequest(topics=None), 0))
-    async with asyncio.timeout(OUTAGE_SECONDS):
-        assert await brokers_in_metadata(other) == [1, 2, 3]
+    assert await brokers_in_metadata(other) == [1, 2, 3]
     with pytest.raises(ClusterError, match="the cluster waits for ZooKeeper"):
         mock.join_isr("foo-0", 3)
     await asyncio.sleep(OUTAGE_SECONDS)
