@@ -91,12 +91,13 @@ mutate: ## change each row of the controllers' tables; a test of the row must fa
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m scripts.mutate_rows $(MUTATE_ARGS)
 
-lint: ## check style, types and import contracts
+lint: ## style, types, import contracts, import circles
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m ruff check $(SOURCES)
 	@$(PYTHON) -m ruff format --check $(SOURCES)
 	@$(PYTHON) -m mypy $(SOURCES)
 	@.venv/bin/lint-imports
+	@$(PYTHON) -m scripts.import_cycles
 
 format: ## format the sources with ruff
 	@$(BOOTSTRAP)

@@ -8,7 +8,8 @@ are not followed. A circle is a strongly connected component of two or more modu
     python -m scripts.import_cycles --json
     python -m scripts.import_cycles --sizes     # lines, files and functions by package
 
-Exits with 1 if there is a circle that ``ACCEPTED`` does not list, or an entry without a circle.
+Exits with 1 if there is a circle that ``ACCEPTED`` does not list. An entry without a circle is
+reported. ``make lint`` runs this.
 """
 
 from __future__ import annotations
@@ -34,13 +35,27 @@ GENERATED = "kproto/messages/*"
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Circles may consist of modules that match ``pattern``."""
+    """Circles may consist of modules that match one of ``patterns``."""
 
-    pattern: str
+    patterns: tuple[str, ...]
     reason: str
 
 
-ACCEPTED = (Accepted("wiredump.*", "wiredump has yet to be restructured"),)
+ACCEPTED = (
+    Accepted(("wiredump.*",), "wiredump has yet to be restructured"),
+    Accepted(
+        ("mockbroker.control.page", "mockbroker.control.route_table"),
+        "the index lists all routes, and is itself one of them",
+    ),
+    Accepted(
+        tuple(f"mockbroker.control.{name}" for name in ("event_streams", "hosting", "routes")),
+        "routes take hosted clusters as arguments: an import for types alone",
+    ),
+    Accepted(
+        ("mockbroker.faults.conflicts", "mockbroker.faults.rule"),
+        "conflicts look at the members of a rule: an import for types alone",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +240,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     for accepted in unused:
         print(
-            f"No circle matches {accepted.pattern!r} any more: remove it from ACCEPTED.",
+            f"No circle matches {' '.join(accepted.patterns)} any more: remove it from ACCEPTED.",
             file=sys.stderr,
         )
-    return 1 if new or unused else 0
+    return 1 if new else 0
 
 
 def _accepted_by(cycle: Cycle) -> Accepted | None:
     for accepted in ACCEPTED:
-        if all(fnmatchcase(module, accepted.pattern) for module in cycle.modules):
+        if all(
+            any(fnmatchcase(module, pattern) for pattern in accepted.patterns)
+            for module in cycle.modules
+        ):
             return accepted
     return None
 

@@ -72,13 +72,13 @@ def test_only_circles_of_listed_modules_pass(
     monkeypatch.setattr(import_cycles, "ACCEPTED", ())
     assert main([]) == 1
     assert "house/a.py:1 imports house.b" in capsys.readouterr().out
-    monkeypatch.setattr(import_cycles, "ACCEPTED", (Accepted("house.*", "a reason"),))
+    monkeypatch.setattr(import_cycles, "ACCEPTED", (Accepted(("house.*",), "a reason"),))
     assert main([]) == 0
     assert "a reason" in capsys.readouterr().out
-    unused = Accepted("shed.*", "gone")
+    unused = Accepted(("shed.*",), "gone")
     monkeypatch.setattr(import_cycles, "ACCEPTED", (*import_cycles.ACCEPTED, unused))
-    assert main([]) == 1
-    assert "'shed.*'" in capsys.readouterr().err
+    assert main([]) == 0
+    assert "shed.*" in capsys.readouterr().err
 
 
 def test_sizes(tmp_path: Path) -> None:
