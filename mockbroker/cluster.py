@@ -36,7 +36,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
-from mockbroker.reassignment.controller import Dependencies
+from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
 from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.partition_state import partition_state
 from mockbroker.security import acls
@@ -181,8 +181,11 @@ class Cluster(Turns):
         if in_zookeeper:
             versions = newest_of(reassignment) if newest is None else newest
             controller.complete_request = partial(with_versions, controller.state, versions)
-            controller.before_change.append(partial(reassignments.store, controller))
-            controller.after_change.append(partial(reassignments.announce, controller))
+            controller.add_hooks(
+                HOOKED_CHANGES,
+                before=partial(reassignments.store, controller),
+                after=partial(reassignments.announce, controller),
+            )
         self._register(_broker_list(brokers))
         reassignments.start(controller)
         for topic in topics:

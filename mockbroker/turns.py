@@ -47,6 +47,8 @@ class Turns:
         self._elections = elections
         self._steps = steps
         self._election_timer = controller.timers.timer(self._process_due_elections)
+        self._queues_elections = elections.era.queued
+        self._keeps_znodes = controller.keeps_znodes
 
     @property
     def _state(self) -> ClusterState:
@@ -80,14 +82,14 @@ class Turns:
         An election changes znodes, and a znode may request an election.
         """
         self._process_watch_events()
-        while self._elections.settle():
+        while self._queues_elections and self._elections.settle():
             self._process_watch_events()
 
     def _process_watch_events(self) -> None:
         """React to znodes that changed. Without a controller nobody does; the next controller reads
         all of them when it takes over."""
         controller = self._controller
-        while controller.keeps_znodes:
+        while self._keeps_znodes:
             events = controller.znodes.take_events()
             if controller.znodes.expired:
                 # Whatever else happened, the next controller reads all znodes.
@@ -138,4 +140,5 @@ class Turns:
         self._set_election_timer()
 
     def _set_election_timer(self) -> None:
-        self._election_timer.set(self._elections.next_due())
+        if self._queues_elections:
+            self._election_timer.set(self._elections.next_due())

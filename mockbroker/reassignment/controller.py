@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from kproto.znodes import WatchedEvent
 from mockbroker.configs.effective import EffectiveConfigs
@@ -12,13 +12,34 @@ from mockbroker.elections.partition_change import Completion
 from mockbroker.elections.queue import ElectionQueue
 from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.requests import RequestedPartitions, RequestedTargets
-from mockbroker.state.actions import Change, PartitionChanged
+from mockbroker.state.actions import (
+    BrokerChanged,
+    BrokerRegistered,
+    Change,
+    ConfigChanged,
+    ControllerChanged,
+    PartitionChanged,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.state.results import AlterReassignmentsResult, ListReassignmentsResult
 from mockbroker.topics.administration import TopicAdministration
 
-__all__ = ["Dependencies", "ReassignmentController"]
+__all__ = ["HOOKED_CHANGES", "Dependencies", "ReassignmentController"]
+
+HOOKED_CHANGES: Final = (
+    BrokerRegistered,
+    BrokerChanged,
+    ControllerChanged,
+    TopicCreated,
+    TopicDeleted,
+    PartitionsAdded,
+    ConfigChanged,
+)
+"""The kinds of changes that ``store`` and ``announce`` are called for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +102,11 @@ class ReassignmentController(Protocol):
         ...
 
     def store(self, controller: Controller, cause: str, change: Change) -> None:
-        """Called before each change is logged: write the znodes that must precede it."""
+        """Called before a hooked change is logged: write the znodes that must precede it."""
         ...
 
     def announce(self, controller: Controller, cause: str, change: Change) -> None:
-        """Called after each change: send brokers what they have to learn of it."""
+        """Called after a hooked change: send brokers what they have to learn of it."""
         ...
 
     def react(self, controller: Controller, event: WatchedEvent) -> None:

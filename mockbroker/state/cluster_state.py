@@ -111,7 +111,8 @@ class ClusterState:
 
     def apply(self, action: Action) -> None:
         """Apply one change. It was validated when it was recorded, so nothing is refused here."""
-        self._history.before_change(action.at_ms, self._current)
+        if self._history.delay_ms:
+            self._history.before_change(action.at_ms, self._current)
         match action.change:
             case BrokerRegistered(broker):
                 self.brokers[broker.broker_id] = broker

@@ -49,8 +49,8 @@ class Controller:
 
     ``store`` is the ZooKeeper session of the controller; None in KRaft mode.
 
-    ``before_change`` hooks run before a change is logged, ``after_change`` hooks after it was
-    applied; both may record further changes. ``complete_request`` fills in what the layers above
+    Hooks (``add_hooks``) run around changes of the kinds they are for, and may record further
+    changes. ``complete_request`` fills in what the layers above
     know of a request to brokers before it is logged.
     """
 
@@ -66,8 +66,8 @@ class Controller:
         self.log = ActionLog()
         self.timers = Timers(now_ms)
         self.complete_request: Callable[[SentRequest], Change] = lambda change: change
-        self.before_change: list[ChangeHook] = []
-        self.after_change: list[ChangeHook] = []
+        self._before: list[tuple[tuple[type, ...], ChangeHook]] = []
+        self._after: list[tuple[tuple[type, ...], ChangeHook]] = []
         self._znodes = None if store is None else ControllerZnodes(store, self)
         self._changes_left: int | None = None
 
@@ -95,11 +95,21 @@ class Controller:
             self.count_change()
         if isinstance(change, SentRequest):
             change = self.complete_request(change)
-        for before in self.before_change:
-            before(cause, change)
+        for kinds, before in self._before:
+            if isinstance(change, kinds):
+                before(cause, change)
         self.state.apply(self.log.append(self.now_ms, cause, change))
-        for after in self.after_change:
-            after(cause, change)
+        for kinds, after in self._after:
+            if isinstance(change, kinds):
+                after(cause, change)
+
+    def add_hooks(self, kinds: tuple[type, ...], *, before: ChangeHook, after: ChangeHook) -> None:
+        """Call ``before`` before a change of these kinds is logged, ``after`` once it is applied.
+
+        ``kinds`` are types of changes.
+        """
+        self._before.append((kinds, before))
+        self._after.append((kinds, after))
 
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Record the new value of a partition, unless it equals the current one."""

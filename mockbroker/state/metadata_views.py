@@ -89,12 +89,13 @@ class ViewHistory:
         known = self.view(now_ms) or current
         self._past = [each for each in self._past if each[0] + self.delay_ms > now_ms]
         self.delay_ms, self._known = delay_ms, known if delay_ms else None
+        self._changed_ms = now_ms
         if not delay_ms:
             self._past = []
 
     def before_change(self, at_ms: int, current: Callable[[], MetadataView]) -> None:
-        """Keep the present view, which is about to change."""
-        if self.delay_ms and at_ms > self._changed_ms:
+        """Keep the present view, which is about to change. To be called while there is a delay."""
+        if at_ms > self._changed_ms:
             self._past.append((self._changed_ms, current()))
             arrived = [when for when, _ in self._past if when + self.delay_ms <= at_ms]
             if arrived:
