@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.rows import Effect, Row, apply_first
-from mockbroker.state.actions import Change
+from mockbroker.state.actions import Change, PartitionChanged
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TargetedPartition, Topic, TopicPartition
 
@@ -76,6 +76,10 @@ class ZnodeWriter(Protocol):
     ) -> bool: ...
 
     def plan_removed(self, controller: Controller) -> None: ...
+
+    def change_partition(
+        self, controller: Controller, cause: str, change: PartitionChanged
+    ) -> None: ...
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from kproto.znodes import MalformedZnodeError, WatchedEvent
 from kproto.znodes.kafka_znodes import (
@@ -41,12 +41,12 @@ from kproto.znodes.kafka_znodes import (
     topic_path,
 )
 from kproto.znodes.plan_znodes import delete_topic_path
-from mockbroker.elections.partition_change import Election, next_partition
 from mockbroker.reassignment import broker_notifications as announce
 from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
 from mockbroker.reassignment.identities import ReassignmentIdentity, identities_in_log
 from mockbroker.reassignment.transitions import Brokers, Table, run_first
+from mockbroker.reassignment.unclean_elections import BY_TOPIC, ON_UNCLEAN_ALLOWED, UNCLEAN
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch, watch_all
 from mockbroker.state.actions import (
     BrokerChanged,
@@ -65,7 +65,6 @@ from mockbroker.state.controller import Controller
 from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import (
     NO_CONTROLLER,
-    NO_LEADER,
     Broker,
     Partition,
     Topic,
@@ -75,8 +74,6 @@ from mockbroker.state.model import (
 __all__ = ["ZooKeeperController", "warn"]
 
 _log = logging.getLogger("mockbroker")
-
-UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
 class ZooKeeperController:
@@ -90,8 +87,8 @@ class ZooKeeperController:
     controller_version = 1
     unreadable_state = "taken as no reassignment"
     """What the log says of a partition whose state znode cannot be read."""
-    unclean_topics_elect = True
-    """Whether a topic that starts to allow unclean elections gets leaders at once (Kafka 2.1)."""
+    on_unclean_allowed = ON_UNCLEAN_ALLOWED
+    """The rows of this controller's release."""
     recovery_recorded = False
     """Whether a state znode says that an unclean election chose the leader (Kafka 3.2)."""
     watches: Sequence[ZnodeWatch] = COMMON_WATCHES
@@ -382,7 +379,7 @@ class ZooKeeperController:
                 announce.send_new_partitions(controller, cause, name, partitions)
             case BrokerChanged():
                 announce.broker_changed(controller, cause, change)
-            case ConfigChanged(_, _, name, _, "true") if name == UNCLEAN_ELECTION:
+            case ConfigChanged(_, _, name, _, "true") if name == UNCLEAN:
                 self._elect_offline(controller, cause, change)
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
@@ -394,32 +391,21 @@ class ZooKeeperController:
         self.settle(controller, cause, tp)
 
     def _elect_offline(self, controller: Controller, cause: str, change: ConfigChanged) -> None:
-        """Elect leaders where unclean elections were just allowed: for one topic, or for all where
-        it is a default of the controller's broker (``enableTopicUncleanLeaderElection``)."""
+        """Apply ``on_unclean_allowed`` to the topics that the config concerns: one topic, or all if
+        it is a default of the controller's broker."""
         named, state = change.resource_name, controller.state
+        by_topic = change.resource_type == TOPIC
         if state.controller_id == NO_CONTROLLER:
             return
-        if change.resource_type == TOPIC:
-            topics = [named] if self.unclean_topics_elect else []
-        else:
-            topics = sorted(state.topics) if named in ("", str(state.controller_id)) else []
-        for name in topics:
+        if not by_topic and named not in ("", str(state.controller_id)):
+            return
+        for name in [named] if by_topic else sorted(state.topics):
             unclean = self.dependencies.configs.unclean_election_enabled(name)
-            election = Election.UNCLEAN if unclean else Election.ONLINE
+            facts = {BY_TOPIC: by_topic, UNCLEAN: unclean}
             for partition in state.topics[name].partitions:
-                if partition.leader != NO_LEADER:
-                    continue
-                after = next_partition(
-                    partition,
-                    controller.is_live,
-                    isr=partition.isr,
-                    election=election,
-                    completion=self.dependencies.completion,
-                )
-                if after != partition:
-                    changed = PartitionChanged(name, partition, after)
-                    self.change_partition(controller, cause, changed)
-                self.elected(controller, cause, (name, partition.index))
+                tp = (name, partition.index)
+                if self.run_first(controller, cause, tp, self.on_unclean_allowed, facts=facts):
+                    self.elected(controller, cause, tp)
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged

@@ -27,6 +27,7 @@ from mockbroker.reassignment.requests import (
     shipped_lists,
 )
 from mockbroker.reassignment.transitions import Brokers, Table
+from mockbroker.reassignment.unclean_elections import ON_UNCLEAN_ALLOWED
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES
 from mockbroker.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.reassignment.zookeeper import tables
@@ -57,8 +58,8 @@ class KafkaZooKeeperController(ZooKeeperController):
         self.topic_version = era.topic_version
         self.broker_version = era.broker_version
         self.controller_version = era.controller_version
-        self.unclean_topics_elect = era.unclean_topics_elect
         self.recovery_recorded = era.recovery_recorded
+        self.on_unclean_allowed = rows_of_release(ON_UNCLEAN_ALLOWED, era.since)
         self._refusals = rows_of_release(tables.REFUSALS, era.since)
         self._on_submit = rows_of_release(tables.ON_SUBMIT, era.since)
         self._on_update = rows_of_release(tables.ON_UPDATE, era.since)

@@ -20,7 +20,6 @@ class Era:
 
     ``topic_version``, ``broker_version`` and ``controller_version`` are those of the texts of
     ``/brokers/topics/T``, ``/brokers/ids/N`` and ``/controller``.
-    ``unclean_topics_elect``: a topic that starts to allow unclean elections gets its leaders.
     ``recovery_recorded``: the state znode says that an unclean election chose the leader (KIP-704).
     """
 
@@ -29,12 +28,11 @@ class Era:
     topic_version: int = 1
     broker_version: int = 4
     controller_version: int = 1
-    unclean_topics_elect: bool = True
     recovery_recorded: bool = False
 
 
-_0_10: Final = Era("zookeeper-0.10", since=(0, 0), unclean_topics_elect=False)
-_2_1: Final = replace(_0_10, name="zookeeper-2.1", since=(2, 1), unclean_topics_elect=True)
+_0_10: Final = Era("zookeeper-0.10", since=(0, 0))
+_2_1: Final = replace(_0_10, name="zookeeper-2.1", since=(2, 1))
 _2_3: Final = replace(_2_1, name="zookeeper-2.3", since=(2, 3))
 _2_4: Final = replace(_2_3, name="zookeeper-2.4", since=(2, 4), topic_version=2)
 _2_5: Final = replace(_2_4, name="zookeeper-2.5", since=(2, 5))

@@ -45,6 +45,7 @@ def allow(cluster: Cluster, resource_type: int, name: str, value: str = "true") 
     [("zookeeper", 1, (1,)), ("zookeeper-2.1", 1, (1,)), ("zookeeper-0.10", -1, (2,)),
      ("kip-455-new", 1, (1,)), ("kip-236-new", 1, (1,)), ("kraft", -1, (2,))],
 )  # fmt: skip
+@pytest.mark.requirement("A-55")
 def test_a_topic_that_allows_them(reassignment: str, leader: int, isr: tuple[int, ...]) -> None:
     cluster = offline(reassignment)
     allow(cluster, TOPIC, "foo", "false")
@@ -58,6 +59,7 @@ def test_a_topic_that_allows_them(reassignment: str, leader: int, isr: tuple[int
 
 
 @pytest.mark.parametrize(("name", "elects"), [("", True), ("1", True), ("3", False)])
+@pytest.mark.requirement("A-55")
 def test_a_default_of_the_controllers_broker(name: str, elects: bool) -> None:
     cluster = offline("zookeeper")
     allow(cluster, BROKER, name)
@@ -65,6 +67,7 @@ def test_a_default_of_the_controllers_broker(name: str, elects: bool) -> None:
     assert leaders == ([1, 3] if elects else [-1, -1])
 
 
+@pytest.mark.requirement("A-55")
 def test_a_config_that_a_tool_writes_to_zookeeper() -> None:
     cluster = offline("zookeeper")
     config = {"version": 1, "config": {UNCLEAN: "true"}}

@@ -1,0 +1,64 @@
+"""Elections that a ZooKeeper controller holds because a config starts to allow unclean ones.
+
+They are a rule of every ZooKeeper controller, so the table stands beside their folders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from mockbroker.elections.partition_change import Completion, Election, next_partition
+from mockbroker.reassignment.transitions import RuleContext, Table, Transition
+from mockbroker.rows import Row
+from mockbroker.state.actions import PartitionChanged
+from mockbroker.state.model import NO_LEADER
+
+__all__ = ["BY_TOPIC", "ON_UNCLEAN_ALLOWED", "UNCLEAN"]
+
+BY_TOPIC: Final = "by topic"
+"""Fact: whether the topic's own config allows them, rather than the broker's default."""
+UNCLEAN: Final = "unclean.leader.election.enable"
+"""Fact: whether the topic allows them now, all its configs considered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectUncleanly:
+    """Elect a leader, out of sync if the topic allows that."""
+
+    def perform(self, transition: Transition) -> None:
+        before = transition.now
+        unclean = transition.context.facts[UNCLEAN]
+        after = next_partition(
+            before,
+            transition.context.is_live,
+            isr=before.isr,
+            election=Election.UNCLEAN if unclean else Election.ONLINE,
+            completion=Completion.SEPARATE,
+        )
+        if after != before:
+            transition.writer.change_partition(
+                transition.controller,
+                transition.cause,
+                PartitionChanged(transition.tp[0], before, after),
+            )
+
+
+def _by_topic(context: RuleContext) -> bool:
+    return _offline(context) and bool(context.facts[BY_TOPIC])
+
+
+def _by_default(context: RuleContext) -> bool:
+    return _offline(context) and not context.facts[BY_TOPIC]
+
+
+def _offline(context: RuleContext) -> bool:
+    return context.start.leader == NO_LEADER
+
+
+ON_UNCLEAN_ALLOWED: Final[Table] = (
+    Row("A-55", _by_topic, (ElectUncleanly(),), since=(2, 1)),
+    Row("A-55", _by_default, (ElectUncleanly(),)),
+)
+"""Applied to each partition of the topics concerned
+(``enableTopicUncleanLeaderElection``, ``enableDefaultUncleanLeaderElection``)."""
