@@ -201,7 +201,7 @@ def _places(schemas: list[MessageSchema]) -> tuple[dict[str, str], dict[str, lis
 
 def _index(schemas: list[MessageSchema]) -> str:
     unique, ambiguous = _places(schemas)
-    about = "Where each exported class lives, and what is asked of requests before any is imported."
+    about = "The module of each exported class, and facts of requests that need no import."
     lines = [f'"""{about}', "", f'{_WARNING}"""', ""]
     lines += ["from __future__ import annotations", ""]
     lines += _table("MODULES", "dict[str, str]", {k: repr(v) for k, v in unique.items()})

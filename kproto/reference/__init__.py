@@ -1,13 +1,14 @@
-"""An interpretive codec on ``construct``: slow, obviously right, and able to say where each byte
-belongs. It reads the schema model and nothing else (no plan, no generated code), so that it is an
-independent reading of the wire rules: the oracle the fast engines are held to, and the source of
-byte-by-byte annotations. It knows bodies and headers; frames, record batches and api keys belong
-to others.
+"""An interpretive codec on ``construct`` that locates every byte.
+
+It is slow and simple. It reads only the schema model (no plan, no generated code), which makes it an
+independent implementation of the wire rules: the tests compare the fast engines with it, and
+annotations of bytes come from it. It handles bodies and headers, not frames, record batches or api
+keys.
 
 **Trees.** A struct is a ``dict`` from ``python_name`` to value, in schema order, ending with
 ``"unknown_tags": dict[int, bytes]`` in ascending order. Arrays are ``list``, uuid is
 ``uuid.UUID`` (zero included), ``bytes`` and ``records`` are ``bytes``, null is None. A field that
-is absent at the version, or tagged and not sent, has its default, fresh each time.
+is absent at the version, or tagged and not sent, has its default, a new object each time.
 
 **Encoding** is what Kafka's generated classes write (KIP-482 for flexible versions). In a flexible
 version lengths are unsigned varints of length + 1 (0 is null); otherwise int16 for strings, int32
@@ -18,7 +19,7 @@ with one: null is written as tag, 01, 00, and, since that field's default is an 
 tag is left out for the empty struct and sent for null.) A known tagged field is sent only when it
 differs from its default; unknown tags are merged in, all in ascending order.
 
-**Decode errors.** Every one is a ``DecodeError``; this table is the contract for the engines.
+**Decode errors.** Every one is a ``DecodeError``; this table specifies them for all engines.
 *F* is the first byte of the field being read, its length, count or presence prefix included; *T*
 the first byte of a tag number; *S* the first byte of a tagged section, its count. "field" is the
 path of that field (``topics[3].name``; elements of arrays of scalars too: ``names[2]``), "struct"
