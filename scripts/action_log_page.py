@@ -33,7 +33,9 @@ Every change of a mock cluster is one entry: `mock.cluster.log` in Python, `GET 
 ```python
 from mockbroker.state.actions import PartitionChanged
 
-isrs = [each.change.after.isr for each in mock.cluster.log if isinstance(each.change, PartitionChanged)]
+isrs = [
+    each.change.after.isr for each in mock.cluster.log if isinstance(each.change, PartitionChanged)
+]
 ```
 
 As JSON an entry is one object with `offset`, `at_ms`, `cause` and `kind`, and the members of its kind
