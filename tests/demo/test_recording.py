@@ -39,4 +39,4 @@ def test_what_was_said_is_in_one_file(tmp_path: Path, ending: str) -> None:
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["--journal", str(tmp_path / "demo.pcap")])
     assert done.exit_code == 2
-    assert "journals are FILE.jsonl or FILE.pcapng" in done.output
+    assert "the extension must be .jsonl or .pcapng" in done.output

@@ -32,7 +32,12 @@ __all__ = [
 State: TypeAlias = "array[int]"
 
 TIMED: Final = 32
-MINIMUM, MAXIMUM, ACKNOWLEDGED, FIRST, COUNT, RING = range(6)
+MINIMUM: Final = 0
+MAXIMUM: Final = 1
+ACKNOWLEDGED: Final = 2
+FIRST: Final = 3
+COUNT: Final = 4
+RING: Final = 5
 """Places in the state. ``ACKNOWLEDGED`` is the highest acknowledgement number. The ring has the
 segments that are timed, ``COUNT`` from number ``FIRST`` on, in the order of their bytes: two
 integers each, the time, and the sequence numbers of the first byte (the high half) and of the one
