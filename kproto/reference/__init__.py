@@ -1,7 +1,7 @@
 """An interpretive codec on ``construct`` that locates every byte.
 
-It is slow and simple. It reads only the schema model (no plan, no generated code), which makes it an
-independent implementation of the wire rules: the tests compare the fast engines with it, and
+It is slow and simple. It reads only the schema model (no plan, no generated code), which makes it
+an independent implementation of the wire rules: the tests compare the fast engines with it, and
 annotations of bytes come from it. It handles bodies and headers, not frames, record batches or api
 keys.
 
