@@ -113,7 +113,7 @@ class Cluster(Turns):
     ``mockbroker.topics.eras.ERAS``, and ``elections`` how ElectLeaders is answered, one of
     ``mockbroker.elections.eras.ERAS``; None is the newest that fits ``reassignment``. With
     ``busy_elections_fail``, KIP-183's other reading, a request fails with error 7 while another
-    election is enqueued. ``config_release`` is the release whose configs are defined.
+    election is enqueued. ``config_release`` is the release whose configs and rows of rules apply.
 
     Raises ClusterError for an invalid description.
     """
@@ -171,6 +171,7 @@ class Cluster(Turns):
                 self._topics,
                 queue,
                 completion,
+                config_release,
                 lambda to, cause: self._steps.move_controller(to, cause),
             ),
         )

@@ -12,6 +12,7 @@ from mockbroker.elections.partition_change import Completion
 from mockbroker.elections.queue import ElectionQueue
 from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.requests import RequestedPartitions, RequestedTargets
+from mockbroker.rows import Release
 from mockbroker.state.actions import (
     BrokerChanged,
     BrokerRegistered,
@@ -46,7 +47,7 @@ HOOKED_CHANGES: Final = (
 class Dependencies:
     """The parts of a cluster that a reassignment controller uses beside its state.
 
-    ``completion`` says when KRaft completes reassignments. ``move_controller`` makes a broker the
+    ``release`` selects the rows of KRaft's tables. ``completion`` says when KRaft completes reassignments. ``move_controller`` makes a broker the
     controller; it is called with the broker id and a cause.
     """
 
@@ -54,6 +55,7 @@ class Dependencies:
     topics: TopicAdministration
     elections: ElectionQueue
     completion: Completion
+    release: Release
     move_controller: Callable[[int, str], None]
 
 

@@ -29,6 +29,7 @@ from mockbroker.reassignment.requests import (
     shipped_lists,
 )
 from mockbroker.reassignment.transitions import Brokers, run_first
+from mockbroker.rows import rows_of_release
 from mockbroker.state.actions import Change, PartitionChanged
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TopicPartition
@@ -46,6 +47,8 @@ class KRaftController:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
+        self._on_alter = rows_of_release(ON_ALTER, dependencies.release)
+        self._on_cancel = rows_of_release(ON_CANCEL, dependencies.release)
 
     def alter(
         self,
@@ -74,7 +77,7 @@ class KRaftController:
                 controller,
                 _CAUSE,
                 tp,
-                ON_CANCEL if target is None else ON_ALTER,
+                self._on_cancel if target is None else self._on_alter,
                 before=partition,
                 requested_replicas=target or (),
                 facts=facts,
