@@ -47,8 +47,9 @@ HOOKED_CHANGES: Final = (
 class Dependencies:
     """The parts of a cluster that a reassignment controller uses beside its state.
 
-    ``release`` selects the rows of KRaft's tables. ``completion`` says when KRaft completes reassignments. ``move_controller`` makes a broker the
-    controller; it is called with the broker id and a cause.
+    ``release`` selects the rows of KRaft's tables, and ``completion`` says when KRaft completes
+    reassignments. ``move_controller`` makes a broker the controller; it is called with the broker
+    id and a cause.
     """
 
     configs: EffectiveConfigs
