@@ -31,7 +31,7 @@ from aiohttp.test_utils import make_mocked_request
 from fuzz.mutations import Mutate, with_words
 from mockbroker import ClusterOptions, MockCluster
 from mockbroker.control import ROUTES, ControlServer
-from mockbroker.control.hosting import Hosting
+from mockbroker.control.hosting import ClusterHost
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import JSON, STREAM, Route
 from mockbroker.errors import ClusterError
@@ -75,7 +75,7 @@ async def _ask(requests: list[tuple[Route, bytes]]) -> None:
         )
         await mock_cluster.start()
         server, app = _served()
-        server._mock, server._hosting = mock_cluster, Hosting(mock_cluster)
+        server._mock, server._hosting = mock_cluster, ClusterHost(mock_cluster)
         try:
             for route, body in requests:
                 await _one(app, route, body)

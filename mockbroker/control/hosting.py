@@ -14,7 +14,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.faults import Fault
 from mockbroker.mock_cluster import MockCluster
 
-__all__ = ["FIRST", "Hosted", "Hosting"]
+__all__ = ["FIRST", "ClusterHost", "HostedCluster"]
 
 FIRST: Final = "1"
 """The id of the cluster that the process started with. Routes without an id refer to it."""
@@ -22,7 +22,7 @@ _MOST_CLUSTERS: Final = 64
 
 
 @dataclass(slots=True)
-class Hosted:
+class HostedCluster:
     """A cluster with its id and its event streams."""
 
     id: str
@@ -43,22 +43,22 @@ class Hosted:
         }
 
 
-class Hosting:
+class ClusterHost:
     """Clusters by id. Ids are numbers as text and are never reused."""
 
     def __init__(self, first: MockCluster) -> None:
-        self._clusters = {FIRST: Hosted(FIRST, first)}
+        self._clusters = {FIRST: HostedCluster(FIRST, first)}
         self._last = int(FIRST)
         self._starting = 0
 
-    def __iter__(self) -> Iterator[Hosted]:
+    def __iter__(self) -> Iterator[HostedCluster]:
         return iter(self._clusters.values())
 
     @property
-    def first(self) -> Hosted:
+    def first(self) -> HostedCluster:
         return self._clusters[FIRST]
 
-    def find(self, cluster_id: str) -> Hosted:
+    def find(self, cluster_id: str) -> HostedCluster:
         """Raises RefusedError (404)."""
         found = self._clusters.get(cluster_id)
         if found is None:
@@ -66,7 +66,7 @@ class Hosting:
             raise RefusedError(404, f"no cluster {cluster_id!r:.80}; the clusters are {known}")
         return found
 
-    async def add(self, options: ClusterOptions, faults: Sequence[Fault] = ()) -> Hosted:
+    async def add(self, options: ClusterOptions, faults: Sequence[Fault] = ()) -> HostedCluster:
         """Create and start a cluster. Raises the errors of ``MockCluster``, and RefusedError (429)
         if there are too many clusters."""
         if len(self._clusters) + self._starting >= _MOST_CLUSTERS:
@@ -84,10 +84,10 @@ class Hosting:
         finally:
             self._starting -= 1
         self._last += 1
-        hosted = self._clusters[str(self._last)] = Hosted(str(self._last), mock)
+        hosted = self._clusters[str(self._last)] = HostedCluster(str(self._last), mock)
         return hosted
 
-    async def remove(self, cluster_id: str) -> Hosted:
+    async def remove(self, cluster_id: str) -> HostedCluster:
         """Stop a cluster that ``add`` created."""
         hosted = self.find(cluster_id)
         if cluster_id == FIRST:

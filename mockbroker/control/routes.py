@@ -20,7 +20,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
 
 if TYPE_CHECKING:
-    from mockbroker.control.hosting import Hosted, Hosting
+    from mockbroker.control.hosting import ClusterHost, HostedCluster
 
 __all__ = [
     "BOOLEAN",
@@ -83,8 +83,8 @@ class Member:
 class ControlRequest:
     """A request after its query and body have been read as its route describes them."""
 
-    hosting: Hosting
-    cluster: Hosted
+    hosting: ClusterHost
+    cluster: HostedCluster
     http: web.Request
     path: Mapping[str, str]
     query: Mapping[str, Any]

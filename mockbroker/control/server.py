@@ -17,7 +17,7 @@ from aiohttp.http import HttpProcessingError
 from kproto.errors import KprotoError
 from mockbroker.control import connection_limits
 from mockbroker.control.connection_limits import ConnectionLimits
-from mockbroker.control.hosting import FIRST, Hosting
+from mockbroker.control.hosting import FIRST, ClusterHost
 from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import requests_page
 from mockbroker.control.route_table import ROUTES
@@ -50,7 +50,7 @@ class ControlServer:
         self, mock: MockCluster, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
     ) -> None:
         self._mock = mock
-        self._hosting = Hosting(mock)
+        self._hosting = ClusterHost(mock)
         self._host = host
         self._port = port
         self._token = token
@@ -66,7 +66,7 @@ class ControlServer:
             raise ClusterError(
                 f"a control port on {self._host} is open to other machines: it needs a token"
             )
-        self._hosting = Hosting(self._mock)
+        self._hosting = ClusterHost(self._mock)
         self._runner = web.AppRunner(
             self.application(),
             access_log=None,
