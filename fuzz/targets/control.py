@@ -31,9 +31,10 @@ from aiohttp.test_utils import make_mocked_request
 from fuzz.mutations import Mutate, with_words
 from mockbroker import ClusterOptions, MockCluster
 from mockbroker.control import ROUTES, ControlServer
+from mockbroker.control.event_streams import STREAM
 from mockbroker.control.hosting import ClusterHost
 from mockbroker.control.options import CLUSTER_OPTIONS
-from mockbroker.control.routes import JSON, STREAM, Route
+from mockbroker.control.routes import JSON, Route
 from mockbroker.errors import ClusterError
 from mockbroker.serving.server import BrokerListener
 

@@ -15,10 +15,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from aiohttp import web
 
 from kproto.journal import Entry
-from mockbroker.control.routes import STREAM, RefusedError
+from mockbroker.control.errors import RefusedError
 from mockbroker.mock_cluster import MockCluster
 
-__all__ = ["Batch", "EventSource", "Feed", "ServerSentEvent", "stream_events"]
+__all__ = ["STREAM", "Batch", "EventSource", "Feed", "ServerSentEvent", "stream_events"]
+
+STREAM: Final = "text/event-stream"
 
 _MOST_LISTENERS: Final = 64
 _KEEP_ALIVE_SECONDS: Final = 5.0

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from mockbroker.commands import MILLISECONDS
-from mockbroker.control.routes import WHOLE, ControlRequest, Member, RefusedError, Route
+from mockbroker.control.errors import RefusedError
+from mockbroker.control.routes import WHOLE, ControlRequest, Member, Route
 from mockbroker.control.schemas import array_of, object_of, ref
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import faults_of

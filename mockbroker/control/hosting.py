@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mockbroker.cluster_options import ClusterOptions
+from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import Feed
-from mockbroker.control.routes import RefusedError
 from mockbroker.errors import ClusterError
 from mockbroker.faults import Fault
 from mockbroker.mock_cluster import MockCluster

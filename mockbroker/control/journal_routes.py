@@ -19,14 +19,13 @@ from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.journal import Entry, Journal, select
 from mockbroker.commands import text_of
-from mockbroker.control.event_streams import Batch, ServerSentEvent, stream_events
+from mockbroker.control.errors import RefusedError
+from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
-    STREAM,
     TEXT,
     WHOLE,
     ControlRequest,
     Member,
-    RefusedError,
     Route,
     choice,
     query_integer,

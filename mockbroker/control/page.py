@@ -13,12 +13,11 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from mockbroker.control.routes import TEXT, ControlRequest, Route
-from mockbroker.control.schemas import array_of, map_of, object_of
+from mockbroker.control.routes import Route
 
-__all__ = ["PAGE_ROUTE", "requests_page"]
+__all__ = ["HTML", "page_response", "requests_page", "routes_by_method"]
 
-_HTML: Final = "text/html"
+HTML: Final = "text/html"
 
 
 def requests_page(request: web.Request) -> bool:
@@ -26,7 +25,7 @@ def requests_page(request: web.Request) -> bool:
     return (
         request.path == "/"
         and request.method == "GET"
-        and _HTML in request.headers.get("Accept", "")
+        and HTML in request.headers.get("Accept", "")
     )
 
 
@@ -54,17 +53,14 @@ def _hash_of(element: str, text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-async def _index(request: ControlRequest) -> object:
-    if not requests_page(request.http):
-        from mockbroker.control.route_table import ROUTES
-
-        return _listed(ROUTES)
+def page_response(*, wants_token: bool) -> web.Response:
+    """The page; ``wants_token`` makes it prompt for the control token."""
     text, policy = _page()
-    if request.wants_token:
+    if wants_token:
         text = text.replace("<html ", "<html data-token ", 1)
     return web.Response(
         text=text,
-        content_type=_HTML,
+        content_type=HTML,
         headers={
             "Content-Security-Policy": policy,
             "Cache-Control": "no-store",
@@ -75,7 +71,7 @@ async def _index(request: ControlRequest) -> object:
     )
 
 
-def _listed(routes: Iterable[Route]) -> dict[str, Any]:
+def routes_by_method(routes: Iterable[Route]) -> dict[str, Any]:
     """Paths by method; for POST with the members of the body."""
     index: dict[str, Any] = {"get": [], "post": {}, "delete": []}
     for route in routes:
@@ -86,14 +82,3 @@ def _listed(routes: Iterable[Route]) -> dict[str, Any]:
         else:
             listed.append(route.path)
     return index
-
-
-PAGE_ROUTE: Final = Route(
-    "GET",
-    "/",
-    "The routes by method; for browsers, which accept text/html, the page.",
-    _index,
-    object_of(get=array_of(TEXT), post=map_of(array_of(TEXT)), delete=array_of(TEXT)),
-    also={_HTML: TEXT},
-    of_cluster=False,
-)

@@ -8,11 +8,18 @@ from mockbroker.control.cluster_routes import CLUSTER_ROUTES
 from mockbroker.control.command_routes import COMMAND_ROUTES
 from mockbroker.control.fault_routes import FAULT_ROUTES
 from mockbroker.control.journal_routes import JOURNAL_ROUTES
-from mockbroker.control.page import PAGE_ROUTE
-from mockbroker.control.routes import ControlRequest, Route
+from mockbroker.control.page import HTML, page_response, requests_page, routes_by_method
+from mockbroker.control.routes import TEXT, ControlRequest, Route
+from mockbroker.control.schemas import array_of, map_of, object_of
 from mockbroker.control.state_routes import STATE_ROUTES
 
 __all__ = ["ROUTES"]
+
+
+async def _index(request: ControlRequest) -> object:
+    if requests_page(request.http):
+        return page_response(wants_token=request.wants_token)
+    return routes_by_method(ROUTES)
 
 
 async def _document(request: ControlRequest) -> object:
@@ -20,6 +27,16 @@ async def _document(request: ControlRequest) -> object:
 
     return document(ROUTES, with_token=request.wants_token)
 
+
+_INDEX: Final = Route(
+    "GET",
+    "/",
+    "The routes by method; for browsers, which accept text/html, the page.",
+    _index,
+    object_of(get=array_of(TEXT), post=map_of(array_of(TEXT)), delete=array_of(TEXT)),
+    also={HTML: TEXT},
+    of_cluster=False,
+)
 
 _DOCUMENT: Final = Route(
     "GET",
@@ -31,7 +48,7 @@ _DOCUMENT: Final = Route(
 )
 
 ROUTES: Final[tuple[Route, ...]] = (
-    PAGE_ROUTE,
+    _INDEX,
     _DOCUMENT,
     *STATE_ROUTES,
     *JOURNAL_ROUTES,

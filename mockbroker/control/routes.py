@@ -10,28 +10,25 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from aiohttp import web
 
 from mockbroker.commands import DEFAULT_BODY_BYTES
 from mockbroker.control import connection_limits
+from mockbroker.control.errors import RefusedError
+from mockbroker.control.hosting import ClusterHost, HostedCluster
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
-
-if TYPE_CHECKING:
-    from mockbroker.control.hosting import ClusterHost, HostedCluster
 
 __all__ = [
     "BOOLEAN",
     "JSON",
-    "STREAM",
     "TEXT",
     "WAITS",
     "WHOLE",
     "ControlRequest",
     "Member",
-    "RefusedError",
     "Route",
     "Schema",
     "choice",
@@ -56,15 +53,6 @@ BOOLEAN: Final[Schema] = {"type": "boolean"}
 WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
 
 JSON: Final = "application/json"
-STREAM: Final = "text/event-stream"
-
-
-class RefusedError(ClusterError):
-    """An error with an HTTP status of its own; others get 400."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from aiohttp.http import HttpProcessingError
 from kproto.errors import KprotoError
 from mockbroker.control import connection_limits
 from mockbroker.control.connection_limits import ConnectionLimits
+from mockbroker.control.errors import RefusedError
 from mockbroker.control.hosting import FIRST, ClusterHost
 from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import requests_page
 from mockbroker.control.route_table import ROUTES
-from mockbroker.control.routes import ControlRequest, RefusedError, Route, read_body, read_query
+from mockbroker.control.routes import ControlRequest, Route, read_body, read_query
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show

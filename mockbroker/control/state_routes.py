@@ -7,15 +7,14 @@ from typing import Any, Final
 from aiohttp import web
 
 from mockbroker.commands import text_of
-from mockbroker.control.event_streams import Batch, ServerSentEvent, stream_events
+from mockbroker.control.errors import RefusedError
+from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
-    STREAM,
     TEXT,
     WAITS,
     WHOLE,
     ControlRequest,
     Member,
-    RefusedError,
     Route,
     query_integer,
     wait_for_zookeeper,
