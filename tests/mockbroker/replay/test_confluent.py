@@ -59,7 +59,7 @@ def said_in(transcript: Transcript) -> tuple[set[Any], set[Any]]:
         forms = forms_at(api, exchange.api_version)
         if exchange.api_key not in (0, 1) or forms is None:
             continue
-        for part in forms.response.take_apart(body, exchange.api_version, names):
+        for part in forms.response.split(body, exchange.api_version, names):
             place = (part.key.topic, part.key.partition)
             if exchange.api_key == 0:
                 produced.add((*place, part.steps[-1].base_offset))
@@ -84,14 +84,14 @@ def strangers(mock: MockCluster) -> list[str]:
         exchange = (entry.connection_id, entry.correlation_id)
         if entry.direction == "request":
             _, body = codec.decode_request(entry.raw)
-            parts = forms.request.take_apart(body, entry.api_version, names)
+            parts = forms.request.split(body, entry.api_version, names)
             asked[exchange] = {each.key for each in parts}
             continue
         _, body = codec.decode_response(
             entry.raw, api_key=entry.api_key, api_version=entry.api_version
         )
         names.learn(body, entry.api_version)
-        for part in forms.response.take_apart(body, entry.api_version, names):
+        for part in forms.response.split(body, entry.api_version, names):
             if not {part.key, *part.key.wider} & asked[exchange]:
                 found.append(f"{api.name} {part.key}")
     return found
