@@ -16,6 +16,7 @@ from mockbroker.state.actions import (
     BrokerChanged,
     BrokerRegistered,
     ControllerChanged,
+    PartitionChanged,
     ZnodeWritten,
 )
 from mockbroker.state.controller import ChangePartition, Controller
@@ -154,6 +155,15 @@ class Steps:
             if broker_id in partition.isr:
                 isr = tuple(replica for replica in partition.isr if replica != broker_id)
                 self._apply(cause, (name, partition.index), partition, isr)
+        self._elect_vacated(cause)
+
+    def _elect_vacated(self, cause: str) -> None:
+        """Elect leaders that a ZooKeeper controller misses only when it handles a failed broker."""
+        for name, partition in self._controller.partitions():
+            if partition.vacated:
+                offline = replace(partition, vacated=False)
+                self._controller.record(cause, PartitionChanged(name, partition, offline))
+                self._apply(cause, (name, partition.index), offline, offline.isr)
 
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped broker, which leads the offline partitions that it can lead.
@@ -173,7 +183,7 @@ class Steps:
 
     def _handle_start(self, broker_id: int, cause: str, *, new_controller: bool) -> None:
         for name, partition in self._controller.partitions():
-            if partition.leader == NO_LEADER:
+            if partition.leader == NO_LEADER and not partition.vacated:
                 self._apply(cause, (name, partition.index), partition, partition.isr)
         if not new_controller:
             self._reassignment.broker_started(self._controller, cause, broker_id)

@@ -185,7 +185,8 @@ class LeaderElections:
         after = next_partition(
             partition, self._controller.is_live, election=election, completion=self._completion
         )
-        if after == partition:
+        other = election_type == PREFERRED and after.leader != partition.preferred_leader
+        if after == partition or (other and self.era.preferred_only):
             strategy = self.era.strategies[election_type]
             text = self.era.not_elected or message(failure)
             raise Refusal(failure, text.format(name=name, index=index, strategy=strategy))

@@ -34,6 +34,7 @@ class ElectionEra:
     ``each_once``: repeated partitions are answered once and topics without partitions omitted.
     ``queued``: elections go through the controller's queue, and the answer waits until the broker
     that received the request knows the new leader; otherwise all happens at once.
+    ``preferred_only``: a preferred election elects no other replica, even without a leader.
     ``one_at_a_time``: a flag guards the queue (KIP-183), and requests wait for it.
     """
 
@@ -48,6 +49,7 @@ class ElectionEra:
     unknown_type_text: str | None
     each_once: bool
     queued: bool
+    preferred_only: bool = True
     one_at_a_time: bool = False
     strategies: tuple[str, str] = ("", "")
 
@@ -64,6 +66,7 @@ _KRAFT: Final = ElectionEra(
     unknown_type_text="Unknown election type {election_type}",
     each_once=False,
     queued=False,
+    preferred_only=False,
 )
 
 _ZOOKEEPER: Final = ElectionEra(

@@ -98,7 +98,7 @@ def redone(current: Partition, before: Partition, after: Partition) -> Partition
     """
     changed = {
         name: getattr(after, name)
-        for name in ("replicas", "isr", "leader", "adding", "removing", "recovering")
+        for name in ("replicas", "isr", "leader", "adding", "removing", "recovering", "vacated")
         if getattr(after, name) != getattr(before, name)
     }
     return replace(
@@ -150,9 +150,12 @@ def elected(partition: Partition, is_live: Callable[[int], bool], election: Elec
     )
     for replica in (first_choice, partition.leader, *partition.replicas):
         if can_lead(replica):
-            return replace(partition, leader=replica)
-    if election is Election.UNCLEAN:
+            return replace(partition, leader=replica, vacated=False)
+    # A live broker may be in the ISR without being a replica any more (ZooKeeper mode).
+    if election is Election.UNCLEAN and not any(map(is_live, partition.isr)):
         for replica in partition.replicas:
             if is_live(replica):
-                return replace(partition, leader=replica, isr=(replica,), recovering=True)
+                return replace(
+                    partition, leader=replica, isr=(replica,), recovering=True, vacated=False
+                )
     return replace(partition, leader=NO_LEADER)

@@ -76,7 +76,8 @@ class ElectAmongReplicas:
         if now.leader in now.replicas and is_live(now.leader):
             return
         candidates = (each for each in now.replicas if each in now.isr and is_live(each))
-        transition.now = replace(now, leader=next(candidates, NO_LEADER))
+        leader = next(candidates, NO_LEADER)
+        transition.now = replace(now, leader=leader, vacated=now.vacated and leader == NO_LEADER)
 
 
 @dataclass(frozen=True, slots=True)

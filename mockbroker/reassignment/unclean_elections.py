@@ -53,7 +53,7 @@ def _by_default(context: RuleContext) -> bool:
 
 
 def _offline(context: RuleContext) -> bool:
-    return context.start.leader == NO_LEADER
+    return context.start.leader == NO_LEADER and not context.start.vacated
 
 
 ON_UNCLEAN_ALLOWED: Final[Table] = (

@@ -222,7 +222,7 @@ class ZooKeeperController:
         """The partition as the znodes have it. What they lack stays as in ``known``, except for the
         target of a reassignment, which only the last controller remembered. A leader on record that
         is not live is left to an election."""
-        known = untargeted(known)
+        known = replace(untargeted(known), vacated=False)
         path = partition_state_path(*tp)
         text = controller.znodes.read(path)
         found = known

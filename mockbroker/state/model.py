@@ -76,6 +76,8 @@ class Partition:
     replicas (KIP-966), the last in-sync replica stays listed while the partition is offline.
     ``leader_epoch`` counts changes of the leader, ``partition_epoch`` all changes. ``recovering``
     says that an unclean election chose the leader, which has not changed the ISR since (KIP-704).
+    ``vacated`` says that a live leader lost its replica: a ZooKeeper controller still takes such a
+    partition for online, and elects only on request or when a broker fails.
     """
 
     index: int
@@ -87,6 +89,7 @@ class Partition:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     recovering: bool = False
+    vacated: bool = False
 
     @property
     def reassigning(self) -> bool:

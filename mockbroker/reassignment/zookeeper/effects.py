@@ -135,7 +135,7 @@ class ElectFromIsr:
     def perform(self, transition: Transition) -> None:
         isr = transition.live(transition.now.isr)
         leader = next(each for each in transition.now.replicas if each in isr)
-        transition.now = replace(transition.now, leader=leader, isr=isr)
+        transition.now = replace(transition.now, leader=leader, isr=isr, vacated=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +169,7 @@ class RemoveFromIsr:
             transition.now = replace(
                 now,
                 leader=NO_LEADER if broker == now.leader else now.leader,
+                vacated=now.vacated or (broker == now.leader and bool(transition.live((broker,)))),
                 isr=rest or now.isr,
                 leader_epoch=now.leader_epoch + 1,
             )

@@ -132,3 +132,51 @@ def test_a_new_controller_reads_that_the_leader_recovers() -> None:
     elect_uncleanly(cluster, "bar")
     cluster.failover(3)
     assert partition(cluster, "bar").recovering
+
+
+def vacated() -> Cluster:
+    """A reassignment that added broker 3 was replaced while 3, alone in sync, led the partition."""
+    cluster = Cluster(4, topics=["foo=2", "bar=1"], reassignment="zookeeper")
+    cluster.stop_broker(2)
+    submit(cluster, 3)
+    elect_uncleanly(cluster, "foo")
+    cluster.alter_partition_reassignments([("foo", [(0, [2, 1])])])
+    found = partition(cluster, "foo")
+    assert (found.leader, found.isr, found.replicas) == (-1, (3,), (2, 1))
+    return cluster
+
+
+def test_no_unclean_election_while_a_broker_of_the_isr_is_live() -> None:
+    cluster = vacated()
+    result = cluster.elect_leaders(UNCLEAN_ELECTION, [("foo", [0])])
+    assert result.topics[0].partitions[0].error_code == 83
+    cluster.stop_broker(3)
+    elect_uncleanly(cluster, "foo")
+    assert partition(cluster, "foo").leader == 1
+
+
+def test_a_partition_without_its_leading_replica_counts_as_online() -> None:
+    cluster = Cluster(4, topics=["foo=1,4"], reassignment="zookeeper")
+    cluster.stop_broker(2)
+    cluster.leave_isr(("foo", 0), 4)
+    cluster.alter_partition_reassignments([("foo", [(0, [3, 4])])])
+    cluster.join_isr(("foo", 0), 3)
+    cluster.stop_broker(1)
+    assert partition(cluster, "foo").leader == 3
+    cluster.alter_partition_reassignments([("foo", [(0, None)])])
+    assert (partition(cluster, "foo").leader, partition(cluster, "foo").isr) == (-1, (3,))
+    cluster.alter_partition_reassignments([("foo", [(0, [4, 3])])])
+    cluster.start_broker(2)
+    assert partition(cluster, "foo").leader == -1
+    cluster.stop_broker(2)
+    assert partition(cluster, "foo").leader == 3
+
+
+def test_a_preferred_election_elects_no_other_replica() -> None:
+    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
+    for broker in (1, 2):
+        cluster.stop_broker(broker)
+    cluster.start_broker(1)
+    result = cluster.elect_leaders(0, [("foo", [0])])
+    assert result.topics[0].partitions[0].error_code == 80
+    assert partition(cluster, "foo").leader == -1
