@@ -44,14 +44,6 @@ class Accepted:
 ACCEPTED = (
     Accepted(("wiredump.*",), "wiredump has yet to be restructured"),
     Accepted(
-        ("mockbroker.control.page", "mockbroker.control.route_table"),
-        "the index lists all routes, and is itself one of them",
-    ),
-    Accepted(
-        tuple(f"mockbroker.control.{name}" for name in ("event_streams", "hosting", "routes")),
-        "routes take hosted clusters as arguments: an import for types alone",
-    ),
-    Accepted(
         ("mockbroker.faults.conflicts", "mockbroker.faults.rule"),
         "conflicts look at the members of a rule: an import for types alone",
     ),
