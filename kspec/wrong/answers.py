@@ -24,9 +24,9 @@ class ClaimsSuccess(Client):
         return self.success({})
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
-        return dict.fromkeys(asked)
+        return dict.fromkeys(wanted)
 
 
 @misbehaves("hides-the-error")
@@ -37,9 +37,9 @@ class HidesTheError(Client):
         return {"ok": False, "error": "Error", "code": None, "message": "something went wrong"}
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
-        found = super().outcomes(asked, rows)
+        found = super().outcomes(wanted, rows)
         return {key: each and self.failure(Exception()) for key, each in found.items()}
 
 
@@ -48,10 +48,10 @@ class TakesUnknownCodesForSuccess(Client):
     """Treats unknown error codes as success."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
         known = {key: row if row[0] in _KNOWN else (0, None) for key, row in rows.items()}
-        return super().outcomes(asked, known)
+        return super().outcomes(wanted, known)
 
 
 @misbehaves("ignores-the-top-level-error")
@@ -62,10 +62,10 @@ class IgnoresTheTopLevelError(Client):
         return await super().ask(where, body, lambda _answer: 0, *more)
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
         return {key: super(IgnoresTheTopLevelError, self).outcomes([key], rows)[key]
-                if key in rows else None for key in asked}  # fmt: skip
+                if key in rows else None for key in wanted}  # fmt: skip
 
 
 @misbehaves("one-outcome-for-all")
@@ -73,9 +73,9 @@ class OneOutcomeForAll(Client):
     """Gives every partition the outcome of the one that failed."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
-        found = super().outcomes(asked, rows)
+        found = super().outcomes(wanted, rows)
         first = next((each for each in found.values() if each is not None), None)
         return dict.fromkeys(found, first)
 
@@ -85,11 +85,11 @@ class MatchesByPosition(Client):
     """Assigns outcomes to partitions by position instead of by name."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
         given = list(rows.values())
         found: dict[str, Any] = {}
-        for place, key in enumerate(asked):
+        for place, key in enumerate(wanted):
             code, message = given[place] if place < len(given) else (0, None)
             found[key] = outcome(code, message) if code else None
         return found
@@ -100,10 +100,10 @@ class ForgetsWhoWasLeftOut(Client):
     """Treats a partition that the answer omits as successful."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
-        return {key: None for key in asked if key not in rows} | super().outcomes(
-            [key for key in asked if key in rows], rows
+        return {key: None for key in wanted if key not in rows} | super().outcomes(
+            [key for key in wanted if key in rows], rows
         )
 
 

@@ -157,9 +157,9 @@ def _by_topic(keys: Any) -> dict[str, list[int]]:
 
 async def list_reassignments(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     topic = _message("ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics")
-    asked = arguments.get("partitions")
-    topics = None if asked is None else [
-        topic(name=name, partition_indexes=indexes) for name, indexes in _by_topic(asked).items()
+    wanted = arguments.get("partitions")
+    topics = None if wanted is None else [
+        topic(name=name, partition_indexes=indexes) for name, indexes in _by_topic(wanted).items()
     ]  # fmt: skip
     request = _message("ListPartitionReassignmentsRequest")(
         timeout_ms=int(client.timeout * 1000), topics=topics
@@ -178,10 +178,10 @@ async def list_reassignments(client: ClientRules, arguments: Arguments) -> dict[
 
 async def elect_leaders(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     topic = _message("ElectLeadersRequest.TopicPartitions")
-    asked = arguments.get("partitions")
+    wanted = arguments.get("partitions")
     unclean = arguments.get("type", "preferred") == "unclean"
-    topics = None if asked is None else [
-        topic(topic=name, partitions=indexes) for name, indexes in _by_topic(asked).items()
+    topics = None if wanted is None else [
+        topic(topic=name, partitions=indexes) for name, indexes in _by_topic(wanted).items()
     ]  # fmt: skip
     request = _message("ElectLeadersRequest")(
         election_type=int(unclean), topic_partitions=topics, timeout_ms=int(client.timeout * 1000)
@@ -200,7 +200,7 @@ async def elect_leaders(client: ClientRules, arguments: Arguments) -> dict[str, 
         for each in answer.replica_election_results
         for row in each.partition_result
     }
-    return client.outcomes(list(rows) if asked is None else list(asked), rows)
+    return client.outcomes(list(rows) if wanted is None else list(wanted), rows)
 
 
 CALLS: Final[Mapping[str, Callable[[ClientRules, Arguments], Awaitable[Any]]]] = {

@@ -47,8 +47,8 @@ class Client(ClientRules):
                 return self.success(None)
             if op == "together":
                 several = [dict(each) for each in arguments["calls"]]
-                asked = [self.call(each.pop("op"), each) for each in several]
-                return self.success(list(await asyncio.gather(*asked)))
+                wanted = [self.call(each.pop("op"), each) for each in several]
+                return self.success(list(await asyncio.gather(*wanted)))
             if op not in calls.CALLS:
                 return {"unsupported": f"no call for {op!r}"}
             async with asyncio.timeout((8 if self.least_attempts else 2) * self.timeout):

@@ -170,12 +170,12 @@ class TakesSentForDone(Link):
             row: Any = message("AlterPartitionReassignmentsResponse.ReassignablePartitionResponse")
             answer.responses = [
                 topic(
-                    name=asked.name,
+                    name=wanted.name,
                     partitions=[
-                        row(partition_index=each.partition_index) for each in asked.partitions
+                        row(partition_index=each.partition_index) for each in wanted.partitions
                     ],
                 )
-                for asked in body.topics
+                for wanted in body.topics
             ]
             return answer
 

@@ -33,7 +33,7 @@ class DoesNotAuthenticate(Link):
 class _Scram(Link):
     """Sees the broker's tokens before the mechanism does."""
 
-    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+    def on_token(self, token: bytes, sent: bytes) -> bytes | None:
         """Return the token for the mechanism, or None to accept and stop."""
         return token
 
@@ -52,10 +52,10 @@ class _Scram(Link):
 
                 def step(received: bytes) -> bytes | None:
                     nonlocal sent
-                    heard = outer.heard(received, sent)
-                    if heard is None:
+                    on_token = outer.on_token(received, sent)
+                    if on_token is None:
                         return None
-                    sent = outer.said(inner(heard) or b"")
+                    sent = outer.said(inner(on_token) or b"")
                     return sent or None
 
                 return step
@@ -67,7 +67,7 @@ class _Scram(Link):
 class TrustsTheBroker(_Scram):
     """Accepts any final SCRAM message as proof that the broker knows the password."""
 
-    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+    def on_token(self, token: bytes, sent: bytes) -> bytes | None:
         return None if sent.startswith(b"c=") else token
 
 
@@ -75,7 +75,7 @@ class TrustsTheBroker(_Scram):
 class TakesAnyNonce(_Scram):
     """Continues SCRAM although the broker's nonce does not begin with its own."""
 
-    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+    def on_token(self, token: bytes, sent: bytes) -> bytes | None:
         ours = sent.rpartition(b"r=")[2]
         if not token.startswith(b"r=") or token.startswith(b"r=" + ours):
             return token
@@ -97,7 +97,7 @@ class BelievesInItsMechanism(Link):
 class HashesOnceIfToldTo(_Scram):
     """Accepts any number of SCRAM iterations, however small."""
 
-    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+    def on_token(self, token: bytes, sent: bytes) -> bytes | None:
         # The proof uses another number then, but it only matters that one is sent.
         return re.sub(rb",i=\d{1,3}$", b",i=4097", token)
 
@@ -164,7 +164,7 @@ class AcceptsAnEmptySignature(_Scram):
     """Compares only as many bytes of the broker's signature as were sent, so an empty one
     passes."""
 
-    def heard(self, token: bytes, sent: bytes) -> bytes | None:
+    def on_token(self, token: bytes, sent: bytes) -> bytes | None:
         return None if sent.startswith(b"c=") and token == b"v=" else token
 
 

@@ -54,12 +54,12 @@ class ChokesOnStrangers(Client):
     """Fails a call whose answer has a partition that it did not request."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
-        strangers = [key for key in rows if key not in asked]
+        strangers = [key for key in rows if key not in wanted]
         if strangers:
             raise KeyError(strangers[0])
-        return super().outcomes(asked, rows)
+        return super().outcomes(wanted, rows)
 
 
 @misbehaves("fails-all-by-one")
@@ -67,11 +67,11 @@ class FailsAllByOne(Client):
     """Fails the whole call if an election was not needed."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
         if any(code == ErrorCode.ELECTION_NOT_NEEDED for code, _ in rows.values()):
             raise RuntimeError("not every partition elected a leader")
-        return super().outcomes(asked, rows)
+        return super().outcomes(wanted, rows)
 
 
 @misbehaves("believes-in-time-outs")
@@ -79,11 +79,11 @@ class BelievesInTimeOuts(Client):
     """Treats a partition that timed out as successful."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
         late = ErrorCode.REQUEST_TIMED_OUT
         return super().outcomes(
-            asked, {key: (0, None) if row[0] == late else row for key, row in rows.items()}
+            wanted, {key: (0, None) if row[0] == late else row for key, row in rows.items()}
         )
 
 
@@ -92,11 +92,11 @@ class FilesOutcomesByPartitionNumber(Client):
     """Looks up a partition's outcome by its number alone, ignoring the topic."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
         numbered = {_number(key): row for key, row in rows.items()}
-        found = {key: numbered[_number(key)] for key in asked if _number(key) in numbered}
-        return super().outcomes(asked, found)
+        found = {key: numbered[_number(key)] for key in wanted if _number(key) in numbered}
+        return super().outcomes(wanted, found)
 
 
 @misbehaves("lists-by-partition-number")

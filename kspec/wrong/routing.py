@@ -166,12 +166,12 @@ class TakesNotControllerForSuccess(OverlooksNotControllerOfATopic):
     """Reports a topic as created although the answer says NOT_CONTROLLER for it."""
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
         created = {
             key: (0, None) if row[0] == _NOT_CONTROLLER else row for key, row in rows.items()
         }
-        return super().outcomes(asked, created)
+        return super().outcomes(wanted, created)
 
 
 @misbehaves("describes-unknown-topics")

@@ -174,12 +174,12 @@ class ClientRules:
     # ---- results ---------------------------------------------------------------------------------
 
     def outcomes(
-        self, asked: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
+        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
     ) -> dict[str, Any]:
         """Return an outcome per requested partition. A partition missing from the answer is an
         error."""
         found: dict[str, Any] = {}
-        for key in asked:
+        for key in wanted:
             if key not in rows:
                 found[key] = outcome(-1, "the broker gave no outcome")
             else:

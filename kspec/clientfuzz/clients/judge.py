@@ -110,7 +110,7 @@ class Observation:
     new_client: Answer | None = None
     broken: str = ""
     hung: bool = False
-    asked: str = ""
+    call: str = ""
     stderr: str = ""
     before: Usage | None = None
     after: Usage | None = None
@@ -163,9 +163,9 @@ def _broken(_case: Case, seen: Observation, _limits: Limits) -> _Found:
         return _ENDED[failure.error], failure.message, ""
     at = top_frame(seen.stderr)
     if seen.hung:
-        return "hang", f"{seen.asked}: {seen.broken}", at
+        return "hang", f"{seen.call}: {seen.broken}", at
     verdict = "memory" if _NO_MEMORY.search(seen.stderr + seen.broken) else "crash"
-    return verdict, f"{seen.asked}: {seen.broken}", at
+    return verdict, f"{seen.call}: {seen.broken}", at
 
 
 def _usage(_case: Case, seen: Observation, limits: Limits) -> _Found:

@@ -70,8 +70,8 @@ def print_found(console: Console, found: CauseReport) -> None:
         unsteady = "(unconfirmed: the run ended before it was played again)"
     where = f" at {outcome.at}" if outcome.at else ""
     console.print(Text(f"{outcome.verdict}{where}{unsteady}", style=style))
-    asked = f"  case {found.number}, {found.times}x: {case.op}, api {case.api_key} v{case.version}"
-    console.print(Text(f"{asked}: {printable(case.detail)}"))
+    line = f"  case {found.number}, {found.times}x: {case.op}, api {case.api_key} v{case.version}"
+    console.print(Text(f"{line}: {printable(case.detail)}"))
     if outcome.message:
         console.print(Text(f"  {printable(outcome.message)}"))
 

@@ -210,7 +210,7 @@ class Session:
         watch.reset_peak()
         seen.before = watch.usage()
         try:
-            seen.asked = case.op
+            seen.call = case.op
             seen.answer = await self._call(adapter, mock, case.op)
             if rule.hits == 0:
                 with suppress(TimeoutError):
@@ -243,20 +243,20 @@ class Session:
     async def _probe(
         self, adapter: ProcessAdapter, mock: MockCluster, learned: ClientProfile, seen: Observation
     ) -> None:
-        op = seen.asked = learned.probe
+        op = seen.call = learned.probe
         for _ in range(2):  # a client may notice a broken connection only at its next call
             seen.same_client = await adapter.call(op, PROBES[op])
             if is_healthy(seen.same_client, seen.probe):
                 break
         else:
             for _ in range(2):
-                seen.asked = "close"
+                seen.call = "close"
                 await adapter.call("close", {})
-                seen.asked = op
+                seen.call = op
                 seen.new_client = await self._call(adapter, mock, op, PROBES[op])
                 if is_healthy(seen.new_client, seen.probe):
                     break
-        seen.asked = "close"
+        seen.call = "close"
         await adapter.call("close", {})
 
     async def busy(self) -> float:
@@ -300,7 +300,7 @@ async def _cluster(api_key: int | None = None) -> MockCluster:
 
 def _targets(op: str, entries: list[Entry]) -> list[Target]:
     """Return each answer, numbered among those of its API and version."""
-    asked: dict[tuple[int, int, int, int], int] = {}
+    numbers: dict[tuple[int, int, int, int], int] = {}
     counts: dict[tuple[int, int], int] = {}
     found: dict[tuple[int, int, int, bytes], Target] = {}
     for entry in entries:
@@ -310,9 +310,9 @@ def _targets(op: str, entries: list[Entry]) -> list[Target]:
         about = (key, version, entry.connection_id, entry.correlation_id)
         if entry.direction == "request":
             counts[key, version] = counts.get((key, version), 0) + 1
-            asked[about] = counts[key, version]
-        elif entry.direction == "response" and about in asked:
-            target = Target(op, key, version, asked[about], entry.raw)
+            numbers[about] = counts[key, version]
+        elif entry.direction == "response" and about in numbers:
+            target = Target(op, key, version, numbers[about], entry.raw)
             found.setdefault((key, version, len(entry.raw), b""), target)
     return list(found.values())
 

@@ -153,7 +153,7 @@ CALLS: Final[Mapping[int, SampleCall]] = {
 
 def base_of(dialect: Dialect, api_key: int, version: int | None = None) -> Base:
     """Return the true answer as a frame. Raises KeyError for an API without a call here."""
-    asked = CALLS[api_key]
-    chosen = asked.version if version is None else version
-    frame = dialect.encode_response(asked.answer, api_version=chosen, correlation_id=CORRELATION_ID)
+    call = CALLS[api_key]
+    chosen = call.version if version is None else version
+    frame = dialect.encode_response(call.answer, api_version=chosen, correlation_id=CORRELATION_ID)
     return Base(api_key, chosen, "response", "answer", bytes(frame))

@@ -48,9 +48,9 @@ def dissents(verdicts: Mapping[str, Verdict], *, foreign: bool = False) -> list[
     cannot know that, but every client must reject it. A client's result is compared with that of
     most clients, for frames that our codec accepts.
     """
-    asked = {name: verdict for name, verdict in verdicts.items() if verdict.asked}
-    theirs = {name: verdict for name, verdict in asked.items() if _is_client(name)}
-    coders = {name: verdict for name, verdict in asked.items() if name not in theirs}
+    applicable = {name: verdict for name, verdict in verdicts.items() if verdict.applicable}
+    theirs = {name: verdict for name, verdict in applicable.items() if _is_client(name)}
+    coders = {name: verdict for name, verdict in applicable.items() if name not in theirs}
     measure = next(iter(coders.values()), None)
     found = []
     for name, verdict in coders.items():

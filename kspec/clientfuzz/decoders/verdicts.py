@@ -25,7 +25,7 @@ class Verdict(NamedTuple):
     text: str = ""
 
     @property
-    def asked(self) -> bool:
+    def applicable(self) -> bool:
         return self.outcome != "not asked"
 
     def agrees_with(self, other: Verdict) -> bool:
