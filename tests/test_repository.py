@@ -39,6 +39,7 @@ EDGES = (
     "wiredump/readers/capture.py",
     "wiredump/tables",
     "wiredump/spark/",
+    "kspec/cli/",
     "kspec/runner",
 )
 """Where files may be opened, beside every ``__main__.py``."""
