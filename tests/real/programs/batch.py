@@ -23,7 +23,7 @@ from tests.real.kafka import BROKER_IDS, RealKafka
 from tests.real.programs.lane import Lane
 from tests.real.programs.mock_side import Brokers
 from tests.real.programs.model import Program, ProgramStep, Setting, segments
-from tests.real.programs.requests import RATES, ask_of
+from tests.real.programs.requests import RATES, SUBMISSIONS, ask_of
 from tests.real.steps import BROKER, DELETE, change
 from tests.real.targets import CLOSED, MockTarget, RealTarget
 
@@ -261,6 +261,10 @@ class Arena:
             await self._real.exchange(broker_id, body, version, None)
         everything = await self._real.exchange(via, MetadataRequest(topics=None), 5, None)
         names = [topic.name for topic in everything.topics if "-v" in topic.name]
+        for path in SUBMISSIONS if self._setting.zookeeper else ():
+            # A controller ignores a plan that is written while another one is there.
+            if await self._real.read_znode(path) is not None:
+                await self._real.write_znode(path, None)
         if names:
             body = DeleteTopicsRequest(timeout_ms=60_000, topic_names=names)
             await self._real.exchange(via, body, 4, None)

@@ -14,7 +14,7 @@ from kproto.messages.create_partitions_request import (
 from tests.real.programs.model import ProgramStep
 from tests.real.steps import BROKER, TOPIC, Ask, Submit, alter, change, elect, try_to_create
 
-__all__ = ["CONFIG_CHANGES", "RATES", "ask_of", "writes_of"]
+__all__ = ["CONFIG_CHANGES", "RATES", "SUBMISSIONS", "ask_of", "writes_of"]
 
 RATES: Final = tuple(f"{role}.replication.throttled.rate" for role in ("leader", "follower"))
 """The configs of brokers that programs change."""
@@ -24,6 +24,7 @@ WAIT_MS: Final = 20_000
 
 PLAN: Final = "/admin/reassign_partitions"
 ELECTION: Final = "/admin/preferred_replica_election"
+SUBMISSIONS: Final = (PLAN, ELECTION)
 CONFIG_CHANGES: Final = "/config/changes/config_change_"
 
 Name = Callable[[str], str]
