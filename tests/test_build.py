@@ -107,7 +107,7 @@ def test_without_a_compiler(archive: Path, tmp_path: Path) -> None:
     place = unpacked(tmp_path / "out")
     assert not list(place.rglob("_engine*.so"))
     said = ask(place)
-    assert said.stdout.startswith("pure|the native engine was not built; to build it, have a C")
+    assert said.stdout.startswith("pure|the native engine was not built; to build it, install")
     assert said.stdout.count("\n") == 1
     assert (
         "KPROTO_ENGINE=native, but the native engine was not built"

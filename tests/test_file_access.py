@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ALLOWED = (
     "kspec.clientfuzz.process_usage",  # lists /proc
+    "kspec.cli.*",
     "kspec.runner.*",
     "wiredump.readers.capture",
     "wiredump.spark.*",

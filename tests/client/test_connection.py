@@ -167,7 +167,7 @@ async def test_a_connection_that_stalls_inside_an_answer_nobody_wants_is_left(
         with pytest.raises(RequestTimeoutError):
             await first
         assert conn.closed
-        with pytest.raises(ConnectionClosedError, match="stopped in the middle of an answer"):
+        with pytest.raises(ConnectionClosedError, match="stopped in the middle of a response"):
             await conn.request(heartbeat(3))
 
 

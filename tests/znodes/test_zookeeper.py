@@ -124,7 +124,9 @@ def test_a_chroot_that_cannot_be_made_is_told_and_leaves_no_session(open_store):
 def test_no_server_and_no_such_chroot():
     from kproto.client.zookeeper import KazooStore
 
-    with pytest.raises(ConnectionLossError, match=r"no ZooKeeper server at 127\.0\.0\.1:1 within"):
+    with pytest.raises(
+        ConnectionLossError, match=r"no ZooKeeper server at 127\.0\.0\.1:1 responded"
+    ):
         KazooStore("127.0.0.1:1", timeout=0.2)
     with pytest.raises(BadArgumentsError, match="relative names"):
         KazooStore("127.0.0.1:1/a/../b")

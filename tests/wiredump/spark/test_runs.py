@@ -240,5 +240,5 @@ def test_a_capture_that_changes_is_an_error(tmp_path: Path, engine: str, change:
             Path(path).write_bytes(data[: len(data) // 2])
         else:
             Path(path).write_bytes(data.replace(bytes([10, 0, 1, 1]), bytes([10, 0, 1, 7])))
-        with pytest.raises(ChangedError, match=r"shorter than it was|another packet is at"):
+        with pytest.raises(ChangedError, match=r"was truncated while it|changed at offset"):
             write_connections(rows, options, 0)

@@ -123,7 +123,7 @@ def test_the_folder_has_to_be_empty(spark, tmp_path: Path) -> None:
     path.write_bytes(made_up.capture(1))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "theirs").touch()
-    with pytest.raises(OutputError, match="not an empty folder"):
+    with pytest.raises(OutputError, match="is not empty"):
         through_spark(spark, [str(path)], tmp_path / "out", 1000)
 
 
