@@ -30,8 +30,8 @@ BY_TURNS = {
     ("java-admin-3.9", "framing/008-a-tls-alert"),
     ("sarama", "framing/009-a-web-server"),
 }
-"""Passed in one run and failed in the next: it depends on the broker that the client happens to ask,
-or on the time that the machine takes to allocate a buffer for an invalid size."""
+"""Passed in one run and failed in the next: it depends on the broker that the client asks first, or
+on the time that the machine takes to allocate a buffer for an invalid size."""
 
 
 @pytest.mark.slow
