@@ -166,7 +166,8 @@ class KafkaZooKeeperController(ZooKeeperController):
         return controller.state.topics[tp[0]].partitions[tp[1]]
 
     def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
-        self._run(controller, cause, tp, self._on_election)
+        if self.run_first(controller, cause, tp, self._on_election):
+            self.settle(controller, cause, tp)
 
     def change_partition(
         self, controller: Controller, cause: str, change: PartitionChanged

@@ -400,13 +400,10 @@ ON_STEP: Final[Table] = (
 )
 """B alone: applied when the ISR has changed. An ISR that completes a target has a leader."""
 
-ON_ELECTION: Final[Table] = (
-    Row("K455-42", _complete, _FINISH, since=_KIP_455, until=_ALTER_ISR),
-    Row("K455-60", _complete, _FINISH_BEFORE_2_4, until=_KIP_455),
-)
-"""After an election that no reassignment asked for: until 2.7 the controller's own write of the
-state znode completes a reassignment, since then the next change of the ISR does (real 2.4.1, 2.6.3
-and 2.8.2, 3.9.2)."""
+ON_ELECTION: Final[Table] = (Row("K455-42 K455-60", _complete, (), until=_ALTER_ISR),)
+"""Whether an election that no reassignment requested is followed by ``ON_STEP``. Until 2.7 the
+controller reacts to its own write of the state znode; since then only a change of the ISR by the
+leader completes a reassignment (real 2.4.1, 2.6.3, 2.7.2, 2.8.2 and 3.9.2)."""
 
 ON_REPLICA_START: Final[Table] = (
     Row(
