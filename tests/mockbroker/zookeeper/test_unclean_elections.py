@@ -83,6 +83,7 @@ def elect_uncleanly(cluster: Cluster, topic: str) -> None:
     assert result.topics[0].partitions[0].error_code == 0, result
 
 
+@pytest.mark.requirement("K455-42", "K455-60")
 @pytest.mark.parametrize(
     ("machine", "completes"),
     [("zookeeper-2.3", True), ("zookeeper-2.4", True), ("zookeeper-2.7", False),
