@@ -1,7 +1,7 @@
 """What pyproject.toml cannot express: the repository's ``schemas/`` is packaged as
-``kproto/_schemas``, and the C extensions are built if possible. Without a compiler the installation
-continues without them, and Python does the same work. With KPROTO_ENGINE=native in the environment
-it fails instead."""
+``kproto/_schemas`` and its ``docs/`` as ``kproto/_docs``, and the C extensions are built if
+possible. Without a compiler the installation continues without them, and Python does the same work.
+With KPROTO_ENGINE=native in the environment it fails instead."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ from pathlib import Path
 from setuptools import Extension, find_packages, setup
 
 SCHEMAS = "kproto._schemas"
+DOCS = "kproto._docs"
 folders = sorted(path for path in Path("schemas").rglob("*") if path.is_dir())
 schema_packages = [
     SCHEMAS,
@@ -40,18 +41,24 @@ setup(
     packages=[
         *find_packages(include=["kproto*", "mockbroker*", "wiredump*", "kspec*"]),
         *schema_packages,
+        DOCS,
     ],
-    package_dir={SCHEMAS: "schemas"},
+    package_dir={SCHEMAS: "schemas", DOCS: "docs"},
     include_package_data=False,  # the sdist contains further files, such as C sources
     package_data={
         **{package: ["*.json", "*.md"] for package in schema_packages},
+        DOCS: ["*/*.md"],  # for the command `help`
         "kproto": ["py.typed"],
+        "kproto.pages": ["templates/*"],
         "kproto.native": ["*.pyi"],
+        "wiredump": ["py.typed"],
         "wiredump.native": ["*.pyi"],
+        "wiredump.report": ["templates/*"],
         "mockbroker": ["py.typed", "profiles/*.json"],
-        "mockbroker.control": ["*.html"],
+        "mockbroker.control": ["templates/**/*.html", "web/*.*", "web/panels/*"],
         # The adapters' sources are built where they run; cases and findings are data.
         "kspec": ["py.typed", "cases/*/*.yaml", "findings.yaml"],
+        "kspec.report": ["templates/*"],
         "kspec.oracle": ["*.java", "*.xml", "*.json"],
         "kspec.clientfuzz.decoders": ["*.yaml"],
         "kspec.clientfuzz.brokers": ["*.yaml"],

@@ -267,6 +267,8 @@ PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c
 
 PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */
 int add_record_types(PyObject *module);                 /* records_read.c */
+void set_up_crc32c(void);                               /* crc32c.c */
+PyObject *crc32c(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* Clears an error of C, so that Python can raise its own; -1 for errors that must propagate
    (KeyboardInterrupt and the like). */
