@@ -32,12 +32,17 @@ from kproto.errors import (
 from kproto.native import choice as _choice  # loads the codecs too, ahead of the first encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kproto.codec.message import Buffer, Message
-    from kproto.dialects import Api, Dialect, dialect, load_dialect
-    from kproto.messages.request_header import RequestHeader
-    from kproto.messages.response_header import ResponseHeader
+    from kproto.codec.message import Message
+    from kproto.dialects import (
+        Api,
+        Dialect,
+        decode_request,
+        decode_response,
+        dialect,
+        encode_request,
+        encode_response,
+        load_dialect,
+    )
 
 __all__ = [
     "Api",
@@ -65,66 +70,20 @@ __all__ = [
 
 __version__ = "0.1.0"
 
+_OF_DIALECTS = frozenset(
+    {
+        "Api", "Dialect", "decode_request", "decode_response", "dialect", "encode_request",
+        "encode_response", "load_dialect",
+    }
+)  # fmt: skip
+
 engine, engine_note = _choice.choose(os.environ.get("KPROTO_ENGINE", ""))
 """``engine`` is "native" or "pure". ``engine_note`` explains why it is pure, or what the native
 engine changed in this interpreter; it is empty if there is nothing to report."""
 
 
-def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
-    """Decode a whole request frame, size included, in the dialect ``kafka``. Returns header and
-    body.
-
-    Raises DecodeError (UnsupportedFrameError if the frame's api key or version is unknown).
-    """
-    return _kafka().decode_request(frame)
-
-
-def decode_response(
-    frame: Buffer, *, api_key: int, api_version: int
-) -> tuple[ResponseHeader, Message]:
-    """Decode a whole response frame at the version of its request. Returns header and body."""
-    return _kafka().decode_response(frame, api_key=api_key, api_version=api_version)
-
-
-def encode_request(
-    body: Message,
-    *,
-    api_version: int,
-    correlation_id: int,
-    client_id: str | None = None,
-    unknown_tags: Mapping[int, bytes] | None = None,
-) -> bytes:
-    """Return a whole request frame, size included. ``unknown_tags`` are the header's."""
-    return _kafka().encode_request(
-        body,
-        api_version=api_version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-        unknown_tags=unknown_tags,
-    )
-
-
-def encode_response(
-    body: Message,
-    *,
-    api_version: int,
-    correlation_id: int,
-    unknown_tags: Mapping[int, bytes] | None = None,
-) -> bytes:
-    """Return a whole response frame, size included. ``unknown_tags`` are the header's."""
-    return _kafka().encode_response(
-        body, api_version=api_version, correlation_id=correlation_id, unknown_tags=unknown_tags
-    )
-
-
-def _kafka() -> Dialect:
-    from kproto.dialects import dialect
-
-    return dialect("kafka")
-
-
 def __getattr__(name: str) -> Any:
-    if name in ("Api", "Dialect", "dialect", "load_dialect"):
+    if name in _OF_DIALECTS:
         from kproto import dialects
 
         value = getattr(dialects, name)

@@ -147,7 +147,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         try:
             pyarrow = importlib.import_module("pyarrow")
         except ImportError:
-            raise MissingExtraError("to_arrow needs pyarrow", extra="arrow") from None
+            raise MissingExtraError("to_arrow needs pyarrow", extra="wiredump") from None
         columns = (self.index, *self.columns)
         fields = [_field(pyarrow, column) for column in columns]
         arrays = [

@@ -23,7 +23,7 @@ from typing import Final
 
 from kproto import messages
 from kproto.codec.classes import make_message_class
-from kproto.codec.message import Buffer, Message
+from kproto.codec.message import Buffer, Message, RequestMessage
 from kproto.codec.registry import trailing_bytes
 from kproto.errors import (
     DecodeError,
@@ -39,11 +39,24 @@ from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import python_name
 from kproto.schema.versions import Versions
 
-__all__ = ["DIALECTS", "Api", "AutoDialect", "Dialect", "dialect", "kip_240", "load_dialect"]
+__all__ = [
+    "DIALECTS",
+    "Api",
+    "AutoDialect",
+    "Dialect",
+    "decode_request",
+    "decode_response",
+    "dialect",
+    "encode_request",
+    "encode_response",
+    "kip_240",
+    "load_dialect",
+]
 
 DIALECTS: Final = (
     "kafka", "kip-183", "kip-240", "kip-455-old", "kip-455-new", "kip-455-named", "kip-860", "auto",
 )  # fmt: skip
+"""The names that ``dialect`` accepts."""
 
 _BASES: Final = {"kip-455-named": "kip-455-new"}
 """The base of each dialect that does not overlay the released protocol."""
@@ -64,7 +77,7 @@ class Api:
     """One api key of a dialect."""
 
     api_key: int
-    request: type[Message]
+    request: type[RequestMessage[Message]]
     response: type[Message]
 
     @cached_property
@@ -110,6 +123,9 @@ class Dialect:
         self.base = base
         self.renumbered = renumbered
         self._own = dict(own)
+        # Filled on first use; decoding and encoding a frame looks each of them up once.
+        self._layouts: dict[bytes, tuple[Api, int, int]] = {}
+        self._headers: dict[tuple[type[Message], int], tuple[Api, int]] = {}
 
     def __repr__(self) -> str:
         return f"<kproto dialect {self.name!r}>"
@@ -193,11 +209,16 @@ class Dialect:
 
     # -- frames ------------------------------------------------------------------------------
 
-    def decode_request(self, frame: Buffer) -> tuple[RequestHeader, Message]:
+    def decode_request(self, frame: Buffer) -> tuple[RequestHeader, RequestMessage[Message]]:
         """Return the header and body of one whole request frame."""
         data = _whole(frame)
-        api, version = self.api_of_request(data)
-        header, at = RequestHeader.decode_from(data, api.request_header_version(version), 4)
+        layout = self._layouts.get(data[4:8])
+        if layout is None:
+            api, version = self.api_of_request(data)
+            layout = api, version, api.request_header_version(version)
+            self._layouts[data[4:8]] = layout
+        api, version, header_version = layout
+        header, at = RequestHeader.decode_from(data, header_version, SIZE_BYTES)
         body, end = api.request.decode_from(data, version, at)
         if end != len(data):
             raise trailing_bytes(data, end)
@@ -236,7 +257,7 @@ class Dialect:
 
     def encode_request(
         self,
-        body: Message,
+        body: RequestMessage[Message],
         *,
         api_version: int,
         correlation_id: int,
@@ -244,18 +265,16 @@ class Dialect:
         unknown_tags: Mapping[int, bytes] | None = None,
     ) -> bytes:
         """Return a whole request frame. ``unknown_tags`` are the header's."""
-        api = self._api_of(body, "request", api_version)
+        api, header_version = self._header_of(body, "request", api_version)
         header = RequestHeader(
             request_api_key=api.api_key,
             request_api_version=api_version,
             correlation_id=correlation_id,
-            client_id=client_id if api.request_header_version(api_version) else "",
+            client_id=client_id if header_version else "",
         )
         if unknown_tags:
             header.unknown_tags = dict(unknown_tags)
-        return _frame(
-            header.encode(api.request_header_version(api_version)), body.encode(api_version)
-        )
+        return _frame(header.encode(header_version), body.encode(api_version))
 
     def encode_response(
         self,
@@ -266,13 +285,21 @@ class Dialect:
         unknown_tags: Mapping[int, bytes] | None = None,
     ) -> bytes:
         """Return a whole response frame. ``unknown_tags`` are the header's."""
-        api = self._api_of(body, "response", api_version)
+        _, header_version = self._header_of(body, "response", api_version)
         header = ResponseHeader(correlation_id=correlation_id)
         if unknown_tags:
             header.unknown_tags = dict(unknown_tags)
-        return _frame(
-            header.encode(api.response_header_version(api_version)), body.encode(api_version)
-        )
+        return _frame(header.encode(header_version), body.encode(api_version))
+
+    def _header_of(self, body: Message, direction: str, version: int) -> tuple[Api, int]:
+        """The api of a request's or response's body, and the version of its header."""
+        found = self._headers.get((type(body), version))
+        if found is None or direction != body.MESSAGE_TYPE:
+            api = self._api_of(body, direction, version)
+            request = direction == "request"
+            header_version = api.request_header_version if request else api.response_header_version
+            found = self._headers[type(body), version] = api, header_version(version)
+        return found
 
     def _api_of(self, body: Message, direction: str, version: int) -> Api:
         if body.API_KEY is None or direction != body.MESSAGE_TYPE:
@@ -285,7 +312,7 @@ class Dialect:
             )
         # The class of the body determines the layout; it need not belong to this dialect.
         own = type(body)
-        if direction == "request":
+        if issubclass(own, RequestMessage):
             return api if own is api.request else Api(api.api_key, own, api.response)
         return api if own is api.response else Api(api.api_key, api.request, own)
 
@@ -307,6 +334,7 @@ class _Apis(Mapping[int, Api]):
         made = self._made.get(api_key)
         if made is None:
             request = self._dialect.message(self.requests[api_key])
+            assert issubclass(request, RequestMessage)
             response = self._dialect.message(self.responses[api_key])
             made = self._made[api_key] = Api(api_key, request, response)
         return made
@@ -332,7 +360,9 @@ class AutoDialect(Dialect):
     def _candidates(self) -> list[Dialect]:
         return [dialect(name) for name in AUTO_ORDER]
 
-    def identify_request(self, frame: Buffer) -> tuple[Dialect, RequestHeader, Message]:
+    def identify_request(
+        self, frame: Buffer
+    ) -> tuple[Dialect, RequestHeader, RequestMessage[Message]]:
         """As ``decode_request``; also returns the dialect of the frame, in which to respond."""
         data = _whole(frame)
         error: DecodeError | None = None
@@ -347,7 +377,8 @@ class AutoDialect(Dialect):
         assert error is not None
         raise error
 
-    def decode_request(self, frame: Buffer) -> tuple[RequestHeader, Message]:
+    def decode_request(self, frame: Buffer) -> tuple[RequestHeader, RequestMessage[Message]]:
+        """Decode in the first dialect that accepts the whole frame."""
         _, header, body = self.identify_request(frame)
         return header, body
 
@@ -370,6 +401,7 @@ class AutoDialect(Dialect):
     def decode_response(
         self, frame: Buffer, *, api_key: int, api_version: int
     ) -> tuple[ResponseHeader, Message]:
+        """Decode in the first dialect that accepts the whole frame."""
         _, header, body = self.identify_response(frame, api_key=api_key, api_version=api_version)
         return header, body
 
@@ -413,6 +445,53 @@ def dialect(name: str = "kafka") -> Dialect:
             made = load_dialect(folder, _BASES.get(name, "kafka"), name=name)
         _made[name] = made
     return made
+
+
+def decode_request(frame: Buffer) -> tuple[RequestHeader, RequestMessage[Message]]:
+    """Decode a whole request frame, size included, in the dialect ``kafka``. Returns header and
+    body.
+
+    Raises DecodeError (UnsupportedFrameError if the frame's api key or version is unknown).
+    """
+    return dialect().decode_request(frame)
+
+
+def decode_response(
+    frame: Buffer, *, api_key: int, api_version: int
+) -> tuple[ResponseHeader, Message]:
+    """Decode a whole response frame at the version of its request. Returns header and body."""
+    return dialect().decode_response(frame, api_key=api_key, api_version=api_version)
+
+
+def encode_request(
+    body: RequestMessage[Message],
+    *,
+    api_version: int,
+    correlation_id: int,
+    client_id: str | None = None,
+    unknown_tags: Mapping[int, bytes] | None = None,
+) -> bytes:
+    """Return a whole request frame, size included. ``unknown_tags`` are the header's."""
+    return dialect().encode_request(
+        body,
+        api_version=api_version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+        unknown_tags=unknown_tags,
+    )
+
+
+def encode_response(
+    body: Message,
+    *,
+    api_version: int,
+    correlation_id: int,
+    unknown_tags: Mapping[int, bytes] | None = None,
+) -> bytes:
+    """Return a whole response frame, size included. ``unknown_tags`` are the header's."""
+    return dialect().encode_response(
+        body, api_version=api_version, correlation_id=correlation_id, unknown_tags=unknown_tags
+    )
 
 
 def load_dialect(path: str | Path, base: str = "kafka", *, name: str | None = None) -> Dialect:

@@ -19,6 +19,7 @@ DEFAULT_MAX_SIZE: Final = 104_857_600
 """The default of Kafka's ``socket.request.max.bytes``: 100 MiB."""
 
 SIZE_LENGTH: Final = 4
+"""The length of a frame's size in bytes."""
 
 _SIZE: Final = Struct(">i")
 _read_size: Final = _SIZE.unpack_from

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -32,6 +33,7 @@ __all__ = [
     "DecodedEntry",
     "Direction",
     "Entry",
+    "EntryFilters",
     "Journal",
     "JournalWriter",
     "describe",
@@ -49,6 +51,7 @@ __getattr__ = deprecated_names(
 )
 
 Direction: TypeAlias = Literal["request", "response", "event"]
+"""``event``: an entry without a frame, such as a connection or its end."""
 
 CLOSED_BY_CLIENT: Final = "by the client"
 CLOSED_BY_BROKER: Final = "by the broker"
@@ -56,7 +59,10 @@ CLOSED_BY_BROKER: Final = "by the broker"
 text."""
 
 DEFAULT_MAX_ENTRIES: Final = 100_000
+"""The limit of a journal's entries."""
+
 DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
+"""The limit of a journal's frames, client ids and notes."""
 
 _API_VERSIONS_KEY: Final = 18
 _UNSUPPORTED_VERSION: Final = b"\0\x23"
@@ -141,13 +147,26 @@ def _decode_response(codec: Dialect, raw: bytes, api_key: int, version: int) -> 
         return DecodedEntry(*codec.decode_response(raw, api_key=api_key, api_version=0), 0)
 
 
+class EntryFilters(TypedDict, total=False):
+    """The filters of ``select``, without ``after``."""
+
+    broker_id: int | None
+    connection_id: int | None
+    api: int | str | None
+    client_software: str | None
+    client_id: str | None
+    direction: Direction | None
+    event: str | None
+
+
 class Journal:
     """A bounded ring of entries that drops the oldest first.
 
     ``max_entries`` and ``max_bytes`` both bound it, but the newest entry is always kept. Bytes
     include raw frames and the characters of client ids and notes, which peers choose too.
     ``dropped`` and ``dropped_bytes`` count what was dropped. ``sink`` is called with every new
-    entry before anything is dropped: a ``JournalWriter.write``, for example.
+    entry before anything is dropped: a ``JournalWriter.write``, for example. Functions added by
+    ``listening`` are called after each new entry.
     """
 
     def __init__(
@@ -167,6 +186,7 @@ class Journal:
         self._entries: deque[Entry] = deque()
         self._bytes = 0
         self._sequence = 0
+        self._listeners: tuple[Callable[[], object], ...] = ()
 
     def record(
         self,
@@ -198,7 +218,18 @@ class Journal:
             self.sink(entry)
         if self._bytes > self.max_bytes or len(self._entries) > self.max_entries:
             self._drop()
+        for call in self._listeners:
+            call()
         return entry
+
+    @contextmanager
+    def listening(self, call: Callable[[], object]) -> Iterator[None]:
+        """Call the function after each new entry, on the thread that records it."""
+        self._listeners = (*self._listeners, call)
+        try:
+            yield
+        finally:
+            self._listeners = tuple(each for each in self._listeners if each is not call)
 
     def _drop(self) -> None:
         entries = self._entries
@@ -233,7 +264,7 @@ class Journal:
         found.reverse()
         return found
 
-    def select(self, *, after: int = 0, **filters: Any) -> list[Entry]:
+    def select(self, *, after: int = 0, **filters: Unpack[EntryFilters]) -> list[Entry]:
         """Yield the entries that pass every filter of the module's ``select``."""
         return list(select(self.newer(after), **filters))
 

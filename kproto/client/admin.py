@@ -339,6 +339,7 @@ class Admin:
     def delete_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> KeyedResult[str, None]:
+        """Delete topics. The result has an entry for each name."""
         result: KeyedResult[str, None] = KeyedResult(dict.fromkeys(names))
         sendable = refuse(result, result.values, unrepresentable_topic)
         if sendable:

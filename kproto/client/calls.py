@@ -72,6 +72,8 @@ class Calls:
         self._backoff = (backoff_ms, longest_backoff_ms)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
+        self.on_failure: Callable[[Exception], Awaitable[None]] = _retry
+        """Called with each error before another attempt; what it raises ends the call."""
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """Run ``work``; cancelling the future cancels it. The event loop does not report its error
@@ -131,6 +133,7 @@ class Calls:
                         raise
                     text = f"no success within {allowed} ms: {error}"
                     raise RequestTimeoutError(text) from error
+                await self.on_failure(error)
             await asyncio.sleep(pause)
             wire_timeout = deadline.remaining_ms
 
@@ -142,6 +145,10 @@ class Calls:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.nodes.close()
+
+
+async def _retry(_error: Exception) -> None:
+    pass
 
 
 def _look(future: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:

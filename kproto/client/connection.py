@@ -11,7 +11,7 @@ import asyncio
 import ssl as ssl_module
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from kproto.client.errors import (
     ConnectionClosedError,
@@ -21,13 +21,20 @@ from kproto.client.errors import (
     raise_for_code,
 )
 from kproto.client.transport import Protocol
+from kproto.codec.message import Message, RequestMessage
 from kproto.connection import ClientConnection
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
+from kproto.messages.api_versions_response import ApiVersionsResponse
 from kproto.schema.versions import Versions
+
+if TYPE_CHECKING:
+    from kproto.messages.produce_request import ProduceRequest
+    from kproto.messages.produce_response import ProduceResponse
 
 __all__ = ["Connection"]
 
+M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 _SASL_HANDSHAKE: Final = 17
@@ -105,21 +112,34 @@ class Connection:
         return self._protocol.wire.peer_versions
 
     @property
-    def api_versions(self) -> Any:
+    def api_versions(self) -> ApiVersionsResponse | None:
         """The whole ApiVersionsResponse; None without a negotiation."""
         return self._protocol.api_versions
 
     @property
     def closed(self) -> bool:
+        """Whether the connection has ended."""
         return self._protocol.reason is not None
 
     def version_for(self, api_key: int, allowed: Versions | None = None) -> int:
         """Return the highest common version; see ``ClientConnection.version_for``."""
         return self._protocol.wire.version_for(api_key, allowed)
 
+    @overload
+    async def request(  # type: ignore[overload-overlap]  # only Produce has a None
+        self, body: ProduceRequest, version: int | None = None, *, timeout: float | None = None
+    ) -> ProduceResponse | None: ...
+    @overload
     async def request(
-        self, body: Any, version: int | None = None, *, timeout: float | None = None
-    ) -> Any:
+        self, body: RequestMessage[M], version: int | None = None, *, timeout: float | None = None
+    ) -> M: ...
+    async def request(
+        self,
+        body: RequestMessage[Message],
+        version: int | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Message | None:
         """Send a request and return the body of its response; None for Produce with acks=0.
 
         ``version`` None is the highest common one. Raises UnsupportedVersionError or EncodeError

@@ -18,6 +18,7 @@ The peer's code 35 is ``BrokerUnsupportedVersionError``, as distinct from
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from kproto import error_codes
@@ -99,14 +100,20 @@ def _restore(kind: type[BrokerError], text: str | None, code: int) -> BrokerErro
 
 
 class UnknownServerError(BrokerError):
+    """Error code -1, ``UNKNOWN_SERVER_ERROR``."""
+
     CODE = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class UnknownTopicOrPartitionError(BrokerError):
+    """Error code 3, ``UNKNOWN_TOPIC_OR_PARTITION``."""
+
     CODE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class NotLeaderOrFollowerError(BrokerError):
+    """Error code 6, ``NOT_LEADER_OR_FOLLOWER``."""
+
     CODE = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -118,78 +125,116 @@ class RequestTimedOutError(BrokerError):
 
 
 class CoordinatorNotAvailableError(BrokerError):
+    """Error code 15, ``COORDINATOR_NOT_AVAILABLE``."""
+
     CODE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 class InvalidTopicError(BrokerError):
+    """Error code 17, ``INVALID_TOPIC_EXCEPTION``."""
+
     CODE = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 class TopicAuthorizationError(BrokerError):
+    """Error code 29, ``TOPIC_AUTHORIZATION_FAILED``."""
+
     CODE = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 class ClusterAuthorizationError(BrokerError):
+    """Error code 31, ``CLUSTER_AUTHORIZATION_FAILED``."""
+
     CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 class UnsupportedSaslMechanismError(BrokerError):
+    """Error code 33, ``UNSUPPORTED_SASL_MECHANISM``."""
+
     CODE = ErrorCode.UNSUPPORTED_SASL_MECHANISM
 
 
 class BrokerUnsupportedVersionError(BrokerError):
+    """Error code 35, ``UNSUPPORTED_VERSION``."""
+
     CODE = ErrorCode.UNSUPPORTED_VERSION
 
 
 class TopicAlreadyExistsError(BrokerError):
+    """Error code 36, ``TOPIC_ALREADY_EXISTS``."""
+
     CODE = ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 class InvalidPartitionsError(BrokerError):
+    """Error code 37, ``INVALID_PARTITIONS``."""
+
     CODE = ErrorCode.INVALID_PARTITIONS
 
 
 class InvalidReplicationFactorError(BrokerError):
+    """Error code 38, ``INVALID_REPLICATION_FACTOR``."""
+
     CODE = ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 class InvalidReplicaAssignmentError(BrokerError):
+    """Error code 39, ``INVALID_REPLICA_ASSIGNMENT``."""
+
     CODE = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 class NotControllerError(BrokerError):
+    """Error code 41, ``NOT_CONTROLLER``."""
+
     CODE = ErrorCode.NOT_CONTROLLER
 
 
 class InvalidRequestError(BrokerError):
+    """Error code 42, ``INVALID_REQUEST``."""
+
     CODE = ErrorCode.INVALID_REQUEST
 
 
 class PolicyViolationError(BrokerError):
+    """Error code 44, ``POLICY_VIOLATION``."""
+
     CODE = ErrorCode.POLICY_VIOLATION
 
 
 class SaslAuthenticationError(BrokerError):
+    """Error code 58, ``SASL_AUTHENTICATION_FAILED``."""
+
     CODE = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 class ReassignmentInProgressError(BrokerError):
+    """Error code 60, ``REASSIGNMENT_IN_PROGRESS``."""
+
     CODE = ErrorCode.REASSIGNMENT_IN_PROGRESS
 
 
 class PreferredLeaderNotAvailableError(BrokerError):
+    """Error code 80, ``PREFERRED_LEADER_NOT_AVAILABLE``."""
+
     CODE = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
 
 
 class EligibleLeadersNotAvailableError(BrokerError):
+    """Error code 83, ``ELIGIBLE_LEADERS_NOT_AVAILABLE``."""
+
     CODE = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
 class ElectionNotNeededError(BrokerError):
+    """Error code 84, ``ELECTION_NOT_NEEDED``."""
+
     CODE = ErrorCode.ELECTION_NOT_NEEDED
 
 
 class NoReassignmentInProgressError(BrokerError):
+    """Error code 85, ``NO_REASSIGNMENT_IN_PROGRESS``."""
+
     CODE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
@@ -216,7 +261,12 @@ class ConnectionClosedError(KprotoError, ConnectionError):
 
 
 class NodeUnavailableError(KprotoError, ConnectionError):
-    """No broker can be reached, or none of them is the controller at the moment."""
+    """No broker can be reached, or none of them is the controller at the moment. ``failures`` has
+    the error of each address that was tried."""
+
+    def __init__(self, message: str, failures: Iterable[OSError] = ()) -> None:
+        super().__init__(message)
+        self.failures = tuple(failures)
 
 
 class RequestTimeoutError(KprotoError, TimeoutError):

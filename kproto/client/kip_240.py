@@ -110,6 +110,7 @@ class ListReassignmentsResult:
         self._selection = selection
 
     async def all(self) -> list[Reassignment]:
+        """Return all reassignments once the response has arrived. Raises its error."""
         return list(await asyncio.shield(self._call))
 
     def get(self, partition: tuple[str, int]) -> asyncio.Future[Reassignment | None]:
@@ -137,6 +138,7 @@ class DescribeReassignmentsResult:
         return list(await asyncio.shield(self._call))
 
     async def all(self) -> dict[Reassignment, ReassignmentDescription]:
+        """Return all descriptions once the response has arrived. Raises its error."""
         return dict(await asyncio.shield(self._call))
 
     def get(self, reassignment: Reassignment) -> asyncio.Future[ReassignmentDescription | None]:

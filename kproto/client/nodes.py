@@ -192,7 +192,7 @@ class Nodes:
 
 def _unreachable(failures: list[OSError]) -> OSError:
     error = NodeUnavailableError(
-        "no broker can be reached: " + "; ".join(str(each) for each in failures)
+        "no broker can be reached: " + "; ".join(str(each) for each in failures), failures
     )
     error.__cause__ = failures[-1]
     return error

@@ -1,14 +1,14 @@
 """The client's side of SASL mechanisms: what the tokens contain. ``Connection.authenticate`` sends
 them.
 
-The package ``scramp`` (extra ``sasl``) computes SCRAM; it is imported on use.
+The package ``scramp`` computes SCRAM; it is imported on use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from kproto.client.errors import SaslExchangeError
 
@@ -18,6 +18,8 @@ Exchange = Callable[[bytes], bytes | None]
 """Takes the broker's token (first ``b""``) and returns ours; None once satisfied."""
 
 SCRAM_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+"""The mechanisms of ``SaslScram``."""
+
 MOST_ITERATIONS: Final = 1_000_000
 """The number of hash iterations a broker may request: a few tenths of a second, during which the
 event loop is blocked. Kafka's own credentials have 4096 to 16,384 (ScramMechanism, 4.4.0)."""
@@ -48,6 +50,7 @@ class SaslPlain:
             raise ValueError("PLAIN separates user and password by NUL, so neither may contain it")
 
     def exchange(self) -> Exchange:
+        """Start the exchange of one connection."""
         tokens = [f"\0{self.username}\0{self.password}".encode()]
         return lambda _received: tokens.pop() if tokens else None
 
@@ -55,8 +58,7 @@ class SaslPlain:
 @dataclass(frozen=True)
 class SaslScram:
     """SCRAM (RFC 5802, KIP-84). It does not send the password, and the broker proves that it knows
-    the password. Needs the package ``scramp``; raises ImportError with the extra's name without
-    it."""
+    the password."""
 
     mechanism: str
     username: str
@@ -66,10 +68,11 @@ class SaslScram:
         if self.mechanism not in SCRAM_MECHANISMS:
             known = " and ".join(SCRAM_MECHANISMS)
             raise ValueError(f"no mechanism {self.mechanism!r}; Kafka has {known}")
-        _scramp()
 
     def exchange(self) -> Exchange:
-        scramp = _scramp()
+        """Start the exchange of one connection."""
+        import scramp
+
         try:
             client = scramp.ScramClient([self.mechanism], self.username, self.password)
         except scramp.ScramException as error:
@@ -98,11 +101,3 @@ class SaslScram:
             return None if token is None else token.encode()
 
         return answer
-
-
-def _scramp() -> Any:
-    try:
-        import scramp
-    except ImportError:
-        raise ImportError("SCRAM needs the package scramp: pip install 'kproto[sasl]'") from None
-    return scramp

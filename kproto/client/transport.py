@@ -23,6 +23,7 @@ from kproto.connection import (
 )
 from kproto.connection.throttling import pause_ms
 from kproto.errors import LocalProtocolError, RemoteProtocolError
+from kproto.messages.api_versions_response import ApiVersionsResponse
 
 __all__ = ["Protocol"]
 
@@ -32,7 +33,7 @@ class Protocol(asyncio.Protocol):
 
     def __init__(self, wire: ClientConnection, peer: str) -> None:
         self.wire = wire
-        self.api_versions: Any = None
+        self.api_versions: ApiVersionsResponse | None = None
         self.reason: str | None = None
         self._peer = peer
         self._cause: BaseException | None = None

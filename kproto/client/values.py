@@ -282,6 +282,7 @@ class ConfigResource(NamedTuple):
 
     @classmethod
     def topic(cls, name: str) -> ConfigResource:
+        """The resource of a topic."""
         return cls(ConfigResourceType.TOPIC, name)
 
     @classmethod

@@ -15,6 +15,7 @@ from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kproto.errors import MissingExtraError
 from kproto.znodes import requests
 from kproto.znodes.errors import (
     BadArgumentsError,
@@ -422,10 +423,7 @@ def _client(hosts: str, session_timeout: float) -> KazooClient:
     try:
         from kazoo.client import KazooClient
     except ImportError:
-        raise ModuleNotFoundError(
-            "a ZooKeeper server is reached through kazoo: pip install 'kproto[zookeeper]'",
-            name="kazoo",
-        ) from None
+        raise MissingExtraError("a ZooKeeper server needs kazoo", extra="mock") from None
     logger = logging.getLogger(__name__)
     retry = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": _RECONNECT_SECONDS}
     return KazooClient(hosts, timeout=session_timeout, connection_retry=retry, logger=logger)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kproto.codec.message import Message
+from kproto.codec.message import Message, RequestMessage
 from kproto.codec.structs import MessageStruct
 from kproto.schema.model import Field, MessageSchema, NewStruct, Struct
 
@@ -39,7 +39,8 @@ def make_message_class(schema: MessageSchema, *, module: str = "kproto.drafts") 
         "STRUCTS": dict(made),
         "_SCHEMA": schema,
     }
-    root = _define(schema.root, Message, made, module, namespace)
+    base = RequestMessage if schema.type == "request" else Message
+    root = _define(schema.root, base, made, module, namespace)
     assert issubclass(root, Message)
     return root
 

@@ -7,18 +7,19 @@ on first use; the class keeps them, by version.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kproto.codec import json_form, registry
 from kproto.codec.structs import RootStruct
 
-__all__ = ["Buffer", "Message"]
+__all__ = ["Buffer", "Message", "RequestMessage"]
 
 Buffer = bytes | bytearray | memoryview
 """What decoders accept: any contiguous buffer. Bytes are decoded in place; other buffers are copied
 once."""
 
 M = TypeVar("M", bound="Message")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Message(RootStruct, kw_only=True, gc=False):
@@ -106,3 +107,18 @@ class Message(RootStruct, kw_only=True, gc=False):
         A missing untagged field raises JsonError (a DecodeError) whose ``path`` names the field.
         """
         return json_form.from_value(cls, data, version)
+
+
+if TYPE_CHECKING:
+
+    class RequestMessage(Message, Generic[R_co], kw_only=True, gc=False):
+        """The body of a request whose response is an ``R_co``."""
+
+else:
+
+    class RequestMessage(Message, kw_only=True, gc=False):
+        """The body of a request; type checkers read ``RequestMessage["HeartbeatResponse"]``."""
+
+        def __class_getitem__(cls, _response):
+            # Not Generic: importing a request must not import its response.
+            return cls

@@ -40,7 +40,11 @@ def module_name(schema: MessageSchema) -> str:
 def generated_files(schemas: Iterable[MessageSchema]) -> dict[str, str]:
     """Return file name -> text of everything in ``kproto/messages`` except ``__init__.py``."""
     ordered = sorted(schemas, key=lambda schema: schema.name)
-    files = {f"{module_name(schema)}.py": _module(schema) for schema in ordered}
+    responses = {schema.api_key: schema for schema in ordered if schema.type == "response"}
+    files = {}
+    for schema in ordered:
+        response = responses.get(schema.api_key) if schema.type == "request" else None
+        files[f"{module_name(schema)}.py"] = _module(schema, response)
     files["_index.py"] = _index(ordered)
     files["__init__.pyi"] = _stub(ordered)
     return files
@@ -70,28 +74,41 @@ def write(directory: Path, files: Mapping[str, str]) -> list[str]:
     return changed
 
 
-def _module(schema: MessageSchema) -> str:
+def _module(schema: MessageSchema, response: MessageSchema | None) -> str:
+    """``response``: that of a request, if it has one."""
     about = _about(schema)
     facts = [f"versions {schema.valid_versions}", f"flexible {schema.flexible_versions}"]
     if schema.api_key is not None:
         facts.insert(0, f"api key {schema.api_key}")
     lines = [f'"""{about}', "", f"{schema.type}, {', '.join(facts)}. {_WARNING}", '"""', ""]
-    lines += ["from __future__ import annotations", "", "from typing import ClassVar"]
+    names = "ClassVar" if response is None else "TYPE_CHECKING, ClassVar"
+    lines += ["from __future__ import annotations", "", f"from typing import {names}"]
     if _uses_uuid(schema):
         lines += ["from uuid import UUID"]
     lines.append("")
     if any(isinstance(item.default, NewStruct) for s in schema.structs for item in s.fields):
         lines += ["from msgspec import field", ""]
-    lines.append("from kproto.codec.message import Message")
+    base, imported = "Message", "Message"
+    if response is not None:  # a forward reference: importing a request imports no response
+        base, imported = f'RequestMessage["{response.name}"]', "RequestMessage"
+    elif schema.type == "request":
+        base, imported = "RequestMessage[Message]", "Message, RequestMessage"
+    lines.append(f"from kproto.codec.message import {imported}")
     if len(schema.structs) > 1:
         lines.append("from kproto.codec.structs import MessageStruct")
     if any(item.default == ZERO_UUID for struct in schema.structs for item in struct.fields):
         lines.append("from kproto.schema.model import ZERO_UUID")
     lines += ["from kproto.schema.versions import Versions", ""]
+    if response is not None:
+        line = f"    from kproto.messages.{module_name(response)} import {response.name}"
+        if len(line) > 100:
+            line = f"{line.removesuffix(response.name)}(\n        {response.name},\n    )"
+        lines += ["if TYPE_CHECKING:", line, ""]
     exported = sorted(struct.name for struct in schema.structs)
     lines += ["__all__ = [", *(f'    "{name}",' for name in exported), "]", ""]
     for struct in schema.structs:
-        lines += ["", *_class(schema, struct), ""]
+        own_base = base if struct is schema.root else "MessageStruct"
+        lines += ["", *_class(schema, struct, own_base), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -113,9 +130,8 @@ def _uses_uuid(schema: MessageSchema) -> bool:
     )
 
 
-def _class(schema: MessageSchema, struct: Struct) -> list[str]:
+def _class(schema: MessageSchema, struct: Struct, base: str) -> list[str]:
     is_root = struct is schema.root
-    base = "Message" if is_root else "MessageStruct"
     lines = [f"class {struct.name}({base}, kw_only=True, gc=False):"]
     if is_root:
         lines += [f'    """{_about(schema)}"""', ""]
@@ -128,7 +144,8 @@ def _class(schema: MessageSchema, struct: Struct) -> list[str]:
         ]
         nested = [item.name for item in schema.structs if item is not schema.root]
         if nested:
-            lines.append("    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {")
+            # Not annotated: in a message with a field `type`, its annotation cannot be resolved.
+            lines.append("    STRUCTS = {")
             lines += [f'        "{name}": {name},' for name in nested]
             lines.append("    }")
         lines.append("")

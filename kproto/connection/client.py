@@ -88,6 +88,7 @@ class ClientConnection:
 
     @property
     def state(self) -> ClientState:
+        """What this connection may do next."""
         return self._machine.state
 
     @property

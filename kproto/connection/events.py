@@ -151,6 +151,9 @@ ClientEvent = (
     | NegotiationFailed
     | SaslTokenReceived
 )
+"""What ``ClientConnection.next_event`` returns."""
+
 ServerEvent = (
     RequestReceived | UnsupportedRequest | UnexpectedRequest | MalformedRequest | SaslTokenReceived
 )
+"""What ``ServerConnection.next_event`` returns."""

@@ -100,6 +100,7 @@ class ServerConnection:
 
     @property
     def state(self) -> ServerState:
+        """What this connection expects next."""
         return self._machine.state
 
     @property

@@ -63,6 +63,8 @@ class ClientInput(_Name):
 
 
 class ServerState(_Name):
+    """What the server's side of a connection expects next."""
+
     OPEN = "requests are served"
     SASL_REQUIRED = "the client has not authenticated"
     HANDSHAKING = "a SaslHandshake has no response yet"

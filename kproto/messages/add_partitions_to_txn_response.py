@@ -54,7 +54,7 @@ class AddPartitionsToTxnResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 24
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 5)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(3, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "AddPartitionsToTxnPartitionResult": AddPartitionsToTxnPartitionResult,
         "AddPartitionsToTxnTopicResult": AddPartitionsToTxnTopicResult,
         "AddPartitionsToTxnResult": AddPartitionsToTxnResult,

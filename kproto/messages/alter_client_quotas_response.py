@@ -46,7 +46,7 @@ class AlterClientQuotasResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 49
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(1, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "EntityData": EntityData,
         "EntryData": EntryData,
     }

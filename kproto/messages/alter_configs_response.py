@@ -38,7 +38,7 @@ class AlterConfigsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 33
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "AlterConfigsResourceResponse": AlterConfigsResourceResponse,
     }
 

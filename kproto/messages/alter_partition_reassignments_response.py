@@ -46,7 +46,7 @@ class AlterPartitionReassignmentsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 45
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ReassignablePartitionResponse": ReassignablePartitionResponse,
         "ReassignableTopicResponse": ReassignableTopicResponse,
     }

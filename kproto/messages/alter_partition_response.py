@@ -58,7 +58,7 @@ class AlterPartitionResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 56
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 3)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "PartitionData": PartitionData,
         "TopicData": TopicData,
     }

@@ -44,7 +44,7 @@ class AlterReplicaLogDirsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 34
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "AlterReplicaLogDirPartitionResult": AlterReplicaLogDirPartitionResult,
         "AlterReplicaLogDirTopicResult": AlterReplicaLogDirTopicResult,
     }

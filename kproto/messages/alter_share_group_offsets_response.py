@@ -50,7 +50,7 @@ class AlterShareGroupOffsetsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 91
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "AlterShareGroupOffsetsResponsePartition": AlterShareGroupOffsetsResponsePartition,
         "AlterShareGroupOffsetsResponseTopic": AlterShareGroupOffsetsResponseTopic,
     }

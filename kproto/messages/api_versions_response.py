@@ -60,7 +60,7 @@ class ApiVersionsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 18
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 5)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(3, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ApiVersion": ApiVersion,
         "SupportedFeatureKey": SupportedFeatureKey,
         "FinalizedFeatureKey": FinalizedFeatureKey,

@@ -38,7 +38,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, kw_only=True, gc=False)
     API_KEY: ClassVar[int | None] = 8
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "TopicPartitions": TopicPartitions,
     }
 

@@ -100,7 +100,7 @@ class ConsumerGroupDescribeResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 69
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "TopicPartitions": TopicPartitions,
         "Assignment": Assignment,
         "Member": Member,

@@ -46,7 +46,7 @@ class ConsumerGroupMemberMetadataValue(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 5
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ClassicProtocol": ClassicProtocol,
         "ClassicMemberMetadata": ClassicMemberMetadata,
     }

@@ -34,7 +34,7 @@ class ConsumerProtocolAssignment(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = None
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 3)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions.NONE
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "TopicPartition": TopicPartition,
     }
 

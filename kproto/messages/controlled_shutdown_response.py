@@ -34,7 +34,7 @@ class ControlledShutdownResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 7
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 3)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(3, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "RemainingPartition": RemainingPartition,
     }
 

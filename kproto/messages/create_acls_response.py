@@ -34,7 +34,7 @@ class CreateAclsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 30
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 3)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "AclCreationResult": AclCreationResult,
     }
 

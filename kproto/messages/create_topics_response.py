@@ -64,7 +64,7 @@ class CreateTopicsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 19
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 7)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(5, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "CreatableTopicConfigs": CreatableTopicConfigs,
         "CreatableTopicResult": CreatableTopicResult,
     }

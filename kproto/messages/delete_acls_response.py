@@ -60,7 +60,7 @@ class DeleteAclsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 31
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 3)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DeleteAclsMatchingAcl": DeleteAclsMatchingAcl,
         "DeleteAclsFilterResult": DeleteAclsFilterResult,
     }

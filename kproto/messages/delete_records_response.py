@@ -46,7 +46,7 @@ class DeleteRecordsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 21
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DeleteRecordsPartitionResult": DeleteRecordsPartitionResult,
         "DeleteRecordsTopicResult": DeleteRecordsTopicResult,
     }

@@ -40,7 +40,7 @@ class DeleteShareGroupOffsetsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 92
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DeleteShareGroupOffsetsResponseTopic": DeleteShareGroupOffsetsResponseTopic,
     }
 

@@ -48,7 +48,7 @@ class DeleteShareGroupStateResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 86
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "PartitionResult": PartitionResult,
         "DeleteStateResult": DeleteStateResult,
     }

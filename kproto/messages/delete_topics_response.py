@@ -40,7 +40,7 @@ class DeleteTopicsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 20
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 6)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(4, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DeletableTopicResult": DeletableTopicResult,
     }
 

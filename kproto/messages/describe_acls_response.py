@@ -52,7 +52,7 @@ class DescribeAclsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 29
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 3)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "AclDescription": AclDescription,
         "DescribeAclsResource": DescribeAclsResource,
     }

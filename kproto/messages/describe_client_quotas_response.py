@@ -54,7 +54,7 @@ class DescribeClientQuotasResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 48
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(1, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "EntityData": EntityData,
         "ValueData": ValueData,
         "EntryData": EntryData,

@@ -40,7 +40,7 @@ class DescribeClusterResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 60
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DescribeClusterBroker": DescribeClusterBroker,
     }
 

@@ -76,7 +76,7 @@ class DescribeConfigsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 32
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 4)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(4, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DescribeConfigsSynonym": DescribeConfigsSynonym,
         "DescribeConfigsResourceResult": DescribeConfigsResourceResult,
         "DescribeConfigsResult": DescribeConfigsResult,

@@ -60,7 +60,7 @@ class DescribeDelegationTokenResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 41
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 3)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DescribedDelegationTokenRenewer": DescribedDelegationTokenRenewer,
         "DescribedDelegationToken": DescribedDelegationToken,
     }

@@ -64,7 +64,7 @@ class DescribeGroupsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 15
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 6)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(5, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DescribedGroupMember": DescribedGroupMember,
         "DescribedGroup": DescribedGroup,
     }

@@ -66,7 +66,7 @@ class DescribeLogDirsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 35
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 5)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DescribeLogDirsPartition": DescribeLogDirsPartition,
         "DescribeLogDirsTopic": DescribeLogDirsTopic,
         "DescribeLogDirsResult": DescribeLogDirsResult,

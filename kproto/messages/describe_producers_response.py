@@ -66,7 +66,7 @@ class DescribeProducersResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 61
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ProducerState": ProducerState,
         "PartitionResponse": PartitionResponse,
         "TopicResponse": TopicResponse,

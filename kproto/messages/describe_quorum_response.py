@@ -96,7 +96,7 @@ class DescribeQuorumResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 55
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ReplicaState": ReplicaState,
         "PartitionData": PartitionData,
         "TopicData": TopicData,

@@ -70,7 +70,7 @@ class DescribeShareGroupOffsetsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 90
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DescribeShareGroupOffsetsResponsePartition": DescribeShareGroupOffsetsResponsePartition,
         "DescribeShareGroupOffsetsResponseTopic": DescribeShareGroupOffsetsResponseTopic,
         "DescribeShareGroupOffsetsResponseGroup": DescribeShareGroupOffsetsResponseGroup,

@@ -78,7 +78,7 @@ class DescribeTopicPartitionsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 75
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "DescribeTopicPartitionsResponsePartition": DescribeTopicPartitionsResponsePartition,
         "DescribeTopicPartitionsResponseTopic": DescribeTopicPartitionsResponseTopic,
         "Cursor": Cursor,

@@ -56,7 +56,7 @@ class DescribeTransactionsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 65
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "TopicData": TopicData,
         "TransactionState": TransactionState,
     }

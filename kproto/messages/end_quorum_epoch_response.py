@@ -60,7 +60,7 @@ class EndQuorumEpochResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 54
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(1, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "PartitionData": PartitionData,
         "TopicData": TopicData,
         "NodeEndpoint": NodeEndpoint,

@@ -122,7 +122,7 @@ class FetchResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 1
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 18)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(12, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "EpochEndOffset": EpochEndOffset,
         "LeaderIdAndEpoch": LeaderIdAndEpoch,
         "SnapshotId": SnapshotId,

@@ -88,7 +88,7 @@ class FetchSnapshotResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 59
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "SnapshotId": SnapshotId,
         "LeaderIdAndEpoch": LeaderIdAndEpoch,
         "PartitionSnapshot": PartitionSnapshot,

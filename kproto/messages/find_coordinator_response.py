@@ -42,7 +42,7 @@ class FindCoordinatorResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 10
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 6)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(3, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "Coordinator": Coordinator,
     }
 

@@ -46,7 +46,7 @@ class GroupMetadataValue(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 2
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 4)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(4, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "MemberMetadata": MemberMetadata,
     }
 

@@ -38,7 +38,7 @@ class IncrementalAlterConfigsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 44
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(1, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "AlterConfigsResourceResponse": AlterConfigsResourceResponse,
     }
 

@@ -36,7 +36,7 @@ class JoinGroupResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 11
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 9)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(6, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "JoinGroupResponseMember": JoinGroupResponseMember,
     }
 

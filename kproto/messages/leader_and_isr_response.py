@@ -48,7 +48,7 @@ class LeaderAndIsrResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 4
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 7)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(4, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "LeaderAndIsrPartitionError": LeaderAndIsrPartitionError,
         "LeaderAndIsrTopicError": LeaderAndIsrTopicError,
     }

@@ -34,7 +34,7 @@ class ListConfigResourcesResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 74
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ConfigResource": ConfigResource,
     }
 

@@ -38,7 +38,7 @@ class ListGroupsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 16
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 5)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(3, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ListedGroup": ListedGroup,
     }
 

@@ -52,7 +52,7 @@ class ListOffsetsResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 2
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 11)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(6, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ListOffsetsPartitionResponse": ListOffsetsPartitionResponse,
         "ListOffsetsTopicResponse": ListOffsetsTopicResponse,
     }

@@ -78,7 +78,7 @@ class MetadataResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 3
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 13)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(9, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "MetadataResponseBroker": MetadataResponseBroker,
         "MetadataResponsePartition": MetadataResponsePartition,
         "MetadataResponseTopic": MetadataResponseTopic,

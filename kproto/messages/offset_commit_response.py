@@ -48,7 +48,7 @@ class OffsetCommitResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 8
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 10)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(8, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "OffsetCommitResponsePartition": OffsetCommitResponsePartition,
         "OffsetCommitResponseTopic": OffsetCommitResponseTopic,
     }

@@ -44,7 +44,7 @@ class OffsetDeleteResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 47
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions.NONE
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "OffsetDeleteResponsePartition": OffsetDeleteResponsePartition,
         "OffsetDeleteResponseTopic": OffsetDeleteResponseTopic,
     }

@@ -92,7 +92,7 @@ class OffsetFetchResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 9
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 10)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(6, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "OffsetFetchResponsePartition": OffsetFetchResponsePartition,
         "OffsetFetchResponseTopic": OffsetFetchResponseTopic,
         "OffsetFetchResponsePartitions": OffsetFetchResponsePartitions,

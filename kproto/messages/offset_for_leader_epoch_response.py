@@ -48,7 +48,7 @@ class OffsetForLeaderEpochResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 23
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 4)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(4, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "EpochEndOffset": EpochEndOffset,
         "OffsetForLeaderTopicResult": OffsetForLeaderTopicResult,
     }

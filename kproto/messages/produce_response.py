@@ -96,7 +96,7 @@ class ProduceResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 0
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 13)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(9, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "BatchIndexAndErrorMessage": BatchIndexAndErrorMessage,
         "LeaderIdAndEpoch": LeaderIdAndEpoch,
         "PartitionProduceResponse": PartitionProduceResponse,

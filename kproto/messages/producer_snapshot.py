@@ -46,7 +46,7 @@ class ProducerSnapshot(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = None
     VALID_VERSIONS: ClassVar[Versions] = Versions(1, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions.NONE
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ProducerEntry": ProducerEntry,
     }
 

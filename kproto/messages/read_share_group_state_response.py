@@ -68,7 +68,7 @@ class ReadShareGroupStateResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 84
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "StateBatch": StateBatch,
         "PartitionResult": PartitionResult,
         "ReadStateResult": ReadStateResult,

@@ -56,7 +56,7 @@ class ReadShareGroupStateSummaryResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 87
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "PartitionResult": PartitionResult,
         "ReadStateSummaryResult": ReadStateSummaryResult,
     }

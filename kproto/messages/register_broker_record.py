@@ -52,7 +52,7 @@ class RegisterBrokerRecord(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 0
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 4)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "BrokerEndpoint": BrokerEndpoint,
         "BrokerFeature": BrokerFeature,
     }

@@ -52,7 +52,7 @@ class RegisterControllerRecord(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 27
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "ControllerEndpoint": ControllerEndpoint,
         "ControllerFeature": ControllerFeature,
     }

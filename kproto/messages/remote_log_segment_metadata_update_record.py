@@ -50,7 +50,7 @@ class RemoteLogSegmentMetadataUpdateRecord(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 1
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "TopicIdPartitionEntry": TopicIdPartitionEntry,
         "RemoteLogSegmentIdEntry": RemoteLogSegmentIdEntry,
     }

@@ -76,7 +76,7 @@ class ShareAcknowledgeResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 79
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "LeaderIdAndEpoch": LeaderIdAndEpoch,
         "PartitionData": PartitionData,
         "ShareAcknowledgeTopicResponse": ShareAcknowledgeTopicResponse,

@@ -96,7 +96,7 @@ class ShareFetchResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 78
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "LeaderIdAndEpoch": LeaderIdAndEpoch,
         "AcquiredRecords": AcquiredRecords,
         "PartitionData": PartitionData,

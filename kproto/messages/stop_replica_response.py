@@ -36,7 +36,7 @@ class StopReplicaResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 5
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 4)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(2, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "StopReplicaPartitionError": StopReplicaPartitionError,
     }
 

@@ -234,7 +234,7 @@ class StreamsGroupDescribeResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 89
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "KeyValue": KeyValue,
         "TopicInfo": TopicInfo,
         "Subtopology": Subtopology,

@@ -78,7 +78,7 @@ class StreamsGroupHeartbeatResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 88
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "Status": Status,
         "TaskIds": TaskIds,
         "Endpoint": Endpoint,

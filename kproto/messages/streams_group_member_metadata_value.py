@@ -44,7 +44,7 @@ class StreamsGroupMemberMetadataValue(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 19
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "Endpoint": Endpoint,
         "KeyValue": KeyValue,
     }

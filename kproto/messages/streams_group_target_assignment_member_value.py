@@ -34,7 +34,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 21
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "TaskIds": TaskIds,
     }
 

@@ -80,7 +80,7 @@ class StreamsGroupTopologyValue(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 23
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "TopicConfig": TopicConfig,
         "TopicInfo": TopicInfo,
         "CopartitionGroup": CopartitionGroup,

@@ -34,7 +34,7 @@ class TransactionLogValue(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 0
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 1)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(1, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "PartitionsSchema": PartitionsSchema,
     }
 

@@ -48,7 +48,7 @@ class TxnOffsetCommitResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 28
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 6)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(3, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "TxnOffsetCommitResponsePartition": TxnOffsetCommitResponsePartition,
         "TxnOffsetCommitResponseTopic": TxnOffsetCommitResponseTopic,
     }

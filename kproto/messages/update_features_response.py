@@ -36,7 +36,7 @@ class UpdateFeaturesResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 57
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "UpdatableFeatureResult": UpdatableFeatureResult,
     }
 

@@ -40,7 +40,7 @@ class UpdateRaftVoterResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 82
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 0)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "CurrentLeader": CurrentLeader,
     }
 

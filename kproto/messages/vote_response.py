@@ -62,7 +62,7 @@ class VoteResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 52
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(0, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "PartitionData": PartitionData,
         "TopicData": TopicData,
         "NodeEndpoint": NodeEndpoint,

@@ -54,7 +54,7 @@ class WriteTxnMarkersResponse(Message, kw_only=True, gc=False):
     API_KEY: ClassVar[int | None] = 27
     VALID_VERSIONS: ClassVar[Versions] = Versions(0, 2)
     FLEXIBLE_VERSIONS: ClassVar[Versions] = Versions(1, 32767)
-    STRUCTS: ClassVar[dict[str, type[MessageStruct]]] = {
+    STRUCTS = {
         "WritableTxnMarkerPartitionResult": WritableTxnMarkerPartitionResult,
         "WritableTxnMarkerTopicResult": WritableTxnMarkerTopicResult,
         "WritableTxnMarkerResult": WritableTxnMarkerResult,

@@ -1,0 +1,57 @@
+"""HTML pages from Jinja2 templates: what the reports of ``kspec`` and ``wiredump`` share.
+
+A page is one file that loads nothing. Every value is escaped, and its unprintable characters are
+replaced, since names and error texts come from peers. The Content-Security-Policy of ``base.html``
+allows only the scripts that ``Pages.render`` was given, by their hash, so that markup that was not
+escaped could not run either.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any, Final
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from kproto.journal import printable
+
+__all__ = ["Pages"]
+
+_BASE: Final = "kproto.pages"
+
+
+class Pages:
+    """The templates of ``package``, which may extend those of this package."""
+
+    def __init__(self, package: str) -> None:
+        self.environment = Environment(
+            loader=ChoiceLoader([PackageLoader(package), PackageLoader(_BASE)]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=["jinja2.ext.do"],
+        )
+
+    def render(self, template: str, *, scripts: tuple[str, ...] = (), **values: Any) -> str:
+        """Return the page. ``scripts`` names templates that are inserted as they are."""
+        loader = self.environment.loader
+        assert loader is not None
+        script = "".join(loader.get_source(self.environment, name)[0] for name in scripts)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        return self.environment.get_template(template).render(
+            script=Markup(script), script_hash=f"sha256-{digest}", **values
+        )
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as templates print it: None as nothing, and text without control characters.
+    Markup stays what it is, and lines stay lines."""
+    if value is None:
+        return ""
+    if type(value) is not str or value.isprintable():
+        return value
+    return "\n".join(map(printable, value.split("\n")))
