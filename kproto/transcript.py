@@ -49,6 +49,7 @@ __getattr__ = deprecated_names(
 )
 
 FORMAT: Final = 1
+"""The version of the format."""
 
 REDACTED: Final = "[redacted]"
 """Replaces a secret in a body, whatever the type of its field."""
@@ -131,6 +132,8 @@ class TranscriptTrailer(msgspec.Struct, frozen=True):
 
 
 class Transcript(msgspec.Struct, frozen=True):
+    """A whole transcript: its first line, the exchanges in order, its last line."""
+
     beginning: TranscriptHeader
     exchanges: list[Exchange]
     ending: TranscriptTrailer

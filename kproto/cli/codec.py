@@ -18,6 +18,7 @@ from kproto.annotate import (
     request_fields_partly,
     response_fields_partly,
 )
+from kproto.cli.completing import message_names
 from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.codec.message import Message
 from kproto.dialects import AutoDialect, Dialect, dialect
@@ -103,6 +104,7 @@ def _whole(
     using: Dialect, data: bytes, response: tuple[int, int] | None
 ) -> tuple[Dialect, PartialFrame]:
     header: RequestHeader | ResponseHeader
+    body: Message
     if response is None:
         if isinstance(using, AutoDialect):
             using, header, body = using.identify_request(data)
@@ -183,7 +185,7 @@ def _row(field: FrameField) -> dict[str, Any]:
 
 @click.command("encode")
 @dialect_option
-@click.argument("name")
+@click.argument("name", shell_complete=message_names)
 @click.argument("version", type=int)
 @click.argument("text", metavar="JSON|-")
 def encode_command(dialect_name: str, name: str, version: int, text: str) -> None:

@@ -12,6 +12,7 @@ from rich.progress import track
 from rich.syntax import Syntax
 
 import kproto
+from kproto.cli.completing import message_names
 from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.codec import registry
 from kproto.codec.message import Message
@@ -29,6 +30,7 @@ __all__ = ["codegen_command"]
     "--show",
     type=(str, int),
     metavar="NAME VERSION",
+    shell_complete=message_names,
     help="Print the source of the codec of a message at a version.",
 )
 @dialect_option

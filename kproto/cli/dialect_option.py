@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kproto.cli.completing import dialect_names
 from kproto.dialects import DIALECTS, Dialect, dialect, load_dialect
 
 __all__ = ["dialect_option", "named_dialect"]
@@ -16,6 +17,7 @@ dialect_option = click.option(
     default="kafka",
     show_default=True,
     metavar="NAME|DIR",
+    shell_complete=dialect_names,
     help=f"One of {', '.join(DIALECTS)}, or a folder of your own schemas, which override kafka's.",
 )
 

@@ -16,8 +16,17 @@ from kproto.errors import KprotoError
 __all__ = ["run"]
 
 
-def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run ``command`` with ``arguments`` (by default the process's own) and exit."""
+def run(
+    command: click.Command,
+    name: str,
+    arguments: Sequence[str] | None = None,
+    *,
+    error_status: int = 1,
+) -> NoReturn:
+    """Run ``command`` with ``arguments`` (by default the process's own) and exit.
+
+    ``error_status`` is the exit status of a failed operation.
+    """
     try:
         result = command.main(arguments, prog_name=name, standalone_mode=False)
         sys.exit(result if isinstance(result, int) else 0)
@@ -40,7 +49,7 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
             sys.exit(0)
         raise
     except (KprotoError, OSError) as error:
-        _fail(str(error), 1, name)
+        _fail(str(error), error_status, name)
 
 
 def _fail(message: str, code: int, name: str) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import click
 from rich import box
@@ -12,11 +13,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kproto.cli.completing import message_names
 from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.codec.message import Message
 from kproto.codec.registry import plan_of, schema_of
 from kproto.codegen.plan import FieldPlan, StructPlan
+from kproto.dialects import Dialect
 from kproto.errors import UnknownNameError
+from kproto.journal import squash
 from kproto.schema.model import NewStruct
 
 __all__ = ["show_command"]
@@ -42,16 +46,40 @@ class Row:
 @click.command("show")
 @dialect_option
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-@click.argument("name")
+@click.argument("name", shell_complete=message_names)
 @click.argument("version", type=int, required=False)
 def show_command(dialect_name: str, as_json: bool, name: str, version: int | None) -> None:
     """Show the layout of a message at a version.
 
-    NAME is the schema's name, such as MetadataRequest. VERSION defaults to the newest.
+    NAME is a message such as MetadataRequest, or an API such as Metadata, whose request and
+    response are both shown. VERSION defaults to the newest.
     """
-    cls = named_dialect(dialect_name).message(name)
-    if not issubclass(cls, Message):
+    shown = [
+        _show(cls, version, dialect_name, as_json=as_json)
+        for cls in _messages(named_dialect(dialect_name), name)
+    ]
+    if as_json:
+        click.echo(json.dumps(shown[0] if len(shown) == 1 else shown, indent=2))
+
+
+def _messages(codec: Dialect, name: str) -> list[type[Message]]:
+    """Return the message of that name, or the request and the response of an API."""
+    try:
+        found = codec.message(name)
+    except UnknownNameError:
+        for key, api in codec.apis.items():
+            if name == str(key) or squash(name) == squash(api.request.MESSAGE_NAME):
+                return [api.request, api.response]
+        raise
+    if not issubclass(found, Message):
         raise UnknownNameError(f"{name} is a struct; show its message instead")
+    return [found]
+
+
+def _show(
+    cls: type[Message], version: int | None, dialect_name: str, *, as_json: bool
+) -> dict[str, Any]:
+    """Return the layout; print it as a table unless it is for JSON."""
     schema = schema_of(cls)
     if version is None:
         version = schema.valid_versions.highest
@@ -66,10 +94,10 @@ def show_command(dialect_name: str, as_json: bool, name: str, version: int | Non
         "flexible": plan.root.flexible,
         "dialect": dialect_name,
         "about": schema.about,
+        "fields": [asdict(row) for row in rows],
     }
     if as_json:
-        click.echo(json.dumps({**facts, "fields": [asdict(row) for row in rows]}, indent=2))
-        return
+        return facts
     key = "" if schema.api_key is None else f", api key {schema.api_key}"
     title = f"{schema.name} v{version} ({dialect_name}{key}, versions {schema.valid_versions})"
     table = Table(title=title, caption=schema.about or None, box=box.SIMPLE_HEAD)
@@ -90,6 +118,7 @@ def show_command(dialect_name: str, as_json: bool, name: str, version: int | Non
         )
     width = Console(width=_WIDEST).measure(table).maximum
     Console(width=width).print(table)
+    return facts
 
 
 def _rows(plan: StructPlan, depth: int) -> Iterator[Row]:

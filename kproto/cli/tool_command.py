@@ -52,7 +52,12 @@ def value(name: str, text: str, metavar: str, **kind: Any) -> Callable[[Any], An
 
 
 bootstrap_server = value("bootstrap-server", "Bootstrap brokers, as HOST:PORT,...", "HOST:PORT,...")
-command_config = value("command-config", "A properties file for the client.", "FILE")
+command_config = value(
+    "command-config",
+    "A properties file for the client. default.api.timeout.ms is how long to keep trying; the "
+    "default is 60000, and 30000 for elections.",
+    "FILE",
+)
 
 
 class ProfileCommand(click.Command):
@@ -69,6 +74,10 @@ class ProfileCommand(click.Command):
                     f"--profile {'|'.join(surfaces)} chooses whose options these are: those of "
                     "released Kafka, or of a proposal's draft."
                 )
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The options of released Kafka, for completion and generated documentation."""
+        return self._surfaces[SHIPPED].get_params(ctx)
 
     def make_context(
         self,
@@ -139,7 +148,9 @@ def run_with_access(
             controllers=controllers is not None,
             dialect=dialect,
         )
-        access.doing = waiting.doing
+        bootstrap = controllers or given["bootstrap_server"]
+        access.doing = lambda what: waiting.doing(f"{bootstrap}: {what}")
+        access.doing("connecting")
         async with access:
             await work(access, waiting.write)
 

@@ -23,6 +23,7 @@ from kproto.cli.tool_command import (
 )
 from kproto.cli.waiting import WaitIndicator
 from kproto.client import TopicPartition
+from kproto.errors import MissingExtraError
 from kproto.tools import preferred_election, znode_reassign
 from kproto.tools.access import Access
 from kproto.tools.connecting import read_text
@@ -52,7 +53,7 @@ def _znodes(connect: str) -> Iterator[ZnodeAccess]:
 
     try:
         store = KazooStore(connect)
-    except ModuleNotFoundError as error:
+    except MissingExtraError as error:
         raise ToolError(str(error), printed=f"Error: {error}") from None
     try:
         yield ZnodeAccess(store)

@@ -11,8 +11,8 @@
 
 ``RecordBatches`` reads a field of type ``records``, ``build_batch`` and ``RecordBatchBuilder``
 write one, ``control`` handles the markers of control batches, and ``kproto.records.columns`` makes
-columns of many fields. No I/O. ``docs/records.md`` has the rules. Snappy, lz4 and zstd need the
-extra ``records``.
+columns of many fields. No I/O. ``docs/reference/records.md`` has the rules. Snappy, lz4 and zstd
+need the extra ``records``.
 """
 
 from kproto.records.batch import Batch

@@ -67,14 +67,17 @@ class Batch:
 
     @property
     def compression(self) -> Compression:
+        """The codec of the records."""
         return Compression(self.attributes & CODEC_MASK)
 
     @property
     def timestamp_type(self) -> TimestampType:
+        """Whether the timestamps are those of the producer or of the broker."""
         raise NotImplementedError
 
     @property
     def is_transactional(self) -> bool:
+        """Whether the batch is part of a transaction."""
         return self.magic == 2 and bool(self.attributes & TRANSACTIONAL)
 
     @property

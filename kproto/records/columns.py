@@ -77,6 +77,7 @@ _OF_RECORD: Final = {flag.name.lower(): flag for flag in RecordColumn if flag.na
 COLUMNS: Final = ("batch", *_OF_RECORD, *_OF_BATCH)
 """Every column there is, besides ``input``."""
 DEFAULT_COLUMNS: Final = ("batch", "offset", "timestamp", "key", "value", "header_count")
+"""The columns that ``read_columns`` reads by default."""
 
 
 def read_columns(

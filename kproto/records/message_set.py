@@ -67,6 +67,7 @@ class _Message(NamedTuple):
 
     @property
     def timestamp_type(self) -> TimestampType:
+        """Whether the timestamps are those of the producer or of the broker."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         return TimestampType(bool(self.attributes & LOG_APPEND_TIME_BIT))

@@ -101,6 +101,7 @@ class RecordBatch(Batch):
 
     @property
     def timestamp_type(self) -> TimestampType:
+        """Whether the timestamps are those of the producer or of the broker."""
         return TimestampType(bool(self.attributes & LOG_APPEND_TIME_BIT))
 
     @property
@@ -109,7 +110,7 @@ class RecordBatch(Batch):
 
     def _computed(self) -> int:
         window = self._window
-        return crc32c(window.data[window.at + CHECKED : window.end])
+        return crc32c(window.data, window.at + CHECKED, window.end)
 
     def crc_is_right(self) -> bool:
         return self._computed() == self.crc

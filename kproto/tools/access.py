@@ -10,19 +10,22 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from socket import gaierror
 from ssl import SSLContext
 from typing import Any, Final, TypeVar
 
 from kproto.client import reassignments
 from kproto.client.admin import Admin
 from kproto.client.calls import Attempt, Where
+from kproto.client.connection import Connection
 from kproto.client.errors import (
     BrokerError,
     ConnectionClosedError,
+    NodeUnavailableError,
     broker_error,
     raise_for_code,
 )
-from kproto.client.nodes import parse_bootstrap
+from kproto.client.nodes import Address, parse_bootstrap
 from kproto.client.sasl import SaslMechanism
 from kproto.client.values import (
     AlterConfigOp,
@@ -37,6 +40,7 @@ from kproto.client.values import (
     TopicPartition,
 )
 from kproto.error_codes import ErrorCode
+from kproto.errors import KprotoError
 from kproto.tools.controllers import Controllers, describe_controllers
 from kproto.tools.errors import ToolError
 from kproto.tools.plan import Replica
@@ -44,6 +48,9 @@ from kproto.tools.plan import Replica
 __all__ = ["Access", "ReplicaLogDir"]
 
 T = TypeVar("T")
+
+_RELEASED: Final = "kafka"
+_PROBE_MS: Final = 5_000
 
 _OPTIONAL: Final = frozenset({ErrorCode.REPLICA_NOT_AVAILABLE})
 NewPartitions = Mapping[str, tuple[int, Sequence[Sequence[int]] | None]]
@@ -68,6 +75,9 @@ class Access(Admin):
 
     doing: Callable[[str], None] = staticmethod(lambda _what: None)
 
+    _HOPELESS: Final = (ConnectionRefusedError, gaierror)
+    """What ends a command if every address fails like that before the first connection."""
+
     def __init__(
         self,
         bootstrap: str,
@@ -88,6 +98,8 @@ class Access(Admin):
             sasl=sasl,
         )
         self._of_controllers = controllers
+        self._connected = False
+        self._calls.on_failure = self._check_failure
         self._speaking = partial(
             Access, bootstrap, client_id=client_id, default_timeout_ms=default_timeout_ms, ssl=ssl,
             sasl=sasl, controllers=controllers,
@@ -97,6 +109,33 @@ class Access(Admin):
                 parse_bootstrap(bootstrap), self.dialect, self._open, self._authenticate
             )
             self._calls.nodes = self._nodes
+
+    async def _open(self, address: Address, seconds: float) -> Connection:
+        connection = await super()._open(address, seconds)
+        self._connected = True
+        return connection
+
+    async def _check_failure(self, error: Exception) -> None:
+        """End the call if another attempt cannot help."""
+        failures = error.failures if isinstance(error, NodeUnavailableError) else ()
+        refused = bool(failures) and all(isinstance(each, self._HOPELESS) for each in failures)
+        if refused and not self._connected:
+            raise error
+        closed = isinstance(error, ConnectionClosedError)
+        if closed and self.dialect.name != _RELEASED and await self._speak_released():
+            raise ToolError(_mismatch(self.dialect.name), printed=f"Error: {error}") from None
+        self.doing(f"trying again after: {error}")
+
+    async def _speak_released(self) -> bool:
+        """Whether the brokers answer a released request. They consider a draft's malformed, and
+        close the connection."""
+        try:
+            async with self._speaking(dialect=_RELEASED) as released:
+                attempt = partial(reassignments.list_ongoing, wanted=None)
+                await released._calls.run(released._nodes.controller, attempt, _PROBE_MS)
+        except (BrokerError, KprotoError, OSError):
+            return False
+        return True
 
     def _broker(self, broker_id: int | None) -> Where:
         # A controller accepts the configs of every broker.
@@ -343,6 +382,14 @@ def _by_topic(replicas: Iterable[Replica]) -> dict[str, list[int]]:
     for topic, index, _ in sorted(replicas):
         groups[topic].append(index)
     return groups
+
+
+def _mismatch(draft: str) -> str:
+    return (
+        f"the brokers do not speak {draft}: they close the connection on its requests, and answer "
+        f"those of released Kafka; leave out --profile {draft}, or use brokers of that draft, such "
+        f"as `mockbroker serve --profile {draft}`"
+    )
 
 
 async def _settled(futures: Mapping[Any, Any]) -> dict[Any, Exception | None]:

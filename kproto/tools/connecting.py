@@ -30,7 +30,7 @@ def read_text(path: str) -> str:
 
 def read_settings(path: str | None) -> Settings:
     """Read the settings of a properties file; without a file, use the tool's defaults."""
-    return Settings() if path is None else settings(parse_properties(read_text(path)), path)
+    return Settings() if path is None else settings(parse_properties(read_text(path), path), path)
 
 
 def connect(

@@ -10,7 +10,7 @@ unknown names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,51 +44,16 @@ class Settings:
     sasl: SaslMechanism | None = None
 
 
-def parse_properties(text: str) -> dict[str, str]:
-    """Parse Java's properties format: ``key=value``, ``key: value`` or ``key value``, comments with
-    # or !, lines continued by a backslash, and Java's escapes. The last value of a key counts."""
-    found = {}
-    for line in _logical_lines(text):
-        key, value = _split(line)
-        found[_unescaped(key)] = _unescaped(value)
-    return found
+def parse_properties(text: str, source: str = "the properties") -> dict[str, str]:
+    """Parse Java's properties format. The last value of a key counts. Raises ToolError with
+    ``source`` for an invalid ``\\u`` escape, as Java does."""
+    import javaproperties  # here, because most commands read no properties
 
-
-def _logical_lines(text: str) -> Iterator[str]:
-    pending = ""
-    for raw in text.splitlines():
-        line = raw.lstrip(" \t\f")
-        if not pending and (not line or line[0] in "#!"):
-            continue
-        pending += line
-        backslashes = len(pending) - len(pending.rstrip("\\"))
-        if backslashes % 2:
-            pending = pending[:-1]
-            continue
-        yield pending
-        pending = ""
-    if pending:
-        yield pending
-
-
-def _split(line: str) -> tuple[str, str]:
-    """Split at the first blank, = or : without a preceding backslash; one = or : may follow
-    blanks."""
-    match = re.match(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", line, re.DOTALL)
-    assert match is not None  # Every part may be empty.
-    return match[1], match[2]
-
-
-_ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
-_CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def _unescaped(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        code = match[1]
-        return chr(int(code[1:], 16)) if len(code) > 1 else _CONTROL.get(code, code)
-
-    return _ESCAPE.sub(plain, text)
+    try:
+        return javaproperties.loads(text)
+    except javaproperties.InvalidUEscapeError as error:
+        message = f"{source}: invalid escape {error.escape}"
+        raise ToolError(message, printed=f"Error: {message}") from None
 
 
 def settings(properties: Mapping[str, str], source: str = "the properties") -> Settings:

@@ -1,0 +1,50 @@
+"""What the four programs ``kproto``, ``mockbroker``, ``wiredump`` and ``kspec`` have in common:
+commands that are imported on use, ``--version``, and the commands ``completion`` and ``help``."""
+
+from __future__ import annotations
+
+import importlib
+from collections import UserDict
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+import kproto
+
+__all__ = ["LazyCommands", "program"]
+
+_COMMON = {
+    "completion": "kproto.cli.completion:completion_command",
+    "help": "kproto.cli.help_topics:help_command",
+}
+
+
+class LazyCommands(UserDict[str, Any]):
+    """Commands by name, imported on use, so that no command pays for another's imports.
+
+    A value is a command, or its location: ``module:attribute``.
+    """
+
+    def __getitem__(self, name: str) -> click.Command:
+        found = self.data[name]
+        if isinstance(found, str):
+            module, _, attribute = found.partition(":")
+            found = self.data[name] = getattr(importlib.import_module(module), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+
+def program(name: str, about: str, commands: Mapping[str, str]) -> click.Group:
+    """Return the group of all commands of a program; ``commands`` are locations."""
+    group = click.Group(
+        name,
+        LazyCommands({**commands, **_COMMON}),
+        help=about,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        no_args_is_help=False,
+    )
+    engine = f"{kproto.engine} engine"
+    note = f": {kproto.engine_note}" if kproto.engine_note else ""
+    message = f"%(prog)s %(version)s ({engine}){note}"
+    return click.version_option(kproto.__version__, prog_name=name, message=message)(group)
