@@ -23,6 +23,7 @@ __all__ = ["Clock", "ClusterOptions", "Level", "takes_cluster_options"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")
 
 Clock: TypeAlias = Literal["wall", "manual"]
 
@@ -146,12 +147,12 @@ class ClusterOptions:
 
 def _with_arguments_of(
     options: Callable[P, ClusterOptions],
-) -> Callable[[Callable[Concatenate[T, ...], None]], Callable[Concatenate[T, P], None]]:
-    def decorate(method: Callable[Concatenate[T, ...], None]) -> Callable[Concatenate[T, P], None]:
+) -> Callable[[Callable[Concatenate[T, ...], R]], Callable[Concatenate[T, P], R]]:
+    def decorate(method: Callable[Concatenate[T, ...], R]) -> Callable[Concatenate[T, P], R]:
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        wanted = inspect.signature(options)
-        method.__signature__ = wanted.replace(  # type: ignore[attr-defined]
-            parameters=[own, *wanted.parameters.values()]
+        taken = inspect.signature(options)
+        method.__signature__ = inspect.signature(method).replace(  # type: ignore[attr-defined]
+            parameters=[own, *taken.parameters.values()]
         )
         return method
 

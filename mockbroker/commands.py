@@ -64,6 +64,7 @@ class CommandTarget(Protocol):
     def close_listener(self, broker_id: int) -> object: ...
     def open_listener(self, broker_id: int) -> object: ...
     def set_level(self, broker_id: int, level: str) -> object: ...
+    def advertise(self, broker_id: int, address: str) -> object: ...
 
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -185,11 +186,17 @@ ZNODE_TEXT_OR_NULL: Final = ArgumentType(
     "TEXT", {"type": ["string", "null"]}, _text_or_null, str, to_end=True,
     max_body_bytes=_ZNODE_BODY_BYTES,
 )  # fmt: skip
+TOPIC_TEXT: Final = ArgumentType(
+    "TOPIC", {"type": "string", "examples": ["foo:2:3", "foo=1,2,3/2,3,4"]}, text_of, str
+)
 SOFTWARE_LEVEL: Final = ArgumentType(
     "LEVEL",
     {"type": "string", "examples": ["kafka-2.3", "4=0-2,45=off", "cluster"]},
     _level,
     str,
+)
+ADDRESS: Final = ArgumentType(
+    "HOST:PORT", {"type": "string", "examples": ["localhost:32768"]}, text_of, str
 )
 
 BROKER: Final = Argument("broker", BROKER_ID, "The broker's id.")
@@ -201,6 +208,11 @@ LEVEL: Final = Argument(
     SOFTWARE_LEVEL,
     "A release (kafka-2.3), the API versions that differ from the cluster's (4=0-2,45=off), or "
     "`cluster` for none.",
+)
+TOPIC: Final = Argument(
+    "topic",
+    TOPIC_TEXT,
+    "NAME:PARTITIONS:REPLICAS, or NAME= and the replicas of each partition.",
 )
 CHANGES: Final = Argument("changes", COUNT, "How many more changes the controller completes.")
 
@@ -294,6 +306,14 @@ _ALL: Final = (
         (PARTITION, BROKER),
     ),
     Command(
+        "create-topic",
+        "Create a topic.",
+        lambda on, given: on.cluster.add_topic(given["topic"]),
+        (TOPIC,),
+        details="TOPIC is foo:2:3 for two partitions with three replicas each, or "
+        "foo=1,2,3/2,3,4, which lists the replicas of each partition.",
+    ),
+    Command(
         "failover",
         "Make another live broker the controller.",
         lambda on, given: on.cluster.failover(given["broker"]),
@@ -336,6 +356,15 @@ _ALL: Final = (
         "other brokers', such as 4=0-2,45=off; or `cluster`, which makes the broker like the "
         "others. The broker's connections break. The controller resends nothing to the broker. If "
         "the broker is the controller, it is elected again.",
+    ),
+    Command(
+        "advertise",
+        "Change the address of a broker in Metadata.",
+        lambda on, given: on.advertise(given["broker"], given["address"]),
+        (BROKER, Argument("address", ADDRESS, "Where clients reach the broker.")),
+        details="The broker keeps listening where it does. This is for clients that reach it "
+        "through a forwarded port that is known only once the cluster runs, such as a port that a "
+        "container publishes.",
     ),
     Command(
         "hold-metadata",

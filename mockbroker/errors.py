@@ -17,6 +17,8 @@ them as ``Refusal``, which never leaves this package.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kproto.errors import KprotoError
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "UnknownBrokerError",
     "UnknownPartitionError",
     "UnreadableError",
+    "raise_together",
 ]
 
 
@@ -94,3 +97,11 @@ class Refusal(Exception):
         super().__init__(code, message)
         self.code = code
         self.message = message
+
+
+def raise_together(message: str, errors: Sequence[Exception]) -> None:
+    """Raise the error if there is one, and an ExceptionGroup if there are several."""
+    if len(errors) > 1:
+        raise ExceptionGroup(message, errors)
+    for error in errors:
+        raise error

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
 from kproto.dialects import dialect
 from kproto.schema.versions import Versions
@@ -21,9 +21,10 @@ from kproto.znodes import Stat, ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.cluster_options import Clock, ClusterOptions, Level, takes_cluster_options
 from mockbroker.commands import CommandCall, parse_command
-from mockbroker.errors import ClusterError, FaultError
+from mockbroker.errors import ClusterError, FaultError, raise_together
 from mockbroker.faults.documents import fault_of
 from mockbroker.faults.matching import ActiveFault, Predicate
+from mockbroker.faults.members import FaultMembers
 from mockbroker.faults.rule import Fault
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import INTER_BROKER
@@ -134,7 +135,7 @@ class MockCluster:
             operations=self.operations,
             perform_step=lambda call, broker_id: self._fault_steps.perform(call, broker_id),
         )
-        self._room = BufferBudget(limits)
+        self._budget = BufferBudget(limits)
         self._sockets = BrokerSockets(
             self.cluster,
             self._make_listeners(options),
@@ -192,7 +193,7 @@ class MockCluster:
         await self.take(self.cluster.set_endpoint, broker_id, host, port)
 
     def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
-        return BrokerProtocol(self._dispatcher, broker_id, connections, self._room)
+        return BrokerProtocol(self._dispatcher, broker_id, connections, self._budget)
 
     # ---- starting and stopping ---------------------------------------------------------------
 
@@ -207,8 +208,8 @@ class MockCluster:
         traceback: TracebackType | None,
     ) -> None:
         await self.stop()
-        if self.options.strict_faults and error is None:
-            self.assert_faults_used()
+        if error is None:
+            self.check()
 
     async def start(self) -> None:
         """Open every live broker's listener. Once this returns, clients can connect."""
@@ -297,6 +298,12 @@ class MockCluster:
         done = await self.operations.run(partial(step, *arguments, **options))
         return await done if inspect.isawaitable(done) else done
 
+    def create_topic(self, topic: str) -> None:
+        """Create a topic: ``"foo:2:3"`` with two partitions of three replicas each, or
+        ``"foo=1,2,3/2,3,4"``, which lists the replicas of each partition."""
+        self._clock.follow()
+        self.cluster.add_topic(topic)
+
     def join_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
         """Let a replica of ``"foo-0"`` or ``("foo", 0)`` catch up and join the ISR."""
         self._clock.follow()
@@ -363,6 +370,12 @@ class MockCluster:
         self.cluster.set_level(broker_id, own)
         self._sockets.hang_up(broker_id)
 
+    def advertise(self, broker_id: int, address: str) -> None:
+        """Send clients of a broker to another ``host:port``, such as a forwarded port. The broker
+        keeps listening where it does."""
+        self._clock.follow()
+        self._sockets.advertise(broker_id, address)
+
     def hold_metadata(self, broker_id: int) -> None:
         """Freeze the metadata that a broker serves."""
         self._clock.follow()
@@ -423,7 +436,12 @@ class MockCluster:
     # ---- faults ------------------------------------------------------------------------------
 
     def fault(
-        self, fault: Fault | None = None, /, *, when: Predicate | None = None, **members: Any
+        self,
+        fault: Fault | None = None,
+        /,
+        *,
+        when: Predicate | None = None,
+        **members: Unpack[FaultMembers],
     ) -> ActiveFault:
         """Add a rule in front of the existing ones: a ``Fault``, or its members::
 
@@ -491,8 +509,9 @@ class MockCluster:
                 return None if call.broker_id == 1 else MetadataResponse(...)
 
         It returns a response message, or its JSON, or None to leave the request to the broker. An
-        exception is answered with UNKNOWN_SERVER_ERROR(-1) and journalled. ``times`` limits the
-        number of requests. The function added last is called first.
+        exception is answered with UNKNOWN_SERVER_ERROR(-1), journalled, and raised by ``check`` at
+        the latest. ``times`` limits the number of requests. The function added last is called
+        first.
         """
         self._check_served(api_key)
 
@@ -510,6 +529,23 @@ class MockCluster:
     def clear_scripts(self, api_key: int | None = None) -> None:
         """Return to the broker's own answers, for one API key or for all."""
         self._dispatcher.scripts.clear(api_key)
+
+    def take_handler_errors(self) -> list[Exception]:
+        """Return and forget the exceptions that functions given to ``on`` and ``fault(when=...)``
+        have raised, and those of replies that could not be sent. A test that provokes one takes it;
+        otherwise ``check`` raises it."""
+        errors = self._dispatcher.scripts.errors
+        taken = list(errors)
+        errors.clear()
+        return taken
+
+    def check(self) -> None:
+        """Raise what a test must not pass with: the errors of ``take_handler_errors``, and
+        AssertionError for fault rules that no request has hit if the option ``strict_faults`` is
+        on. Leaving the ``with`` block without an exception calls it."""
+        raise_together("handlers of the test failed", self.take_handler_errors())
+        if self.options.strict_faults:
+            self.assert_faults_used()
 
     def replay(self, transcript: Transcript, *, latency: bool = False) -> None:
         """Answer from a transcript if it has an answer, otherwise as without it; the latter is

@@ -1,29 +1,40 @@
-"""The pytest plugin ``mock_kafka`` with the fixtures ``mock_kafka`` and ``mock_kafka_factory``.
+"""The pytest plugin ``mock_kafka``: fixtures that run mock clusters for a test or for several.
 
 It is installed with the package and imports no more of it until a test requests a fixture. A
-failing test reports the traffic of its clusters.
+failing test reports the traffic of its clusters. A test does not pass if one of its handlers
+raised, or if ``strict_faults`` is on and no request has hit one of its fault rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from mockbroker.fixture import MockKafka
+    from mockbroker.fixture import MockKafka, MockKafkaFactory
 
-__all__ = ["MockKafkaFactory", "mock_kafka", "mock_kafka_factory"]
+__all__ = [
+    "MockKafkaFactory",
+    "mock_kafka",
+    "mock_kafka_factory",
+    "mock_kafka_module",
+    "mock_kafka_session",
+    "mock_kafka_session_options",
+]
 
-MockKafkaFactory: TypeAlias = "Callable[..., MockKafka]"
-
-_MARKER = (
-    "mock_kafka(**options): mockbroker.ClusterOptions for the fixture mock_kafka, "
-    "such as brokers=6, topics=['foo=1,2,3'], profile='kafka-2.4'"
+_MARKER: Final = (
+    "mock_kafka(**options): mockbroker.ClusterOptions for the fixtures mock_kafka and "
+    "mock_kafka_module, such as brokers=6, topics=['foo=1,2,3'], profile='kafka-2.4'"
 )
-_CLUSTERS = pytest.StashKey[list[Any]]()
-_SHOWN = 200
+_CLUSTERS: Final = pytest.StashKey[list[Any]]()
+"""The clusters started by fixtures of this node: a test, a module or the session."""
+_FAILED: Final = pytest.StashKey[bool]()
+"""Whether a test of this node failed; what its clusters' handlers and rules did is no news then."""
+_SEEN: Final = pytest.StashKey[dict[Any, int]]()
+"""The last journal entry of each cluster that already ran when the test began."""
+_SHOWN: Final = 200
 """The most journal lines reported for a failed test."""
 
 
@@ -35,52 +46,146 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
 
 
+def __getattr__(name: str) -> Any:
+    if name == "MockKafkaFactory":
+        from mockbroker.fixture import MockKafkaFactory
+
+        return MockKafkaFactory
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# ---- fixtures ------------------------------------------------------------------------------------
+
+
 @pytest.fixture
 def mock_kafka_factory(request: pytest.FixtureRequest) -> Iterator[MockKafkaFactory]:
     """A function that starts a cluster: ``mock_kafka_factory(brokers=6, topics=["foo=1,2,3"])``.
     All of them stop at the end of the test."""
-    from mockbroker.fixture import MockKafka
-
-    started: list[MockKafka] = request.node.stash.setdefault(_CLUSTERS, [])
-    profile = request.config.getini("mock_kafka_profile")
-
-    def start(**options: Any) -> MockKafka:
-        if profile:
-            options.setdefault("profile", profile)
-        cluster = MockKafka(**options)
-        cluster.start()
-        started.append(cluster)
-        return cluster
-
-    yield start
-    errors = []
-    for cluster in started:
-        try:
-            cluster.stop()
-        except Exception as error:  # stop the others first
-            errors.append(error)
-    if errors:
-        raise errors[0]
+    yield from _running(request)
 
 
 @pytest.fixture
 def mock_kafka(request: pytest.FixtureRequest, mock_kafka_factory: MockKafkaFactory) -> MockKafka:
     """A running mock cluster for this test alone, in this process and on free ports. The marker
     ``@pytest.mark.mock_kafka(...)`` sets its options; the nearest marker decides each."""
+    return mock_kafka_factory(**_marked(request.node))
+
+
+@pytest.fixture(scope="module")
+def mock_kafka_module(request: pytest.FixtureRequest) -> Iterator[MockKafka]:
+    """A running mock cluster that the tests of a module share. A marker in ``pytestmark`` sets its
+    options."""
+    for factory in _running(request):
+        yield factory(**_marked(request.node))
+
+
+@pytest.fixture(scope="session")
+def mock_kafka_session(
+    request: pytest.FixtureRequest, mock_kafka_session_options: Mapping[str, Any]
+) -> Iterator[MockKafka]:
+    """A running mock cluster that all tests share."""
+    for factory in _running(request):
+        yield factory(**mock_kafka_session_options)
+
+
+@pytest.fixture(scope="session")
+def mock_kafka_session_options() -> Mapping[str, Any]:
+    """The options of ``mock_kafka_session``: override this fixture in ``conftest.py``."""
+    return {}
+
+
+def _running(request: pytest.FixtureRequest) -> Iterator[MockKafkaFactory]:
+    """Yield a factory of clusters. Afterwards stop all of them, then raise their errors."""
+    from mockbroker.errors import raise_together
+    from mockbroker.fixture import MockKafka
+
+    started: list[MockKafka] = request.node.stash.setdefault(_CLUSTERS, [])
+    profile = request.config.getini("mock_kafka_profile")
+
+    def start(*arguments: Any, **options: Any) -> MockKafka:
+        if profile:
+            options.setdefault("profile", profile)
+        cluster = MockKafka(*arguments, **options)
+        cluster.start()
+        started.append(cluster)
+        return cluster
+
+    yield start
+    errors: list[Exception] = []
+    ends = [cluster.stop for cluster in started]
+    if not request.node.stash.get(_FAILED, False):
+        ends += [cluster.check for cluster in started]
+    for end in ends:
+        try:
+            end()
+        except Exception as error:  # end the others first
+            errors.append(error)
+    started.clear()
+    raise_together("mock clusters", errors)
+
+
+def _marked(node: pytest.Item | pytest.Collector) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    for marker in request.node.iter_markers("mock_kafka"):
+    for marker in node.iter_markers("mock_kafka"):
         if marker.args:
             raise pytest.UsageError("the marker mock_kafka takes keyword arguments only")
         options = {**marker.kwargs, **options}
-    return mock_kafka_factory(**options)
+    return options
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    outcome: Any = yield
-    report = outcome.get_result()
-    if report.when == "call" and report.failed:
-        for cluster in item.stash.get(_CLUSTERS, []):
-            report.sections.append(
-                (f"mock_kafka at {cluster.bootstrap}", cluster.journal_text(_SHOWN))
-            )
+# ---- the outcome of a test -----------------------------------------------------------------------
+
+
+def _clusters(item: pytest.Item) -> list[MockKafka]:
+    """The running clusters of a test, of its module and of the session."""
+    return [each for node in item.listchain() for each in node.stash.get(_CLUSTERS, [])]
+
+
+def _handler_errors(item: pytest.Item) -> list[Exception]:
+    return [error for cluster in _clusters(item) for error in cluster.take_handler_errors()]
+
+
+def _raise_handler_errors(item: pytest.Item) -> None:
+    if errors := _handler_errors(item):
+        from mockbroker.errors import raise_together
+
+        raise_together("handlers of the test failed", errors)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_SEEN] = {each: each.journal.last_sequence for each in _clusters(item)}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test whose handlers raised, with their tracebacks."""
+    try:
+        yield
+    except BaseException:
+        _handler_errors(item)  # the next test that shares a cluster is not to blame
+        raise
+    _raise_handler_errors(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    yield
+    _raise_handler_errors(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        for node in item.listchain():
+            node.stash[_FAILED] = True
+        seen = item.stash.get(_SEEN, {})
+        for cluster in _clusters(item):
+            text = cluster.journal_text(_SHOWN, after=seen.get(cluster, 0))
+            report.sections.append((f"mock_kafka at {cluster.bootstrap}", text))
+    elif report.skipped:
+        item.stash[_FAILED] = True
+    return report

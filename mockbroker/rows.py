@@ -33,8 +33,8 @@ class Effect(Protocol[SubjectT_contra]):
 
 @dataclass(frozen=True, slots=True)
 class Row(Generic[ContextT, SubjectT]):
-    """``requirement`` names ids of ``docs/requirements.json``. Releases before ``since``, and from
-    ``until`` on, lack the row."""
+    """``requirement`` names ids of ``docs/reference/requirements.json``. Releases before ``since``,
+    and from ``until`` on, lack the row."""
 
     requirement: str
     when: Callable[[ContextT], bool]

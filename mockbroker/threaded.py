@@ -1,27 +1,119 @@
 """A mock cluster on its own thread, for tests of blocking clients, and of asyncio clients that must
 not share an event loop with the cluster.
 
-Every method and property of ``MockCluster`` is forwarded; none is listed here.
+``ForwardedMethods`` lists the methods of ``MockCluster`` once, for ``ThreadedCluster`` and for its
+``aio``. Signatures are those of ``MockCluster``, at run time and for type checkers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar, overload
 
-from mockbroker.cluster_options import ClusterOptions, takes_cluster_options
+from kproto.dialects import Dialect
+from kproto.journal import Journal
+from kproto.schema.versions import Versions
+from mockbroker.cluster_options import Clock, ClusterOptions, takes_cluster_options
+from mockbroker.faults.matching import ActiveFault
 from mockbroker.mock_cluster import MockCluster
+from mockbroker.profiles import Profile
+from mockbroker.serving.scripts import Script
 
-__all__ = ["ThreadedCluster"]
+__all__ = ["AsyncMethods", "ForwardedMethods", "ThreadedCluster"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _STOP_SECONDS: Final = 30.0
 
 
-class ThreadedCluster:
+class _Forwarded(Protocol[P, T_co]):
+    """The type of a forwarded method, which depends on the object that it belongs to."""
+
+    @overload
+    def __get__(self, instance: ThreadedCluster, owner: type[Any]) -> Callable[P, T_co]: ...
+    @overload
+    def __get__(self, instance: AsyncMethods, owner: type[Any]) -> Callable[P, Awaitable[T_co]]: ...
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Callable[..., Any]: ...
+
+
+@overload
+def _forward(
+    method: Callable[Concatenate[MockCluster, P], Coroutine[Any, Any, T]],
+) -> _Forwarded[P, T]: ...
+@overload
+def _forward(method: Callable[Concatenate[MockCluster, P], T]) -> _Forwarded[P, T]: ...
+def _forward(method: Callable[..., Any]) -> Any:
+    """Return a method that runs this one on the cluster's thread."""
+
+    @functools.wraps(method)
+    def call(self: ForwardedMethods, /, *arguments: Any, **options: Any) -> Any:
+        return self._perform(method, arguments, options)
+
+    return call
+
+
+class ForwardedMethods:
+    """The methods of ``MockCluster`` that other threads may call."""
+
+    run_command = _forward(MockCluster.run_command)
+
+    # ---- steps of the cluster
+    create_topic = _forward(MockCluster.create_topic)
+    advertise = _forward(MockCluster.advertise)
+    join_isr = _forward(MockCluster.join_isr)
+    leave_isr = _forward(MockCluster.leave_isr)
+    failover = _forward(MockCluster.failover)
+    resign_controller = _forward(MockCluster.resign_controller)
+    expire_session = _forward(MockCluster.expire_session)
+    kill_controller_after = _forward(MockCluster.kill_controller_after)
+    stop_broker = _forward(MockCluster.stop_broker)
+    start_broker = _forward(MockCluster.start_broker)
+    close_listener = _forward(MockCluster.close_listener)
+    open_listener = _forward(MockCluster.open_listener)
+    set_level = _forward(MockCluster.set_level)
+    hold_metadata = _forward(MockCluster.hold_metadata)
+    release_metadata = _forward(MockCluster.release_metadata)
+    set_propagation = _forward(MockCluster.set_propagation)
+    hold_elections = _forward(MockCluster.hold_elections)
+    release_elections = _forward(MockCluster.release_elections)
+    advance = _forward(MockCluster.advance)
+    follow_clock = _forward(MockCluster.follow_clock)
+    write_znode = _forward(MockCluster.write_znode)
+    append_znode = _forward(MockCluster.append_znode)
+    read_znode = _forward(MockCluster.read_znode)
+
+    # ---- what the cluster knows
+    connections = _forward(MockCluster.connections)
+    settled = _forward(MockCluster.settled)
+    broker_knows = _forward(MockCluster.broker_knows)
+
+    # ---- faults and scripted answers
+    fault = _forward(MockCluster.fault)
+    load_faults = _forward(MockCluster.load_faults)
+    remove_fault = _forward(MockCluster.remove_fault)
+    clear_faults = _forward(MockCluster.clear_faults)
+    wait_for_hit = _forward(MockCluster.wait_for_hit)
+    unused_faults = _forward(MockCluster.unused_faults)
+    assert_faults_used = _forward(MockCluster.assert_faults_used)
+    script = _forward(MockCluster.script)
+    clear_scripts = _forward(MockCluster.clear_scripts)
+    replay = _forward(MockCluster.replay)
+
+    def _perform(
+        self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        raise NotImplementedError
+
+
+class ThreadedCluster(ForwardedMethods):
     """A ``MockCluster`` with the same arguments, usable from any thread::
 
         with ThreadedCluster(topics=["foo=1,2,3"], brokers=6) as mock:
@@ -31,7 +123,8 @@ class ThreadedCluster:
 
     Methods run on the cluster's thread and return when they are done, including the coroutines of
     ``MockCluster``. ``aio`` has the same methods as coroutines, which do not block the caller's
-    event loop. Errors of the cluster are raised in the caller.
+    event loop. Errors of the cluster are raised in the caller. Leaving the ``with`` block without
+    an exception calls ``check``.
     """
 
     @takes_cluster_options
@@ -50,7 +143,6 @@ class ThreadedCluster:
         self._cluster: MockCluster | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self.aio = _Coroutines(self)
 
     def __enter__(self) -> Self:
         self.start()
@@ -63,13 +155,8 @@ class ThreadedCluster:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
-
-    @property
-    def cluster(self) -> MockCluster:
-        """The cluster itself, for use on its own thread. Raises RuntimeError before ``start``."""
-        if self._cluster is None:
-            raise RuntimeError("the cluster is not started")
-        return self._cluster
+        if error is None:
+            self.check()
 
     def start(self) -> None:
         """Once this returns, clients can connect. Raises the errors of ``MockCluster``."""
@@ -101,49 +188,117 @@ class ThreadedCluster:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(_STOP_SECONDS)
 
-    def submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+    def take_handler_errors(self) -> list[Exception]:
+        """As ``MockCluster.take_handler_errors``, also after ``stop``."""
+        return self.cluster.take_handler_errors()
+
+    def check(self) -> None:
+        """As ``MockCluster.check``, also after ``stop``: raise what a test must not pass with."""
+        self.cluster.check()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine on the cluster's thread."""
         if self._loop is None or self._loop.is_closed():
             work.close()
             raise RuntimeError("the cluster is not running")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def __getattr__(self, name: str) -> Any:
-        """A method of ``MockCluster``, wrapped, or the current value of a property."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        kind = getattr(MockCluster, name, None)
-        if callable(kind):
+    def _perform(
+        self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        return self._submit_step(method, arguments, options).result()
 
-            def call(*arguments: Any, **options: Any) -> Any:
-                return self.submit(self._call(name, arguments, options)).result()
+    def _submit_step(
+        self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Future[Any]:
+        return self.submit(self._take(functools.partial(method, **options), arguments))
 
-            call.__name__, call.__doc__ = name, kind.__doc__
-            return call
-        return self.submit(self._read(name)).result()
+    async def _take(self, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        return await self.cluster.take(method, self.cluster, *arguments)
 
-    async def _read(self, name: str) -> Any:
-        return getattr(self.cluster, name)
+    def _read(self, get: Callable[[MockCluster], T]) -> T:
+        async def read() -> T:
+            return get(self.cluster)
 
-    async def _call(self, name: str, arguments: Any, options: Any) -> Any:
-        return await self.cluster.take(getattr(self.cluster, name), *arguments, **options)
+        return self.submit(read()).result()
+
+    # ---- properties --------------------------------------------------------------------------
+
+    @property
+    def aio(self) -> AsyncMethods:
+        """The same methods as coroutines."""
+        return AsyncMethods(self)
+
+    @property
+    def cluster(self) -> MockCluster:
+        """The cluster itself, for use on its own thread. Raises RuntimeError before ``start``."""
+        if self._cluster is None:
+            raise RuntimeError("the cluster is not started")
+        return self._cluster
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of every broker's listener, comma-separated."""
+        return self.cluster.bootstrap
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Broker id -> ``host:port`` that a client on this machine can dial."""
+        return self.cluster.addresses
+
+    @property
+    def served(self) -> Mapping[int, Versions]:
+        """API key -> versions, as ApiVersions lists them."""
+        return self._read(lambda mock: mock.served)
+
+    @property
+    def faults(self) -> list[ActiveFault]:
+        """Every rule in the order in which they are tried, including those that have ended."""
+        return self._read(lambda mock: mock.faults)
+
+    @property
+    def profile(self) -> Profile:
+        """The release that the cluster behaves as."""
+        return self.cluster.profile
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the listeners."""
+        return self.cluster.dialect
+
+    @property
+    def journal(self) -> Journal:
+        """The recorded traffic."""
+        return self.cluster.journal
+
+    @property
+    def clock(self) -> Clock:
+        """The cluster's clock."""
+        return self.cluster.clock
+
+    @property
+    def auto_progress_ms(self) -> int | None:
+        """The interval of auto-progress; None if it is off."""
+        return self.cluster.auto_progress_ms
+
+    # ---- scripted answers --------------------------------------------------------------------
+
+    def on(self, api_key: int, *, times: int | None = None) -> Callable[[Script], Script]:
+        """As ``MockCluster.on``. The function runs on the cluster's thread."""
+        register = self._read(lambda mock: mock.on(api_key, times=times))
+        return lambda script: self._read(lambda _mock: register(script))
 
 
-class _Coroutines:
-    """The methods of the cluster as coroutines."""
+class AsyncMethods(ForwardedMethods):
+    """The methods of the cluster as coroutines, which do not block the caller's event loop."""
 
     def __init__(self, threaded: ThreadedCluster) -> None:
         self._threaded = threaded
 
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        if name.startswith("_") or not callable(getattr(MockCluster, name, None)):
-            raise AttributeError(f"MockCluster has no method {name!r}")
-
-        def call(*arguments: Any, **options: Any) -> Awaitable[Any]:
-            work = self._threaded._call(name, arguments, options)
-            return asyncio.wrap_future(self._threaded.submit(work))
-
-        return call
+    def _perform(
+        self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Awaitable[Any]:
+        return asyncio.wrap_future(self._threaded._submit_step(method, arguments, options))
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

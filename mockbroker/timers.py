@@ -84,16 +84,18 @@ class Timers:
         due = self.next_due_ms
         return self._end_ms if due is None else min(self._end_ms, due)
 
-    def due(self, now_ms: int) -> bool:
-        """Whether a timer is due at that time."""
-        next_due_ms = self.next_due_ms
-        return next_due_ms is not None and next_due_ms <= now_ms
+    def pass_until(self, end_ms: int) -> bool:
+        """Let time pass until then, unless a timer is due before. Returns whether it has."""
+        due = self.next_due_ms
+        if due is not None and due <= end_ms:
+            return False
+        self.now_ms = max(self.now_ms, end_ms)
+        return True
 
     def run_until(self, end_ms: int) -> None:
         """Let time pass until then. Each timer that falls due runs at its own time, in order, those
         among them that others set meanwhile."""
-        if not self.due(end_ms):
-            self.now_ms = max(self.now_ms, end_ms)
+        if self.pass_until(end_ms):
             return
         self._end_ms, self._running = end_ms, True
         try:

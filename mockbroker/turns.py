@@ -129,11 +129,7 @@ class Turns:
     def pass_time(self, now_ms: int) -> bool:
         """Let time pass until then if no timer is due before, which is no step: nothing changes.
         Returns whether it has."""
-        timers = self._controller.timers
-        if timers.due(now_ms):
-            return False
-        timers.run_until(now_ms)
-        return True
+        return self._controller.timers.pass_until(now_ms)
 
     def _process_due_elections(self) -> None:
         self._settle()

@@ -2,6 +2,8 @@
 
 Versions: 1 key type; 3 flexible; 4 several keys in one request; 5 and 6 new error codes and key
 types. Every key gets COORDINATOR_NOT_AVAILABLE(15), which clients retry until their own timeout.
+A broker that advertises none of the APIs that the coordinator would serve (``--advertise
+implemented``) answers UNSUPPORTED_VERSION(35) instead, which clients report at once.
 """
 
 from __future__ import annotations
@@ -25,14 +27,26 @@ _KINDS: Final = {
 }
 """Key type -> resource type, and the error of callers who may not describe the resource."""
 
+_NEEDS: Final = {
+    0: {11: "JoinGroup", 68: "ConsumerGroupHeartbeat"},
+    1: {22: "InitProducerId"},
+    2: {76: "ShareGroupHeartbeat"},
+}
+"""Key type -> the APIs by which clients first use the coordinator: one of them must be served."""
 
-@register(10, "0-6", cacheable=True)
+
+@register(
+    10,
+    "0-6",
+    gap="the mock has no group or transaction coordinators, so clients retry until their time-out, "
+    "or fail at once with serve --advertise implemented",
+)
 def find_coordinator(call: Call) -> FindCoordinatorResponse:
     if call.version < 4:
-        code = _error(call, call.body.key)
+        code, text = _error(call, call.body.key)
         return FindCoordinatorResponse(
             error_code=code,
-            error_message=message(code) if call.version >= 1 else None,
+            error_message=text if call.version >= 1 else None,
             node_id=_NOWHERE,
             host="",
             port=_NOWHERE,
@@ -43,7 +57,7 @@ def find_coordinator(call: Call) -> FindCoordinatorResponse:
 
 
 def _coordinator(call: Call, key: str) -> Coordinator:
-    code = _error(call, key)
+    code, text = _error(call, key)
     # With several keys Kafka sends no text for the keys that the caller may not describe.
     silent = code in (
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -55,15 +69,20 @@ def _coordinator(call: Call, key: str) -> Coordinator:
         host="",
         port=_NOWHERE,
         error_code=code,
-        error_message="" if silent else message(code),
+        error_message="" if silent else text,
     )
 
 
-def _error(call: Call, key: str) -> ErrorCode:
+def _error(call: Call, key: str) -> tuple[ErrorCode, str]:
     key_type = call.body.key_type if call.version >= 1 else 0
     if key_type in _KINDS:
         resource_type, refused = _KINDS[key_type]
         whole = resource_type is ResourceType.CLUSTER
         if not may(call, resource_type, CLUSTER_NAME if whole else key):
-            return refused
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return refused, message(refused)
+    needs = _NEEDS.get(key_type, {})
+    if needs and not needs.keys() & call.advertised.keys():
+        text = f"This broker has no coordinator: it does not serve {' or '.join(needs.values())}."
+        return ErrorCode.UNSUPPORTED_VERSION, text
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code, message(code)

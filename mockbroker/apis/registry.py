@@ -18,10 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from kproto.codec.message import Message
+from kproto.dialects import Api
 from kproto.journal import ClientSoftware
 from kproto.schema.versions import Versions
+from mockbroker.cluster import Cluster
+from mockbroker.profiles import Profile
 from mockbroker.security.authorizer import (
     ANONYMOUS,
     CLUSTER_NAME,
@@ -31,15 +35,9 @@ from mockbroker.security.authorizer import (
 )
 from mockbroker.security.sasl import SaslRefusedError, SaslSession
 
-if TYPE_CHECKING:
-    from kproto.codec.message import Message
-    from kproto.dialects import Api
-    from mockbroker.cluster import Cluster
-    from mockbroker.profiles import Profile
-
 __all__ = ["DRAFT_HANDLERS", "HANDLERS", "Answer", "Call", "Handler", "Session", "register"]
 
-Answer: TypeAlias = "Message | Awaitable[Message]"
+Answer: TypeAlias = Message | Awaitable[Message]
 
 
 @dataclass(slots=True)
@@ -143,12 +141,14 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Handler:
     """``versions`` are those implemented. ``cacheable``: the answer depends only on the request's
-    bytes, the receiving broker, its view of the cluster and the caller's permissions."""
+    bytes, the receiving broker, its view of the cluster and the caller's permissions. ``gap`` says
+    what the handler cannot do, though clients need it; each client's first request is logged."""
 
     api_key: int
     versions: Versions
     answer: Callable[[Call], Answer]
     cacheable: bool
+    gap: str = ""
 
 
 HANDLERS: Final[dict[int, Handler]] = {}
@@ -159,13 +159,18 @@ DRAFT_HANDLERS: Final[dict[tuple[str, int], Handler]] = {}
 
 
 def register(
-    api_key: int, versions: str, *, cacheable: bool = False, dialects: Iterable[str] = ()
+    api_key: int,
+    versions: str,
+    *,
+    cacheable: bool = False,
+    gap: str = "",
+    dialects: Iterable[str] = (),
 ) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
     """Register the decorated function as the handler of ``api_key`` at ``versions`` (``"0-2"``), in
     the released protocol or in these ``dialects``."""
 
     def keep(answer: Callable[[Call], Answer]) -> Callable[[Call], Answer]:
-        handler = Handler(api_key, Versions.parse(versions), answer, cacheable)
+        handler = Handler(api_key, Versions.parse(versions), answer, cacheable, gap)
         for name in dialects:
             DRAFT_HANDLERS[name, api_key] = handler
         if dialects:

@@ -9,37 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-import click
-
-import kproto
-from kproto.cli.lazy import LazyGroup
+from kproto.cli.program import program
 from kproto.cli.run import run
-from mockbroker.cli.ctl import ctl
-from mockbroker.cli.profiles import profiles
-from mockbroker.cli.scenario import scenario
-from mockbroker.cli.serve import serve
 
 __all__ = ["cli", "main"]
 
-
-_ELSEWHERE = {"fuzz": "kspec.clientfuzz.cli:fuzz"}
-
-
-@click.group(
-    cls=LazyGroup,
-    lazy=_ELSEWHERE,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=False,
+cli = program(
+    "mockbroker",
+    "A mock Kafka cluster: real clients connect, negotiate and reassign partitions.",
+    {
+        "ctl": "mockbroker.cli.ctl:ctl",
+        "fuzz": "kspec.clientfuzz.cli:fuzz",
+        "profiles": "mockbroker.cli.profiles:profiles",
+        "scenario": "mockbroker.cli.scenario:scenario",
+        "serve": "mockbroker.cli.serve:serve",
+    },
 )
-@click.version_option(kproto.__version__, prog_name="mockbroker", message="%(prog)s %(version)s")
-def cli() -> None:
-    """A mock Kafka cluster: real clients connect, negotiate and reassign partitions."""
-
-
-cli.add_command(serve)
-cli.add_command(ctl)
-cli.add_command(profiles)
-cli.add_command(scenario)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

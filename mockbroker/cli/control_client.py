@@ -99,14 +99,27 @@ class ControlClient:
         try:
             connection.request(method, where, body, headers)
             return connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
+        except http.client.HTTPException:
+            raise self._not_a_control_port("no HTTP response") from None
+        except OSError as error:
             raise click.ClickException(f"{self._url}: {error}") from None
+
+    def _not_a_control_port(self, what: str) -> click.ClickException:
+        return click.ClickException(
+            f'{self._url} is not a control port: {what}; the URL is the member "control" of the '
+            "first line that `mockbroker serve --control 127.0.0.1:0` prints"
+        )
 
     def _read(self, response: http.client.HTTPResponse) -> Any:
         try:
-            return json.loads(response.read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
+            text = response.read()
+        except (OSError, http.client.HTTPException) as error:
             raise click.ClickException(f"{self._url}: {error}") from None
+        try:
+            return json.loads(text)
+        except ValueError:
+            what = f"HTTP {response.status}, and not JSON"
+            raise self._not_a_control_port(what) from None
 
     def _refused(self, response: http.client.HTTPResponse) -> None:
         answer = self._read(response)

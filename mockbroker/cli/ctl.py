@@ -15,8 +15,11 @@ from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.ctl_clusters import cluster, scenario
 from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
-from mockbroker.cli.option_types import json_option
+from mockbroker.cli.option_types import ParsedOption, json_option
 from mockbroker.commands import COMMANDS, Argument, Command
+from mockbroker.state.action_texts import action_text, is_about
+from mockbroker.state.actions import KINDS
+from mockbroker.topics.spec import parse_topic_partition
 
 __all__ = ["ctl"]
 
@@ -150,17 +153,44 @@ def state(client: ControlClient, as_json: bool) -> None:
 
 @ctl.command("log")
 @click.option("--since", type=click.IntRange(0), help="Start at this offset.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS, case_sensitive=False),
+              metavar="KIND",
+              help="Show only changes of this kind, such as PartitionChanged; `mockbroker help "
+                   "action-log` lists all. Repeatable.")  # fmt: skip
+@click.option("--topic", help="Show only changes of this topic.")
+@click.option("--partition", type=ParsedOption("TOPIC-N", parse_topic_partition),
+              help="Show only changes of this partition.")  # fmt: skip
 @click.option("--follow", is_flag=True, help="Print new actions as they happen.")
 @json_option
 @click.pass_obj
-def log(client: ControlClient, since: int | None, follow: bool, as_json: bool) -> None:
-    """Show the action log of the cluster."""
+def log(
+    client: ControlClient,
+    since: int | None,
+    kinds: tuple[str, ...],
+    topic: str | None,
+    partition: tuple[str, int] | None,
+    follow: bool,
+    as_json: bool,
+) -> None:
+    """Show the action log of the cluster.
+
+    A change is shown as `mockbroker scenario run` shows it: R is the replicas, I the ISR and T the
+    target of a partition.
+    """
+
+    def is_wanted(action: dict[str, Any]) -> bool:
+        return (
+            (not kinds or action["kind"] in kinds)
+            and (topic is None or is_about(action, topic))
+            and (partition is None or is_about(action, *partition))
+        )
+
     if follow:
         for event, action in client.follow("/log/stream", since=since):
-            if event == "action":
+            if event == "action" and is_wanted(action):
                 click.echo(json.dumps(action) if as_json else _describe_action(action))
         return
-    actions = client.get("/log", since=since)
+    actions = [action for action in client.get("/log", since=since) if is_wanted(action)]
     if as_json:
         click.echo(json.dumps(actions))
         return
@@ -172,26 +202,8 @@ def log(client: ControlClient, since: int | None, follow: bool, as_json: bool) -
 
 
 def _describe_action(action: dict[str, Any]) -> str:
-    """``12  join_isr  PartitionChanged  foo-0 isr [1,2,3] -> [1,2,3,4]``"""
-    head = f"{action['offset']:>5}  {action['cause']}  {action['kind']}"
-    rest = {
-        name: value
-        for name, value in action.items()
-        if name not in ("offset", "at_ms", "cause", "kind")
-    }
-    before, after = rest.get("before"), rest.get("after")
-    if isinstance(before, dict) and isinstance(after, dict):
-        del rest["before"], rest["after"]
-        where = f"{rest.pop('topic')}-{after['index']}" if "topic" in rest else ""
-        if "broker_id" in after:
-            where = f"broker {after['broker_id']}"
-        changed = [
-            f"{name} {_short(before.get(name))} -> {_short(value)}"
-            for name, value in after.items()
-            if before.get(name) != value
-        ]
-        return "  ".join([head, where, ", ".join(changed)])
-    return "  ".join([head, *(f"{name} {_short(value)}" for name, value in rest.items())])
+    """``12  join_isr  foo-0  R 1,2,3,4  I 1,2,3,4  leader 1 epoch 4``"""
+    return f"{action['offset']:>5}  {action['cause']}  {action_text(action)}"
 
 
 def _short(value: Any) -> str:
@@ -199,12 +211,11 @@ def _short(value: Any) -> str:
 
 
 def _print_state(answer: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    # Wider than any table: a narrow terminal wraps lines, but rich must not cut them.
-    console = Console(width=1000)
-    console.print(
+    from kproto.cli.tables import print_table
+
+    click.echo(
         f"controller {answer['controller']}, epoch {answer['controller_epoch']}; brokers "
         + ", ".join(
             number if broker["live"] else f"{number} (stopped)"
@@ -214,9 +225,9 @@ def _print_state(answer: dict[str, Any]) -> None:
     columns = ("replicas", "isr", "leader", "leader_epoch", "adding", "removing", "target")
     table = Table(box=None, pad_edge=False)
     for title in ("partition", *columns):
-        table.add_column(title, no_wrap=True)
+        table.add_column(title)
     for name, partitions in answer["topics"].items():
         for index, partition in partitions.items():
             cells = [_short(partition[column]) for column in columns]
             table.add_row(f"{name}-{index}", *cells)
-    console.print(table)
+    print_table(table)

@@ -16,8 +16,15 @@ _BYTES_A_LINE: Final = 12
 _HEX_WIDTH: Final = 3 * _BYTES_A_LINE
 
 
+def _api_names(context: click.Context, option: click.Parameter, incomplete: str) -> list[str]:
+    # Importing codecs would slow down every other command.
+    from kproto.cli.completing import api_names
+
+    return api_names(context, option, incomplete)
+
+
 @click.command("journal")
-@click.option("--api", help="Only this API key or name.")
+@click.option("--api", shell_complete=_api_names, help="Only this API key or name.")
 @click.option("--broker", type=click.IntRange(0), help="Only this broker.")
 @click.option("--connection", type=click.IntRange(0), help="Only this connection.")
 @click.option("--client-id", help="Only this client id.")

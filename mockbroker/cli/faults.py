@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
 import click
+from cloup import option_group
 
-from kproto.errors import KprotoError, MissingExtraError
+from kproto.errors import KprotoError
 from mockbroker.cli.option_types import json_option
 
 if TYPE_CHECKING:
@@ -38,26 +38,22 @@ class _Client(Protocol):
 # ---- serve ---------------------------------------------------------------------------------------
 
 
-def fault_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--faults`` and ``--faults-must-hit``."""
-    options = (
-        click.option(
-            "--faults",
-            "fault_files",
-            multiple=True,
-            metavar="FILE",
-            help="Load fault rules from a YAML or JSON file (docs/faults.md). Repeatable; the "
-            "rules of the first file are tried first.",
-        ),
-        click.option(
-            "--faults-must-hit",
-            is_flag=True,
-            help="Exit with 1 if a rule has no hits. Such rules are listed on stderr in any case.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+fault_options = option_group(
+    "Faults",
+    click.option(
+        "--faults",
+        "fault_files",
+        multiple=True,
+        metavar="FILE",
+        help="Load fault rules from a YAML or JSON file; see `mockbroker help faults`. "
+        "Repeatable; the rules of the first file are tried first.",
+    ),
+    click.option(
+        "--faults-must-hit",
+        is_flag=True,
+        help="Exit with 1 if a rule has no hits. Such rules are listed on stderr in any case.",
+    ),
+)
 
 
 def faults_into(mock: MockCluster, options: dict[str, Any]) -> None:
@@ -68,8 +64,6 @@ def faults_into(mock: MockCluster, options: dict[str, Any]) -> None:
     try:
         for file in reversed(files):  # rules added last are tried first
             mock.load_faults(_read(file))
-    except MissingExtraError as error:
-        raise click.ClickException(str(error)) from None
     except (KprotoError, OSError) as error:
         raise click.UsageError(f"--faults: {error}") from None
 

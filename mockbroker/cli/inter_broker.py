@@ -4,19 +4,18 @@ software or in another process.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
+from cloup import option_group
 
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import parse_endpoint
 
 __all__ = ["inter_broker_of", "inter_broker_options"]
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
-_OPTIONS = (
+inter_broker_options = option_group(
+    "Inter-broker requests",
     click.option(
         "--inter-broker",
         type=click.Choice(["on", "off"]),
@@ -42,13 +41,6 @@ _OPTIONS = (
         "controller sends its requests there. Repeatable.",
     ),
 )
-
-
-def inter_broker_options(command: CommandT) -> CommandT:
-    """Add these options to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def inter_broker_of(options: dict[str, Any]) -> dict[str, Any]:

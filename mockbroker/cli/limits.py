@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
+from cloup import option_group
 
 from mockbroker.cli.option_types import ParsedOption, duration_or_off
 
 __all__ = ["limit_options", "limits_of"]
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
 _MEBIBYTE = 1024 * 1024
 
 
 # Importing ``mockbroker.serving.limits`` would slow down --help; a test compares the defaults.
-_OPTIONS = (
+limit_options = option_group(
+    "Limits",
     click.option(
         "--max-frame-bytes",
         type=click.IntRange(1, 100 * _MEBIBYTE),
@@ -62,13 +61,6 @@ _OPTIONS = (
         help="The most bytes of frames, client ids and notes that it keeps.",
     ),
 )
-
-
-def limit_options(command: CommandT) -> CommandT:
-    """Add these options to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def limits_of(options: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from mockbroker.profiles import Profile
 
-__all__ = ["profiles"]
+__all__ = ["profile_names", "profiles"]
 
 _COLUMNS: Final = {
     18: "ApiVersions",
@@ -22,6 +21,13 @@ _COLUMNS: Final = {
     46: "ListPartitionReassignments",
 }
 """The API keys whose versions the table shows."""
+
+
+def profile_names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a profile."""
+    from mockbroker.profiles import all_profiles
+
+    return [each.name for each in all_profiles() if each.name.startswith(incomplete)]
 
 
 @click.command()
@@ -65,25 +71,24 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
 
 def _print_table(found: list[Profile], default: str) -> None:
     """A table of 80 columns: letters stand for the differences, which are listed below it."""
-    from rich.console import Console
     from rich.table import Table
+
+    from kproto.cli.tables import print_table
 
     letters = dict(
         zip(dict.fromkeys(each.summary for each in found), ascii_lowercase, strict=False)
     )
     table = Table(box=None, pad_edge=False)
     for title in ("profile", "release", "mode", "keys", *map(str, _COLUMNS), "changes"):
-        table.add_column(title, no_wrap=True)
+        table.add_column(title)
     for profile in found:
         cells = [str(profile.versions.get(key, "-")) for key in _COLUMNS]
         name = f"{profile.name} (default)" if profile.name == default else profile.name
         mark = letters.get(profile.summary, profile.summary)
         table.add_row(name, profile.release, profile.mode, str(len(profile.versions)), *cells, mark)
-    # rich assumes 80 columns for a pipe, and would cut the table.
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    console.print(table)
+    print_table(table)
     names = ", ".join(f"{key} {name}" for key, name in _COLUMNS.items())
     notes = [f"Versions of {names}."]
     notes += [f"{letter}: {summary}" for summary, letter in letters.items()]
     for note in notes:
-        console.print(note)
+        click.echo(note)

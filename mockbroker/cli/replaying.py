@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from cloup import option_group
 
 from kproto.errors import KprotoError
 
@@ -16,20 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["replay_into", "replay_options"]
 
 
-def replay_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--replay`` and ``--replay-latency``."""
-    options = (
-        click.option(
-            "--replay",
-            metavar="FILE",
-            help="Answer from a transcript that `wiredump extract` has written. Requests without a "
-            "recorded answer are answered as usual.",
-        ),
-        click.option("--replay-latency", is_flag=True, help="Repeat the recorded response times."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+replay_options = option_group(
+    "Replay",
+    click.option(
+        "--replay",
+        metavar="FILE",
+        help="Answer from a transcript that `wiredump extract` has written. Requests without a "
+        "recorded answer are answered as usual.",
+    ),
+    click.option("--replay-latency", is_flag=True, help="Repeat the recorded response times."),
+)
 
 
 def replay_into(mock: MockCluster, options: dict[str, Any]) -> None:

@@ -12,6 +12,12 @@ from kproto.errors import KprotoError
 __all__ = ["scenario"]
 
 
+def _names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    from mockbroker.scenarios import SCENARIOS
+
+    return [name for name in ("all", *SCENARIOS) if name.startswith(incomplete)]
+
+
 @click.group("scenario", no_args_is_help=False)
 def scenario() -> None:
     """Run narrated scenarios of reassignments on mock clusters."""
@@ -36,7 +42,7 @@ def list_scenarios(as_json: bool) -> None:
 
 
 @scenario.command("run")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_names)
 def run_scenarios(names: tuple[str, ...]) -> None:
     """Run scenarios by name, or `all` of them.
 

@@ -6,16 +6,15 @@ Names follow Kafka's configs: super users, allow everyone if no ACL found.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
+from cloup import option_group
 
 __all__ = ["security_of", "security_options"]
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
-_OPTIONS = (
+security_options = option_group(
+    "Security",
     click.option(
         "--sasl",
         multiple=True,
@@ -53,13 +52,6 @@ _OPTIONS = (
         help="With --authorizer: allow everything on resources without a rule.",
     ),
 )
-
-
-def security_options(command: CommandT) -> CommandT:
-    """Add these options to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def security_of(options: dict[str, Any]) -> dict[str, Any]:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
+import logging
+import os
+import re
 import secrets
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
+from cloup import option_group
 
-from kproto.errors import KprotoError
+from kproto.errors import KprotoError, MissingExtraError
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
@@ -21,6 +27,7 @@ from mockbroker.cli.journals import journal_file, journal_sink
 from mockbroker.cli.limits import limit_options, limits_of
 from mockbroker.cli.option_types import ParsedOption, duration_or_off
 from mockbroker.cli.parent import parent_option, when_orphaned
+from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.security import security_of, security_options
 from mockbroker.errors import ClusterError
@@ -34,6 +41,8 @@ if TYPE_CHECKING:
     from mockbroker.mock_cluster import MockCluster
 
 __all__ = ["serve"]
+
+_ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 
 
 def _listen(text: str) -> tuple[str, int]:
@@ -94,94 +103,155 @@ def _kip_240(text: str) -> Dialect:
     return kip_240(list_key=int(keys[0]), describe_key=int(keys[1]))
 
 
-@click.command()
-@click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True,
-              help="The number of brokers: ids 1 to N, controller 1.")  # fmt: skip
-@click.option("--profile", default="kafka-4.1", show_default=True, metavar="NAME",
-              help="The release to behave as; see `mockbroker profiles`.")  # fmt: skip
-@click.option("--listen", type=ParsedOption("HOST:PORT", _listen), default="127.0.0.1:0",
-              show_default=True,
-              help="The address of broker 1. Broker n listens on PORT + n - 1, or on a free "
-                   "port if PORT is 0.")  # fmt: skip
-@click.option("--advertise", type=ParsedOption("HOST[:PORT]|implemented", _advertise),
-              multiple=True,
-              help="The address of broker 1 in Metadata; broker n has PORT + n - 1, or its own "
-                   "port. `implemented` advertises only APIs with a handler. Can be given twice, "
-                   "once for each.")  # fmt: skip
-@click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS:REPLICAS",
-              help="Create a topic. NAME=1,2,3/2,3,4 gives the replicas of each partition. "
-                   "Repeatable.")  # fmt: skip
-@click.option("--api", "apis", type=ParsedOption("KEY=VERSIONS", _api), multiple=True,
-              help="Serve an API key at these versions (45=0-0), or not at all (45=off). APIs with "
-                   "a handler cannot have newer versions than the profile's release. "
-                   "Repeatable.")  # fmt: skip
-@click.option(
-    "--auto-progress",
-    type=ParsedOption("DURATION|off", duration_or_off),
-    default="off",
-    show_default=True,
-    help="Let one replica join an ISR at this interval, such as 500ms.",
+@cloup.command(show_constraints=False)
+@option_group(
+    "Cluster",
+    click.option(
+        "--brokers",
+        type=click.IntRange(1, 1000),
+        default=3,
+        show_default=True,
+        help="The number of brokers: ids 1 to N, controller 1.",
+    ),
+    click.option(
+        "--profile",
+        default="kafka-4.1",
+        show_default=True,
+        metavar="NAME",
+        shell_complete=profile_names,
+        help="The release to behave as; see `mockbroker profiles`.",
+    ),
+    click.option(
+        "--topic",
+        "topics",
+        multiple=True,
+        metavar="NAME:PARTITIONS:REPLICAS",
+        help="Create a topic. NAME=1,2,3/2,3,4 gives the replicas of each partition. Repeatable.",
+    ),
+    click.option(
+        "--auto-create-topics",
+        is_flag=True,
+        help="Let Metadata create unknown topics if the client allows.",
+    ),
+    click.option(
+        "--auto-progress",
+        type=ParsedOption("DURATION|off", duration_or_off),
+        default="off",
+        show_default=True,
+        help="Let one replica join an ISR at this interval, such as 500ms.",
+    ),
+    click.option(
+        "--propagation",
+        type=ParsedOption("DURATION|off", _propagation),
+        default="off",
+        show_default=True,
+        help="Delay the metadata of every broker, for example by 200ms.",
+    ),
+    click.option(
+        "--busy-elections",
+        type=click.Choice(["wait", "error"]),
+        default="wait",
+        show_default=True,
+        help="Profile kip-183: a second concurrent election waits, or fails with error 7.",
+    ),
+    click.option(
+        "--clock",
+        type=click.Choice(["wall", "manual"]),
+        default="wall",
+        show_default=True,
+        help="manual: only `mockbroker ctl URL advance` moves the simulated time.",
+    ),
 )
-@click.option(
-    "--propagation",
-    type=ParsedOption("DURATION|off", _propagation),
-    default="off",
-    show_default=True,
-    help="Delay the metadata of every broker, for example by 200ms.",
+@option_group(
+    "Addresses",
+    click.option(
+        "--listen",
+        type=ParsedOption("HOST:PORT", _listen),
+        default="127.0.0.1:0",
+        show_default=True,
+        help="The address of broker 1. Broker n listens on PORT + n - 1, or on a free "
+        "port if PORT is 0.",
+    ),
+    click.option(
+        "--advertise",
+        type=ParsedOption("HOST[:PORT]|implemented", _advertise),
+        multiple=True,
+        help="The address of broker 1 in Metadata; broker n has PORT + n - 1, or its own "
+        "port. `implemented` advertises only APIs with a handler. Can be given twice, "
+        "once for each.",
+    ),
+    click.option(
+        "--control",
+        type=ParsedOption("HOST:PORT", _listen),
+        help="Open the HTTP control port at this address. Default: none.",
+    ),
+    click.option(
+        "--control-token",
+        envvar="MOCKBROKER_TOKEN",
+        show_envvar=True,
+        help="The token that control requests must carry. Default: none on loopback, a "
+        "random one otherwise, which is printed.",
+    ),
 )
-@click.option(
-    "--busy-elections",
-    type=click.Choice(["wait", "error"]),
-    default="wait",
-    show_default=True,
-    help="Profile kip-183: a second concurrent election waits, or fails with error 7.",
+@option_group(
+    "Protocol",
+    click.option(
+        "--api",
+        "apis",
+        type=ParsedOption("KEY=VERSIONS", _api),
+        multiple=True,
+        help="Serve an API key at these versions (45=0-0), or not at all (45=off). APIs with "
+        "a handler cannot have newer versions than the profile's release. "
+        "Repeatable.",
+    ),
+    click.option(
+        "--reply",
+        "replies",
+        type=ParsedOption("KEY=FILE.json", _reply),
+        multiple=True,
+        help="Answer an API key with this response. Repeatable.",
+    ),
+    click.option(
+        "--reply35",
+        is_flag=True,
+        help="Answer unsupported versions with error 35; Kafka's brokers close the connection.",
+    ),
+    click.option(
+        "--dialect",
+        type=ParsedOption("FOLDER|NAME", _schemas),
+        help="A folder of message schemas that extend the released ones, or the name of a dialect. "
+        "auto accepts released requests and those of KIP-455's drafts. Default: the profile's.",
+    ),
+    click.option(
+        "--kip-240-keys",
+        type=ParsedOption("LIST,DESCRIBE", _kip_240),
+        help="The two API keys of the dialect kip-240, which the proposal does not assign. "
+        "Default: 32240,32241.",
+    ),
 )
-@click.option("--auto-create-topics", is_flag=True,
-              help="Let Metadata create unknown topics if the client allows.")  # fmt: skip
-@click.option(
-    "--reply35",
-    is_flag=True,
-    help="Answer unsupported versions with error 35; Kafka's brokers close the connection.",
+@option_group(
+    "ZooKeeper",
+    click.option(
+        "--zookeeper",
+        metavar="HOST:PORT[/CHROOT]",
+        help="Store the state of a ZooKeeper-mode controller in this server, where tools can reach "
+        "it. Default: a ZooKeeper in this process.",
+    ),
+    click.option(
+        "--zxid",
+        type=click.IntRange(0, 2**63 - 1),
+        default=0,
+        help="Start the ZooKeeper in this process at this zxid, as if it had run for long: "
+        "0x500000000 is 21474836480.",
+    ),
 )
-@click.option(
-    "--clock",
-    type=click.Choice(["wall", "manual"]),
-    default="wall",
-    show_default=True,
-    help="manual: only `mockbroker ctl URL advance` moves the simulated time.",
-)
-@click.option("--control", type=ParsedOption("HOST:PORT", _listen),
-              help="Open the HTTP control port at this address. Default: none.")  # fmt: skip
-@click.option("--control-token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
-              help="The token that control requests must carry. Default: none on loopback, a "
-                   "random one otherwise, which is printed.")  # fmt: skip
-@click.option("--journal", type=ParsedOption("FILE.jsonl|FILE.pcapng", journal_file),
-              help="Record the traffic in this file, as JSON lines or as a capture for "
-                   "Wireshark.")  # fmt: skip
-@click.option(
-    "--dialect",
-    type=ParsedOption("FOLDER|NAME", _schemas),
-    help="A folder of message schemas that extend the released ones, or the name of a dialect. "
-    "auto accepts released requests and those of KIP-455's drafts. Default: the profile's.",
-)
-@click.option(
-    "--zookeeper",
-    metavar="HOST:PORT[/CHROOT]",
-    help="Store the state of a ZooKeeper-mode controller in this server, where tools can reach it. "
-    "Default: a ZooKeeper in this process.",
-)
-@click.option("--zxid", type=click.IntRange(0, 2**63 - 1), default=0,
-              help="Start the ZooKeeper in this process at this zxid, as if it had run for long: "
-                   "0x500000000 is 21474836480.")  # fmt: skip
-@click.option("--kip-240-keys", type=ParsedOption("LIST,DESCRIBE", _kip_240),
-              help="The two API keys of the dialect kip-240, which the proposal does not assign. "
-                   "Default: 32240,32241.")  # fmt: skip
-@click.option(
-    "--reply",
-    "replies",
-    type=ParsedOption("KEY=FILE.json", _reply),
-    multiple=True,
-    help="Answer an API key with this response. Repeatable.",
+@option_group(
+    "Recording",
+    click.option(
+        "--journal",
+        type=ParsedOption("FILE.jsonl|FILE.pcapng", journal_file),
+        help="Record the traffic in this file, as JSON lines or as a capture for Wireshark.",
+    ),
 )
 @replay_options
 @fault_options
@@ -198,6 +268,7 @@ def serve(**options: Any) -> None:
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
+        logging.basicConfig(format="mockbroker: %(message)s")
         _raise_file_limit(
             options["brokers"] * options["max_connections"], more=options["control"] is not None
         )
@@ -246,13 +317,36 @@ def _build(
         mock.journal.sink = sink
         for api_key, reply in options["replies"]:
             mock.script(api_key, reply)
+            _check_reply(mock, api_key, reply)
         replay_into(mock, options)
         faults_into(mock, options)
+    except MissingExtraError as error:
+        raise click.ClickException(str(error)) from None
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
-    except ModuleNotFoundError as error:  # a missing extra, which the text names
-        raise click.ClickException(str(error)) from None
     return mock, _control(mock, options["control"], options["control_token"])
+
+
+def _check_reply(mock: MockCluster, api_key: int, reply: str) -> None:
+    """Refuse a response that fits no version, and report those that it does not fit."""
+    api, versions = mock.dialect.api(api_key), mock.served[api_key]
+    fitting: list[int] = []
+    problem: KprotoError | None = None
+    for version in versions:
+        try:
+            api.response.from_json(reply, version)
+            fitting.append(version)
+        except KprotoError as error:
+            problem = error
+    if not fitting:
+        raise click.UsageError(f"--reply {api_key}: {problem}")
+    if problem is not None:
+        fits = ", ".join(map(str, fitting))
+        click.echo(
+            f"mockbroker: --reply {api_key} fits versions {fits} of {api.name}, not all of "
+            f"{versions}; requests at the others fail: {problem}",
+            err=True,
+        )
 
 
 def _dialect(named: Dialect | None, renumbered: Dialect | None) -> Dialect | None:
@@ -288,12 +382,8 @@ def _control(
     if address is None:
         return None
     host, port = address
-    try:
-        from mockbroker.control import ControlServer
-    except ImportError as error:
-        raise click.ClickException(
-            f"--control needs {error.name}: install kproto[control]"
-        ) from None
+    from mockbroker.control import ControlServer  # here: aiohttp takes long to import
+
     return ControlServer(mock, host=host, port=port, token=token or None)
 
 
@@ -307,13 +397,19 @@ async def _serve(
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+        try:
+            loop.add_signal_handler(number, stopped.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
     orphaned = loop.create_task(when_orphaned()) if with_parent else None
     if orphaned is not None:
         orphaned.add_done_callback(lambda _: stopped.set())
-    async with mock:
+    async with contextlib.AsyncExitStack() as stack:
+        with _naming_the_option("--listen"):
+            await stack.enter_async_context(mock)
         if control is not None:
-            await control.start()
+            with _naming_the_option("--control"):
+                await control.start()
         try:
             ready = {
                 "bootstrap": mock.bootstrap,
@@ -326,6 +422,22 @@ async def _serve(
         finally:
             if control is not None:
                 await control.stop()
+
+
+@contextlib.contextmanager
+def _naming_the_option(option: str) -> Iterator[None]:
+    """Say which address cannot be listened on, and why, without the system's number."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _ADDRESS_ERRORS:
+            raise
+        found = re.search(r"\('([^']+)', (\d+)", str(error))
+        address = f" {found[1]}:{found[2]}" if found else ""
+        why = os.strerror(error.errno).lower()
+        raise click.ClickException(
+            f"{option}: cannot listen on{address}: {why}; port 0 takes a free one"
+        ) from None
 
 
 def _raise_file_limit(connections: int, *, more: bool) -> None:

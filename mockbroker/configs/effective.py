@@ -23,10 +23,11 @@ from mockbroker.state.results import (
 )
 from mockbroker.state.topic_names import check_topic_name
 
-__all__ = ["UNTHROTTLED", "EffectiveConfigs", "integer"]
+__all__ = ["UNCLEAN_ELECTION", "UNTHROTTLED", "EffectiveConfigs", "integer"]
 
 UNTHROTTLED: Final = 2**63 - 1
 """Java's Long.MAX_VALUE, in bytes per second."""
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 # ConfigSource numbers of DescribeConfigs.
 DYNAMIC_TOPIC: Final = 1
@@ -64,7 +65,7 @@ class EffectiveConfigs:
 
     def unclean_election_enabled(self, topic: str) -> bool:
         """Return whether a replica that is not in sync may be elected leader for this topic."""
-        return self.topic(topic, "unclean.leader.election.enable").value == "true"
+        return self.topic(topic, UNCLEAN_ELECTION).value == "true"
 
     def of_new_topic(self, overrides: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
         """Return the configs of a topic created with these overrides, as CreateTopics does."""

@@ -32,6 +32,7 @@ from mockbroker.control.routes import (
 )
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.control.state_routes import last_event_id
+from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
 
 __all__ = ["JOURNAL_ROUTES"]
@@ -103,9 +104,12 @@ async def _entries(request: ControlRequest) -> web.StreamResponse:
 async def _stream(request: ControlRequest) -> web.StreamResponse:
     mock, journal, filters = request.mock, request.mock.journal, _filters(request)
     as_hex = request.query.get("raw") == "hex"
+    latest = request.query.get("latest", journal.max_entries)
 
     def news(after: int) -> Batch:
         found = journal.newer(after)
+        if len(found) > latest:
+            found = found[len(found) - latest :]
         events = []
         if found and found[0].sequence > after + 1:
             events.append(ServerSentEvent("gap", None, {"after": after, "next": found[0].sequence}))
@@ -185,6 +189,13 @@ def _api(_name: str, text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
 
 
+def _positive(name: str, text: str) -> int:
+    number = query_integer(name, text)
+    if number == 0:
+        raise ClusterError(f"{name} must be at least 1")
+    return number
+
+
 _DIRECTION = choice("request", "response", "event")
 _RAW = choice("base64", "hex")
 
@@ -232,11 +243,19 @@ JOURNAL_ROUTES: Final = (
         "GET",
         "/journal/stream",
         "The traffic as a stream of events `entry`, whose id is the sequence number. `gap` means "
-        "that the journal has dropped entries before they were sent, `end` that the cluster has "
+        "that entries were dropped or skipped before they were sent, `end` that the cluster has "
         "stopped.",
         _stream,
         TEXT,
-        query=_WHICH,
+        query=(
+            *_WHICH,
+            Member(
+                "latest",
+                {**WHOLE, "minimum": 1},
+                _positive,
+                "Skip older entries, with a `gap`, when more than this many are pending.",
+            ),
+        ),
         media=STREAM,
         refusals={503: "Too many streams are open."},
     ),

@@ -1,73 +1,132 @@
-"""``GET /``: browsers get a page that shows the cluster and its traffic, other clients a list
-of the routes. The page is one static file that requests nothing but the routes of this port."""
+"""``GET /``: browsers get a page that shows the cluster and acts on it, other clients a list of the
+routes.
+
+The folder ``templates`` holds the page and a template for each panel, ``web`` the style sheet and a
+module for each panel. The forms of commands are rendered from ``COMMANDS``, so that a new command
+is on the page without a change here. The page requests nothing but this port's routes and its own
+files.
+"""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, Final
 
 from aiohttp import web
 
+from kproto.dialects import dialect
+from kproto.error_codes import ErrorCode
+from kproto.pages import Pages
+from mockbroker.commands import COMMANDS
 from mockbroker.control.routes import Route
+from mockbroker.faults.descriptions import MEMBERS as RULE_MEMBERS
 
-__all__ = ["HTML", "page_response", "requests_page", "routes_by_method"]
+__all__ = [
+    "HTML",
+    "file_response",
+    "page_files",
+    "page_response",
+    "requests_page",
+    "routes_by_method",
+]
 
 HTML: Final = "text/html"
 
+_GROUPS: Final = (
+    ("cluster", "partitions"),
+    ("journal", "changes"),
+    ("faults", "commands", "scenarios"),
+)
+"""The panels in their order; a wide page shows the second group beside the others. A panel is
+``templates/panels/NAME.html`` and ``web/panels/NAME.js``."""
+
+_FILES: Final = "/page/"
+_MEDIA_TYPES: Final[Mapping[str, str]] = {".css": "text/css", ".js": "text/javascript"}
+
+_HEADERS: Final[Mapping[str, str]] = {
+    # No inline script or style, no other host, no frame; and no script may assign markup.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
 
 def requests_page(request: web.Request) -> bool:
-    """Whether a browser requests the page: only browsers accept HTML."""
-    return (
-        request.path == "/"
-        and request.method == "GET"
-        and HTML in request.headers.get("Accept", "")
-    )
+    """Whether a browser requests the page or one of its files: only browsers accept HTML."""
+    if request.method != "GET":
+        return False
+    if request.path == "/":
+        return HTML in request.headers.get("Accept", "")
+    return request.path in page_files()
 
 
 @cache
-def _page() -> tuple[str, str]:
-    """The page, and the Content-Security-Policy that allows only its own script and style."""
-    text = resources.files("mockbroker.control").joinpath("page.html").read_text("utf-8")
-    policy = [
-        "default-src 'none'",
-        f"script-src {_hash_of('script', text)}",
-        f"style-src {_hash_of('style', text)}",
-        "connect-src 'self'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
+def page_files() -> Mapping[str, tuple[bytes, str]]:
+    """The content and the media type of each script and style sheet, by its path on this port."""
+    found: dict[str, tuple[bytes, str]] = {}
+    folder = resources.files("mockbroker.control") / "web"
+    for where, prefix in ((folder, _FILES), (folder / "panels", f"{_FILES}panels/")):
+        for file in where.iterdir():
+            for suffix, media_type in _MEDIA_TYPES.items():
+                if file.name.endswith(suffix):
+                    found[prefix + file.name] = (file.read_bytes(), media_type)
+    return found
+
+
+async def file_response(request: web.Request) -> web.Response:
+    """One of ``page_files``."""
+    content, media_type = page_files()[request.path]
+    return web.Response(body=content, content_type=media_type, charset="utf-8", headers=_HEADERS)
+
+
+@cache
+def _page(*, wants_token: bool) -> str:
+    return Pages("mockbroker.control").render(
+        "page.html",
+        groups=_GROUPS,
+        files=_FILES,
+        commands=list(COMMANDS.values()),
+        broker_commands=[
+            name
+            for name, each in COMMANDS.items()
+            if [it.name for it in each.arguments] == ["broker"]
+        ],
+        error_names={code.value: code.name for code in ErrorCode},
+        api_names=sorted(
+            api.request.MESSAGE_NAME.removesuffix("Request")
+            for api in dialect("kafka").apis.values()
+        ),
+        rule_members=RULE_MEMBERS,
+        wants_token=wants_token,
+    )
+
+
+def _commands_on_a_broker() -> list[str]:
+    """The commands whose only argument is a broker."""
+    return [
+        name
+        for name, command in COMMANDS.items()
+        if [argument.name for argument in command.arguments] == ["broker"]
     ]
-    return text, "; ".join(policy)
 
 
-def _hash_of(element: str, text: str) -> str:
-    found = re.search(rf"<{element}>(.*?)</{element}>", text, re.S)
-    assert found is not None
-    digest = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
-    return f"'sha256-{digest}'"
+def _api_names() -> list[str]:
+    messages = (api.request.MESSAGE_NAME for api in dialect("kafka").apis.values())
+    return sorted(name.removesuffix("Request") for name in messages)
 
 
 def page_response(*, wants_token: bool) -> web.Response:
     """The page; ``wants_token`` makes it prompt for the control token."""
-    text, policy = _page()
-    if wants_token:
-        text = text.replace("<html ", "<html data-token ", 1)
     return web.Response(
-        text=text,
+        text=_page(wants_token=wants_token),
         content_type=HTML,
-        headers={
-            "Content-Security-Policy": policy,
-            "Cache-Control": "no-store",
-            "Referrer-Policy": "no-referrer",
-            "Vary": "Accept",
-            "X-Content-Type-Options": "nosniff",
-        },
+        headers={**_HEADERS, "Vary": "Accept"},
     )
 
 

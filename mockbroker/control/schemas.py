@@ -10,6 +10,7 @@ import msgspec
 from kproto.journal import Entry
 from mockbroker.control.routes import TEXT, WHOLE, Schema
 from mockbroker.faults import Fault
+from mockbroker.faults.descriptions import MEMBERS
 
 __all__ = ["COMPONENTS", "array_of", "map_of", "object_of", "ref"]
 
@@ -73,14 +74,23 @@ def _journal_entry(entry: Schema) -> Schema:
     }
 
 
+def _fault_rule(fault: Schema) -> Schema:
+    texts = {name: each.text for group in MEMBERS.values() for name, each in group.items()}
+    members = {
+        name: {**schema, "description": texts[name]} for name, schema in fault["properties"].items()
+    }
+    return {
+        **fault,
+        "description": "A fault rule; see `mockbroker help faults`.",
+        "properties": members,
+    }
+
+
 _CLASSES: Final = _of_classes()
 
 COMPONENTS: Final[dict[str, Schema]] = {
     "Error": object_of(error={**TEXT, "description": "The problem, in one line."}),
-    "Fault": {
-        **_CLASSES["Fault"],
-        "description": "A fault rule, as in docs/faults.md.",
-    },
+    "Fault": _fault_rule(_CLASSES["Fault"]),
     "ClientSoftware": _CLASSES["ClientSoftware"],
     "JournalEntry": _journal_entry(_CLASSES["Entry"]),
     "FrameField": object_of(
@@ -157,6 +167,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
         profile=TEXT,
         dialect=TEXT,
         clock={"type": "string", "enum": ["wall", "manual"]},
+        now_ms={**_INTEGER, "description": "The simulated time."},
     ),
     "Clusters": object_of(clusters=array_of(ref("Cluster"))),
     "Scenario": object_of(name=TEXT, title=TEXT, requirements=array_of(TEXT)),

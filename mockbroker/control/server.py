@@ -20,7 +20,7 @@ from mockbroker.control.connection_limits import ConnectionLimits
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.hosting import FIRST, ClusterHost
 from mockbroker.control.openapi import served_paths
-from mockbroker.control.page import requests_page
+from mockbroker.control.page import file_response, page_files, requests_page
 from mockbroker.control.route_table import ROUTES
 from mockbroker.control.routes import ControlRequest, Route, read_body, read_query
 from mockbroker.errors import ClusterError
@@ -100,6 +100,8 @@ class ControlServer:
         for route in ROUTES:
             for path in served_paths(route):
                 app.router.add_route(route.method, path, self._handler(route))
+        for path in page_files():
+            app.router.add_get(path, file_response, allow_head=False)
         return app
 
     async def stop(self) -> None:
@@ -174,7 +176,7 @@ class ControlServer:
         return is_loopback(name)
 
     def _is_authorized(self, request: web.Request) -> bool:
-        """The page needs no token: it holds no data and prompts for the token itself."""
+        """The page and its files need no token: they hold no data, and the page prompts for it."""
         if self._token is None or requests_page(request):
             return True
         received = request.headers.get("Authorization", "")

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kproto.errors import MissingExtraError
 from mockbroker.errors import FaultError
 from mockbroker.faults.rule import Fault
 
@@ -40,7 +39,7 @@ def read_faults(text: str, *, source: str = "") -> list[Fault]:
     """Return the rules of a YAML or JSON document, in order.
 
     It is read as JSON if ``source`` ends in .json, or if ``source`` is no YAML file and the text
-    begins like JSON. YAML needs the ``faults`` extra; without it MissingExtraError is raised.
+    begins like JSON.
     """
     if source.endswith(".json") or (not source.endswith((".yaml", ".yml")) and _is_json(text)):
         return faults_of(_json(text, source), source=source)
@@ -142,10 +141,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _from_yaml(text: str, source: str) -> list[Fault]:
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtraError("YAML rules need PyYAML", extra="faults") from None
+    import yaml  # here, because rules in JSON and `serve` without rules do not need it
+
     try:
         _check_events(yaml, text, source)
         loader = yaml.SafeLoader(text)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
 from kproto.schema.versions import MAX_VERSION, Versions
+from mockbroker.apis.registry import Call
 from mockbroker.errors import FaultError
 from mockbroker.faults.request_entities import Named, Selection, Topics, named_by
 from mockbroker.faults.rule import Fault
@@ -22,7 +23,7 @@ from mockbroker.timers import Timers
 
 __all__ = ["ActiveFault", "FaultRules", "Predicate", "RequestFacts"]
 
-Predicate: TypeAlias = Callable[[Any], object]
+Predicate: TypeAlias = Callable[[Call], object]
 """Called with the ``Call`` that a handler would be given."""
 
 

@@ -1,7 +1,7 @@
 """A fault rule as plain data: the same from Python, a file and HTTP.
 
-``docs/faults.md`` documents every member. ``matching`` decides which requests a rule takes, and
-``conflicts`` which members it can combine.
+``docs/reference/faults.md`` documents every member. ``matching`` decides which requests a rule
+takes, and ``conflicts`` which members it can combine.
 """
 
 from __future__ import annotations

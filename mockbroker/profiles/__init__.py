@@ -145,6 +145,11 @@ class Profile:
         return self.name in _DRAFTS
 
     @property
+    def proposal(self) -> str:
+        """What the proposal changes, in one line; empty for a release."""
+        return _DRAFTS[self.name].about if self.name in _DRAFTS else ""
+
+    @property
     def fallback_row(self) -> bool:
         """Whether error 35 to ApiVersions comes with a row for key 18 (KIP-511)."""
         return _major_minor(self.release) >= _FALLBACK_ROW_SINCE
@@ -186,7 +191,7 @@ class Profile:
             else "NOT_CONTROLLER(41) from all other brokers"
         )
         row = "lists ApiVersions" if self.fallback_row else "lists no API"
-        drafts = f"; {_DRAFTS[self.name].about}" if self.name in _DRAFTS else ""
+        drafts = f"; {self.proposal}" if self.proposal else ""
         return f"{forwarding}; error 35 to ApiVersions {row}{drafts}"
 
 

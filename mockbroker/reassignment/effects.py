@@ -47,7 +47,7 @@ class SetReplicas:
     choose: Choice
 
     def perform(self, transition: Transition) -> None:
-        transition.now = replace(transition.now, replicas=self.choose(transition.context))
+        transition.now = replace(transition.now, replicas=self.choose(transition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class SetTarget:
             transition.now = untargeted(transition.now)
         else:
             transition.now = targeted(
-                transition.now, self.target(transition.context), self.whole(transition.context)
+                transition.now, self.target(transition), self.whole(transition)
             )
 
 
@@ -72,7 +72,7 @@ class ElectAmongReplicas:
     sync."""
 
     def perform(self, transition: Transition) -> None:
-        now, is_live = transition.now, transition.context.is_live
+        now, is_live = transition.now, transition.is_live
         if now.leader in now.replicas and is_live(now.leader):
             return
         candidates = (each for each in now.replicas if each in now.isr and is_live(each))
@@ -133,7 +133,7 @@ class SendLeaderAndIsr:
     is_new: bool = False
 
     def perform(self, transition: Transition) -> None:
-        to = transition.live(self.to(transition.context))
+        to = transition.live(self.to(transition))
         if to:
             transition.record(
                 leader_and_isr(to, transition.tp[0], transition.now, is_new=self.is_new)
@@ -160,7 +160,7 @@ class SendStopReplica:
     delete: bool = True
 
     def perform(self, transition: Transition) -> None:
-        to = transition.live(self.to(transition.context))
+        to = transition.live(self.to(transition))
         if to:
             transition.record(StopReplicaSent(to, *transition.tp, delete=self.delete))
 
@@ -173,7 +173,7 @@ class SendUpdateMetadata:
 
     def perform(self, transition: Transition) -> None:
         to = transition.controller.live_ids()
-        if to and self.when(transition.context):
+        if to and self.when(transition):
             transition.record(update_metadata(to, transition.tp[0], transition.now))
 
 

@@ -57,7 +57,7 @@ class MoveReplicas:
     state: str
 
     def perform(self, transition: Transition) -> None:
-        which = self.which(transition.context)
+        which = self.which(transition)
         if which:
             transition.record(ReplicasMoved(*transition.tp, which, self.state))
 
@@ -70,7 +70,7 @@ class RemoveFromIsr:
     which: Choice
 
     def perform(self, transition: Transition) -> None:
-        gone = self.which(transition.context)
+        gone = self.which(transition)
         isr = (
             tuple(each for each in transition.now.isr if each not in gone)
             or transition.now.isr[-1:]

@@ -82,14 +82,13 @@ class ZnodeWriter(Protocol):
     ) -> None: ...
 
 
-@dataclass(slots=True)
-class Transition:
-    """One row being applied to one partition: the subject of effects."""
+@dataclass(slots=True, kw_only=True)
+class Transition(RuleContext):
+    """One row being applied to one partition: the subject of effects, which edit ``now``."""
 
     controller: Controller
     cause: str
     tp: TopicPartition
-    context: RuleContext
     znode_writer: ZnodeWriter | None = None
 
     @property
@@ -98,20 +97,11 @@ class Transition:
         assert self.znode_writer is not None, "this controller keeps no znodes"
         return self.znode_writer
 
-    @property
-    def now(self) -> Partition:
-        """The draft of the partition."""
-        return self.context.now
-
-    @now.setter
-    def now(self, partition: Partition) -> None:
-        self.context.now = partition
-
     def record(self, change: Change) -> None:
         self.controller.record(self.cause, change)
 
     def live(self, brokers: Brokers) -> Brokers:
-        return tuple(each for each in brokers if self.context.is_live(each))
+        return tuple(each for each in brokers if self.is_live(each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +143,15 @@ def run_first(
     the caller has already made of it.
     """
     start = before or controller.state.topics[tp[0]].partitions[tp[1]]
-    context = RuleContext(
-        start, draft or start, controller.is_live, requested_replicas, facts or {}
+    transition = Transition(
+        start,
+        draft or start,
+        controller.is_live,
+        requested_replicas,
+        facts or {},
+        controller=controller,
+        cause=cause,
+        tp=tp,
+        znode_writer=writer,
     )
-    return apply_first(rows, context, Transition(controller, cause, tp, context, writer))
+    return apply_first(rows, transition, transition)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from mockbroker.configs.effective import UNCLEAN_ELECTION
 from mockbroker.elections.partition_change import Completion, Election, next_partition
 from mockbroker.reassignment.transitions import RuleContext, Table, Transition
 from mockbroker.rows import Row
 from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.model import NO_LEADER
 
-__all__ = ["BY_TOPIC", "ON_UNCLEAN_ALLOWED", "UNCLEAN"]
+__all__ = ["BY_TOPIC", "ON_UNCLEAN_ALLOWED"]
 
 BY_TOPIC: Final = "by topic"
-"""Fact: whether the topic's own config allows them, rather than the broker's default."""
-UNCLEAN: Final = "unclean.leader.election.enable"
-"""Fact: whether the topic allows them now, all its configs considered."""
+"""Fact: whether the topic's own config allows them, rather than the broker's default. The fact
+``UNCLEAN_ELECTION`` says whether the topic allows them now, all its configs considered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,10 @@ class ElectUncleanly:
 
     def perform(self, transition: Transition) -> None:
         before = transition.now
-        unclean = transition.context.facts[UNCLEAN]
+        unclean = transition.facts[UNCLEAN_ELECTION]
         after = next_partition(
             before,
-            transition.context.is_live,
-            isr=before.isr,
+            transition.is_live,
             election=Election.UNCLEAN if unclean else Election.ONLINE,
             completion=Completion.SEPARATE,
         )

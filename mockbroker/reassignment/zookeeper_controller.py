@@ -41,12 +41,13 @@ from kproto.znodes.kafka_znodes import (
     topic_path,
 )
 from kproto.znodes.plan_znodes import delete_topic_path
+from mockbroker.configs.effective import UNCLEAN_ELECTION
 from mockbroker.reassignment import broker_notifications as announce
 from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
 from mockbroker.reassignment.identities import ReassignmentIdentity, identities_in_log
 from mockbroker.reassignment.transitions import Brokers, Table, run_first
-from mockbroker.reassignment.unclean_elections import BY_TOPIC, ON_UNCLEAN_ALLOWED, UNCLEAN
+from mockbroker.reassignment.unclean_elections import BY_TOPIC, ON_UNCLEAN_ALLOWED
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch, watch_all
 from mockbroker.state.actions import (
     BrokerChanged,
@@ -103,7 +104,7 @@ class ZooKeeperController:
     # ---- start -------------------------------------------------------------------------------
 
     def start(self, controller: Controller) -> None:
-        """Create the znodes that brokers create when they first start, and load what is there."""
+        """Create the znodes of a broker's first start, and load the topics on record."""
         for path in ("/admin/delete_topics", "/brokers/topics", "/config/topics",
                      "/config/brokers", "/config/changes", "/isr_change_notification"):  # fmt: skip
             controller.znodes.touch(path)
@@ -368,7 +369,7 @@ class ZooKeeperController:
             )
         ).decode()
 
-    # ---- told to brokers once it is made -----------------------------------------------------
+    # ---- announcements to brokers ------------------------------------------------------------
 
     def announce(self, controller: Controller, cause: str, change: Change) -> None:
         """Send new partitions to their replicas, and starts and stops of brokers to the others.
@@ -379,7 +380,7 @@ class ZooKeeperController:
                 announce.send_new_partitions(controller, cause, name, partitions)
             case BrokerChanged():
                 announce.broker_changed(controller, cause, change)
-            case ConfigChanged(_, _, name, _, "true") if name == UNCLEAN:
+            case ConfigChanged(_, _, name, _, "true") if name == UNCLEAN_ELECTION:
                 self._elect_offline(controller, cause, change)
 
     def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
@@ -401,7 +402,7 @@ class ZooKeeperController:
             return
         for name in [named] if by_topic else sorted(state.topics):
             unclean = self.dependencies.configs.unclean_election_enabled(name)
-            facts = {BY_TOPIC: by_topic, UNCLEAN: unclean}
+            facts = {BY_TOPIC: by_topic, UNCLEAN_ELECTION: unclean}
             for partition in state.topics[name].partitions:
                 tp = (name, partition.index)
                 if self.run_first(controller, cause, tp, self.on_unclean_allowed, facts=facts):

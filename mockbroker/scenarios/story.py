@@ -5,25 +5,22 @@ Every claim is checked as it is printed. Lines go to ``write``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
-from mockbroker.state.actions import (
-    Change,
-    ControllerChanged,
-    LeaderAndIsrSent,
-    PartitionChanged,
-    StopReplicaSent,
-    UpdateMetadataSent,
-    Warned,
-    ZnodeWritten,
-)
-from mockbroker.state.model import Partition
+from mockbroker.state.action_texts import action_text
 
 __all__ = ["ScenarioError", "Story"]
 
+_SHOWN_KINDS = frozenset(
+    {
+        "ControllerChanged", "LeaderAndIsrSent", "PartitionChanged", "StopReplicaSent",
+        "UpdateMetadataSent", "Warned",
+    }
+)  # fmt: skip
 _SHOWN_ZNODES = ("/admin/", "/brokers/topics/", "/controller_epoch")
 
 
@@ -79,9 +76,9 @@ class Story:
     def show_actions(self, mock: MockCluster) -> None:
         """Print the cluster's actions since the last call."""
         for action in mock.cluster.log.since(self._next_action):
-            line = _line(action.change)
-            if line:
-                self._write(f"      {line}")
+            entry = action.to_dict()
+            if _is_shown(entry):
+                self._write(f"      {action_text(entry)}")
         self._next_action = len(mock.cluster.log)
 
     def skip_actions(self, mock: MockCluster) -> None:
@@ -89,55 +86,7 @@ class Story:
         self._next_action = len(mock.cluster.log)
 
 
-def _line(change: Change) -> str | None:
-    match change:
-        case PartitionChanged(topic, before, after):
-            return f"{topic}-{after.index}  {_partition(before, after)}"
-        case LeaderAndIsrSent():
-            return _leader_and_isr(change)
-        case StopReplicaSent():
-            what = "StopReplica, data deleted" if change.delete else "StopReplica, data kept"
-            return f"controller -> {_ids(change.to)}  {what}"
-        case UpdateMetadataSent():
-            return f"controller -> {_ids(change.to)}  UpdateMetadata"
-        case ZnodeWritten(path, _, text) if path.startswith(_SHOWN_ZNODES):
-            return f"znode {path}  {'deleted' if text is None else text or '(empty)'}"
-        case ControllerChanged():
-            return f"broker {change.after} is the controller, epoch {change.epoch}"
-        case Warned(text):
-            return f"controller warns: {text}"
-    return None
-
-
-def _partition(before: Partition, after: Partition) -> str:
-    parts = [
-        f"R {_ids(after.replicas)}",
-        f"I {_ids(after.isr)}",
-        f"leader {after.leader} epoch {after.leader_epoch}",
-    ]
-    if after.target is not None:
-        parts.insert(2, f"T {_ids(after.target) or '(empty)'}")
-    elif before.reassigning:
-        parts.append("no longer reassigning")
-    return "  ".join(parts)
-
-
-def _leader_and_isr(change: LeaderAndIsrSent) -> str:
-    versions = dict(zip(change.to, change.versions, strict=False))
-    groups: dict[int | None, list[int]] = {}
-    for broker in change.to:
-        groups.setdefault(versions.get(broker), []).append(broker)
-    parts = []
-    for version, brokers in groups.items():
-        name = "LeaderAndIsr" if version is None else f"LeaderAndIsr v{version}"
-        parts.append(f"{_ids(tuple(brokers))}  {name}")
-    fields = [f"R {_ids(change.replicas)}", f"I {_ids(change.isr)}"]
-    if change.target_replicas is not None:
-        fields.append(f"TargetReplicas {_ids(change.target_replicas)} (v3 and later)")
-    if change.adding or change.removing:
-        fields.append(f"adding {_ids(change.adding)} removing {_ids(change.removing)}")
-    return f"controller -> {'; '.join(parts)}  {'  '.join(fields)}"
-
-
-def _ids(ids: tuple[int, ...]) -> str:
-    return ",".join(map(str, ids))
+def _is_shown(entry: Mapping[str, Any]) -> bool:
+    if entry["kind"] == "ZnodeWritten":
+        return bool(entry["path"].startswith(_SHOWN_ZNODES))
+    return entry["kind"] in _SHOWN_KINDS

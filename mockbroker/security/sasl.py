@@ -1,7 +1,7 @@
 """The broker's side of SASL: it takes tokens, and returns tokens and a user name.
 
 It has PLAIN (RFC 4616) and SCRAM (RFC 5802, KIP-84), as far as Kafka's brokers support them. The
-package ``scramp`` (extra ``sasl``) computes SCRAM. Texts are those of Kafka's login modules.
+package ``scramp`` computes SCRAM. Texts are those of Kafka's login modules.
 ``mockbroker.apis.sasl`` has the requests that carry tokens.
 """
 
@@ -46,8 +46,7 @@ class SaslUsers:
     replaces the broker's proof at the end.
 
     A mechanism is enabled if a user has a password for it. Raises ClusterError for a text of
-    another form or an unsupported mechanism, and ModuleNotFoundError naming the extra if SCRAM
-    needs ``scramp`` and it is not installed.
+    another form or an unsupported mechanism.
     """
 
     def __init__(
@@ -61,8 +60,6 @@ class SaslUsers:
             self._passwords.setdefault(mechanism, {})[user] = password
         self.mechanisms = tuple(each for each in MECHANISMS if each in self._passwords)
         self._scram_keys: dict[tuple[str, str], Any] = {}
-        if any(each != PLAIN for each in self.mechanisms):
-            _scramp()
 
     def exchange(self, mechanism: str) -> Step:
         """Begin an exchange. The result is called with each token in turn; it raises
@@ -87,7 +84,8 @@ class SaslUsers:
         return b"", user
 
     def _scram(self, mechanism: str) -> Step:
-        scramp = _scramp()
+        import scramp
+
         server = scramp.ScramMechanism(mechanism).make_server(
             lambda user: self._scram_key(mechanism, user)
         )
@@ -127,7 +125,8 @@ class SaslUsers:
     def _scram_key(self, mechanism: str, user: str) -> Any:
         """Return the salted hash of a password, computed once because hashing is slow on purpose.
         Raises ScramException for an unknown user."""
-        scramp = _scramp()
+        import scramp
+
         password = self._passwords[mechanism].get(user)
         if password is None:
             raise scramp.ScramException("no such user")
@@ -240,13 +239,3 @@ def _scram_refused(mechanism: str) -> SaslRefusedError:
         "Authentication failed during authentication due to invalid credentials with SASL "
         f"mechanism {mechanism}"
     )
-
-
-def _scramp() -> Any:
-    try:
-        import scramp
-    except ImportError:
-        raise ModuleNotFoundError(
-            "SCRAM needs the package scramp: pip install 'kproto[sasl]'"
-        ) from None
-    return scramp

@@ -6,7 +6,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from mockbroker.cluster import Cluster
-from mockbroker.serving.endpoints import Advertised, dialable, show
+from mockbroker.errors import ClusterError
+from mockbroker.serving.endpoints import Advertised, dialable, parse_endpoint, show
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.server import BrokerListener
 
@@ -32,6 +33,7 @@ class BrokerSockets:
         self._cluster = cluster
         self._advertised = advertised
         self._set_endpoint = set_endpoint
+        self._own_advertised: dict[int, tuple[str, int]] = {}
 
     @property
     def addresses(self) -> dict[int, str]:
@@ -79,9 +81,21 @@ class BrokerSockets:
         if self.network is not None:
             self.network.hang_up(broker_id)
 
+    def advertise(self, broker_id: int, address: str) -> None:
+        """Send clients of a broker to this ``host:port``, also after a restart. Raises ClusterError
+        for an unknown broker and for text that is not an address with a port."""
+        self._cluster.broker(broker_id)
+        host, port = parse_endpoint(address)
+        if not port:
+            raise ClusterError(f"{address!r} has no port; use HOST:PORT")
+        self._own_advertised[broker_id] = host, port
+        self._cluster.set_endpoint(broker_id, host, port)
+
     async def _listen(self, broker_id: int) -> None:
         listener = self.listeners[broker_id]
         await listener.open()
         place = list(self._cluster.brokers).index(broker_id)
-        host, port = self._advertised.endpoint(place, listener.host, listener.port)
+        host, port = self._own_advertised.get(
+            broker_id, self._advertised.endpoint(place, listener.host, listener.port)
+        )
         await self._set_endpoint(broker_id, host, port)

@@ -64,6 +64,7 @@ from mockbroker.serving.replay_stage import Replay, ReplayStage
 from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.serving.sasl_gate import SaslGate
 from mockbroker.serving.scripts import Scripts, ScriptStage
+from mockbroker.serving.unserved_log import UnservedLog
 
 __all__ = ["Dispatcher"]
 
@@ -108,20 +109,22 @@ class Dispatcher:
         self.response_cache = ResponseCache(cluster.log)
         self.delivery = Delivery(journal, codec, self.response_cache)
         self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages)
+        unserved = UnservedLog()
         self.handlers = HandlerStage(
             cluster, operations or Operations(), self._call,
-            scripted=self.scripts.by_key, caching=security.authorizer is None,
+            scripted=self.scripts.by_key, caching=security.authorizer is None, unserved=unserved,
         )  # fmt: skip
         self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock)
         self._fault_stage = FaultStage(
             self.faults, cluster, codec, self.delivery, perform_step=perform_step,
             broker_answer=self._broker_answer, commit=self._commit, make_call=self._call,
-            handler_of=self.handlers.handler_of,
+            handler_of=self.handlers.handler_of, predicate_failed=self.scripts.failed,
         )  # fmt: skip
         self._replay_stage: ReplayStage | None = None
         self._refusals = RefusalStage(
-            codec, self.served_by, fallback_row=profile.fallback_row, reply35=reply35
-        )
+            codec, self.served_by, fallback_row=profile.fallback_row, reply35=reply35,
+            unserved=unserved,
+        )  # fmt: skip
         self._script_stage = ScriptStage(self.scripts, self._call)
         self.scripts.on_change.append(self._scripts_changed)
         self._link_stages()
@@ -269,6 +272,8 @@ class Dispatcher:
         try:
             data = deliver(exchange, reply)
         except Exception as error:  # the version of the request cannot carry the response
+            if reply.scripted:
+                self.scripts.failed(error)
             refused = self._failed(exchange, error)
             if isinstance(refused, Close):
                 return refused

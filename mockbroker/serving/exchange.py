@@ -45,7 +45,7 @@ class Reply(NamedTuple):
     stands for the request's version. ``event`` marks the response in the journal.
     ``log_offset`` is the length of the action log that the answer depends on, if an equal request
     may get an equal answer until the log grows. ``ends_sasl``: the client counts as authenticated
-    once it has this response.
+    once it has this response. ``scripted``: it was made by a script of the test.
     """
 
     body: Message | bytes | None
@@ -53,6 +53,7 @@ class Reply(NamedTuple):
     event: str = ""
     log_offset: int | None = None
     ends_sasl: bool = False
+    scripted: bool = False
 
 
 class Pending(NamedTuple):

@@ -60,6 +60,7 @@ class FaultStage:
         make_call: Callable[[Exchange], Call],
         handler_of: Callable[[Dialect, int], Handler | None],
         perform_step: Callable[[CommandCall, int], None],
+        predicate_failed: Callable[[Exception], None],
     ) -> None:
         self.rules = rules
         self.cluster = cluster
@@ -70,6 +71,7 @@ class FaultStage:
         self.handler_of = handler_of
         self.perform_step = perform_step
         self._make_call = make_call
+        self._predicate_failed = predicate_failed
 
     def answer(self, exchange: Exchange) -> Pending | None:
         request, session = exchange.request, exchange.session
@@ -85,6 +87,7 @@ class FaultStage:
             _log.error("the predicate of rule %s failed", rule.name, exc_info=error)
             note = f"{rule.name}: {error!r}"
             self.delivery.note_event(session, "fault-predicate-failed", note)
+            self._predicate_failed(error)
 
         rule = self.rules.take(facts, failed)
         return None if rule is None else Pending(_FaultRun(self, exchange, rule).run)

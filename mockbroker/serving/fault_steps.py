@@ -34,6 +34,7 @@ class FaultSteps:
         self.cluster = cluster
         self.advance = clock.advance
         self.set_level = change_software
+        self.advertise = sockets.advertise
         self._clock = clock
         self._sockets = sockets
         self._schedule = schedule

@@ -14,6 +14,7 @@ from mockbroker.apis.dialect_handlers import dialect_handlers
 from mockbroker.cluster import Cluster
 from mockbroker.serving.exchange import Exchange, Pending, Reply
 from mockbroker.serving.operations import Operations
+from mockbroker.serving.unserved_log import UnservedLog
 
 __all__ = ["HandlerStage"]
 
@@ -30,12 +31,14 @@ class HandlerStage:
         *,
         scripted: Container[int],
         caching: bool,
+        unserved: UnservedLog,
     ) -> None:
         self.operations = operations
         self._cluster = cluster
         self._make_call = make_call
         self._scripted = scripted
         self._caching = caching
+        self._unserved = unserved
         self._handlers: dict[Dialect, dict[int, Handler]] = {}
 
     def handler_of(self, codec: Dialect, api_key: int) -> Handler | None:
@@ -52,6 +55,8 @@ class HandlerStage:
         handler = self.handler_of(request.dialect, exchange.api_key)
         if handler is None or exchange.version not in handler.versions:
             return None
+        if handler.gap:
+            self._unserved.incomplete(exchange, handler.gap)
         offset = self._offset(exchange) if handler.cacheable else None
         call = partial(handler.answer, self._make_call(exchange))
         body: Message | Awaitable[Any] = self.operations.start(call)

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from kproto.errors import KprotoError
+from kproto.errors import KprotoError, MissingExtraError
 from mockbroker.errors import ClusterError, NotControllerError
 
 if TYPE_CHECKING:
@@ -71,15 +71,14 @@ class Operations:
 
 
 class SuspendedOperations(Operations):
-    """The operations of a cluster on a real ZooKeeper. Needs greenlet (extra ``zookeeper``)."""
+    """The operations of a cluster on a real ZooKeeper. Needs greenlet (extra ``mock``)."""
 
     def __init__(self) -> None:
         try:
             import greenlet
         except ImportError:
-            raise ModuleNotFoundError(
-                "a cluster on a ZooKeeper server needs greenlet: pip install 'kproto[zookeeper]'",
-                name="greenlet",
+            raise MissingExtraError(
+                "a cluster on a ZooKeeper server needs greenlet", extra="mock"
             ) from None
         self._greenlets = greenlet
         self._loop: asyncio.AbstractEventLoop | None = None

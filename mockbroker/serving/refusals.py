@@ -12,6 +12,7 @@ from kproto.schema.versions import Versions
 from mockbroker.apis.api_versions import API_VERSIONS
 from mockbroker.apis.refusals import error_response
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Reply
+from mockbroker.serving.unserved_log import UnservedLog
 
 __all__ = ["RefusalStage", "error_reply"]
 
@@ -32,16 +33,20 @@ class RefusalStage:
         *,
         fallback_row: bool,
         reply35: bool,
+        unserved: UnservedLog,
     ) -> None:
         self._codec = codec
+        self._unserved = unserved
         self._served_by = served_by
         self._fallback_row = fallback_row
         self._reply35 = reply35
 
     def answer(self, exchange: Exchange) -> Reply | Close:
         if isinstance(exchange.request, RequestReceived):
+            self._unserved.without_handler(exchange)
             return error_reply(exchange, ErrorCode.UNSUPPORTED_VERSION, "unimplemented")
         served = self._served_by(exchange.session.broker_id).get(exchange.api_key)
+        self._unserved.not_advertised(exchange, served)
         body: Message | None = None
         version = 0
         if served is not None and exchange.api_key == API_VERSIONS:

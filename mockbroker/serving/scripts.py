@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kproto.codec.message import Message
 from kproto.connection import RequestReceived
@@ -18,6 +18,8 @@ from mockbroker.apis.registry import Call
 from mockbroker.serving.exchange import Exchange, Pending, Reply
 
 __all__ = ["Script", "ScriptStage", "Scripted", "Scripts"]
+
+_MOST_ERRORS: Final = 20
 
 Scripted: TypeAlias = Message | Mapping[str, Any] | str
 """A response: a message, or its JSON for the version of the request, parsed or as text."""
@@ -35,12 +37,20 @@ class _Entry:
 class Scripts:
     """The scripts of one mock cluster: ``by_key`` has those of each api key, in calling order.
 
-    ``on_change`` functions are called when scripts were added or cleared.
+    ``on_change`` functions are called when scripts were added or cleared. ``errors`` has the oldest
+    exceptions that scripts and the predicates of fault rules raised, and those of replies that
+    could not be sent: mistakes in the test, which a client cannot report.
     """
 
     def __init__(self) -> None:
+        self.errors: list[Exception] = []
         self.by_key: dict[int, list[_Entry]] = {}
         self.on_change: list[Callable[[], None]] = []
+
+    def failed(self, error: Exception) -> None:
+        """Keep an exception of the test's own code."""
+        if len(self.errors) < _MOST_ERRORS:
+            self.errors.append(error)
 
     def add(self, api_key: int, script: Script, times: int | None = None) -> None:
         """``times`` None: until ``clear``."""
@@ -91,19 +101,26 @@ class ScriptStage:
         request = exchange.request
         if exchange.api_key not in self._by_key or not isinstance(request, RequestReceived):
             return None
-        scripted = self._scripts.call(exchange.api_key, self._make_call(exchange))
-        if scripted is None:
-            return None
-        if isinstance(scripted, Awaitable):
-            return Pending(partial(_later, scripted, request.api, exchange.version))
-        return _reply(scripted, request.api, exchange.version)
+        try:
+            scripted = self._scripts.call(exchange.api_key, self._make_call(exchange))
+            if scripted is None:
+                return None
+            if isinstance(scripted, Awaitable):
+                return Pending(partial(self._later, scripted, request.api, exchange.version))
+            return _reply(scripted, request.api, exchange.version)
+        except Exception as error:  # a script may raise anything
+            self._scripts.failed(error)
+            raise
+
+    async def _later(self, scripted: Awaitable[Scripted], api: Api, version: int) -> Reply:
+        try:
+            return _reply(await scripted, api, version)
+        except Exception as error:
+            self._scripts.failed(error)
+            raise
 
 
 def _reply(scripted: Scripted, api: Api, version: int) -> Reply:
     if isinstance(scripted, Message):
-        return Reply(scripted)
-    return Reply(api.response.from_json(scripted, version))
-
-
-async def _later(scripted: Awaitable[Scripted], api: Api, version: int) -> Reply:
-    return _reply(await scripted, api, version)
+        return Reply(scripted, scripted=True)
+    return Reply(api.response.from_json(scripted, version), scripted=True)

@@ -10,13 +10,14 @@ import dataclasses
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, overload
+from typing import Any, Final, TypeAlias, get_args, overload
 
 from kproto.znodes import Stat
 from mockbroker.state.model import Broker, Partition, Topic
 from mockbroker.state.results import AclBinding
 
 __all__ = [
+    "KINDS",
     "AclAdded",
     "AclRemoved",
     "Action",
@@ -311,6 +312,9 @@ Change: TypeAlias = (
     | LiveBrokersSent
     | Warned
 )
+
+KINDS: Final = tuple(kind.__name__ for kind in get_args(Change))
+"""The names of all kinds of changes."""
 
 
 @dataclass(frozen=True, slots=True)

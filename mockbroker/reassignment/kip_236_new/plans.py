@@ -137,8 +137,8 @@ class SetPending:
     def perform(self, transition: Transition) -> None:
         transition.now = PendingPartition(
             **{each.name: getattr(transition.now, each.name) for each in fields(Partition)},
-            new_replicas=transition.context.requested_replicas,
-            original_replicas=transition.context.facts["original"],
+            new_replicas=transition.requested_replicas,
+            original_replicas=transition.facts["original"],
         )
 
 
@@ -150,7 +150,7 @@ class WritePlan:
     def perform(self, transition: Transition) -> None:
         assert isinstance(transition.now, PendingPartition), "after SetPending"
         # Partitions submitted together are recorded at once, but remembered one by one.
-        submitted: Plan = transition.context.facts.get("plan", {})
+        submitted: Plan = transition.facts.get("plan", {})
         plan = (
             pending(transition.controller) | {transition.tp: _planned(transition.now)} | submitted
         )

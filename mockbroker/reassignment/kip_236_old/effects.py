@@ -119,7 +119,7 @@ class StoreRequest:
     """Write the reassignment's znode; a changed reassignment keeps its znode."""
 
     def perform(self, transition: Transition) -> None:
-        context = transition.context
+        context = transition
         text = encode_reassignment(
             RequestedReassignment(
                 context.requested_replicas, top_of(context.start), context.facts["legacy"]
@@ -133,7 +133,7 @@ class SetRequest:
     """Put the partition under reassignment, with its original replicas as far as they are known."""
 
     def perform(self, transition: Transition) -> None:
-        context = transition.context
+        context = transition
         known = original_of(context.start)
         transition.now = requested(
             transition.now,
@@ -156,7 +156,7 @@ class RemoveRecord:
     """Delete the reassignment's znode, and remove the partition from the plan it came in."""
 
     def perform(self, transition: Transition) -> None:
-        partition = cast(RequestedPartition, transition.context.start)
+        partition = cast(RequestedPartition, transition.start)
         remove_record(
             transition.controller, transition.cause, transition.tp, legacy=partition.legacy
         )

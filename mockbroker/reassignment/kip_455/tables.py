@@ -65,8 +65,8 @@ def _reassigning(context: RuleContext) -> bool:
 
 
 def _leader_missed_the_end(context: RuleContext) -> bool:
-    """A controller died after it had recorded the end of a reassignment, before it told the
-    leader."""
+    """A controller died after it recorded the end of a reassignment and before it sent the leader
+    the new state."""
     return not set(context.start.isr) <= set(context.start.replicas)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kproto.znodes import WatchedEvent
+from mockbroker.configs.effective import UNCLEAN_ELECTION
 from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.identities import ReassignmentIdentity, identities_in_log
 from mockbroker.reassignment.kraft.tables import (
@@ -18,7 +19,6 @@ from mockbroker.reassignment.kraft.tables import (
     GUARDED,
     ON_ALTER,
     ON_CANCEL,
-    UNCLEAN_ALLOWED,
 )
 from mockbroker.reassignment.requests import (
     RequestedPartitions,
@@ -68,7 +68,7 @@ class KRaftController:
             partition = find_in(before, tp)
             facts = {
                 GUARDED: not allow_replication_factor_change,
-                UNCLEAN_ALLOWED: self._dependencies.configs.unclean_election_enabled(tp[0]),
+                UNCLEAN_ELECTION: self._dependencies.configs.unclean_election_enabled(tp[0]),
                 COMPLETION: self._dependencies.completion,
             }
             if target is not None:

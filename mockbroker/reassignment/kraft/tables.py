@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kproto.error_codes import ErrorCode
+from mockbroker.configs.effective import UNCLEAN_ELECTION
 from mockbroker.elections.partition_change import Election, completed, counted, elected, redone
 from mockbroker.reassignment.transitions import (
     Brokers,
@@ -25,14 +26,12 @@ from mockbroker.reassignment.transitions import (
 )
 from mockbroker.rows import Row, always
 
-__all__ = ["COMPLETION", "GUARDED", "ON_ALTER", "ON_CANCEL", "UNCLEAN_ALLOWED"]
+__all__ = ["COMPLETION", "GUARDED", "ON_ALTER", "ON_CANCEL"]
 
 COMPLETION: Final = "completion"
 """Fact: when the release completes reassignments (``Completion``)."""
 GUARDED: Final = "guarded"
 """Fact: whether the request forbids another replication factor (KIP-860)."""
-UNCLEAN_ALLOWED: Final = "unclean.leader.election.enable"
-"""Fact: whether the topic may lose data rather than be offline."""
 
 # ---- conditions and choices ----------------------------------------------------------------------
 
@@ -51,7 +50,7 @@ def _nobody_stays_in_sync(context: RuleContext) -> bool:
 
 
 def _would_lose_data(context: RuleContext) -> bool:
-    return _nobody_stays_in_sync(context) and not context.facts[UNCLEAN_ALLOWED]
+    return _nobody_stays_in_sync(context) and not context.facts[UNCLEAN_ELECTION]
 
 
 def _size(context: RuleContext) -> int:
@@ -75,7 +74,7 @@ class SetTarget:
     """
 
     def perform(self, transition: Transition) -> None:
-        present, target = set(transition.now.replicas), transition.context.requested_replicas
+        present, target = set(transition.now.replicas), transition.requested_replicas
         removing = tuple(sorted(present - set(target)))
         transition.now = replace(
             transition.now,
@@ -93,8 +92,8 @@ class RemoveAdding:
     def perform(self, transition: Transition) -> None:
         transition.now = replace(
             transition.now,
-            replicas=_without_adding(transition.context, transition.now.replicas),
-            isr=_without_adding(transition.context, transition.now.isr),
+            replicas=_without_adding(transition, transition.now.replicas),
+            isr=_without_adding(transition, transition.now.isr),
             adding=(),
             removing=(),
         )
@@ -113,7 +112,7 @@ class Complete:
     """Drop the replicas to be removed if those that have to be in sync are (``Completion``)."""
 
     def perform(self, transition: Transition) -> None:
-        transition.now = completed(transition.now, transition.context.facts[COMPLETION])
+        transition.now = completed(transition.now, transition.facts[COMPLETION])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +122,9 @@ class Elect:
     unclean: bool = False
 
     def perform(self, transition: Transition) -> None:
-        allowed = self.unclean and transition.context.facts[UNCLEAN_ALLOWED]
+        allowed = self.unclean and transition.facts[UNCLEAN_ELECTION]
         election = Election.UNCLEAN if allowed else Election.ONLINE
-        transition.now = elected(transition.now, transition.context.is_live, election)
+        transition.now = elected(transition.now, transition.is_live, election)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +135,9 @@ class Commit:
     def perform(self, transition: Transition) -> None:
         name, index = transition.tp
         current = transition.controller.state.topics[name].partitions[index]
-        after = counted(transition.context.start, transition.now)
+        after = counted(transition.start, transition.now)
         transition.controller.change_partition(
-            transition.cause, name, redone(current, transition.context.start, after)
+            transition.cause, name, redone(current, transition.start, after)
         )
 
 
@@ -146,7 +145,7 @@ class Commit:
 
 
 def _factor_text(transition: Transition) -> str:
-    current, wanted = _size(transition.context), len(transition.context.requested_replicas)
+    current, wanted = _size(transition), len(transition.requested_replicas)
     return f"The replication factor is changed from {current} to {wanted}"
 
 

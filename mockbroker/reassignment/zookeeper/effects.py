@@ -67,7 +67,7 @@ class StartReassignment:
     tell them apart."""
 
     def perform(self, transition: Transition) -> None:
-        transition.now = with_target(transition.now, transition.context.requested_replicas)
+        transition.now = with_target(transition.now, transition.requested_replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class RememberTarget:
     in R until the end."""
 
     def perform(self, transition: Transition) -> None:
-        now, target = transition.now, transition.context.requested_replicas
+        now, target = transition.now, transition.requested_replicas
         fresh = tuple(each for each in target if each not in now.replicas or each in now.adding)
         common = {field.name: getattr(now, field.name) for field in fields(Partition)}
         common["adding"] = fresh
@@ -103,9 +103,9 @@ class SendFormerLeaderAndIsr:
     to: Choice
 
     def perform(self, transition: Transition) -> None:
-        to = transition.live(self.to(transition.context))
+        to = transition.live(self.to(transition))
         if to:
-            start = transition.context.start
+            start = transition.start
             former = replace(
                 transition.now,
                 leader=start.leader,
@@ -144,7 +144,7 @@ class KeepLiveInIsr:
 
     def perform(self, transition: Transition) -> None:
         now = transition.now
-        gone = {each for each in now.replicas if not transition.context.is_live(each)}
+        gone = {each for each in now.replicas if not transition.is_live(each)}
         isr = tuple(each for each in now.isr if each not in gone)
         transition.now = replace(now, isr=isr or now.isr)
 
@@ -161,7 +161,7 @@ class RemoveFromIsr:
     choose: Choice
 
     def perform(self, transition: Transition) -> None:
-        for broker in sorted(self.choose(transition.context)):
+        for broker in sorted(self.choose(transition)):
             now = transition.now
             if broker not in now.isr:
                 continue

@@ -1,7 +1,7 @@
 """Differences between the releases of Kafka's ZooKeeper controller that are not rows: data only.
 
 Rows of ``zookeeper.tables`` name the releases that have them; the columns here are versions of
-texts in znodes. ``docs/zookeeper-eras.md`` describes every difference.
+texts in znodes. ``docs/explanation/zookeeper-eras.md`` describes every difference.
 """
 
 from __future__ import annotations

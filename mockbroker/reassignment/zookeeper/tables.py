@@ -11,7 +11,7 @@ Kafka's. Kafka sends a new replica's first LeaderAndIsr twice, and so does A. Re
 repeats without effect are left out: at B, those to new replicas that a former controller started;
 at the death of a broker, those to the other replicas of a partition with a new leader.
 
-Rows name the releases that have them; ``docs/zookeeper-eras.md`` lists the differences.
+Rows name the releases that have them; ``docs/explanation/zookeeper-eras.md`` lists the differences.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _adding(context: RuleContext) -> Brokers:
 
 
 def _recipients_of_the_end(context: RuleContext) -> Brokers:
-    """Before 2.4 the removed replicas are told of the end too, unless another leader is elected."""
+    """Before 2.4 the last LeaderAndIsr also goes to removed replicas, unless the leader changes."""
     now, start = context.now, context.start
     stays = now.leader == start.leader
     return tuple(dict.fromkeys(start.replicas + now.replicas)) if stays else now.replicas
@@ -216,15 +216,15 @@ def _additions(context: RuleContext) -> Brokers:
 
 
 def _repeated_text(transition: Transition) -> str:
-    return texts.duplicates(transition.context.requested_replicas)
+    return texts.duplicates(transition.requested_replicas)
 
 
 def _negative_text(transition: Transition) -> str:
-    return texts.not_ids(transition.context.requested_replicas)
+    return texts.not_ids(transition.requested_replicas)
 
 
 def _dead_text(transition: Transition) -> str:
-    return texts.not_alive(_additions(transition.context), transition.controller.live_ids())
+    return texts.not_alive(_additions(transition), transition.controller.live_ids())
 
 
 # ---- what tables share ---------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def _finish(to: Choice, remove_from_plan: Effect[Transition]) -> Effects:
 
 def _finish_without_leader(remove_from_plan: Effect[Transition]) -> Effects:
     """Complete a reassignment whose target is down. The last in-sync replica is in the target, so
-    the ISR stays, and no leader has to be told."""
+    the ISR stays, and no leader needs a LeaderAndIsr."""
     return (
         AdoptTarget(),
         Commit(),

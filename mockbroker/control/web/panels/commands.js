@@ -1,0 +1,15 @@
+// The form of every command. The server renders them from its table of commands.
+
+export function start(root, page) {
+  const choice = root.querySelector("[data-choice]"), forms = [...root.querySelectorAll("form")];
+  const show = () => { for (const form of forms) form.hidden = form.dataset.command !== choice.value; };
+  choice.addEventListener("change", show);
+  show();
+  for (const form of forms)
+    form.addEventListener("submit", event => {
+      event.preventDefault();
+      const fields = [...form.elements].filter(field => field.name);
+      page.command(form.dataset.command, Object.fromEntries(fields.map(field =>
+        [field.name, field.type === "number" ? Number(field.value) : field.value])));
+    });
+}
