@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+import yaml
 
 from kproto.dialects import dialect
-from kproto.errors import KprotoError, MissingExtraError
+from kproto.errors import KprotoError
 from kproto.journal import squash
 from kspec.errors import CaseError
 from kspec.kinds import is_kind
@@ -50,7 +51,6 @@ class _LocatedDocument:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.lines: dict[str, int] = {"": 1}
-        yaml = _yaml()
         try:
             node = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
@@ -70,7 +70,6 @@ class _LocatedDocument:
             ) from None
 
     def _plain(self, node: Any, place: str) -> Any:
-        yaml = _yaml()
         self.lines[place] = node.start_mark.line + 1
         if node.id == "mapping":
             found: dict[str, Any] = {}
@@ -102,19 +101,11 @@ class _LocatedDocument:
 
 
 def _scalar(node: Any) -> Any:
-    loader = _yaml().SafeLoader("")
+    loader = yaml.SafeLoader("")
     try:
         return loader.construct_object(node)
     finally:
         loader.dispose()
-
-
-def _yaml() -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtraError("cases are YAML and need PyYAML", extra="kspec") from None
-    return yaml
 
 
 def parse_case(text: str, file: str) -> CaseFile:

@@ -1,7 +1,7 @@
 """What a case consists of: plain values, which ``case_parser`` makes from a case file.
 
-Nothing here judges or runs anything. Field names are those of the file; docs/writing-cases.md
-documents them.
+Nothing here judges or runs anything. Field names are those of the file;
+docs/how-to/writing-cases.md documents them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CALLS: Final = (
     "list_reassignments",
     "elect_leaders",
 )
-"""Operations a client can be asked for; docs/adapters.md documents their arguments and results."""
+"""Operations of clients; docs/reference/adapters.md documents their arguments and results."""
 
 Level: TypeAlias = Literal["must", "must_not", "should", "should_not", "may"]
 LEVELS: Final[tuple[Level, ...]] = ("must", "must_not", "should", "should_not", "may")
@@ -50,7 +50,7 @@ LEVELS: Final[tuple[Level, ...]] = ("must", "must_not", "should", "should_not", 
 Api: TypeAlias = str | int
 Count: TypeAlias = int | str
 Rule: TypeAlias = dict[str, Any]
-"""A fault rule, as documented in docs/faults.md."""
+"""A fault rule, as documented in docs/reference/faults.md."""
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -72,6 +72,7 @@ class Report:
 
     ``absent`` says why a client did not run. ``known`` lists the failures of the baseline,
     ``stale`` those that no longer fail. ``date`` is the day of the run, such as ``2026-01-31``.
+    ``selections`` has the options of `kspec run` that choose a client, by its name.
     """
 
     clients: Sequence[str]
@@ -83,11 +84,7 @@ class Report:
     stale: Sequence[tuple[str, str]] = ()
     seconds: float = 0.0
     date: str = ""
-
-    def result(self, client: str, case: CaseFile) -> Result | None:
-        return next(
-            (each for each in self.results if each.client == client and each.case is case), None
-        )
+    selections: Mapping[str, str] = field(default_factory=dict)
 
 
 def new_failures(

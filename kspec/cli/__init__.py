@@ -9,25 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
+import logging
+import shlex
 import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-import kproto
+from kproto.cli.completing import starting_with
+from kproto.cli.program import program
+from kproto.cli.run import run
+from kproto.cli.tables import print_table
 from kproto.errors import KprotoError
 from kproto.journal import JournalWriter
 from kspec.catalog import CLIENTS
-from kspec.cli.publish import publish_command
-from kspec.cli.vectors import vectors_command
-from kspec.clientfuzz.cli import fuzz
-from kspec.report import as_html, as_json, as_junit
+from kspec.cli.publish import FINDINGS, read_sentences
+from kspec.report import (
+    as_client_html,
+    as_html,
+    as_json,
+    as_junit,
+    client_page_path,
+    journal_path,
+)
 from kspec.results import Greeting, Report, Result, new_failures
 from kspec.runner import schedule
 from kspec.runner.baseline import read_baseline, write_baseline
@@ -50,28 +60,36 @@ _STYLES = {
 }
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(kproto.__version__, prog_name="kspec")
-def commands() -> None:
-    """Test Kafka clients for conformance.
-
-    Numbered cases, each based on a KIP or the protocol guide, run against real clients on a mock
-    cluster.
-    """
-
-
-commands.add_command(vectors_command)
-commands.add_command(publish_command)
-commands.add_command(fuzz)
+commands = program(
+    "kspec",
+    "Test Kafka clients for conformance.\n\nNumbered cases, each based on a KIP or the protocol "
+    "guide, run against real clients on a mock cluster.",
+    {
+        "fuzz": "kspec.clientfuzz.cli:fuzz",
+        "publish": "kspec.cli.publish:publish_command",
+        "vectors": "kspec.cli.vectors:vectors_command",
+    },
+)
 
 
-def main() -> None:
-    """Prints kspec's errors on one line and exits with status 2."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit. Errors exit with 2: 1 says that a client failed a case."""
+    run(commands, "kspec", arguments, error_status=2)
+
+
+def case_ids(context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the id of a case in ``--cases``."""
+    folder = context.params.get("folder") or CASES
     try:
-        commands()
-    except KprotoError as error:
-        click.echo(f"kspec: {error}", err=True)
-        sys.exit(2)
+        return starting_with(incomplete, (each.id for each in load_cases(Path(folder))))
+    except KprotoError:
+        return []
+
+
+def client_names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a client that `kspec run` accepts."""
+    names = ["reference", *(each.name for each in CLIENTS)]
+    return starting_with(incomplete, [*names, *(f"wrong:{name}" for name in MISBEHAVIOURS)])
 
 
 _folder = click.option(
@@ -84,7 +102,7 @@ _folder = click.option(
 
 
 @commands.command("list")
-@click.argument("wanted", nargs=-1, metavar="[CASE|GLOB]...")
+@click.argument("wanted", nargs=-1, metavar="[CASE|GLOB]...", shell_complete=case_ids)
 @click.option("--json", "as_lines", is_flag=True, help="Print one JSON document.")
 @_folder
 def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
@@ -109,7 +127,7 @@ def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
     table = Table("case", "title", "source", box=None)
     for each in cases:
         table.add_row(each.id, each.case.title, each.case.source)
-    _console().print(table)
+    print_table(table, ("title", "source"))
     click.echo(f"{len(cases)} cases")
 
 
@@ -122,7 +140,7 @@ def list_clients() -> None:
         table.add_row(
             each.name, each.release or "-", each.language, each.engine or "its own", needs
         )
-    _console().print(table)
+    print_table(table, ("needs",))
 
 
 @commands.command("misbehaviours")
@@ -131,11 +149,11 @@ def list_misbehaviours() -> None:
     table = Table("name", "misbehaviour", box=None)
     for name, each in sorted(MISBEHAVIOURS.items()):
         table.add_row(name, each.about)
-    _console().print(table)
+    print_table(table, ("misbehaviour",))
 
 
 @commands.command("prove")
-@click.argument("wanted", nargs=-1, metavar="[CASE|GLOB]...")
+@click.argument("wanted", nargs=-1, metavar="[CASE|GLOB]...", shell_complete=case_ids)
 @click.option("--jobs", type=click.IntRange(1, 64), default=16, show_default=True)
 @_folder
 def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
@@ -154,11 +172,11 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
 
 
 @commands.command("run")
-@click.option("--client", "names", multiple=True, metavar="NAME",
+@click.option("--client", "names", multiple=True, metavar="NAME", shell_complete=client_names,
               help="Client to run, as listed by `kspec clients`, or `reference`, or `wrong:NAME`. "
                    "Repeat it for several; the default is all.")  # fmt: skip
 @click.option("--adapter", "adapters", multiple=True, metavar="CMD",
-              help="Your own client: a program as docs/adapters.md describes it.")  # fmt: skip
+              help="Your own client: a program; see `kspec help adapters`.")  # fmt: skip
 @click.option("--command", "programs", multiple=True, metavar="CMD",
               help="Program to run for each call; {bootstrap} in it stands for the address. "
                    "Only its traffic is judged.")  # fmt: skip
@@ -172,6 +190,7 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
     "wanted",
     multiple=True,
     metavar="ID|GLOB",
+    shell_complete=case_ids,
     help="Case to run. Repeat it for several; the default is all.",
 )
 @click.option("--baseline", type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -185,7 +204,8 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True,
               help="Number of plays to run in parallel.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path),
-              help="Folder for results.json, junit.xml, report.html and the journals.")  # fmt: skip
+              help="Folder for results.json, junit.xml, report.html, a page per client and the "
+                   "journals.")  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Print a line per play, whatever its verdict.")
 @_folder
 def run_cases(
@@ -203,6 +223,8 @@ def run_cases(
     folder: Path,
 ) -> None:
     """Run cases against clients and report the results."""
+    # Cases withhold APIs on purpose.
+    logging.getLogger("mockbroker.unserved").setLevel(logging.ERROR)
     console = _console()
     cases = choose(load_cases(folder), wanted)
     known = read_baseline(baseline) if baseline is not None else {}
@@ -210,12 +232,21 @@ def run_cases(
         ByCommand("command" if len(programs) == 1 else f"command {number}", each)
         for number, each in enumerate(programs, 1)
     ]
+    selections = {
+        client.name: f"--command {shlex.quote(each)}"
+        for client, each in zip(clients, programs, strict=True)
+    }
     clients += [ByHand()] * manual
+    selections |= {each.name: "--manual" for each in clients if isinstance(each, ByHand)}
     absent: dict[str, str] = {}
     if names or adapters or not clients:
         with console.status("") as status:
             found, absent = select_clients(names, adapters, status.update)
         clients += found
+        selections |= {
+            client.name: f"--adapter {shlex.quote(each)}"
+            for client, each in zip(found[len(found) - len(adapters) :], adapters, strict=True)
+        }
     for name, why in absent.items():
         console.print(f"{name} is absent: {why}", style="yellow", highlight=False)
     greetings: dict[str, Greeting] = {}
@@ -240,6 +271,7 @@ def run_cases(
         )
     )
     new, stale = new_failures(results, known)
+    own_cases = "" if folder == CASES else f" --cases {shlex.quote(str(folder))}"
     report = Report(
         clients=[each.name for each in clients],
         cases=cases,
@@ -250,6 +282,10 @@ def run_cases(
         stale=stale,
         seconds=time.monotonic() - started,
         date=datetime.now(UTC).date().isoformat(),
+        selections={
+            each.name: selections.get(each.name, f"--client {each.name}") + own_cases
+            for each in clients
+        },
     )
     if out is not None:
         _write(report, out)
@@ -278,7 +314,7 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
             for verdict in _STYLES
         ]
         table.add_row(name, "" if greeting is None else greeting.version, *map(str, counts))
-    console.print(table)
+    print_table(table, console=console)
     for client, case in report.stale:
         console.print(f"stale in the baseline: {client} no longer fails {case}", style="yellow")
     failures = sum(each.judgement.verdict == "fail" for each in report.results)
@@ -300,23 +336,24 @@ def _write(report: Report, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "results.json").write_text(as_json(report), "utf-8")
     (out / "junit.xml").write_text(as_junit(report), "utf-8")
-    (out / "report.html").write_text(as_html(report), "utf-8")
+    sentences = read_sentences(FINDINGS)
+    (out / "report.html").write_text(as_html(report, sentences), "utf-8")
+    for client in report.clients:
+        path = _made(out / client_page_path(client))
+        path.write_text(as_client_html(report, client, sentences), "utf-8")
     for result in report.results:
         for number, variant in enumerate(result.variants):
             if variant.entries:
-                _write_journal(result, number, out)
+                with _made(out / journal_path(result, number)).open("w", encoding="utf-8") as file:
+                    writer = JournalWriter(file)
+                    for entry in variant.entries:
+                        writer.write(entry)
 
 
-def _write_journal(result: Result, number: int, out: Path) -> None:
-    variant = result.variants[number]
-    client = re.sub(r"[^\w.-]+", "-", result.client).strip("-")
-    suffix = f"-{number + 1}" if len(result.variants) > 1 else ""
-    path = out / "journals" / client / f"{result.case.id.replace('/', '-')}{suffix}.jsonl"
+def _made(path: Path) -> Path:
+    """Return the path; its folder exists then."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        writer = JournalWriter(file)
-        for entry in variant.entries:
-            writer.write(entry)
+    return path
 
 
 def _console() -> Console:

@@ -1,4 +1,4 @@
-"""``kspec publish``: results.json as a page of Markdown."""
+"""``kspec publish``: results.json as pages of Markdown."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import click
 import msgspec
 
 from kspec.errors import KspecError
-from kspec.report.conformance_page import (
+from kspec.report.conformance_pages import (
+    GENERATED,
     Sentences,
     Written,
-    as_markdown,
+    as_pages,
     read_results,
     stale_sentences,
     unwritten,
@@ -25,13 +26,13 @@ FINDINGS: Final = Path(__file__).resolve().parents[1] / "findings.yaml"
 
 @click.command("publish")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="Output file; the default is standard output.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True,
+              help="Output folder; pages of an earlier run are replaced.")  # fmt: skip
 @click.option("--findings", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               default=FINDINGS, help="YAML file of explanations: client to case to `seen` and "
                                      "`source`.")  # fmt: skip
-def publish_command(results: Path, out: Path | None, findings: Path) -> None:
-    """Write the results.json of a run as a page of Markdown.
+def publish_command(results: Path, out: Path, findings: Path) -> None:
+    """Write the results.json of a run as pages of Markdown: index.md, cases.md, one per client.
 
     Failures without an explanation in the file of findings are described in the judge's words and
     listed on standard error, as are explanations of failures that no longer occur.
@@ -41,11 +42,12 @@ def publish_command(results: Path, out: Path | None, findings: Path) -> None:
     except (ValueError, msgspec.MsgspecError) as error:
         raise KspecError(f"{results}: not a results.json: {error}") from None
     sentences = read_sentences(findings)
-    text = as_markdown(run, sentences)
-    if out is None:
-        click.echo(text, nl=False)
-    else:
-        out.write_text(text, "utf-8")
+    out.mkdir(parents=True, exist_ok=True)
+    for page in out.glob("*.md"):
+        if GENERATED in page.read_text("utf-8"):
+            page.unlink()
+    for name, text in as_pages(run, sentences).items():
+        (out / name).write_text(text, "utf-8")
     for client, number in unwritten(run, sentences):
         click.echo(f"{findings.name} has no explanation for {client}, {number}", err=True)
     for client, number in stale_sentences(run, sentences):

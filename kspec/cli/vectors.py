@@ -46,7 +46,7 @@ def vectors_command(out: str, names: tuple[str, ...], dialect_name: str) -> None
     """Write test vectors for decoders in any language.
 
     For every message and version: valid bytes with the value of each field, and bytes that a
-    decoder must reject. docs/vectors.md documents the format.
+    decoder must reject. See `kspec help vectors`.
     """
     dialect = _dialect(dialect_name)
     counts: Counter[tuple[str, str]] = Counter()

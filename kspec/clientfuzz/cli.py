@@ -8,6 +8,7 @@ signal's number if a signal ended the run. An interrupted run still writes and p
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import sys
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 import kproto
+from kproto.cli.completing import starting_with
+from kproto.cli.tables import print_table
 from kproto.errors import KprotoError
 from kspec.case_parser import api_key
 from kspec.catalog import CLIENTS
@@ -62,6 +65,9 @@ class FuzzGroup(click.Group):
     "--client",
     "name",
     metavar="NAME",
+    shell_complete=lambda _context, _option, text: starting_with(
+        text, [each.name for each in CLIENTS]
+    ),
     help="A client that kspec can install; --list-clients lists them.",
 )
 @click.option(
@@ -69,7 +75,7 @@ class FuzzGroup(click.Group):
     "--adapter",
     "command",
     metavar="CMD",
-    help="A client of your own: a program that speaks the protocol of docs/adapters.md.",
+    help="A client of your own: a program; see `kspec help adapters`.",
 )
 @click.option(
     "--seed",
@@ -161,8 +167,10 @@ def fuzz(
     """Fuzz a real client with mutated answers.
 
     Finds crashes, hangs, runaway memory or CPU use, and wrong results. See
-    docs/fuzz-your-client.md.
+    `kspec help fuzz-your-client`.
     """
+    # Mutated answers make clients request what is not served.
+    logging.getLogger("mockbroker.unserved").setLevel(logging.ERROR)
     if context.invoked_subcommand is not None:
         return None
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
@@ -319,11 +327,11 @@ def _list_clients(console: Console) -> None:
         needs = ", ".join(each.toolchains) or "-"
         release = each.release or kproto.__version__
         table.add_row(each.name, release, each.language, each.engine or "its own", needs)
-    console.print(table)
+    print_table(table, ("needs",), console=console)
 
 
 def _list_kinds(console: Console) -> None:
     table = Table("kind", "description", box=None)
     for name, kind in KINDS.items():
         table.add_row(name, kind.about)
-    console.print(table)
+    print_table(table, ("description",), console=console)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 import kproto
+from kproto.cli.completing import api_names
 from kproto.errors import KprotoError
 from kspec.clientfuzz.bases import Direction
 from kspec.clientfuzz.corpora import FORMATS, seeds, write_seeds
@@ -34,6 +35,7 @@ __all__ = ["seeds_command"]
     "--api",
     "apis",
     multiple=True,
+    shell_complete=api_names,
     help="API key or name. Repeat it for several; the default is all.",
 )
 @click.option("--version", type=int, help="API version; the default is all.")

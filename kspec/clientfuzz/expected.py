@@ -25,7 +25,7 @@ Row = TypeVar("Row", bound=ExpectedDifference)
 
 def load_expected(folder: Path, row_type: type[Row]) -> tuple[Row, ...]:
     """Read the rows of a folder's ``expected.yaml`` in file order."""
-    import yaml  # the extra `kspec` has it
+    import yaml
 
     rows = yaml.safe_load((folder / "expected.yaml").read_text("utf-8"))
     return tuple(msgspec.convert(rows or [], list[row_type]))  # type: ignore[valid-type]

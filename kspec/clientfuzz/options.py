@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from kproto.cli.completing import api_names
 from kspec.case_parser import api_key as find_api_key
 
 __all__ = ["api_key", "frame_options", "split_names"]
@@ -14,7 +15,7 @@ __all__ = ["api_key", "frame_options", "split_names"]
 _OPTIONS: Final = (
     click.option("--seed", type=int, default=0, show_default=True,
                  help="Seed of the mutations."),
-    click.option("--api", "apis", multiple=True,
+    click.option("--api", "apis", multiple=True, shell_complete=api_names,
                  help="API key or name to fuzz. Repeat it for several; the default is all."),
     click.option("--version", "version", type=int, help="API version to fuzz; the default is all."),
     click.option("--only", type=click.IntRange(min=0), help="Play only the case of this number."),

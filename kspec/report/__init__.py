@@ -1,6 +1,14 @@
-"""A run as JSON, as JUnit XML, and as an HTML page. ``cli`` writes the files."""
+"""A run as JSON, as JUnit XML, and as HTML pages. ``cli`` writes the files."""
 
 from kspec.report.data import as_json, as_junit
-from kspec.report.page import as_html
+from kspec.report.files import client_page_path, journal_path
+from kspec.report.page import as_client_html, as_html
 
-__all__ = ["as_html", "as_json", "as_junit"]
+__all__ = [
+    "as_client_html",
+    "as_html",
+    "as_json",
+    "as_junit",
+    "client_page_path",
+    "journal_path",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
@@ -10,7 +11,7 @@ from kproto.journal import describe
 from kspec.judge import VERDICTS, Finding
 from kspec.results import Greeting, Report, Result, VariantResult
 
-__all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit"]
+__all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit", "without_folders"]
 
 FORMAT: Final = 1
 LONGEST_TALK: Final = 200
@@ -18,12 +19,18 @@ LONGEST_TALK: Final = 200
 all of them."""
 LONGEST_RAW: Final = 4000
 """Number of characters of a client's return value that results.json keeps."""
+_FOLDERS: Final = re.compile(r"(?:file://)?(?<![\w.])(?:/[\w.@+-]+)+/")
 _SILENT: Final = Greeting(client="")
 """Stands for a client whose program never started."""
 
 
+def without_folders(text: str) -> str:
+    """Return the text without paths of the machine that ran the suite; names of files stay."""
+    return _FOLDERS.sub("", text)
+
+
 def as_json(report: Report) -> str:
-    """Return results.json. docs/kspec.md documents the fields."""
+    """Return results.json. docs/reference/kspec.md documents the fields."""
     counts = {
         client: {
             verdict: sum(

@@ -1,33 +1,40 @@
-"""Render a run as one HTML page: the matrix of clients and cases, and each verdict's reasons and
-traffic.
+"""Render a run as HTML: one page about all clients, and one about each to send to its maintainers.
 
-The page has no script, loads nothing, and is readable at the width of a phone.
+Pages are self-contained files. Their scripts only filter and sort: without them everything is
+there. The markup is in ``templates``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple
 
-from kproto.journal import Entry, describe
-from kspec.judge import Finding, Verdict
+import kproto
+from kproto.journal import describe
+from kproto.pages import Pages
+from kspec.judge import VERDICTS, Verdict
 from kspec.model import CaseFile
-from kspec.report.data import LONGEST_TALK
-from kspec.report.style import STYLE
-from kspec.results import Call, Greeting, Report, Result, VariantResult
+from kspec.report.conformance_pages import Sentences, Written
+from kspec.report.data import LONGEST_TALK, without_folders
+from kspec.report.files import client_page_path, journal_path
+from kspec.results import Report, Result, VariantResult
 
-__all__ = ["as_html"]
+__all__ = ["as_client_html", "as_html"]
 
-_MARKS: Final[dict[Verdict, str]] = {
+MOST_TRAFFIC: Final = 2_000_000
+"""Characters of journals on one page. Failures are first; the journals' files have everything."""
+
+_MARKS: Final[Mapping[Verdict, str]] = {
     "pass": "✓",
     "non-strict": "≈",
     "informational": "i",
     "fail": "✗",
     "error": "!",
-    "unsupported": "-",
+    "unsupported": "·",
 }
-_LEGEND: Final[dict[Verdict, str]] = {
+_LEGEND: Final[Mapping[Verdict, str]] = {
     "pass": "meets every requirement of the case",
     "non-strict": "meets every must but not every should",
     "informational": "the case only records what the client does",
@@ -35,183 +42,181 @@ _LEGEND: Final[dict[Verdict, str]] = {
     "error": "its adapter failed, which says nothing about the client",
     "unsupported": "lacks the call, or never reached the behaviour under test",
 }
+_SEVERE: Final = ("error", "fail")
 
 
-def as_html(report: Report) -> str:
-    """Return the whole page."""
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>kspec: Kafka clients by case</title><style>{STYLE}</style></head><body>\n"
-        f"<header><h1>kspec</h1><p>{_summary(report)}</p>{_legend()}</header>\n"
-        f"<main>{_clients(report)}{_matrix(report)}{_details(report)}</main></body></html>\n"
+class _Line(NamedTuple):
+    text: str
+    marked: bool
+
+
+class _Variant(NamedTuple):
+    played: VariantResult
+    journal: str
+    lines: Sequence[_Line]
+    hidden: int
+    """Entries that are only in the journal's file."""
+
+
+class _Shown(NamedTuple):
+    """A result on a page. ``variants`` of a failure are those that failed; ``others`` the rest."""
+
+    result: Result
+    anchor: str
+    known: bool
+    command: str
+    explanation: Written | None
+    variants: Sequence[_Variant]
+    others: Sequence[VariantResult]
+
+
+class _Case(NamedTuple):
+    """A case with its failures and its other results, in the order of clients."""
+
+    case: CaseFile
+    number: str
+    failures: Sequence[_Shown]
+    others: Sequence[_Shown]
+
+    @property
+    def results(self) -> Mapping[str, _Shown]:
+        return {each.result.client: each for each in (*self.failures, *self.others)}
+
+
+@cache
+def _pages() -> Pages:
+    made = Pages("kspec.report")
+    made.environment.filters["short"] = _short
+    made.environment.globals |= {
+        "marks": _MARKS,
+        "legend": _LEGEND,
+        "verdicts": VERDICTS[::-1],
+        "version": kproto.__version__,
+        "client_page_path": client_page_path,
+    }
+    return made
+
+
+def as_html(report: Report, sentences: Sentences | None = None) -> str:
+    """Return the page about all clients. ``sentences`` explains failures of clients."""
+    cases = _cases(report, report.clients, sentences or {})
+    failed = [each for each in cases if each.failures]
+    # A failure that the baseline does not have comes before those that are known.
+    failed.sort(key=lambda case: all(each.known for each in case.failures))
+    return _pages().render(
+        "report.html",
+        scripts=("tables.js", "filters.js"),
+        report=report,
+        counts={name: _counts(report, name) for name in report.clients},
+        total=_counts(report),
+        cases=cases,
+        failed=failed,
+        passed=[each for each in cases if not each.failures],
+        areas=list(dict.fromkeys(case.group for case in report.cases)),
     )
 
 
-def _summary(report: Report) -> str:
-    return (
-        f"{len(report.cases)} cases, {len(report.clients)} clients, {report.seconds:.0f} "
-        "seconds. Each verdict links to its reasons and traffic."
+def as_client_html(report: Report, client: str, sentences: Sentences | None = None) -> str:
+    """Return the page about one client of the run, which refers to no other file."""
+    cases = [each for each in _cases(report, [client], sentences or {}) if each.results]
+    return _pages().render(
+        "client.html",
+        scripts=("tables.js",),
+        report=report,
+        client=client,
+        greeting=report.greetings.get(client),
+        command=_command(report, client),
+        counts=_counts(report, client),
+        cases=cases,
+        failed=[each for each in cases if each.failures],
+        advice=[
+            shown
+            for each in cases
+            for shown in each.others
+            if shown.result.judgement.verdict == "non-strict"
+        ],
     )
 
 
-def _legend() -> str:
-    rows = "".join(
-        f'<li><span class="v {verdict}">{mark}</span> <b>{verdict}</b>: {_LEGEND[verdict]}</li>'
-        for verdict, mark in _MARKS.items()
-    )
-    return f'<ul class="legend">{rows}</ul>'
+def _counts(report: Report, client: str = "") -> Counter[Verdict]:
+    return Counter(each.judgement.verdict for each in report.results if client in ("", each.client))
 
 
-def _clients(report: Report) -> str:
-    rows = []
-    for name in report.clients:
-        greeting = report.greetings.get(name)
-        about = "" if greeting is None else escape(f"{greeting.version} · {greeting.language}")
-        about += "" if greeting is None else _options(greeting)
-        counts = " ".join(
-            f'<span class="c"><span class="v {verdict}">{mark}</span> {count}</span>'
-            for verdict, mark in _MARKS.items()
-            if (count := _count(report, name, verdict))
-        )
-        rows.append(f"<tr><th>{escape(name)}</th><td>{about}</td><td>{counts}</td></tr>")
-    for name, why in report.absent.items():
-        rows.append(f'<tr><th>{escape(name)}</th><td colspan="2">absent: {escape(why)}</td></tr>')
-    stale = "".join(f"<li>{escape(c)}: {escape(case)}</li>" for c, case in report.stale)
-    note = f"<p>In the baseline, but no longer failing:</p><ul>{stale}</ul>" if stale else ""
-    return f'<h2>Clients</h2><div class="scroll"><table>{"".join(rows)}</table></div>{note}'
-
-
-def _options(greeting: Greeting) -> str:
-    """Return the options that differ from the client's defaults, and its raw calls."""
-    rows = "".join(
-        f"<li><code>{escape(name)}</code>: {escape(value)}</li>"
-        for name, value in (*greeting.options.items(), *greeting.raw_calls.items())
-    )
-    return f"<details><summary>options</summary><ul>{rows}</ul></details>" if rows else ""
-
-
-def _count(report: Report, client: str, verdict: Verdict) -> int:
-    return sum(
-        each.client == client and each.judgement.verdict == verdict for each in report.results
-    )
-
-
-def _matrix(report: Report) -> str:
-    head = "".join(f'<th class="up"><span>{escape(name)}</span></th>' for name in report.clients)
-    rows = []
-    group = ""
+def _cases(report: Report, clients: Sequence[str], sentences: Sentences) -> list[_Case]:
+    """Return the cases in the order of the run. Failures are given room for traffic first."""
+    budget = _Budget(MOST_TRAFFIC)
+    found = {(each.client, each.case.id): each for each in report.results}
+    shown: dict[tuple[str, str], _Shown] = {}
+    for each in sorted(found.values(), key=lambda each: VERDICTS.index(each.judgement.verdict)):
+        if each.client in clients:
+            shown[each.client, each.case.id] = _shown(each, report, sentences, budget)
+    cases = []
     for case in report.cases:
-        if case.group != group:
-            group = case.group
-            width = len(report.clients) + 1
-            rows.append(f'<tr class="group"><th colspan="{width}">{escape(group)}</th></tr>')
-        cells = "".join(_cell(client, case, report) for client in report.clients)
-        number = case.id[len(group) + 1 :][:3]
-        rows.append(
-            f'<tr><th><a href="#{_anchor("", case)}"><small>{number}</small> '
-            f"{escape(case.case.title)}</a></th>{cells}</tr>"
-        )
-    return (
-        '<h2>Matrix</h2><div class="scroll"><table class="matrix">'
-        f"<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        results = [shown[name, case.id] for name in clients if (name, case.id) in shown]
+        failures = [each for each in results if each.result.judgement.verdict in _SEVERE]
+        others = [each for each in results if each not in failures]
+        failures.sort(key=lambda each: each.known)
+        cases.append(_Case(case, _number(case), failures, others))
+    return cases
+
+
+def _shown(result: Result, report: Report, sentences: Sentences, budget: _Budget) -> _Shown:
+    number = _number(result.case)
+    failed = result.judgement.verdict in _SEVERE
+    variants: list[_Variant] = []
+    others: list[VariantResult] = []
+    for place, variant in enumerate(result.variants):
+        if failed and variant.judgement.verdict not in _SEVERE:
+            others.append(variant)
+        else:
+            variants.append(_variant(variant, journal_path(result, place), budget))
+    return _Shown(
+        result,
+        _anchor(f"{number}--{result.client}"),
+        result.case.id in report.known.get(result.client, ()),
+        _command(report, result.client, number),
+        sentences.get(result.client, {}).get(number) if failed else None,
+        variants,
+        others,
     )
 
 
-def _cell(client: str, case: CaseFile, report: Report) -> str:
-    result = report.result(client, case)
-    if result is None:
-        return "<td></td>"
-    verdict = result.judgement.verdict
-    title = f"{client}, {case.id}: {verdict}" + (
-        f": {result.judgement.why}" if result.judgement.why else ""
-    )
-    known = " known" if case.id in report.known.get(client, ()) else ""
-    return (
-        f'<td><a class="v {verdict}{known}" href="#{_anchor(client, case)}" '
-        f'title="{escape(title)}">{_MARKS[verdict]}</a></td>'
-    )
+class _Budget:
+    """How many more characters of traffic a page may have."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
 
 
-def _anchor(client: str, case: CaseFile) -> str:
-    kept = "".join(char if char.isalnum() else "-" for char in f"{case.id}--{client}")
-    return kept.strip("-")
-
-
-# ---- verdict details -----------------------------------------------------------------------------
-
-
-def _details(report: Report) -> str:
-    return "<h2>Cases</h2>" + "".join(_case(case, report) for case in report.cases)
-
-
-def _case(case: CaseFile, report: Report) -> str:
-    results = [result for name in report.clients if (result := report.result(name, case))]
-    shown = "".join(_result(result, report) for result in results)
-    return (
-        f'<section id="{_anchor("", case)}"><h3><small>{escape(case.id)}</small> '
-        f"{escape(case.case.title)}</h3><p>{escape(case.case.about)}</p>"
-        f'<p class="source">{escape(case.case.source)} · {escape(case.case.profile)} · '
-        f"<code>kspec run --case {escape(case.id)}</code></p>{shown}</section>\n"
-    )
-
-
-def _result(result: Result, report: Report) -> str:
-    # The link's target is inside the element, so that browsers open the element on the way.
-    verdict = result.judgement.verdict
-    known = " (known)" if result.case.id in report.known.get(result.client, ()) else ""
-    variants = "".join(_variant(variant, result) for variant in result.variants)
-    why = f": {escape(result.judgement.why)}" if result.judgement.why else ""
-    why += f" (failed at first: {escape(result.unsteady)})" if result.unsteady else ""
-    return (
-        "<details><summary>"
-        f'<span class="v {verdict}">{_MARKS[verdict]}</span> <b>{escape(result.client)}</b>'
-        f'{known}{why}</summary><div id="{_anchor(result.client, result.case)}">{variants}</div>'
-        "</details>"
-    )
-
-
-def _variant(variant: VariantResult, result: Result) -> str:
-    name = f"<h4>{escape(variant.name)}</h4>" if variant.name else ""
-    calls = "".join(
-        f"<li><code>{escape(call.name)}</code>: {escape(_short(call.answered))} "
-        f"<small>{call.milliseconds:.0f} ms</small>{_raw(call)}</li>"
-        for call in variant.calls
-    )
-    findings = "".join(_finding(each) for each in variant.judgement.findings)
+def _variant(variant: VariantResult, journal: str, budget: _Budget) -> _Variant:
     marked = {n for each in variant.judgement.findings if each.broken for n in each.sequences}
-    return (
-        f"{name}<ul>{findings}</ul><p>What the client said:</p><ul>{calls}</ul>"
-        f"<p>On the wire:</p>{_talk(variant.entries, marked)}"
-    )
+    start = variant.entries[0].timestamp_ns if variant.entries else 0
+    lines: list[_Line] = []
+    for place, entry in enumerate(variant.entries):
+        if budget.left <= 0 or len(lines) >= LONGEST_TALK + 20:
+            break
+        if place < LONGEST_TALK or entry.sequence in marked:
+            text = f"#{entry.sequence} {describe(entry, since_ns=start, width=600)}"
+            lines.append(_Line(text, entry.sequence in marked))
+            budget.left -= len(text)
+    return _Variant(variant, journal, lines, len(variant.entries) - len(lines))
 
 
-def _raw(call: Call) -> str:
-    return f"<br><small>returned <code>{escape(_short(call.raw))}</code></small>" * bool(call.raw)
+def _command(report: Report, client: str, number: str = "") -> str:
+    """Return the command line that plays one case, or all, with this client."""
+    words = ["kspec run", report.selections.get(client, f"--client {client}")]
+    return " ".join([*words, *([f"--case {number}"] if number else []), "--out kspec-report"])
 
 
-def _finding(each: Finding) -> str:
-    state = "unknown" if each.holds is None else "broken" if each.broken else "kept"
-    mark = {"unknown": "?", "broken": "✗", "kept": "✓"}[state]
-    level = each.level.replace("_", " ")
-    return (
-        f'<li class="{state}"><span>{mark}</span> <b>{level}</b>: {escape(each.says)} '
-        f"<small>{escape(each.evidence)}</small></li>"
-    )
+def _number(case: CaseFile) -> str:
+    """Return a case's short id, such as ``framing/002``."""
+    return case.id[: len(case.group) + 4]
 
 
-def _talk(entries: Sequence[Entry], marked: Iterable[int]) -> str:
-    if not entries:
-        return "<p>nothing</p>"
-    start, chosen = entries[0].timestamp_ns, set(marked)
-    lines = []
-    for entry in entries[:LONGEST_TALK]:
-        text = escape(f"#{entry.sequence} {describe(entry, since_ns=start, width=600)}")
-        lines.append(f"<mark>{text}</mark>" if entry.sequence in chosen else text)
-    if len(entries) > LONGEST_TALK:
-        lines.append(f"… and {len(entries) - LONGEST_TALK} more: see the journal beside this page")
-    return '<pre class="scroll">' + "\n".join(lines) + "</pre>"
+def _anchor(text: str) -> str:
+    return "".join(char if char.isalnum() else "-" for char in text).strip("-")
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 400 else text[:399] + "…"
+def _short(text: str, most: int = 400) -> str:
+    text = without_folders(text)
+    return text if len(text) <= most else text[: most - 1] + "…"

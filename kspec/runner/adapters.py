@@ -1,7 +1,7 @@
 """Drive a client in a process of its own, or in this process.
 
-Speaks the protocol of docs/adapters.md. A client that does not answer in time is killed, so that a
-hung client is a verdict and never hangs the suite.
+Speaks the protocol of docs/reference/adapters.md. A client that does not answer in time is killed,
+so that a hung client is a verdict and never hangs the suite.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgspec
 from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
 from kspec.results import Greeting
-from kspec.runner.processes import ended, signal_group, start_process
+from kspec.runner.processes import KILL, ended, signal_group, start_process
 from kspec.wrong.client import Client
 
 __all__ = [
@@ -174,7 +174,7 @@ class ProcessAdapter:
             async with asyncio.timeout(seconds):
                 line = await self._process.stdout.readline()
         except TimeoutError:
-            signal_group(self._process, signal.SIGKILL)
+            signal_group(self._process, KILL)
             raise AdapterError(f"hung: not {what} in {seconds:.0f} s", hung=True) from None
         except ValueError:
             raise AdapterFault(f"a line of more than {_LONGEST_LINE} bytes") from None
@@ -206,7 +206,7 @@ class ProcessAdapter:
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
-        for insist in (None, signal.SIGTERM, signal.SIGKILL):
+        for insist in (None, signal.SIGTERM, KILL):
             if insist is not None:
                 signal_group(self._process, insist)
             with suppress(TimeoutError):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import click
 from kspec.kinds import Answer
 from kspec.results import Greeting
 from kspec.runner.adapters import ANSWER_SECONDS
-from kspec.runner.processes import ended, signal_group, start_process
+from kspec.runner.processes import KILL, ended, signal_group, start_process
 
 __all__ = ["ByCommand", "ByHand"]
 
@@ -63,7 +62,7 @@ class _Command(_Bystander):
             async with asyncio.timeout(ANSWER_SECONDS):
                 await process.wait()
         except TimeoutError:
-            signal_group(process, signal.SIGKILL)
+            signal_group(process, KILL)
             await process.wait()
         ended(process)
 

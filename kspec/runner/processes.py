@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
 __all__ = [
+    "KILL",
     "Interrupted",
     "ended",
     "interrupted",
@@ -30,6 +31,9 @@ T = TypeVar("T")
 _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+KILL: Final = signal.SIGKILL if os.name == "posix" else signal.SIGTERM
+"""Ends a process at once; on Windows both do."""
+
 _running: set[asyncio.subprocess.Process] = set()
 
 
@@ -79,7 +83,7 @@ def kill_processes() -> None:
     """Kill every running process and its children."""
     for process in _running:
         if process.returncode is None:
-            signal_group(process, signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
+            signal_group(process, KILL)
 
 
 def interruptible(work: Coroutine[Any, Any, T]) -> T:

@@ -2,7 +2,7 @@
 invalid bytes.
 
 ``generator`` derives them from the schemas and always produces the same ones. ``lines`` has the
-file format. docs/vectors.md is for readers of the file.
+file format. docs/reference/vectors.md is for readers of the file.
 """
 
 from __future__ import annotations

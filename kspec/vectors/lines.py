@@ -1,4 +1,4 @@
-"""Vectors as JSON lines, the file that other languages read. docs/vectors.md documents it.
+"""Vectors as JSON lines, for other languages. docs/reference/vectors.md documents the file.
 
 The first line describes the file; every other line is a vector. Bytes are lower-case hex.
 """

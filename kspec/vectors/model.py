@@ -46,4 +46,5 @@ class Vector:
 
     @property
     def body(self) -> bytes:
+        """The bytes of the body alone."""
         return self.data[self.body_at :]

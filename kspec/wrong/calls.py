@@ -1,6 +1,6 @@
 """The calls of the reference client: the requests they send and the meaning of the answers.
 
-docs/adapters.md documents each call's arguments and result.
+docs/reference/adapters.md documents each call's arguments and result.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
- * Drives Kafka's own Admin by the protocol of docs/adapters.md: one JSON object per line in, one
+ * Drives Kafka's own Admin by the protocol of docs/reference/adapters.md: one JSON object per line in, one
  * answer per line out.
  *
  * <p>One source serves every release: the replication-factor guard was added in 4.1, so it is looked

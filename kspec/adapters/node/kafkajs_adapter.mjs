@@ -1,4 +1,4 @@
-// Drives kafkajs by the protocol of docs/adapters.md.
+// Drives kafkajs by the protocol of docs/reference/adapters.md.
 
 import { createRequire } from 'node:module'
 import { ascending, byTopic, clientCall, elements, Returned, serve, Unsupported } from './lines.mjs'

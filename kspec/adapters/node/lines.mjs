@@ -1,4 +1,4 @@
-// The adapter protocol in Node: one JSON object per line in, one answer per line out; docs/adapters.md
+// The adapter protocol in Node: one JSON object per line in, one answer per line out; docs/reference/adapters.md
 // documents it. An adapter implements the calls and calls its client inside `clientCall(() => ...)`:
 // an error thrown there is the client's answer, any other is an error of the adapter.
 

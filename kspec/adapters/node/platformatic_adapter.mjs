@@ -1,4 +1,4 @@
-// Drives @platformatic/kafka by the protocol of docs/adapters.md.
+// Drives @platformatic/kafka by the protocol of docs/reference/adapters.md.
 // Its Admin has no reassignment calls. It has functions for each version of those APIs, which leave the
 // version and the connection to their caller; the adapter protocol calls them raw calls. This adapter
 // uses the controller of the metadata and version 0; only version 1 has the replication-factor guard.

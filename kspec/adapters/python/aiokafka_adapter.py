@@ -1,4 +1,4 @@
-"""Drive aiokafka's ``AIOKafkaAdminClient`` by the protocol of docs/adapters.md."""
+"""Drive aiokafka's ``AIOKafkaAdminClient`` by the protocol of docs/reference/adapters.md."""
 
 from __future__ import annotations
 

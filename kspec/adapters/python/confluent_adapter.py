@@ -1,4 +1,4 @@
-"""Drive confluent-kafka's ``AdminClient`` (librdkafka) by the protocol of docs/adapters.md."""
+"""Drive confluent-kafka's ``AdminClient`` by the protocol of docs/reference/adapters.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drive kafka-python's ``KafkaAdminClient`` by the protocol of docs/adapters.md."""
+"""Drive kafka-python's ``KafkaAdminClient`` by the protocol of docs/reference/adapters.md."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Drive kcat (librdkafka on the command line) by the protocol of docs/adapters.md, one run per
-call.
+"""Drive kcat (librdkafka on the command line) by the protocol of docs/reference/adapters.md, one
+run per call.
 
 Of everything a case asks for, kcat can only list metadata. Every call is a new process, so nothing
 that it learned remains for the next.

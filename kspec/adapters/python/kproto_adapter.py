@@ -1,4 +1,4 @@
-"""Drive kproto's own ``Admin`` by the protocol of docs/adapters.md."""
+"""Drive kproto's own ``Admin`` by the protocol of docs/reference/adapters.md."""
 
 from __future__ import annotations
 

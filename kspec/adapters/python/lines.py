@@ -1,7 +1,7 @@
 """The adapter's side of the adapter protocol: JSON lines in on stdin, JSON lines out on stdout.
 
-This module knows the lines and how an exception becomes an answer. docs/adapters.md documents the
-protocol. The adapters in Node, Java and Go use the same lines::
+This module knows the lines and how an exception becomes an answer. docs/reference/adapters.md
+documents the protocol. The adapters in Node, Java and Go use the same lines::
 
     -> {"op": "connect", "bootstrap": "127.0.0.1:9092", "timeout_ms": 2000, "client_id": "kspec"}
     <- {"ok": true, "result": null, "raw": "None"}

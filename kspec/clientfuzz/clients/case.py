@@ -45,7 +45,7 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "elect_leaders": {"type": "preferred", "partitions": ["foo-0", "bar-0"]},
     "create_topics": {"topics": {"new": {"partitions": 2, "replication_factor": 2}}},
 }
-"""The arguments of each call of docs/adapters.md."""
+"""The arguments of each call of docs/reference/adapters.md."""
 PROBES: Final[Mapping[str, Mapping[str, Any]]] = {
     "describe_cluster": {},
     "describe_topics": {"topics": ["foo"]},

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kproto.cli.tables import print_table
 from kproto.journal import printable
 from kspec.clientfuzz.clients.campaign import CauseReport, Result
 from kspec.clientfuzz.clients.judge import FINDINGS, OBSERVATIONS
@@ -88,7 +89,7 @@ def print_summary(console: Console, result: Result) -> None:
         table.add_row(
             "void", str(result.verdicts["void"]), "", "the client never requested the answer"
         )
-    console.print(table)
+    print_table(table, ("description",), console=console)
     for op, why in result.learned.failed.items():
         console.print(Text(f"{op} fails on a healthy cluster and was left out: {why}"), style="dim")
     if not result.watched:

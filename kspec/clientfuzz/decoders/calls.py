@@ -44,8 +44,8 @@ ADDRESS: Final = HOST.encode() + PORT.to_bytes(4, "big")
 
 
 class SampleCall(NamedTuple):
-    """A call of docs/adapters.md, the only version that is served by default, and the true
-    answer."""
+    """A call of docs/reference/adapters.md, the only version that is served by default, and the
+    true answer."""
 
     call: str
     arguments: Mapping[str, Any]

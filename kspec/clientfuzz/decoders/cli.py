@@ -63,7 +63,7 @@ _LONGEST: Final = 160
     "programs",
     multiple=True,
     metavar="CMD",
-    help="A decoder of your own: a program as docs/fuzz-differential.md describes it.",
+    help="A decoder of your own: a program; see `kspec help fuzz-differential`.",
 )
 @click.option("--kafka", default=",".join(RELEASES), show_default=True, metavar="RELEASE,...",
               help="Kafka releases whose own classes take part; empty for none.")  # fmt: skip

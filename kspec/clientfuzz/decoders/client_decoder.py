@@ -1,8 +1,8 @@
 """Real clients as decoders: each receives every frame as the answer to one call.
 
-A client runs behind its adapter (docs/adapters.md), connected to a mock cluster with one broker
-that serves one version of the API, through an ``AnswerProxy``. A new client is made for each frame,
-so that frames do not affect each other. A process that hangs or dies is restarted.
+A client runs behind its adapter (docs/reference/adapters.md), connected to a mock cluster with one
+broker that serves one version of the API, through an ``AnswerProxy``. A new client is made for each
+frame, so that frames do not affect each other. A process that hangs or dies is restarted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// Drives franz-go's kadm by the protocol of docs/adapters.md.
+// Drives franz-go's kadm by the protocol of docs/reference/adapters.md.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Package lines is the adapter protocol in Go: one JSON object per line in, one answer per line out, as
-// documented in docs/adapters.md. An adapter implements the calls and calls its client inside Ask: an
+// documented in docs/reference/adapters.md. An adapter implements the calls and calls its client inside Ask: an
 // error or a panic there is the client's, any other is an error of the adapter.
 package lines
 

@@ -1,4 +1,4 @@
-// Drives sarama's ClusterAdmin by the protocol of docs/adapters.md.
+// Drives sarama's ClusterAdmin by the protocol of docs/reference/adapters.md.
 package main
 
 import (

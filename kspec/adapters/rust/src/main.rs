@@ -1,4 +1,4 @@
-//! Drives rskafka by the protocol of docs/adapters.md. Of the operations of cases, it only has listing
+//! Drives rskafka by the protocol of docs/reference/adapters.md. Of the operations of cases, it only has listing
 //! and creating topics.
 
 use std::io::{self, BufRead, Write};
