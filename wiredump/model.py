@@ -101,6 +101,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def whole(self) -> bool:
+        """Whether all of its bytes were captured."""
         return len(self.raw) == self.size
 
 

@@ -60,6 +60,7 @@ class Observed:
         self._connections: dict[Named, _Connection] = {}
 
     def add(self, table: str, row: Mapping[str, Any]) -> None:
+        """Take a row of a table."""
         named = row.get("run"), row["connection"]
         connection = self._connections.setdefault(named, _Connection())
         if row["software_name"]:

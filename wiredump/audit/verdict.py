@@ -70,6 +70,8 @@ class Client(NamedTuple):
 
 
 class Audit(NamedTuple):
+    """The verdict for every client of the traffic, against one release."""
+
     release: Release
     clients: list[Client]
 

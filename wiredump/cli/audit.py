@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from kproto.cli.completing import release_names
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
 from wiredump.cli.chosen import source_options
@@ -49,6 +50,7 @@ def _release(context: click.Context, option: click.Parameter, value: str) -> Rel
 @click.command("audit")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...|TABLES")
 @click.option("--to", "wanted", required=True, callback=_release, metavar="RELEASE",
+              shell_complete=release_names,
               help="A release such as kafka-4.1, or kafka-3.9-zk where a release supports both "
                    "KRaft and ZooKeeper. `mockbroker profiles` lists them.")  # fmt: skip
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 import click
 
+from kproto.cli.completing import dialect_names
 from kproto.dialects import DIALECTS
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
@@ -51,7 +52,8 @@ _OPTIONS = (
     click.option("--values", is_flag=True,
                  help="Keep the values of records, and record batches in bodies."),
     click.option("--dialect", "dialect_name", default="auto", show_default=True,
-                 metavar="NAME|DIR", help=f"One of {', '.join(DIALECTS)}, or a folder of schemas."),
+                 metavar="NAME|DIR", shell_complete=dialect_names,
+                 help=f"One of {', '.join(DIALECTS)}, or a folder of schemas."),
     click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
                  default=sorted(DEFAULT_PORTS), show_default=True,
                  help="Port on which brokers listen; tells clients from brokers. Repeatable."),

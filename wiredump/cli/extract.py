@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kproto.cli.completing import dialect_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS
 from kproto.transcript import Transcript, write_transcript
@@ -40,6 +41,7 @@ __all__ = ["extract_command"]
 @click.option("--raw", is_flag=True,
               help="Keep frames that cannot be decoded, which may reveal anything.")  # fmt: skip
 @click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
+              shell_complete=dialect_names,
               help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
               default=sorted(DEFAULT_PORTS), show_default=True,

@@ -7,12 +7,17 @@ from collections.abc import Callable
 
 import click
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
+
+from kproto.cli.tables import print_table
 
 __all__ = ["Output"]
 
 _WIDE = 160
-"""Width of a table, in columns, without a terminal."""
+"""Width of a text, in columns, without a terminal."""
+_TEXTS = ("errors", "instead")
+"""Columns of tables that may wrap."""
 
 
 class _Console(Console):
@@ -53,4 +58,7 @@ class Output:
     def render(self, what: RenderableType) -> None:
         """Write a table, or a text that may be wrapped."""
         self._before()
-        self._console.print(what)
+        if isinstance(what, Table):
+            print_table(what, _TEXTS, console=self._console)
+        else:
+            self._console.print(what)

@@ -7,6 +7,7 @@ from datetime import tzinfo
 
 import click
 
+from kproto.cli.completing import dialect_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS
 from kproto.errors import KprotoError
@@ -33,6 +34,7 @@ _TABLES = (
               help="Page to write, or - for standard output.")  # fmt: skip
 @click.option("--title", default="Kafka traffic", show_default=True, help="Heading of the page.")
 @click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
+              shell_complete=dialect_names,
               help=f"Dialect of CAPTUREs: one of {', '.join(DIALECTS)}, or a folder of "
                    "schemas.")  # fmt: skip
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
@@ -55,7 +57,7 @@ def report_command(
     """Write one HTML page about the traffic in TABLES, a folder that `wiredump table` wrote, or in
     CAPTUREs.
 
-    The page is one file, without scripts, that loads nothing from elsewhere.
+    The page is one file that loads nothing from elsewhere; its script only sorts tables.
     """
     folders = [path for path in tables if os.path.isdir(path)]
     if folders and len(tables) > 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kproto.cli.completing import api_names, dialect_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS, Dialect
 from wiredump.cli.chosen import source_options
@@ -128,6 +129,7 @@ class Show:
 @click.command("show")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option("--api", "apis", multiple=True, metavar="NAME|KEY",
+              shell_complete=api_names,
               help="Show only requests of this API. Repeatable.")  # fmt: skip
 @click.option("--errors", is_flag=True,
               help="Show only failures: errors, unanswered requests and anomalies.")  # fmt: skip
@@ -157,6 +159,7 @@ class Show:
 @click.option("--follow", is_flag=True,
               help="Continue as the capture grows, until interrupted.")  # fmt: skip
 @click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
+              shell_complete=dialect_names,
               help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
               default=sorted(DEFAULT_PORTS), show_default=True,

@@ -20,6 +20,8 @@ class NoConnectionError(KprotoError):
 
 
 class Choice(NamedTuple):
+    """A chosen connection with all its exchanges and anomalies."""
+
     connection: Connection
     exchanges: list[Exchange]
     anomalies: list[Anomaly]

@@ -1,16 +1,16 @@
-"""What one message says that is needed to read a later one: names of topic ids, fetch sessions,
-which broker is of which cluster, reassignments under way.
+"""State from earlier messages that is needed to read later ones: names of topic ids, fetch
+sessions, the brokers of each cluster, and reassignments in progress.
 
 ::
 
-    heard          one exchange, as far as knowledge needs it, from JSON bodies
-    order          exchanges in the order of their requests, out of the order they come in
+    heard          an exchange reduced to what this package needs, from JSON bodies
+    order          exchanges sorted by request
     topics         topic ids to names
-    sessions       fetch sessions (KIP-227) to the partitions in force
-    clusters       brokers' addresses to clusters
-    reassignments  reassignments from asked to ended (KIP-455)
+    sessions       fetch sessions (KIP-227) to their partitions
+    clusters       addresses of brokers to clusters
+    reassignments  reassignments from request to end (KIP-455)
 
-No files, no Parquet, no Spark. Each class is fed with ``Heard`` in the order of requests, keeps no
-more than it says, and gives rows: whoever feeds the same gets the same rows, from a capture at hand
-or from the tables ``requests`` and ``bodies``.
+No files, no Parquet, no Spark. Each class takes ``Heard`` values in the order of requests, is
+bounded, and returns rows. The same input gives the same rows, whether it comes from a capture or
+from the tables ``requests`` and ``bodies``.
 """

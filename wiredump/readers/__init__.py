@@ -1,4 +1,4 @@
-"""Captures to TCP byte streams: pure Python, no Spark, and no knowledge of Kafka.
+"""Turn captures into TCP byte streams: pure Python, without Spark and without Kafka.
 
 ::
 
@@ -8,7 +8,7 @@
                    link, ip, segments -> Segment     (addresses, ports, sequence numbers, payload)
       segments     tcp               -> Event       (Opened, Data, Gap, Retransmission, Closed)
 
-In one go, with the account of where every byte went::
+All at once, with the account of every byte::
 
     streams = Streams()
     for event in streams.read(Capture("a.pcap"), Capture("b.pcapng.zst", number=1)):
@@ -16,27 +16,27 @@ In one go, with the account of where every byte went::
             case Data(): ...
     streams.account.check()
 
-or step by step, as a capture grows::
+Or step by step, while a capture grows::
 
     capture, streams = Capture("growing.pcap"), Streams()
     while not stopped():
-        for packet in capture.poll():           # what is complete by now, perhaps nothing
-            for event in streams.feed(packet):  # an Anomaly of the container passes through
+        for packet in capture.poll():           # complete packets, perhaps none
+            for event in streams.feed(packet):  # also passes on an Anomaly
                 ...
     for packet in capture.finish(): ...         # an Anomaly if it ended inside a record
     for event in streams.close(): ...
 
-What holds for the events:
+Guarantees:
 
-- ``Opened`` comes first for each connection, ``Closed`` ends it: after it no ``Data`` and no
-  ``Gap`` come, only what was late. Every connection is closed by ``Streams.close`` at the latest.
+- ``Opened`` is the first event of each connection, and ``Closed`` ends it: after that no ``Data``
+  or ``Gap`` follows, only late segments. ``Streams.close`` closes the remaining connections.
 - The ``Data`` and ``Gap`` of one direction follow each other without a hole or an overlap.
-- The directions of a connection are *not* in step where packets were lost: what waits behind a hole
-  comes when the hole is filled or given up. ``Data.timestamp_ns`` is always its own packet's.
-- Nothing raises for what a capture holds, and memory is bounded by ``Limits``, whatever it holds.
-- Every byte of TCP payload is in one of ``Data``, ``Retransmission``, ``Anomaly.length``; a ``Gap``
-  counts what was not captured. ``Account.check`` proves the sums.
-- The same captures give the same events, however they were cut into reads.
+- If packets were lost, the two directions are *not* in step: data behind a hole is delivered when
+  the hole is filled or given up. ``Data.timestamp_ns`` is always that of its own packet.
+- Nothing in a capture raises an exception, and ``Limits`` bounds the memory.
+- Each byte of TCP payload is in one of ``Data``, ``Retransmission`` and ``Anomaly.length``; a
+  ``Gap`` counts bytes that were not captured. ``Account.check`` verifies the sums.
+- The same captures give the same events, however they were split into reads.
 """
 
 from wiredump.readers.account import Account, AccountError

@@ -272,3 +272,4 @@ class Anomaly(msgspec.Struct, frozen=True, gc=False):
 
 
 Event: TypeAlias = Opened | Data | Gap | Retransmission | Closed | Anomaly
+"""What ``Streams`` reports."""

@@ -13,7 +13,7 @@ it is the same whether Python or the extension reads a connection's next segment
 from __future__ import annotations
 
 from array import array
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -29,7 +29,10 @@ __all__ = [
     "sums",
 ]
 
-State: TypeAlias = "array[int]"
+if TYPE_CHECKING:
+    State: TypeAlias = array[int]
+else:
+    State = array  # cannot be subscripted before Python 3.12
 
 TIMED: Final = 32
 MINIMUM: Final = 0

@@ -8,7 +8,7 @@ from collections import Counter
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from wiredump.report.html import count, duration, table
+from wiredump.report.blocks import Block, Cell, Note, Table, count, cut, duration
 from wiredump.tables.reading import TableFolder
 
 __all__ = ["Network", "Times", "measure_network", "network_section"]
@@ -87,49 +87,47 @@ def _times(found: list[tuple[int, int, int]]) -> Times | None:
     return Times(min(least), int(median(middle)), max(most))
 
 
-def network_section(network: Network) -> str:
+def network_section(network: Network) -> list[Block]:
     """Return the section of the page."""
     some, every = count(network.troubled), count(network.connections)
-    text = f"<p>{some} of {every} connections had retransmissions, holes, resets or the like.</p>\n"
+    said = [f"{some} of {every} connections had retransmissions, holes, resets or the like."]
     if network.handshakes is not None:
-        least, middle, most = map(duration, network.handshakes)
-        text += f"<p>Handshakes took {least} to {most}, half of them at most {middle}.</p>\n"
+        least, middle, most = (duration(each).text for each in network.handshakes)
+        said.append(f"Handshakes took {least} to {most}, half of them at most {middle}.")
     for end, times in network.round_trips.items():
         other = _ENDS[end == "client"]
-        least, middle, most = map(duration, times)
-        text += (
-            f"<p>Where the capture was made, data of the {end}s was acknowledged by the {other}s "
-            f"after {least} to {most}; the median of the connections' medians is {middle}.</p>\n"
+        least, middle, most = (duration(each).text for each in times)
+        said.append(
+            f"Where the capture was made, data of the {end}s was acknowledged by the {other}s "
+            f"after {least} to {most}; the median of the connections' medians is {middle}."
         )
+    blocks: list[Block] = [Note(each, "") for each in said]
     if not network.troubled:
-        return text
-    text += (
-        '<p class="soft">resent, bytes: segments sent again, and their bytes. late: segments out '
-        "of order. missing: bytes that were never captured. full: segments that announce a "
-        "window of 0. rtt: median time from data of that end to its acknowledgement. In brackets: "
-        "what the client sent, and what the broker sent.</p>\n"
-    )
+        return blocks
     heads = (
         "connection", "client", "broker", "resent#", "bytes#", "late#", "holes#", "missing#",
         "full#", "resets#", "handshake#", "client rtt#", "broker rtt#",
     )  # fmt: skip
-    rows: list[tuple[Any, ...]] = [
-        ("all", "", "", *(_by_end(network.totals, name) for name in _COUNTS), "", "", ""),
-        *(
-            (
-                f"c{row['connection']}", row["client"], row["broker"],
-                *(_by_end(row, name) for name in _COUNTS),
-                *(
-                    "" if row[name] is None else duration(row[name])
-                    for name in ("handshake_ns", *_MEDIANS)
-                ),
-            )
-            for row in network.worst
-        ),
+    rows = [
+        (
+            f"c{row['connection']}", row["client"], row["broker"],
+            *(_by_end(row, name) for name in _COUNTS),
+            *(duration(row[name]) for name in ("handshake_ns", *_MEDIANS)),
+        )
+        for row in network.worst
     ]  # fmt: skip
-    if len(network.worst) < network.troubled:
-        text += f'<p class="soft">The {count(len(network.worst))} with the most.</p>\n'
-    return text + table("network", heads, rows)
+    total = ("all", "", "", *(_by_end(network.totals, name) for name in _COUNTS), "", "", "")
+    return [
+        *blocks,
+        Note(
+            "resent, bytes: segments sent again, and their bytes. late: segments out of order. "
+            "missing: bytes that were never captured. full: segments that announce a window of 0. "
+            "rtt: median time from data of that end to its acknowledgement. In brackets: what the "
+            "client sent, and what the broker sent."
+        ),
+        Table("network", heads, rows, total),
+        *cut(len(network.worst), network.troubled, "worst"),
+    ]
 
 
 def _by_end(row: Any, name: str) -> Any:
@@ -137,4 +135,4 @@ def _by_end(row: Any, name: str) -> Any:
     if not row[name]:
         return row[name]
     client, broker = (row[f"{end}_{name}"] for end in _ENDS)
-    return f"{count(row[name])} ({count(client)} + {count(broker)})"
+    return Cell(f"{count(row[name])} ({count(client)} + {count(broker)})", row[name])

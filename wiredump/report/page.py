@@ -1,76 +1,69 @@
-"""The page: all sections in one file, without scripts, that loads nothing."""
+"""The page: all sections in one file that loads nothing, and whose script only sorts tables."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
-from typing import Final
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from markupsafe import Markup
 
 import kproto
 from kproto.dialects import dialect
-from wiredump.report.html import (
-    STYLE,
+from kproto.pages import Pages
+from wiredump.report.blocks import (
+    NOTHING,
+    Block,
+    Cell,
+    Details,
+    Figure,
+    Note,
+    Table,
     count,
-    details,
+    cut,
     duration,
-    figure,
     moment,
-    section,
-    table,
-    text,
 )
-from wiredump.report.measured import Cut, Measured, Row
+from wiredump.report.measured import MOST_SHOWN, Measured, Row
 from wiredump.report.network import network_section
-from wiredump.report.plots import errors_plot, latency_plot, reassignments_plot, traffic_plot
-from wiredump.report.requests import QUANTILES, Client
+from wiredump.report.plots import (
+    Plots,
+    errors_plot,
+    latency_plot,
+    reassignments_plot,
+    traffic_plot,
+)
+from wiredump.report.requests import MOST_CLIENTS, OTHERS, QUANTILES, Client
 
 __all__ = ["SECTIONS", "page"]
 
 _TO: Final = "\N{EN DASH}"
 
-_NOTHING: Final = '<p class="soft">None.</p>\n'
+ERRORS_SHOWN: Final = 100
+CLIENTS_SHOWN: Final = 200
+MOST_NAMES: Final = 20
+"""Versions, ranges or errors in one cell."""
+
+
+class Section(NamedTuple):
+    name: str
+    heading: str
+    blocks: list[Block]
+
+
+@cache
+def _pages() -> Pages:
+    return Pages("wiredump.report")
 
 
 def page(measured: Measured, title: str = "Kafka traffic") -> str:
-    """The whole document."""
-    body = "".join(
-        section(name, heading, _missing(measured, needs) or make(measured))
+    """Return the whole document."""
+    requests = measured.requests
+    sections = [
+        Section(name, heading, _missing(measured, needs) or make(measured) or [NOTHING])
         for name, (heading, needs, make) in SECTIONS.items()
-    )
-    links = "".join(
-        f'<a href="#{name}">{text(heading)}</a>' for name, (heading, _, _) in SECTIONS.items()
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>{text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<header><h1>{text(title)}</h1>\n{_span(measured)}{_facts(measured)}"
-        f'<nav aria-label="Sections">{links}</nav></header>\n<main>\n{body}</main>\n'
-        f'<footer><p class="soft">kproto {text(kproto.__version__)}</p></footer>\n'
-        "</body>\n</html>\n"
-    )
-
-
-def _missing(measured: Measured, needs: str) -> str:
-    if needs in measured.tables:
-        return ""
-    return f'<p class="soft">The table {text(needs)} was not made.</p>\n'
-
-
-def _span(measured: Measured) -> str:
-    requests = measured.requests
-    if requests.first_ns is None or requests.last_ns is None:
-        return ""
-    lasted = duration(requests.last_ns - requests.first_ns)
-    return (
-        f'<p class="soft">Requests from {moment(requests.first_ns)} to '
-        f"{moment(requests.last_ns)} UTC, {lasted}.</p>\n"
-    )
-
-
-def _facts(measured: Measured) -> str:
-    requests = measured.requests
+    ]
     facts = {
         "requests": requests.total,
         "with errors": requests.failed,
@@ -79,16 +72,31 @@ def _facts(measured: Measured) -> str:
         "reassignments": measured.reassignments.total,
         "anomalies": measured.anomalies.total,
     }
-    rows = "".join(
-        f"<div><dt>{text(name)}</dt><dd>{count(value)}</dd></div>" for name, value in facts.items()
+    return _pages().render(
+        "report.html",
+        scripts=("tables.js",),
+        title=title,
+        span=_span(measured),
+        facts=facts,
+        sections=sections,
+        version=kproto.__version__,
     )
-    return f'<dl class="facts" id="facts">{rows}</dl>\n'
 
 
-def _more(cut: Cut) -> str:
-    if len(cut.rows) == cut.total or not cut.rows:
+def _missing(measured: Measured, needs: str) -> list[Block]:
+    return [] if needs in measured.tables else [Note(f"The table {needs} was not made.")]
+
+
+def _span(measured: Measured) -> str:
+    first, last = measured.requests.first_ns, measured.requests.last_ns
+    if first is None or last is None:
         return ""
-    return f'<p class="soft">The first {count(len(cut.rows))} of {count(cut.total)}.</p>\n'
+    lasted = duration(last - first).text
+    return f"Requests from {moment(first).text} to {moment(last).text} UTC, {lasted}."
+
+
+def _figure(name: str, plots: Plots | None, label: str) -> list[Block]:
+    return [] if plots is None else [Figure(name, (Markup(plots[0]), Markup(plots[1])), label)]
 
 
 def _api(key: int | None) -> str:
@@ -106,77 +114,121 @@ def _who(row: Row) -> str:
 # ---- sections --------------------------------------------------------------------------------
 
 
-def _traffic(measured: Measured) -> str:
+def _traffic(measured: Measured) -> list[Block]:
     traffic = measured.requests.traffic
+    most = set(heapq.nlargest(MOST_SHOWN, traffic, key=lambda each: each.requests))
     rows = [
         (each.api or _api(each.api_key), each.api_key, each.version, each.requests, each.failed,
          each.unanswered, each.request_bytes, each.response_bytes)
-        for each in traffic
+        for each in traffic if each in most
     ]  # fmt: skip
     heads = (
         "api", "key#", "version#", "requests#", "with errors#", "not answered#", "bytes sent#",
         "bytes received#",
     )  # fmt: skip
-    return figure("traffic", traffic_plot(traffic), "Requests by api") + table(
-        "traffic", heads, rows
-    )
+    return [
+        *_figure("traffic", traffic_plot(traffic), "Requests by api"),
+        Table("traffic", heads, rows),
+        *cut(len(rows), len(traffic), "most frequent"),
+    ]
 
 
-def _latency(measured: Measured) -> str:
+def _latency(measured: Measured) -> list[Block]:
     latencies = measured.requests.latencies
     if not latencies:
-        return _NOTHING
+        return []
     rows = [
         (each.api, each.answers, *(duration(each.quantiles[q]) for q in QUANTILES),
          duration(each.greatest))
         for each in latencies
     ]  # fmt: skip
     heads = ("api", "answers#", "median#", "90 %#", "99 %#", "99.9 %#", "slowest#")
-    told = (
-        '<p class="soft">From the first byte of the request to the last of the response, as the '
-        "capture saw them. Percentiles are within 2 %.</p>\n"
-    )
-    plot = figure("latency", latency_plot(latencies), "Latency by api")
-    return told + plot + table("latency", heads, rows)
+    return [
+        Note(
+            "From the first byte of the request to the last of the response, as the capture saw "
+            "them. Percentiles are within 2 %."
+        ),
+        *_figure("latency", latency_plot(latencies), "Latency by api"),
+        Table("latency", heads, rows),
+    ]
 
 
-def _errors(measured: Measured) -> str:
+def _errors(measured: Measured) -> list[Block]:
     errors = measured.requests.errors
     if errors is None or not errors.counts:
-        return _NOTHING
-    plot = figure("errors", errors_plot(errors), "Errors over time")
-    rows = [(name, sum(counts)) for name, counts in errors.counts.items()]
-    return plot + table("errors", ("error", "responses#"), rows)
+        return []
+    names = list(errors.counts)[:ERRORS_SHOWN]
+    rows = [
+        (Cell(name, None, f"error-{number}" * (name in errors.examples)), sum(errors.counts[name]))
+        for number, name in enumerate(names)
+    ]
+    heads = (
+        "time (UTC)", "api", "version#", "correlation id#", "client id", "client", "broker",
+        "latency#", "other errors%",
+    )  # fmt: skip
+    return [
+        *_figure("errors", errors_plot(errors), "Errors over time"),
+        Table("errors", ("error", "responses#"), rows),
+        *cut(len(rows), len(errors.counts), "most frequent"),
+        Note(
+            "An error links to its first requests. The command wiredump show CAPTURE --errors "
+            "prints all of them."
+        ),
+        *(
+            Details(
+                f"error-{number}",
+                f"Requests with {name}: {count(sum(errors.counts[name]))}",
+                [
+                    Table(f"error-{number}", heads, [_failed(row, name) for row in examples]),
+                    *cut(len(examples), sum(errors.counts[name])),
+                ],
+            )
+            for number, name in enumerate(names)
+            if (examples := errors.examples.get(name))
+        ),
+    ]
 
 
-def _clients(measured: Measured) -> str:
+def _failed(row: Row, error: str) -> tuple[Any, ...]:
+    return (
+        moment(row["requested_ns"]), row["api"] or "unknown", row["api_version"],
+        row["correlation_id"], row["client_id"], row["client"], row["broker"],
+        duration(row["latency_ns"]),
+        ", ".join(name for name in row["errors"][:MOST_NAMES] if name != error),
+    )  # fmt: skip
+
+
+def _clients(measured: Measured) -> list[Block]:
     clients = measured.requests.clients
     if not clients:
-        return _NOTHING
-    told = (
-        '<p class="soft">The versions each client used, and the ranges that brokers offered it '
-        "or others in this traffic.</p>\n"
-    )
+        return []
+    most = set(heapq.nlargest(CLIENTS_SHOWN, range(len(clients)), lambda at: clients[at].requests))
+    shown = [each for at, each in enumerate(clients) if at in most]
     ranges = {
-        _api(key): ", ".join(f"{low}{_TO}{high}" for low, high in sorted(found))
+        _api(key): ", ".join(f"{low}{_TO}{high}" for low, high in sorted(found)[:MOST_NAMES])
         for key, found in measured.offered.items()
     }
     rows = [
         (each.software, each.version, each.client_id, len(each.versions), each.requests)
-        for each in clients
+        for each in shown
     ]
     heads = ("software", "version", "client id~", "apis#", "requests#")
-    return (
-        told
-        + table("clients", heads, rows)
-        + "".join(_client(number, each, ranges) for number, each in enumerate(clients))
-    )
+    return [
+        Note(
+            "The versions each client used, and the ranges that brokers offered it or others in "
+            "this traffic."
+        ),
+        Table("clients", heads, rows),
+        *[Note(f"{OTHERS}: all clients after the first {count(MOST_CLIENTS)}.")]
+        * (measured.requests.all_clients > MOST_CLIENTS),
+        *cut(len(rows), measured.requests.all_clients, "busiest", "clients"),
+        *(_client(number, each, ranges) for number, each in enumerate(shown)),
+    ]
 
 
-def _client(number: int, client: Client, ranges: dict[str, str]) -> str:
+def _client(number: int, client: Client, ranges: dict[str, str]) -> Block:
     rows = [
-        (api, ", ".join(f"v{version} ({used:,})" for version, used in versions.items()),
-         ranges.get(api))
+        (api, _versions(versions), ranges.get(api))
         for api, versions in client.versions.items()
     ]  # fmt: skip
     named = {
@@ -185,12 +237,18 @@ def _client(number: int, client: Client, ranges: dict[str, str]) -> str:
         "client_id": client.client_id,
     }
     heads = ("api", "used (requests)", "offered")
-    return details(_who(named), table(f"client-{number}", heads, rows))
+    return Details(f"client-{number}", _who(named), [Table(f"client-{number}", heads, rows)])
 
 
-def _unsupported(measured: Measured) -> str:
+def _versions(used: dict[int, int]) -> str:
+    named = [f"v{version} ({times:,})" for version, times in used.items()]
+    hidden = len(named) - MOST_NAMES
+    return ", ".join(named[:MOST_NAMES]) + (f" and {count(hidden)} more" if hidden > 0 else "")
+
+
+def _unsupported(measured: Measured) -> list[Block]:
     if not measured.unsupported.rows:
-        return _NOTHING
+        return []
     rows = [
         (moment(row["first_ns"]), row["event"], _api(row["api_key"]), row["api_version"],
          "" if row["lowest"] is None else f"{row['lowest']}{_TO}{row['highest']}", _who(row),
@@ -198,33 +256,35 @@ def _unsupported(measured: Measured) -> str:
         for row in measured.unsupported.rows
     ]  # fmt: skip
     heads = ("first (UTC)", "event", "api", "version asked#", "offered#", "client~", "times#")
-    return table("unsupported", heads, rows)
+    found = measured.unsupported
+    times = sum(row["count"] for row in found.rows)
+    return [Table("unsupported", heads, rows), *cut(times, found.total, unit="events")]
 
 
-def _reassignments(measured: Measured) -> str:
-    cut = measured.reassignments
-    if not cut.rows:
-        return _NOTHING
+def _reassignments(measured: Measured) -> list[Block]:
+    found = measured.reassignments
+    if not found.rows:
+        return []
     outcomes = ", ".join(f"{name}: {count(n)}" for name, n in sorted(measured.outcomes.items()))
-    plot = reassignments_plot(cut.rows, measured.requests.last_ns)
+    plots = reassignments_plot(found.rows, measured.requests.last_ns)
     rows = [
         (moment(row["asked_ns"] or row["first_listed_ns"] or row["ended_ns"]),
          f"{row['topic'] or '?'}-{'?' if row['partition'] is None else row['partition']}",
          row["outcome"], _why(row), _brokers(row["before"]), _brokers(row["target"]),
          row["rf_change"], _lasted(row), _who(row) if row["asked_ns"] else "before the capture",
          row["cluster"])
-        for row in cut.rows
+        for row in found.rows
     ]  # fmt: skip
     heads = (
         "asked (UTC)", "partition", "outcome", "why", "before", "target", "RF change#", "took#",
         "client", "cluster%",
     )  # fmt: skip
-    return (
-        f'<p id="outcomes">{text(outcomes)}</p>\n'
-        + figure("reassignments", plot, "Reassignments over time")
-        + table("reassignments", heads, rows)
-        + _more(cut)
-    )
+    return [
+        Note(outcomes, "", "outcomes"),
+        *_figure("reassignments", plots, "Reassignments over time"),
+        Table("reassignments", heads, rows),
+        *cut(len(found.rows), found.total),
+    ]
 
 
 def _brokers(replicas: list[int] | None) -> str:
@@ -236,30 +296,30 @@ def _why(row: Row) -> str:
     return ": ".join(filter(None, (row["error"], row["error_message"]))) or row["evidence"] or ""
 
 
-def _lasted(row: Row) -> str:
+def _lasted(row: Row) -> Cell:
     if row["asked_ns"] is None or row["ended_ns"] is None:
-        return ""
+        return Cell("")
     return duration(row["ended_ns"] - row["asked_ns"])
 
 
-def _elections(measured: Measured) -> str:
-    cut = measured.elections
-    if not cut.rows:
-        return _NOTHING
+def _elections(measured: Measured) -> list[Block]:
+    found = measured.elections
+    if not found.rows:
+        return []
     rows = [
         (moment(row["requested_ns"]), row["type"],
          "all" if row["topic"] is None else f"{row['topic']}-{row['partition']}",
          row["error"] if row["answered"] else "not answered", row["error_message"],
          row["client_id"])
-        for row in cut.rows
+        for row in found.rows
     ]  # fmt: skip
     heads = ("asked (UTC)", "type", "partition", "result", "message~", "client id~")
-    return table("elections", heads, rows) + _more(cut)
+    return [Table("elections", heads, rows), *cut(len(found.rows), found.total)]
 
 
-def _anomalies(measured: Measured) -> str:
+def _anomalies(measured: Measured) -> list[Block]:
     if not measured.anomaly_kinds:
-        return _NOTHING
+        return []
     kinds = [
         (row["kind"], row["count"], row["bytes"], row["missing"]) for row in measured.anomaly_kinds
     ]
@@ -270,36 +330,38 @@ def _anomalies(measured: Measured) -> str:
         for row in measured.anomalies.rows
     ]  # fmt: skip
     heads = ("time (UTC)", "kind", "reason~", "connection", "direction", "offset#", "packet#")
-    return (
-        table("anomaly-kinds", ("kind", "anomalies#", "bytes#", "bytes missing#"), kinds)
-        + "<h3>Each</h3>\n"
-        + table("anomalies", heads, rows)
-        + _more(measured.anomalies)
-    )
+    found = measured.anomalies
+    return [
+        Table("anomaly-kinds", ("kind", "anomalies#", "bytes#", "bytes missing#"), kinds),
+        Table("anomalies", heads, rows),
+        *cut(len(found.rows), found.total),
+    ]
 
 
-def _account(measured: Measured) -> str:
+def _account(measured: Measured) -> list[Block]:
     account = measured.account
     if not account:
-        return '<p class="soft">No source was a capture of packets.</p>\n'
-    placed = sum(count for what, count in account.items() if what not in ("payload", "missing"))
+        return [Note("No source was a capture of packets.")]
+    placed = sum(size for what, size in account.items() if what not in ("payload", "missing"))
     agrees = placed == account.get("payload")
-    told = (
-        f"<p>{count(account.get('payload'))} bytes of TCP payload, {count(placed)} accounted for."
-        "</p>\n"
-        if agrees
-        else f'<p class="bad">{count(account.get("payload"))} bytes of TCP payload, but '
-        f"{count(placed)} accounted for.</p>\n"
-    )
-    told += table("account", ("what", "bytes#"), account.items())
-    if not measured.skipped:
-        return told
-    total = count(sum(measured.skipped.values()))
-    told += f"<p>{total} packets carry no TCP that could be read.</p>\n"
-    return told + table("skipped", ("packets of", "packets#"), measured.skipped.items())
+    blocks: list[Block] = [
+        Note(
+            f"{count(account.get('payload'))} bytes of TCP payload, {'' if agrees else 'but '}"
+            f"{count(placed)} accounted for.",
+            "" if agrees else "bad",
+        ),
+        Table("account", ("what", "bytes#"), list(account.items())),
+    ]
+    if measured.skipped:
+        total = count(sum(measured.skipped.values()))
+        blocks += [
+            Note(f"{total} packets carry no TCP that could be read.", ""),
+            Table("skipped", ("packets of", "packets#"), list(measured.skipped.items())),
+        ]
+    return blocks
 
 
-def _lineage(measured: Measured) -> str:
+def _lineage(measured: Measured) -> list[Block]:
     rows = [
         (row["capture"], row["source"], row["kind"], row["bytes"], moment(row["first_ns"]),
          moment(row["last_ns"]), row["software"], str(row["schema"]))
@@ -308,10 +370,10 @@ def _lineage(measured: Measured) -> str:
     heads = (
         "number#", "source", "kind", "bytes read#", "from (UTC)", "to (UTC)", "made by", "schema#",
     )  # fmt: skip
-    return table("lineage", heads, rows)
+    return [Table("lineage", heads, rows)]
 
 
-SECTIONS: Final[dict[str, tuple[str, str, Callable[[Measured], str]]]] = {
+SECTIONS: Final[dict[str, tuple[str, str, Callable[[Measured], list[Block]]]]] = {
     "traffic": ("Traffic", "requests", _traffic),
     "latency": ("Latency", "requests", _latency),
     "errors": ("Errors", "requests", _errors),

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kproto.errors import MissingExtraError
 from kproto.journal import printable
@@ -22,7 +22,7 @@ try:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 except ImportError as error:  # pragma: no cover (where the extra is not installed)
-    raise MissingExtraError("a report needs matplotlib", extra="report") from error
+    raise MissingExtraError("a report needs matplotlib", extra="wiredump") from error
 
 __all__ = ["OUTCOMES", "errors_plot", "latency_plot", "reassignments_plot", "traffic_plot"]
 
@@ -42,8 +42,9 @@ OUTCOMES: Final = {
     "unknown": "#8c8c8c",
 }
 
-WIDTH: Final = 5.2
-"""Inches of 72 of the page's pixels: as wide as a phone, so that text stays readable there."""
+WIDTHS: Final = {"wide": 10.0, "narrow": 5.2}
+"""Inches of 72 of the page's pixels, by the class of the SVG. Each plot is made twice, so that it
+uses the width of a desk's window and its text can be read on a phone."""
 
 MOST_BARS: Final = 25
 MOST_LIVES: Final = 60
@@ -68,7 +69,11 @@ _STYLE: Final[dict[Any, Any]] = {
 }
 
 
-def traffic_plot(traffic: Sequence[Traffic]) -> str | None:
+Plots: TypeAlias = tuple[str, str]
+"""SVG of a plot for wide windows, and for narrow ones."""
+
+
+def traffic_plot(traffic: Sequence[Traffic]) -> Plots | None:
     """Requests by api, those with errors apart."""
     counts: dict[str, list[int]] = {}
     for each in traffic:
@@ -93,7 +98,7 @@ def traffic_plot(traffic: Sequence[Traffic]) -> str | None:
     return _svg("traffic", draw, height=1.2 + 0.28 * len(rows))
 
 
-def latency_plot(latencies: Sequence[Latency]) -> str | None:
+def latency_plot(latencies: Sequence[Latency]) -> Plots | None:
     """From the median to the slowest, by api."""
     rows = sorted(latencies, key=lambda each: each.quantiles[0.99])[-MOST_BARS:]
     if not rows:
@@ -115,7 +120,7 @@ def latency_plot(latencies: Sequence[Latency]) -> str | None:
     return _svg("latency", draw, height=0.9 + 0.28 * len(rows))
 
 
-def errors_plot(errors: Errors | None) -> str | None:
+def errors_plot(errors: Errors | None) -> Plots | None:
     """Errors over time, the most frequent by name."""
     if errors is None or not errors.counts:
         return None
@@ -142,7 +147,7 @@ def errors_plot(errors: Errors | None) -> str | None:
     return _svg("errors", draw, height=2.8 + 0.1 * len(shown))
 
 
-def reassignments_plot(rows: Sequence[Row], end_ns: int | None) -> str | None:
+def reassignments_plot(rows: Sequence[Row], end_ns: int | None) -> Plots | None:
     """A line for each reassignment, from asked to ended."""
     lives = [(row, *_life(row, end_ns)) for row in rows]
     lives = [each for each in lives if each[1]][:MOST_LIVES][::-1]
@@ -182,11 +187,12 @@ def _life(row: Row, end_ns: int | None) -> tuple[int, int]:
 
 
 def _time_axis(axes: Any, start: float, end: float) -> None:
-    """Four times of day between two, in seconds since the epoch."""
+    """Times of day between two, in seconds since the epoch: as many as there is room for."""
     if end <= start:
         start, end = start - 0.5, end + 0.5
     axes.set_xlim(start - (end - start) * 0.01, end + (end - start) * 0.01)
-    ticks = [start + (end - start) * place / 3 for place in range(4)]
+    steps = 3 if axes.figure.get_figwidth() < WIDTHS["wide"] else 5
+    ticks = [start + (end - start) * place / steps for place in range(steps + 1)]
     axes.set_xticks(ticks, [_clock(each, end - start) for each in ticks])
     axes.set_xlabel("UTC")
 
@@ -226,11 +232,16 @@ def _label(name: str) -> str:
     return text if len(text) <= 28 else text[:27] + "…"
 
 
-def _svg(name: str, draw: Callable[[Any], None], *, height: float) -> str:
+def _svg(name: str, draw: Callable[[Any], None], *, height: float) -> Plots:
+    wide, narrow = (_drawn(f"{name}-{kind}", kind, draw, height) for kind in WIDTHS)
+    return wide, narrow
+
+
+def _drawn(name: str, kind: str, draw: Callable[[Any], None], height: float) -> str:
     with rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
         # Its own font lacks glyphs that the reader's will have.
         warnings.simplefilter("ignore", UserWarning)
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        figure = Figure(figsize=(WIDTHS[kind], height), layout="constrained")
         figure.patch.set_visible(False)
         axes = figure.add_subplot()
         axes.patch.set_visible(False)
@@ -244,6 +255,7 @@ def _svg(name: str, draw: Callable[[Any], None], *, height: float) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = text.replace("<svg", f'<svg class="{kind}"', 1)
     # One page has several: their ids must not meet.
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r"url\(#", f"url(#{name}-", text)

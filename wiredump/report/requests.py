@@ -20,7 +20,14 @@ __all__ = ["OTHERS", "Client", "Errors", "Latency", "Requests", "Traffic", "meas
 OTHERS: Final = "(others)"
 
 MOST_CLIENTS: Final = 1000
+"""Clients whose requests are counted one by one; those of others are counted together."""
 MOST_ERRORS: Final = 1000
+MOST_EXAMPLES: Final = 20
+"""Requests shown of each error."""
+MOST_VERSIONS: Final = 10_000
+"""Pairs of api and version; others are counted together."""
+MOST_NAMES: Final = 1_000_000
+"""Clients that are told apart in order to count them."""
 BUCKETS: Final = 32
 """Of latency, to an octave."""
 TIME_BUCKETS: Final = 60
@@ -29,6 +36,10 @@ _COLUMNS: Final = (
     "api_key", "api", "api_version", "request_offset", "response_offset", "requested_ns",
     "latency_ns", "request_size", "response_size", "expected", "errors", "client_id",
     "software_name", "software_version",
+)  # fmt: skip
+_OF_ERRORS: Final = (
+    "requested_ns", "connection", "request_offset", "client", "broker", "client_id", "api",
+    "api_version", "correlation_id", "latency_ns", "errors",
 )  # fmt: skip
 
 
@@ -65,15 +76,18 @@ class Client(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """``counts``: by name, the number in each of ``TIME_BUCKETS`` spans of ``width_ns``."""
+    """``counts``: by name, the number in each of ``TIME_BUCKETS`` spans of ``width_ns``.
+    ``examples``: by name, the first requests whose responses have it."""
 
     start_ns: int
     width_ns: int
     counts: dict[str, list[int]]
+    examples: dict[str, list[dict[str, Any]]]
 
 
 class Requests(NamedTuple):
-    """``first_ns`` and ``last_ns`` are None without any request."""
+    """``first_ns`` and ``last_ns`` are None without any request. ``all_clients`` counts the clients
+    that are not in ``clients``, too; ``MOST_NAMES`` of those at most."""
 
     total: int
     failed: int
@@ -83,6 +97,7 @@ class Requests(NamedTuple):
     traffic: list[Traffic]
     latencies: list[Latency]
     clients: list[Client]
+    all_clients: int
     errors: Errors | None
 
 
@@ -93,7 +108,7 @@ def measure_requests(folder: TableFolder) -> Requests:
     """Two passes: the first for the time they span."""
     span = _span(folder)
     measuring = _Measuring(span)
-    for rows in folder.batches("requests", _COLUMNS):
+    for rows in folder.batches("requests", [*dict.fromkeys((*_COLUMNS, *_OF_ERRORS))]):
         measuring.add(rows)
     return measuring.result()
 
@@ -129,7 +144,9 @@ class _Measuring:
         self._buckets: dict[str, Counter[int]] = defaultdict(Counter)
         self._greatest: dict[str, int] = {}
         self._clients: dict[tuple[Any, ...], dict[str, Counter[int]]] = {}
+        self._unlisted: set[int] = set()
         self._errors: dict[str, list[int]] = {}
+        self._examples: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
 
     def add(self, rows: pa.Table) -> None:
         failed = pc.greater(pc.list_value_length(rows["errors"]), 0)
@@ -141,7 +158,10 @@ class _Measuring:
         keys = ["api_key", "api", "api_version"]
         sums = [(name, "sum") for name in ("request_size", "response_size", "failed", "unanswered")]
         for key, api, version, *counts in _groups(rows, keys, [([], "count_all"), *sums]):
-            held = self._traffic[key, api, version]
+            group = (key, api, version)
+            if group not in self._traffic and len(self._traffic) >= MOST_VERSIONS:
+                group = (None, OTHERS, None)
+            held = self._traffic[group]
             for place, count in enumerate(counts):
                 held[place] += count or 0
         self._add_latencies(rows)
@@ -167,6 +187,8 @@ class _Measuring:
         for *who, api, version, count in _groups(rows, keys, [([], "count_all")]):
             key = tuple(who)
             if key not in self._clients and len(self._clients) >= MOST_CLIENTS:
+                if len(self._unlisted) < MOST_NAMES:
+                    self._unlisted.add(hash(key))
                 key = (OTHERS, None, None)
             apis = self._clients.setdefault(key, defaultdict(Counter))
             apis[api or "unknown"][version] += count
@@ -182,6 +204,22 @@ class _Measuring:
             if name not in self._errors and len(self._errors) >= MOST_ERRORS:
                 name = OTHERS
             self._errors.setdefault(name, [0] * TIME_BUCKETS)[place] += count
+        self._add_examples(rows.filter(rows["failed"]).select(_OF_ERRORS))
+
+    def _add_examples(self, rows: pa.Table) -> None:
+        """Keep the first requests of each error, in whichever order files have them."""
+        rows = rows.filter(pc.is_valid(rows["requested_ns"]))
+        rows = rows.sort_by([(name, "ascending") for name in _OF_ERRORS[:3]])
+        added: dict[str, list[int]] = defaultdict(list)
+        for place, names in enumerate(rows["errors"].to_pylist()):
+            for name in names:
+                if name in self._errors and len(added[name]) < MOST_EXAMPLES:
+                    added[name].append(place)
+        for name, places in added.items():
+            taken = rows.take(places)
+            found = zip(*(taken[column].to_pylist() for column in _OF_ERRORS), strict=True)
+            held = sorted([*self._examples[name], *found], key=lambda row: _order(row[:3]))
+            self._examples[name] = held[:MOST_EXAMPLES]
 
     def result(self) -> Requests:
         traffic = [
@@ -210,7 +248,18 @@ class _Measuring:
             traffic,
             latencies,
             clients,
-            Errors(first, self._width, errors) if first is not None else None,
+            len(clients) + max(0, len(self._unlisted) - 1),  # OTHERS is one of them
+            None
+            if first is None
+            else Errors(
+                first,
+                self._width,
+                errors,
+                {
+                    name: [dict(zip(_OF_ERRORS, row, strict=True)) for row in rows]
+                    for name, rows in self._examples.items()
+                },
+            ),
         )
 
 

@@ -1,4 +1,4 @@
-"""``python -m wiredump.rows``: print docs/tables.md, the tables' documentation."""
+"""``python -m wiredump.rows``: print docs/reference/tables.md, the tables' documentation."""
 
 from __future__ import annotations
 

@@ -10,32 +10,39 @@ __all__ = ["text"]
 
 _TOP: Final = """# Tables
 
-What `wiredump table` writes, version {version} of the schema. Made by `python -m wiredump.rows`;
-a test compares.
+This page lists the columns of every table that `wiredump table` writes (schema version {version}).
+`python -m wiredump.rows` generates it, and the files' metadata contain the same descriptions.
 
-Each table is a folder of Parquet files, whose metadata have this documentation too. They lie in a
-folder `run=ID` for each run of the command (see [runs](wiredump.md#runs)): readers of partitioned
-Parquet (Spark, pyarrow, pandas, DuckDB) add a column `run`, a string. Connections and sources are
-numbered within a run, so that rows of several runs are joined by `run`, too.
+A table is a directory of Parquet files, with a subdirectory `run=ID` for each
+[run](wiredump.md#runs) of the command. Readers of partitioned Parquet (Spark, pyarrow, pandas,
+DuckDB) add a string column `run`. Connections and sources are numbered per run, so join rows of
+several runs on `run` as well.
 
-Times, which end in `_ns`, are int64: nanoseconds since the Unix epoch. `connection` is the id that
-[connections](#connections) has. `capture` and `packet` name a packet: the source's number in
-[lineage](#lineage), and the byte at which its record begins (of a journal: the entry's sequence).
-Text in JSON is as Kafka's own converters write it. `strings` and `int32s` are lists.
+Columns that end in `_ns` are int64 nanoseconds, and times count from the Unix epoch. `connection`
+is the id in [connections](#connections). `capture` and `packet` identify a packet: the number of
+the source in [lineage](#lineage), and the byte at which its record begins (in a journal, the
+sequence number of the entry). JSON text has the form of Kafka's own converters. `strings` and
+`int32s` are lists.
 """
 
 
 def text() -> str:
-    """Return the text of docs/tables.md."""
+    """Return the text of docs/reference/tables.md."""
     contents = " · ".join(f"[{name}](#{name})" for name in TABLES)
     parts = [_TOP.format(version=SCHEMA_VERSION), f"{contents}\n", *map(_table, TABLES.values())]
     return "\n".join(parts)
 
 
 def _table(table: Table) -> str:
-    rows = "".join(f"| `{each.name}` | {each.type} | {each.doc} |\n" for each in table.columns)
+    rows = "".join(
+        f"| `{each.name}` | {each.type} | {_cell(each.doc)} |\n" for each in table.columns
+    )
     named = ", ".join(f"`{column}`" for column in ("run", *table.order))
     return (
-        f"## {table.name}\n\n{table.doc} A row is named by {named}.\n\n"
-        f"| column | type | what it is |\n|---|---|---|\n{rows}"
+        f"## {table.name}\n\n{table.doc} Key: {named}.\n\n"
+        f"| Column | Type | Meaning |\n|---|---|---|\n{rows}"
     )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

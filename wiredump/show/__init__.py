@@ -1,14 +1,14 @@
-"""Exchanges and anomalies for eyes: lines, hex views and JSON objects out of ``Item``s.
+"""Turn ``Item``s into text and JSON for ``wiredump show``: lines, hex views and objects.
 
 ::
 
-    filters    which items to show
-    told       an exchange with what it says, decoded once and without its secrets
-    lines      one line an exchange, one an anomaly
-    hexes      the bytes of its frames, annotated
+    filters    select items
+    told       an exchange with its content, decoded once and without secrets
+    lines      one line per exchange or anomaly
+    hexes      annotated bytes of the frames
     records    the same as JSON objects
-    summary    what all of it came to
+    summary    totals
 
-No files and no terminal here: ``wiredump.cli`` owns those. Whatever a peer sent, texts hold
-printable characters only.
+No files and no terminal: ``wiredump.cli`` owns those. All text contains printable characters only,
+whatever a peer sent.
 """

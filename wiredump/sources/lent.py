@@ -164,8 +164,7 @@ class Lent:
         return len(self._reading)
 
     def all_back(self, *, over: bool = True) -> None:
-        """Take everything back; ``over``: including what is known of connections that have
-        ended."""
+        """Take every connection back; with ``over`` also those that have ended."""
         for flow in self._reading.flows(over):
             self.back(flow)
 

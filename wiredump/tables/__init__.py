@@ -16,4 +16,4 @@ __all__ = ["require_pyarrow"]
 def require_pyarrow() -> None:
     """Raise MissingExtraError if pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
-        raise MissingExtraError("tables need pyarrow", extra="tables")
+        raise MissingExtraError("tables need pyarrow", extra="wiredump")

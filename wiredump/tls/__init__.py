@@ -27,4 +27,4 @@ __all__ = ["require_cryptography"]
 def require_cryptography() -> None:
     """Raise MissingExtraError if cryptography is not installed."""
     if importlib.util.find_spec("cryptography") is None:
-        raise MissingExtraError("reading TLS needs cryptography", extra="tls")
+        raise MissingExtraError("reading TLS needs cryptography", extra="wiredump")

@@ -15,7 +15,7 @@ try:
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
 except ImportError as error:  # pragma: no cover (where the extra is not installed)
-    raise MissingExtraError("reading TLS needs cryptography", extra="tls") from error
+    raise MissingExtraError("reading TLS needs cryptography", extra="wiredump") from error
 
 __all__ = ["HEADER", "SUITES", "Keys", "Suite", "keys_12", "keys_13", "updated"]
 
