@@ -22,8 +22,8 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
-  test-without-compiler sanitize requirements conformance mutate lint format bench bench-dump \
-  codegen codegen-check coverage fidelity fuzz fuzz-smoke fuzz-long clean
+  test-without-compiler release-check sanitize requirements conformance mutate lint format bench bench-dump \
+  codegen codegen-check coverage fidelity fuzz fuzz-smoke fuzz-long docs docs-serve clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
@@ -46,7 +46,7 @@ demo-capture: ## run the demo quietly and record it in .cache/demo.pcapng
 	@mkdir -p .cache
 	@$(PYTHON) -m demo --quiet --journal .cache/demo.pcapng
 
-test: ## run every test (ten minutes on two cores)
+test: ## run every test (twelve minutes on two cores)
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTEST) $(SHARED_WAITING) $(PYTEST_ARGS)
 
@@ -67,6 +67,10 @@ test-without-compiler: ## install the sdist without a C compiler and run its cod
 	@$(BOOTSTRAP)
 	@KPROTO_QUICK=1 KPROTO_HYPOTHESIS=fast $(PYTHON) -m scripts.without_compiler $(PYTEST_ARGS)
 
+release-check: ## build dist/, check it, and follow README.md in a clean environment with it
+	@$(BOOTSTRAP)
+	@$(PYTHON) -m scripts.release_check
+
 sanitize: ## run the C engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(BOOTSTRAP)
 	@KPROTO_HYPOTHESIS=fast $(PYTHON) -m scripts.sanitize --seconds 20
@@ -75,17 +79,17 @@ fidelity: ## run random programs on real Kafka and on the mock; ARGS="--release 
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTHON) -m tests.real.programs $(ARGS)
 
-requirements: ## run every test and write docs/requirements.md: the tests of each requirement
+requirements: ## run every test and write docs/reference/requirements.md: the tests of each requirement
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTEST) $(SHARED_WAITING) --requirements=write $(PYTEST_ARGS)
 
 # Exit code 1 means that a client failed a case, which is a result to publish; 2 is an error.
-conformance: ## run every case on every installed client; write docs/conformance.md
+conformance: ## run every case on every installed client; write docs/reference/conformance
 	@$(BOOTSTRAP) --toolchains
 	@rm -rf .cache/conformance
 	@$(PYTHON) -m kspec run --again --jobs 4 --out .cache/conformance \
 	  --write-baseline tests/kspec/known.json || [ $$? -eq 1 ]
-	@$(PYTHON) -m kspec publish .cache/conformance/results.json --out docs/conformance.md
+	@$(PYTHON) -m kspec publish .cache/conformance/results.json --out docs/reference/conformance
 
 mutate: ## change each row of the controllers' tables; a test of the row must fail
 	@$(BOOTSTRAP)
@@ -111,11 +115,23 @@ codegen-check: ## fail if a committed message class is stale
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m kproto codegen --check
 
-bench: ## measure codecs and mocks of several languages; write docs/benchmarks.md
+# The variable silences a notice about the generator's next version.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs
+
+docs: ## build the documentation site into .cache/site; warnings are errors
+	@$(BOOTSTRAP) --with docs
+	@$(MKDOCS) build --strict --quiet
+	@echo "open .cache/site/index.html"
+
+docs-serve: ## serve the documentation site and rebuild it when a page changes
+	@$(BOOTSTRAP) --with docs
+	@$(MKDOCS) serve
+
+bench: ## measure codecs and mocks of several languages; write docs/explanation/benchmarks.md
 	@$(BOOTSTRAP) --with bench
 	@$(PYTHON) -m benchmarks
 
-bench-dump: ## measure wiredump and tshark on real traffic; write docs/benchmarks.md (minutes)
+bench-dump: ## measure wiredump and tshark on real traffic; write docs/explanation/benchmarks.md (minutes)
 	@$(BOOTSTRAP) --with bench
 	@$(PYTHON) -m benchmarks.bench_dump
 
@@ -123,7 +139,7 @@ bench-dump: ## measure wiredump and tshark on real traffic; write docs/benchmark
 FUZZ_SECONDS ?= 60
 FUZZ := nice -n 10 $(PYTHON) -m fuzz
 
-fuzz: ## fuzz our own code for FUZZ_SECONDS (60) a target and guide; see docs/fuzzing.md
+fuzz: ## fuzz our own code for FUZZ_SECONDS (60) a target and guide; see docs/explanation/fuzzing.md
 	@$(BOOTSTRAP) --with fuzz
 	@$(FUZZ) all --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
 
@@ -131,7 +147,7 @@ fuzz-smoke: ## run each fuzz target on its corpus and 600 executions (two minute
 	@$(BOOTSTRAP) --with fuzz
 	@$(FUZZ) all --executions 600 --seed 455 --jobs 2 $(FUZZ_ARGS)
 
-fuzz-long: ## fuzz ten minutes a target and guide (1.5 h); update the table in docs/fuzzing.md
+fuzz-long: ## fuzz ten minutes a target and guide (1.5 h); update the table in docs/explanation/fuzzing.md
 	@$(BOOTSTRAP) --with fuzz
 	@$(FUZZ) all --seconds 600 --cover --jobs 2 $(FUZZ_ARGS)
 	@$(FUZZ) table --write

@@ -194,7 +194,7 @@ def measure(rounds: int) -> Section:
 
 
 def _section(ours: Server, theirs: Server, versions: dict[str, int], rounds: int) -> Section:
-    rows = [["requests a second", "answer, bytes", "fastest", "median", "server µs"]]
+    rows = [["requests per second", "response, bytes", "fastest", "median", "server µs"]]
     marks = []
     for api, version in versions.items():
         for server in (ours, theirs):
@@ -212,9 +212,9 @@ def _section(ours: Server, theirs: Server, versions: dict[str, int], rounds: int
         title="Mock broker",
         reproduce=".venv/bin/python -m benchmarks.bench_broker",
         text=[
-            f"{machine(['confluent-kafka', 'uvloop'])}. One connection on loopback, {DEPTH} "
-            f"requests in flight, {REQUESTS:,} requests a turn, {rounds} interleaved turns, three "
-            f"brokers, one topic of {PARTITIONS} partitions."
+            f"{machine(['confluent-kafka', 'uvloop'])}. One connection on loopback with {DEPTH} "
+            f"requests in flight, {REQUESTS:,} requests per turn, {rounds} interleaved turns, "
+            f"three brokers, one topic of {PARTITIONS} partitions."
         ],
         tables=[rows],
         marks=marks,

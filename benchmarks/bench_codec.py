@@ -2,11 +2,11 @@
 
 Reproduce and compare::
 
-    make bench                                        # everything, and writes docs/benchmarks.md
-    .venv/bin/python -m benchmarks.bench_codec        # this part alone: some four minutes
-    .venv/bin/python -m benchmarks.bench_codec --rounds 5 --no-jmh --dry-run
-    .venv/bin/python -m benchmarks.bench_codec --no-outer --dry-run    # Python's codecs only
-    KPROTO_ENGINE=pure .venv/bin/python -m benchmarks.bench_codec --dry-run
+    make bench                                        # everything; writes
+    docs/explanation/benchmarks.md .venv/bin/python -m benchmarks.bench_codec        # this part
+    alone: some four minutes .venv/bin/python -m benchmarks.bench_codec --rounds 5 --no-jmh
+    --dry-run .venv/bin/python -m benchmarks.bench_codec --no-outer --dry-run    # Python's codecs
+    only KPROTO_ENGINE=pure .venv/bin/python -m benchmarks.bench_codec --dry-run
 
 Every case runs once a round, so that a slow spell of the machine hits all of them; the table shows
 the fastest round, the JSON the median too. The clock is processor time. Every codec must round-trip
@@ -212,41 +212,41 @@ def _plain(figures: Figures) -> dict[str, dict[str, dict[str, float]]]:
 def _text(run: Run, rounds: int) -> list[str]:
     packages = ["msgspec", "kio", "kafka-python", "construct", "aiokafka"]
     texts = [
-        f"{machine(packages)}; engine: {kproto.engine}. Fastest of {rounds} interleaved rounds, "
-        "processor time. Ratios above 1: ours is faster. kio decodes in Rust and encodes in "
-        "Python; on d it is kio 0.6.2, in its own process. kafka-python's d is compiled by its "
-        "generator from our schema file. construct is declared from our plan, of its own pieces, "
-        "and compiled; tagged fields it keeps as bytes."
+        f"{machine(packages)}; engine: {kproto.engine}. Figures are the fastest of {rounds} "
+        "interleaved rounds, in CPU time. A ratio above 1 means that kproto is faster.",
+        "kio decodes in Rust and encodes in Python; workload d uses kio 0.6.2, in a process of its "
+        "own. For d, kafka-python's generator compiles our schema file. The construct codec is "
+        "declared from our plan and compiled, and keeps tagged fields as bytes.",
     ]
     if run.releases:
         programs = "; ".join(f"{name}: {', '.join(said)}" for name, said in run.releases.items())
         texts.append(
-            f"The outer marks are programs of their own, asked for a slice in each round. "
-            f"{programs}. All encode into a new buffer each time, as ours does. Ours remembers how "
-            "large a message has been of late; Go and Rust are told the size beforehand, and are "
-            "shown with a buffer that has to grow, and with one that is kept, too; Java sizes the "
-            "message first, as Kafka does before a send. Rust's strings stay slices of the body. "
-            "Java's clock is that of its thread, warm, without its collector and compiler; Go's "
-            "and Rust's that of the process. Under JMH it is wall time, the fastest of three "
-            "averages of a second, for the record: no ratio is of it."
+            f"The codecs of other languages run in programs of their own, one slice per round: "
+            f"{programs}. All encode into a new buffer each time. kproto remembers recent message "
+            "sizes. Go and Rust receive the size in advance; a table shows them with a growing and "
+            "with a reused buffer as well. Java computes the size first, as Kafka does before it "
+            "sends. Rust's strings remain slices of the body. Java's time is that of its thread, "
+            "warm, without garbage collection and compilation; Go's and Rust's is that of the "
+            "process. The JMH column is wall time, the fastest of three averages over a second, "
+            "and enters no ratio."
         )
     if FLOOR not in run.absent:
         texts.append(
-            "The floor under decode is the time of cloning, in C, the structs and lists that it "
-            "makes: nothing is parsed, and strings and numbers are shared with the original."
+            "The lower bound of decode is the time to clone the resulting structs and lists in C: "
+            "nothing is parsed, and strings and numbers are shared with the original."
         )
     bare = run.figures["e"].get(BARE_CALL)
     if bare is not None:
         texts.append(
-            f"Calling a method in C that does next to nothing (`dict.get`) takes "
-            f"{bare.minimum / 1000:.3f} µs in the same loop: on e, about that much of what a codec "
-            "in this process takes is the call."
+            f"Calling a C method that does almost nothing (`dict.get`) takes "
+            f"{bare.minimum / 1000:.3f} µs in the same loop. For e, the call itself is about that "
+            "much of the time."
         )
     texts.append(
-        "aiokafka is compared at the newest version that it has of a message, on bytes of that "
-        "version, which are a workload's for c alone; LeaderAndIsr it lacks."
+        "aiokafka is measured at the newest version of a message that it supports, on bytes of "
+        "that version; only for c is that the workload's own. It lacks LeaderAndIsr."
     )
-    texts += [f"Absent: {name}, because {reason}." for name, reason in run.absent.items()]
+    texts += [f"Not measured: {name} ({reason})." for name, reason in run.absent.items()]
     return texts
 
 

@@ -228,13 +228,13 @@ def section(found: dict[str, Figures], rounds: int) -> Section:
         title="Columns",
         reproduce=".venv/bin/python -m benchmarks.bench_columns",
         text=[
-            f"{machine(['msgspec', 'kio', 'pyarrow'])}; engine: {kproto.engine}. Fastest of "
-            f"{rounds} interleaved rounds, processor time; higher is faster. kio has no "
-            "LeaderAndIsr (d) in this release."
+            f"{machine(['msgspec', 'kio', 'pyarrow'])}; engine: {kproto.engine}. Figures are the "
+            f"fastest of {rounds} interleaved rounds, in CPU time; higher is faster. This release "
+            "of kio lacks LeaderAndIsr (d)."
         ],
         tables=[
-            speed_table(found, "million rows a second", lambda figures: figures.rows),
-            speed_table(found, "MB a second", lambda figures: figures.size),
+            speed_table(found, "million rows per second", lambda figures: figures.rows),
+            speed_table(found, "MB per second", lambda figures: figures.size),
         ],
         marks=judge(found),
         figures={

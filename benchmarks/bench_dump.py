@@ -2,7 +2,7 @@
 
 Reproduce and compare::
 
-    make bench-dump                                      # everything, and writes docs/benchmarks.md
+    make bench-dump                          # everything; writes docs/explanation/benchmarks.md
     .venv/bin/python -m benchmarks.bench_dump            # the same
     .venv/bin/python -m benchmarks.bench_dump --only frames,records --rounds 3 --dry-run
     .venv/bin/python -m benchmarks.bench_dump --only frames --big 20 --small 2 --rounds 1 --dry-run
@@ -145,12 +145,12 @@ def judge(everything: Measured, parts: tuple[str, ...]) -> list[Mark]:
     marks = []
     measured = {name: runs for name, runs in everything.items() if name != START}
     if "frames" in parts:
-        marks.append(at_least("frame table against tshark, a core", measured, TSHARK, FRAMES, 15))
+        marks.append(at_least("frame table against tshark, per core", measured, TSHARK, FRAMES, 15))
     if "records" in parts:
-        aim = "all records against tshark -T fields of the same records, a core"
+        aim = "all records against tshark -T fields of the same records, per core"
         known = {name: runs for name, runs in measured.items() if not name.endswith(NEWEST)}
         marks.append(at_least(aim, known, TSHARK_RECORDS, RECORDS, 8, rows="records"))
-        aim = "all records against tshark's frame table, a core"
+        aim = "all records against tshark's frame table, per core"
         marks.append(at_least(aim, measured, TSHARK, RECORDS, 8, rows=None))
     return marks
 
@@ -162,7 +162,7 @@ def rows_of(captures: list[Capture], measured: Measured) -> list[list[list[str]]
 
 def _rows(capture: Capture, runs: Mapping[str, Runs]) -> list[list[str]]:
     head = f"{capture.name}, {capture.megabytes:.0f} MB"
-    rows = [[head, "CPU s", "wall s", "MB a CPU s", "x tshark, CPU", "x tshark, wall", "rows"]]
+    rows = [[head, "CPU s", "wall s", "MB per CPU s", "x tshark, CPU", "x tshark, wall", "rows"]]
     for name, each in runs.items():
         cells = [f"{each.median_cpu:.2f}", f"{each.median_wall:.2f}"]
         cells.append(f"{capture.megabytes / each.median_cpu:.1f}" if each.median_cpu else "")
@@ -190,12 +190,13 @@ def text(run: Run, rounds: int) -> list[str]:
     return [
         f"{machine(['pyarrow', 'numpy', 'pyspark', 'confluent-kafka'])}, tshark "
         f"{release[0] if release else 'unknown'}. Medians of "
-        f"{rounds} interleaved rounds ({', '.join(ONCE)}: once), whole processes from start to "
-        f"end; ratios above 1: ours is faster. Load of the machine at the end: "
+        f"{rounds} interleaved rounds ({', '.join(ONCE)}: once) of whole processes. A ratio above "
+        f"1 means that wiredump is faster. Load of the machine at the end: "
         f"{os.getloadavg()[1]:.1f}. Captures: {origins}.",
-        f"tshark prints {', '.join(FRAME_FIELDS)}; for records {len(RECORD_FIELDS)} fields, key "
-        "and value among them. It is given the brokers' ports, and told to put segments in order. "
-        "Ours finds Kafka by its bytes, writes Parquet, and hashes every value (BLAKE2b).",
+        f"tshark prints {', '.join(FRAME_FIELDS)}, and for records {len(RECORD_FIELDS)} fields "
+        "including key and value. It is given the brokers' ports and the option to reorder "
+        "segments. wiredump recognises Kafka by its bytes, writes Parquet, and hashes every value "
+        "(BLAKE2b).",
         *run.texts,
     ]
 
@@ -209,9 +210,9 @@ def add_spark(run: Run, maker: Maker, arguments: argparse.Namespace) -> None:
     run.marks += spark_marks(found)
     run.captures += [each for each in (big, scale) if each not in run.captures]
     run.texts.append(
-        "Spark's jobs are run in sessions that are started already, and after a first one: what "
-        "that takes is shown apart. The session of local[1] has one processor for all of Java and "
-        "Python, that of local[2] two."
+        "Spark's jobs run in warm sessions; starting a session and its first job is shown "
+        "separately. A session of local[1] has one processor for Java and Python together, one of "
+        "local[2] has two."
     )
     runs = {**found.runs, **{f"{name}, scaling": each for name, each in found.scaling.items()}}
     run.figures["spark"] = {

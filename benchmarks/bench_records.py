@@ -9,7 +9,7 @@ A batch of magic 2 holds 1000 records of 100 bytes. To iterate is to check the c
 offset, timestamp, key, value and headers of each record; to build is to make the bytes from the
 same values. Each is measured in two ways, because the libraries cut the work differently:
 
-- iterate: every value of every record is asked for; ``as they come``: the records are gone through
+- iterate: every value of every record is asked for; ``nothing read``: the records are gone through
   and nothing is asked of them. Ours are whole by then, aiokafka makes offsets and timestamps later.
 - build: from what each takes, records that exist already or calls of ``append``; ``append``: both
   record by record, ours through ``RecordBatchBuilder``, which makes the records, too.
@@ -41,7 +41,7 @@ __all__ = ["main", "measure"]
 OURS, OURS_PURE = "kproto", "kproto, pure"
 CYTHON, PURE = "aiokafka", "aiokafka, pure"
 CODECS = (OURS, OURS_PURE, CYTHON, PURE)
-ITERATE, WALK, BUILD, APPEND = "iterate", "iterate, as they come", "build", "append and build"
+ITERATE, WALK, BUILD, APPEND = "iterate", "iterate, nothing read", "build", "append and build"
 OPERATIONS = (ITERATE, WALK, BUILD, APPEND)
 LISTS, COLUMNS = "records to lists", "columns"
 INPUTS = 10
@@ -255,13 +255,14 @@ def section(figures: dict[str, dict[str, Timing]], rounds: int) -> Section:
         title="Record batches",
         reproduce=".venv/bin/python -m benchmarks.bench_records",
         text=[
-            f"{machine(['aiokafka', 'google-crc32c', 'lz4', 'cramjam'])}. Fastest of {rounds} "
-            "interleaved rounds, processor time. Ratios above 1: ours is faster. `kproto` is ours "
-            f"{engine}. Ours reads a batch whole, into records that are values; aiokafka makes "
-            "some of theirs only when asked for. `iterate` asks for all of them, `as they come` "
-            "for none. `build` takes records that exist already and aiokafka calls of `append`; "
-            "`append and build` is both record by record. The last table is of ours alone: records "
-            "into lists, one a column, and straight into Arrow's buffers."
+            f"{machine(['aiokafka', 'google-crc32c', 'lz4', 'cramjam'])}. Figures are the fastest "
+            f"of {rounds} interleaved rounds, in CPU time. A ratio above 1 means that kproto is "
+            f"faster. The column `kproto` is measured {engine}.",
+            "kproto reads a batch as a whole; aiokafka decodes some fields only on access. "
+            "`iterate` reads every field, `iterate, nothing read` none. `build` takes existing "
+            "records (in aiokafka, calls of `append`); `append and build` adds them one by one in "
+            "both. The last table compares, for kproto alone, lists of each column made from "
+            "records with columns read straight into Arrow's buffers.",
         ],
         tables=[*(table(figures, each) for each in OPERATIONS), columns_table(figures)],
         marks=marks,

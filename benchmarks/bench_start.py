@@ -226,9 +226,9 @@ def measure(runs: int) -> Section:
         title="Start and memory",
         reproduce=".venv/bin/python -m benchmarks.bench_start",
         text=[
-            f"{machine(['msgspec'])}; {runs} fresh interpreters for each import. First uses are "
-            "of empty messages, so that the time is that of making the codec, most of it in "
-            "Python's own compile()."
+            f"{machine(['msgspec'])}; {runs} fresh interpreters per import. First uses are of "
+            "empty messages, so that they measure the creation of the codec, which is mostly "
+            "Python's compile().",
         ],
         tables=[rows, uses],
         marks=[

@@ -41,8 +41,8 @@ def tables(
     ]
     if any(case.startswith(tuple(outers)) for row in figures.values() for case in row):
         found += [
-            _side_by_side(figures, "decode", "outer marks: ", [OURS], outers, [JMH]),
-            _side_by_side(figures, "encode", "outer marks: ", [OURS], outers, [JMH]),
+            _side_by_side(figures, "decode", "other languages: ", [OURS], outers, [JMH]),
+            _side_by_side(figures, "encode", "other languages: ", [OURS], outers, [JMH]),
             _buffers(figures),
         ]
     found += [_floor(figures), _validate(figures)]
@@ -86,7 +86,7 @@ def _buffers(figures: Figures) -> list[list[str]]:
 
 
 def _floor(figures: Figures) -> list[list[str]]:
-    rows = [["decode and its floor, µs", "bytes", OURS, "clone in C", "decode / clone"]]
+    rows = [["decode and its lower bound, µs", "bytes", OURS, "clone in C", "decode / clone"]]
     for workload in WORKLOADS:
         timings = figures[workload.key]
         over = ratio(timings, OURS, "decode", FLOOR, "clone")
@@ -110,7 +110,7 @@ def _validate(figures: Figures) -> list[list[str]]:
 
 
 def _aiokafka(own: Figures, versions: Mapping[str, int], operation: str) -> list[list[str]]:
-    title = f"at versions aiokafka has: {operation}, µs"
+    title = f"at aiokafka's versions: {operation}, µs"
     rows = [[title, "bytes", OURS, AIOKAFKA, f"{AIOKAFKA} / {OURS}"]]
     for workload in WORKLOADS:
         if workload.key not in own:

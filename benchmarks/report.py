@@ -1,4 +1,4 @@
-"""Keep the last figures of every benchmark in ``docs/benchmarks.json`` and show them as Markdown.
+"""Keep each benchmark's last figures in ``docs/explanation/benchmarks.json``, and render Markdown.
 
 Each benchmark replaces its own section and leaves the others alone. Knows how to format, not what
 is measured.
@@ -18,16 +18,22 @@ from typing import Any
 
 __all__ = ["Mark", "Section", "conclude", "machine"]
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "explanation"
 ORDER = ["codec", "columns", "records", "start", "broker", "dump"]
 
-VERDICTS = {True: "met", False: "**short**", None: "not measured"}
+VERDICTS = {True: "met", False: "**missed**", None: "not measured"}
 
 HEADER = """\
+---
+hide: [toc]
+---
+
 # Benchmarks
 
-Written by `make bench`; do not edit. Times on a shared machine are noisy, ratios less so: compare
-those. Each section says how to measure it again, on the machine it was measured on.
+This page compares kproto's codecs, mock broker and capture decoder with others. `make bench` and
+`make bench-dump` generate it. On a shared machine times are noisy and ratios less so; compare the
+ratios. Each section names its machine and the command that reproduces it. A target that was missed
+is marked.
 """
 
 
@@ -82,11 +88,11 @@ def _publish(name: str, section: Section, folder: Path) -> None:
 
 def _markdown(section: dict[str, Any]) -> str:
     lines = [f"## {section['title']}", "", *_paragraphs(section["text"])]
-    lines += [f"Measure again: `{section['reproduce']}`", ""]
+    lines += [f"Reproduce: `{section['reproduce']}`", ""]
     for table in section["tables"]:
         lines += [*_table(table), ""]
     if section["marks"]:
-        rows = [["aim", "seen", ""]]
+        rows = [["Target", "Measured", ""]]
         rows += [[mark["aim"], mark["seen"], VERDICTS[mark["met"]]] for mark in section["marks"]]
         lines += [*_table(rows), ""]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ containers) every start would compile them again.
     python3 scripts/bootstrap.py                    # everything that tests and the demo need
     python3 scripts/bootstrap.py --with bench       # and the peers of `make bench`
     python3 scripts/bootstrap.py --with fuzz        # and the guides of `make fuzz`
+    python3 scripts/bootstrap.py --with docs        # and the generator of `make docs`
 
 Environment: ``KPROTO_PYTHON`` names the interpreter to build on; ``KPROTO_REQUIRE=all`` makes it an
 error, not a warning, if a real client cannot be installed. Exits with 1 if the set-up fails.
@@ -37,8 +38,8 @@ STAMP = VENV / ".kproto-stamp"
 OLDEST = (3, 11)
 NEWEST = 14
 PACKAGES = ["kproto", "mockbroker", "wiredump", "kspec"]
-REQUIRED_EXTRAS = ["dev", "control"]
-OPTIONAL_EXTRAS = ["speed", "clients", "spark", "spark-connect", "browser"]
+REQUIRED_EXTRAS = ["dev"]
+OPTIONAL_EXTRAS = ["mock", "clients", "spark", "browser"]
 COMPILERS = ["cc", "gcc", "clang", "cl"]
 ATTEMPTS = 3
 SHOWN_LINES = 12
@@ -260,7 +261,7 @@ def fingerprint(extras: list[str]) -> str:
 def set_up(extras: list[str]) -> None:
     """Bring ``.venv`` up to date, unless the stamp says that it is."""
     stamp = STAMP.read_text().split() if STAMP.exists() else []
-    installed = set(stamp[1:]) & {"bench", "fuzz"}
+    installed = set(stamp[1:]) & {"bench", "docs", "fuzz"}
     wanted = sorted(set(extras) | installed)
     mark = fingerprint(wanted)
     if stamp[:1] == [mark] and environment_works():

@@ -47,10 +47,12 @@ LANES: Final = (
     (make("tests", "test", "PYTEST_ARGS=-n2 --durations=15 --requirements=check"),),
     (
         make("lint, types, import contracts", "lint"),
+        make("documentation site", "docs"),
         make("generated code is fresh", "codegen-check"),
         make("C engine under sanitizers", "sanitize"),
         make("pure engine and Kafka's Java classes", "test-pure-oracle"),
         make("install without a compiler", "test-without-compiler"),
+        make("release check and a new user's walk", "release-check"),
         # Bounded: with more rows than time, the rows are drawn by a seed that is printed.
         make("mutation of the rules' rows", "mutate", "MUTATE_ARGS=--within 60"),
         make("fuzz targets", "fuzz-smoke"),

@@ -4,8 +4,8 @@ The request is an AlterPartitionReassignments that moves partition foo-0 from br
 4, 5, 6. It goes to a running MockCluster over a socket. The same request for another partition is
 sent first, so that imports and codecs made at first use are not counted.
 
-What is counted are Python calls (``sys.setprofile``, event "call"; resuming a generator is one)
-into files of this repository, from the moment the bytes reach the server's protocol until the
+The script counts Python calls (``sys.setprofile``, event "call"; resuming a generator is one) into
+files of this repository, from the moment the bytes reach the server's protocol until the
 client has the answer and the journal has both entries:
 
 * files: how many distinct files were called into;

@@ -16,15 +16,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
+from scripts.distributions import BadDistributionError, build, unpack
+
 __all__ = ["main"]
 
-ROOT = Path(__file__).resolve().parent.parent
 SAID = "the native engine was not built; to build it, install a C compiler"
 ABSENT = "no-such-compiler"
 MAY_SKIP = ("native is absent:", "not a git checkout:")
@@ -53,16 +53,6 @@ def environment() -> dict[str, str]:
         if name not in ("KPROTO_ENGINE", "KPROTO_REQUIRE", "PYTHONPATH")
     }
     return {**kept, "CC": ABSENT, "CXX": ABSENT, "KPROTO_PYTHON": sys.executable}
-
-
-def unpacked(place: Path) -> Path:
-    """The source distribution of this checkout, unpacked."""
-    command = [sys.executable, "-m", "build", "--sdist", "--outdir", str(place), str(ROOT)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    (archive,) = place.glob("kproto-*.tar.gz")
-    with tarfile.open(archive) as opened:
-        opened.extractall(place, filter="data")
-    return place / archive.name.removesuffix(".tar.gz")
 
 
 def said_once(words: str, by: str) -> None:
@@ -116,9 +106,10 @@ def test(python: Path, checkout: Path, arguments: list[str]) -> None:
 def main() -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="kproto-") as place:
-            checkout = unpacked(Path(place))
+            (archive,) = build(Path(place), "--sdist")
+            checkout = unpack(archive, Path(place))
             test(set_up(checkout), checkout, sys.argv[1:])
-    except Unexpected as error:
+    except (Unexpected, BadDistributionError) as error:
         print(f"without_compiler: {error}", file=sys.stderr)
         sys.exit(1)
 

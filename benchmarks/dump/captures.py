@@ -73,7 +73,7 @@ class Maker:
         return self._kept(
             shape, megabytes, "synthetic",
             lambda path: write(path, int(megabytes * 1e6)),
-            f"written by us, because real traffic cannot be captured here: {self._refused}",
+            f"generated, because real traffic cannot be captured here: {self._refused}",
         )  # fmt: skip
 
     def giant(self, megabytes: float, connections: int = 1) -> Capture:
@@ -82,7 +82,7 @@ class Maker:
         return self._kept(
             f"giant-{connections}", megabytes, "giant",
             lambda path: giant.write(path, int(megabytes * 1e6), connections),
-            f"written by us: Produce requests of 14 kB on {several}",
+            f"generated: Produce requests of 14 kB on {several}",
         )  # fmt: skip
 
     def _kept(

@@ -74,7 +74,7 @@ def memory_marks(peaks: Peaks, captures: list[Capture]) -> list[Mark]:
 
 def memory_table(peaks: Peaks, captures: list[Capture]) -> list[list[str]]:
     names = [_called(capture) for capture in captures]
-    rows = [["most memory resident, MB", *names]]
+    rows = [["peak resident memory, MB", *names]]
     for program, found in peaks.items():
         cells = [f"{found[name] / 1e6:.0f}" if name in found else "" for name in names]
         rows.append([program, *cells])

@@ -157,7 +157,7 @@ def spark_marks(found: SparkFigures) -> list[Mark]:
     runs = {found.big.name: found.runs}
     one, two = found.scaling[ONE], found.scaling[TWO]
     return [
-        at_least("Spark frames to Parquet against tshark, a core", runs, TSHARK, ONE, 8),
+        at_least("Spark frames to Parquet against tshark, per core", runs, TSHARK, ONE, 8),
         at_most("Spark frames against the same rows copied as Parquet", runs, COPY, ONE, 2),
         scaled("Spark frames, local[1] to local[2], wall time", one.wall, two.wall, 1.65),
         at_least(
@@ -169,7 +169,7 @@ def spark_marks(found: SparkFigures) -> list[Mark]:
 
 def spark_tables(found: SparkFigures) -> list[list[list[str]]]:
     size = found.big.megabytes
-    rows = [[f"Spark, {found.big.name}, {size:.0f} MB", "CPU s", "wall s", "MB a CPU s",
+    rows = [[f"Spark, {found.big.name}, {size:.0f} MB", "CPU s", "wall s", "MB per CPU s",
              "x tshark, CPU", "x tshark, wall"]]  # fmt: skip
     for name, runs in found.runs.items():
         cells = [f"{runs.median_cpu:.2f}", f"{runs.median_wall:.2f}"]
@@ -179,10 +179,10 @@ def spark_tables(found: SparkFigures) -> list[list[list[str]]]:
             cells.append("" if times is None or name == TSHARK else f"{times:.2f}")
         rows.append([name, *cells])
     size = found.scale.megabytes
-    pairs = [[f"Spark, {found.scale.name}, {size:.0f} MB", "CPU s", "wall s", "MB a CPU s"]]
+    pairs = [[f"Spark, {found.scale.name}, {size:.0f} MB", "CPU s", "wall s", "MB per CPU s"]]
     for name, runs in found.scaling.items():
         rate = f"{size / runs.median_cpu:.1f}" if runs.median_cpu else ""
         pairs.append([name, f"{runs.median_cpu:.2f}", f"{runs.median_wall:.2f}", rate])
-    once = [["once", "CPU s", "wall s"]]
+    once = [["start-up", "CPU s", "wall s"]]
     once += [[name, f"{done.cpu:.2f}", f"{done.wall:.2f}"] for name, done in found.once.items()]
     return [rows, pairs, once]

@@ -1,0 +1,320 @@
+"""Write the generated parts of the reference: tables that come from the code::
+
+    .venv/bin/python -m scripts.reference_pages [--check]
+
+A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->``; ``PARTS``
+maps the names to functions. ``--check`` writes nothing and exits with 1 if a page is stale.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import yaml
+
+from kproto.codec.message import Message
+from kproto.dialects import dialect
+from kproto.schema.versions import Versions
+from kproto.znodes import Stat
+from kspec.model import Case, Expectation
+from kspec.runner.files import load_cases
+from mockbroker.apis import HANDLERS
+from mockbroker.commands import COMMANDS
+from mockbroker.control import ROUTES
+from mockbroker.control.options import CLUSTER_OPTIONS
+from mockbroker.control.routes import Route
+from mockbroker.faults.descriptions import MEMBERS
+from mockbroker.faults.error_places import chosen_places, places_of
+from mockbroker.faults.request_entities import Selection
+from mockbroker.profiles import DEFAULT_PROFILE, Profile, all_profiles
+from mockbroker.state import actions
+from mockbroker.state.model import Broker, Partition, TargetedPartition, Topic
+from mockbroker.state.results import AclBinding
+
+__all__ = ["DOCS", "PARTS", "main", "refreshed", "stale_pages"]
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+DOCS: Final = ROOT / "docs"
+
+_PART: Final = re.compile(
+    r"^<!-- generated: (?P<name>\S+) -->\n.*?^<!-- end of (?P=name) -->\n", re.M | re.S
+)
+_EXPECTED: Final = ROOT / "kspec" / "clientfuzz" / "decoders" / "expected.yaml"
+
+
+def _table(*head: str, rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+# ---- profiles ------------------------------------------------------------------------------------
+
+_SHOWN: Final = (18, 3, 43, 45, 46)
+"""API keys with a column of their own."""
+
+
+def _profiles() -> str:
+    rows = []
+    for each in all_profiles():
+        level = next((f.finalized for f in each.features if f.name == "metadata.version"), None)
+        default = " (default)" if each.name == DEFAULT_PROFILE else ""
+        rows.append([
+            _code(each.name) + default,
+            each.release,
+            "KRaft" if each.forwarding else "ZooKeeper",
+            "" if level is None else str(level),
+            str(len(each.versions)),
+            *(str(each.versions.get(key, "")) for key in _SHOWN),
+        ])  # fmt: skip
+    names = ", ".join(f"{_name(key)} ({key})" for key in _SHOWN)
+    head = ("profile", "Kafka", "controller", "metadata", "APIs", *map(str, _SHOWN))
+    return f"{_table(*head, rows=rows)}\nThe numbered columns are the versions of {names}.\n"
+
+
+def _proposals() -> str:
+    found = [each for each in all_profiles() if each.is_proposal]
+    rows = [[_code(each.name), each.release, each.proposal] for each in found]
+    return _table("profile", "based on", "proposal", rows=rows)
+
+
+def _api_versions() -> str:
+    """The versions of each API, by the first release that advertises them."""
+    released = [each for each in all_profiles() if not each.is_proposal]
+    modes = [[each for each in released if each.forwarding == kraft] for kraft in (False, True)]
+    keys = sorted({key for each in released for key in each.versions})
+    rows = []
+    for key in keys:
+        served = "yes" if key in HANDLERS else ""
+        rows.append([str(key), _name(key), served, *(_since(key, profiles) for profiles in modes)])
+    return _table("key", "API", "implemented", "with ZooKeeper", "with KRaft", rows=rows)
+
+
+def _name(key: int) -> str:
+    """``AlterPartitionReassignments`` for 45."""
+    return dialect("kafka").api(key).request.__name__.removesuffix("Request")
+
+
+def _since(key: int, profiles: Sequence[Profile]) -> str:
+    found: list[str] = []
+    last: Versions | None = None
+    for each in profiles:
+        versions = each.versions.get(key)
+        if versions != last:
+            line = re.sub(r"^kafka-|-zk$", "", each.name)
+            found.append(f"{versions or 'none'} ({line})")
+        last = versions
+    return ", ".join(found)
+
+
+# ---- faults and commands -------------------------------------------------------------------------
+
+
+def _fault_members(group: str) -> str:
+    rows = [[_code(name), *described] for name, described in MEMBERS[group].items()]
+    return _table("member", "value", "meaning", rows=rows)
+
+
+def _error_levels() -> str:
+    """The levels at which each client API has error codes."""
+    versions = next(each for each in all_profiles() if each.name == "kafka-4.4").versions
+    rows = []
+    for key, served in sorted(versions.items()):
+        response = dialect("kafka").api(key).response
+        runs: list[tuple[int, int, str, str]] = []
+        for version in range(served.lowest, served.highest + 1):
+            levels, default = _levels(response, version)
+            if runs and runs[-1][2:] == (levels, default):
+                runs[-1] = (runs[-1][0], version, levels, default)
+            else:
+                runs.append((version, version, levels, default))
+        for low, high, levels, default in runs:
+            span = str(low) if low == high else f"{low}-{high}"
+            rows.append([str(key), _name(key), span, levels or "none", default or "none"])
+    return _table("key", "API", "versions", "levels", "without `error_at`", rows=rows)
+
+
+def _levels(response: type[Message], version: int) -> tuple[str, str]:
+    every = dict.fromkeys(place.level for place in places_of(response, version))
+    chosen = chosen_places(response, version, None, Selection(None, None))
+    return ", ".join(every), ", ".join(dict.fromkeys(place.level for place in chosen))
+
+
+def _commands() -> str:
+    rows = [
+        [_code(each.usage), " ".join(part for part in (each.help, each.details) if part)]
+        for each in COMMANDS.values()
+    ]
+    return _table("command", "meaning", rows=rows)
+
+
+# ---- the control port ----------------------------------------------------------------------------
+
+
+def _routes() -> str:
+    rows = [
+        [_code(f"{each.method} {each.path}"), _takes(each), each.summary]
+        for each in ROUTES
+        if each.path.removeprefix("/") not in COMMANDS
+    ]
+    return _table("request", "query or body", "meaning", rows=rows)
+
+
+def _takes(route: Route) -> str:
+    if route.path == "/clusters" and route.method == "POST":
+        return "the options below"
+    members = [*route.query, *(route.body if isinstance(route.body, tuple) else ())]
+    rules = ["a rule, a list of rules, or `faults`"] if isinstance(route.body, dict) else []
+    return ", ".join([*(_code(each.name) for each in members), *rules])
+
+
+def _cluster_options() -> str:
+    rows = [[_code(each.name), _json_type(each.schema), each.text] for each in CLUSTER_OPTIONS]
+    return _table("member", "type", "meaning", rows=rows)
+
+
+def _json_type(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return ", ".join(map(_code, schema["enum"]))
+    kind = schema["type"]
+    names = [kind] if isinstance(kind, str) else list(kind)
+    bounds = f", {schema['minimum']} to {schema['maximum']}" if "maximum" in schema else ""
+    return " or ".join(names) + bounds
+
+
+# ---- the action log ------------------------------------------------------------------------------
+
+_VALUES: Final[tuple[type[Any], ...]] = (
+    Broker, Partition, TargetedPartition, Topic, AclBinding, Stat
+)  # fmt: skip
+"""The types of the members."""
+
+
+def _classes(found: Iterable[type[Any]]) -> str:
+    return "\n".join(_class(each) for each in found)
+
+
+def _class(cls: type[Any]) -> str:
+    """The class, its docstring unless Python generated it, and its members."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    said = "" if text.startswith(f"{cls.__name__}(") else text.replace("``", "`") + "\n\n"
+    rows = [[_code(name), _code(kind)] for name, kind in _members(cls)]
+    members = _table("member", "type", rows=rows) if rows else "It has no members.\n"
+    return f"### {cls.__name__}\n\n{said}{members}"
+
+
+def _members(cls: type[Any]) -> Iterator[tuple[str, str]]:
+    fields = (
+        {each.name: each.type for each in dataclasses.fields(cls)}
+        if dataclasses.is_dataclass(cls)
+        else cls.__annotations__
+    )
+    for name, kind in fields.items():
+        yield name, re.sub(r"ForwardRef\('(.*?)'.*?\)", r"\1", str(kind))
+
+
+# ---- kspec ---------------------------------------------------------------------------------------
+
+_LEVELS: Final = {
+    "must": "must", "must_not": "must not", "should": "should", "should_not": "should not",
+    "may": "noted",
+}  # fmt: skip
+
+
+def _cases() -> str:
+    parts = []
+    group = ""
+    for file in load_cases():
+        if file.group != group:
+            group = file.group
+            parts.append(f"## {group}\n")
+        number = file.id[: len(group) + len("/001")]
+        anchor = f'<a id="{number.replace("/", "-")}"></a>'
+        text = _case(file.case, len(file.variants))
+        parts.append(f"{anchor}\n\n### {number}: {file.case.title}\n\n{text}")
+    return "\n".join(parts)
+
+
+def _case(case: Case, variants: int) -> str:
+    counted = f" {variants} variants." if variants > 1 else ""
+    about = f"{_cell(case.about)} Profile: `{case.profile}`.{counted} Source: {case.source}.\n\n"
+    rules = "".join(
+        f"- *{_LEVELS[level]}*: {_cell(_says(expectation))}\n"
+        for level, expectation in case.expectations()
+    )
+    return about + rules
+
+
+def _says(expectation: Expectation) -> str:
+    return expectation.says.rstrip(".")
+
+
+def _expected_differences() -> str:
+    found = yaml.safe_load(_EXPECTED.read_text("utf-8"))
+    rows = [[_code(each["id"]), each["reason"]] for each in found]
+    return _table("id", "difference and reason", rows=rows)
+
+
+# ---- pages ---------------------------------------------------------------------------------------
+
+PARTS: Final[Mapping[str, Callable[[], str]]] = {
+    "profiles": _profiles,
+    "proposals": _proposals,
+    "api-versions": _api_versions,
+    **{f"fault-{group}": partial(_fault_members, group) for group in MEMBERS},
+    "error-levels": _error_levels,
+    "commands": _commands,
+    "routes": _routes,
+    "cluster-options": _cluster_options,
+    "action-kinds": lambda: _classes(get_args(actions.Change)),
+    "action-values": lambda: _classes(_VALUES),
+    "cases": _cases,
+    "expected-differences": _expected_differences,
+}
+
+
+def refreshed(text: str) -> str:
+    """Return the page with its generated parts as the code has them now."""
+
+    def part(found: re.Match[str]) -> str:
+        name = found["name"]
+        return f"<!-- generated: {name} -->\n\n{PARTS[name]()}\n<!-- end of {name} -->\n"
+
+    return _PART.sub(part, text)
+
+
+def stale_pages() -> dict[Path, str]:
+    """The pages that would change, with their new text."""
+    pages = {path: path.read_text("utf-8") for path in sorted(DOCS.rglob("*.md"))}
+    fresh = {path: refreshed(text) for path, text in pages.items()}
+    return {path: text for path, text in fresh.items() if text != pages[path]}
+
+
+def main() -> int:
+    stale = stale_pages()
+    if "--check" in sys.argv[1:]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is stale: run python -m scripts.reference_pages",
+                  file=sys.stderr)  # fmt: skip
+        return 1 if stale else 0
+    for path, text in stale.items():
+        path.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
