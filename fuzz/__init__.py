@@ -5,6 +5,6 @@ and its ``check(data)`` raises if the invariant does not hold. The same function
 which mutates inputs by the coverage they reach (``worker``), over the committed corpus
 (``corpus/``), and in pytest (``tests/fuzz``). ``stateful/`` runs random commands on the cluster
 model, ``fire/`` sends malformed traffic to a live server, and ``planted/`` shows that fuzzers find
-deliberate bugs. docs/fuzzing.md says how to run each and what was found. To fuzz clients, see
-``kspec.clientfuzz``.
+deliberate bugs. docs/explanation/fuzzing.md says how to run each and what was found. To fuzz
+clients, see ``kspec.clientfuzz``.
 """

@@ -38,7 +38,7 @@ MOST_COMMITTED: Final = 24 * 1024
 
 @click.group()
 def main() -> None:
-    """Fuzz kproto's own code, guided by coverage (docs/fuzzing.md)."""
+    """Fuzz kproto's own code, guided by coverage (docs/explanation/fuzzing.md)."""
 
 
 @main.command("list")
@@ -193,7 +193,7 @@ def _replay(target: Target) -> None:
 
 
 @main.command()
-@click.option("--write", is_flag=True, help="Write the table into docs/fuzzing.md.")
+@click.option("--write", is_flag=True, help="Write the table into docs/explanation/fuzzing.md.")
 def table(write: bool) -> None:
     """Print the newest of the longest runs of each target and guide as a table."""
     from fuzz.table import rows, write_into
@@ -201,7 +201,7 @@ def table(write: bool) -> None:
     text = rows(guides.last_runs())
     click.echo(text)
     if write:
-        write_into(CORPUS.parent.parent / "docs" / "fuzzing.md", text)
+        write_into(CORPUS.parent.parent / "docs" / "explanation" / "fuzzing.md", text)
 
 
 def _drawn(seed: int | None) -> int:

@@ -1,4 +1,4 @@
-"""The recorded runs as a Markdown table for docs/fuzzing.md."""
+"""The recorded runs as a Markdown table for docs/explanation/fuzzing.md."""
 
 from __future__ import annotations
 

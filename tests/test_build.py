@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from kproto.cli.help_topics import help_topics
+from scripts.distributions import PACKAGES, BadDistributionError, check_files
 from tests.support import engines
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +69,19 @@ def test_the_source_distribution_is_the_repository(archive: Path, tracked: list[
     assert more == {"PKG-INFO", "setup.cfg"}
 
 
+def test_caches_and_tests_do_not_fit(archive: Path, tmp_path: Path) -> None:
+    assert check_files(archive).startswith(archive.name)
+    for number, name in enumerate(
+        ["tests/test_x.py", "kproto/__pycache__/a.pyc", "kproto/native/engine.c", "scripts/ci.py"]
+    ):
+        wheel = tmp_path / f"{number}.whl"
+        with zipfile.ZipFile(wheel, "w") as opened:
+            opened.writestr("kproto/__init__.py", "")
+            opened.writestr(name, "")
+        with pytest.raises(BadDistributionError, match=name):
+            check_files(wheel)
+
+
 def build(archive: Path, out: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """A wheel of the source distribution."""
     environment = {key: value for key, value in os.environ.items() if key != "KPROTO_ENGINE"}
@@ -89,15 +104,38 @@ def ask(place: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_with_a_compiler(archive: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked wheel, built with a compiler."""
     engines.require_native()
-    done = build(archive, tmp_path / "out", KPROTO_ENGINE="native")
+    out = tmp_path_factory.mktemp("wheel")
+    done = build(archive, out, KPROTO_ENGINE="native")
     assert done.returncode == 0, done.stderr
-    place = unpacked(tmp_path / "out")
-    assert [path.parent.name for path in place.rglob("_engine*.so")] == ["native"]
-    assert (place / "kproto" / "native" / "_engine.pyi").is_file()
-    assert not list(place.rglob("*.[ch]"))
-    assert ask(place, KPROTO_ENGINE="native").stdout == "native|\n"
+    (wheel,) = out.glob("kproto-*.whl")
+    assert check_files(wheel)
+    return unpacked(out)
+
+
+@pytest.mark.requirement("C-01")
+def test_with_a_compiler(installed: Path) -> None:
+    """Away from the repository the engine works, and the codec finds its schemas."""
+    assert [path.parent.name for path in installed.rglob("_engine*.so")] == ["native"]
+    assert ask(installed, KPROTO_ENGINE="native").stdout == "native|\n"
+    pages = {path.name for path in (installed / "kproto" / "_docs").rglob("*.md")}
+    assert pages >= {f"{topic}.md" for topic in help_topics()}
+
+
+def test_the_wheel_has_every_file_of_the_packages(installed: Path, tracked: list[str]) -> None:
+    """And the schemas, but no C sources."""
+    folders = {**{f"{name}/": f"{name}/" for name in PACKAGES}, "schemas/": "kproto/_schemas/"}
+    wanted = {
+        target + name.removeprefix(folder)
+        for name in tracked
+        for folder, target in folders.items()
+        if name.startswith(folder) and not name.endswith((".c", ".h"))
+    }
+    assert len(wanted) > 1000
+    assert {name for name in wanted if not (installed / name).is_file()} == set()
 
 
 def test_without_a_compiler(archive: Path, tmp_path: Path) -> None:

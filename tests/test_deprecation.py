@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kproto.deprecation import deprecated_names
 from kproto.errors import DecodeError
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -57,3 +61,23 @@ def test_renamed_names_of_kproto(module: str, old: str, new: str) -> None:
     found = importlib.import_module(module)
     with pytest.warns(DeprecationWarning, match=f"use {module}.{new}"):
         assert getattr(found, old) is getattr(found, new)
+
+
+def test_the_documentation_lists_every_deprecated_name() -> None:
+    page = (ROOT / "docs/reference/deprecations.md").read_text()
+    found = 0
+    for package in ("kproto", "mockbroker", "wiredump", "kspec"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            for node in ast.walk(ast.parse(path.read_text())):
+                if not (
+                    isinstance(node, ast.Call) and ast.unparse(node.func) == "deprecated_names"
+                ):
+                    continue
+                found += 1
+                if isinstance(node.args[1], ast.Dict):
+                    for old, new in ast.literal_eval(node.args[1]).items():
+                        assert f"| `{module}.{old}` | `{new.replace(':', '.')}` |" in page
+                else:  # a whole module
+                    assert f"| `{module}` |" in page
+    assert found > 4

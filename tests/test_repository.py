@@ -1,22 +1,23 @@
 """Promises about the repository itself: sizes, docstrings, files at the edges, paths, the wheel.
 
-What README.md shows is run by ``test_readme.py``; who may import whom is for ``lint-imports``.
+What README.md shows is run by ``tests/docs``; who may import whom is for ``lint-imports``.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
-import shutil
 import subprocess
-import sys
 import tomllib
-import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
+
+import kproto
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("kproto", "mockbroker", "wiredump", "kspec")
@@ -192,10 +193,117 @@ def test_only_known_hosts_are_named():
 
 
 def test_version_and_changelog_agree():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    """``kproto.__version__`` is the only place: pyproject.toml reads it from there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"] == {"version": {"attr": "kproto.__version__"}}
+    assert importlib.metadata.version("kproto") == kproto.__version__
     newest = re.search(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert newest is not None
-    assert newest[1] == project["version"]
+    assert newest[1] == kproto.__version__
+
+
+def pins(requirements: list[str]) -> dict[str, str]:
+    """Package name -> version of the requirements that are pinned."""
+    found = (re.match(r"([\w.-]+)==([\w.]+)", each) for each in requirements)
+    return {_package(match[1]): match[2] for match in found if match}
+
+
+def _package(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def extras() -> dict[str, list[str]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found: dict[str, list[str]] = project["optional-dependencies"]
+    return found
+
+
+def test_each_package_has_one_pinned_version():
+    """In the extras, in constraints.txt, for pre-commit, and in the workflows."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    places = {
+        **{f"extra {name}": pins(wanted) for name, wanted in extras().items()},
+        "pre-commit": pins([each for hook in hooks for each in hook["additional_dependencies"]]),
+        "workflows": pins(
+            [
+                word
+                for name in tracked()
+                if name.startswith(".github/workflows/")
+                for word in (ROOT / name).read_text().split()
+            ]
+        ),
+    }
+    constraints = pins((ROOT / "constraints.txt").read_text().splitlines())
+    assert {"ruff", "pyyaml"} <= places["pre-commit"].keys()
+    differing = {
+        (place, package, version, constraints[package])
+        for place, found in places.items()
+        for package, version in found.items()
+        if constraints.get(package, version) != version
+    }
+    assert differing == set()
+
+
+def test_only_extras_that_exist_are_named():
+    named = {
+        (name, extra)
+        for name, text in texts().items()
+        if not name.startswith("tests/")
+        for group in re.findall(r"\bkproto\[([a-z][a-z,-]*)\]", text)
+        for extra in group.split(",")
+    }
+    assert {extra for _, extra in named} >= {"mock", "records", "spark", "wiredump"}
+    assert {each for each in named if each[1] not in extras()} == set()
+
+
+def test_one_address_of_the_repository():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    address = project["urls"]["Repository"]
+    others = {
+        (name, found)
+        for name, text in texts().items()
+        for found in re.findall(r"https://github\.com/kproto/[\w.-]*", text)
+        if found.removesuffix(".git").rstrip(".") != address
+    }
+    assert others == set()
+
+
+def test_the_workflows_run_what_is_here():
+    """Their commands name targets, modules, folders and Pythons that exist."""
+    workflows = [ROOT / name for name in tracked() if name.startswith(".github/workflows/")]
+    assert {path.name for path in workflows} == {"ci.yml", "release.yml"}
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    for path in workflows:
+        text = path.read_text()
+        commands = [
+            step["run"] for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"]
+            if "run" in step
+        ]  # fmt: skip
+        assert set(re.findall(r"\bmake ([a-z-]+)", "\n".join(commands))) <= targets
+        for module in re.findall(r"-m (scripts\.\w+)", "\n".join(commands)):
+            assert (ROOT / f"{module.replace('.', '/')}.py").is_file()
+        for folder in re.findall(r"\btests/[\w/]+", text):
+            assert (ROOT / folder).is_dir(), folder
+        for version in re.findall(r'"(3\.\d+)"', text):
+            assert f"Programming Language :: Python :: {version}" in classifiers
+    assert ".ci/run" in (ROOT / ".github/workflows/ci.yml").read_text()
+
+
+def test_the_image_gets_all_that_its_build_needs():
+    """``.dockerignore`` keeps out everything else."""
+    kept = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.M))
+    assert kept == {
+        *PACKAGES,
+        "schemas",
+        "docs",
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "LICENSE",
+        "NOTICE",
+    }
 
 
 def test_the_makefile_sets_up_before_it_runs():
@@ -211,53 +319,3 @@ def test_the_makefile_sets_up_before_it_runs():
         and not body.lstrip("\t@").startswith("$(BOOTSTRAP)")
     ]
     assert unprepared == []
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel, built from a copy: a build leaves folders behind that the next one would pack."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in tracked():
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, source / name)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(out)]
-    subprocess.run([*command, str(source)], check=True)
-    (built,) = out.glob("kproto-*.whl")
-    return built
-
-
-@pytest.mark.slow
-def test_the_wheel_carries_every_package_and_schema(wheel):
-    names = set(zipfile.ZipFile(wheel).namelist())
-    sources = {
-        name
-        for name in tracked()
-        if name.startswith(tuple(f"{package}/" for package in PACKAGES))
-        and name.endswith((".py", ".pyi", ".typed", ".html"))
-    }
-    schemas = {
-        f"kproto/_schemas/{name.removeprefix('schemas/')}"
-        for name in tracked()
-        if name.startswith("schemas/") and name.endswith(".json")
-    }
-    suite = {name for name in tracked() if name.startswith(("kspec/cases/", "kspec/adapters/"))}
-    assert schemas
-    assert suite
-    assert sources | schemas | suite <= names
-    assert not {name for name in names if name.startswith(("tests", "benchmarks", "scripts"))}
-
-
-@pytest.mark.slow
-@pytest.mark.requirement("C-01")
-def test_the_wheel_works_away_from_the_checkout(wheel, tmp_path):
-    """Installed without the repository beside it, the codec still finds its schemas."""
-    zipfile.ZipFile(wheel).extractall(tmp_path)
-    code = (
-        "import kproto, pathlib\n"
-        "from kproto.messages import HeartbeatRequest\n"
-        f"assert pathlib.Path(kproto.__file__).is_relative_to({str(tmp_path)!r})\n"
-        "body = HeartbeatRequest(group_id='g', member_id='m')\n"
-        "assert HeartbeatRequest.decode(body.encode(4), 4) == body\n"
-    )
-    environment = {"PYTHONPATH": str(tmp_path), "PATH": ""}
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment)

@@ -1,4 +1,4 @@
-"""docs/security.md is true of the code: every test that it names is there, every default too."""
+"""docs/explanation/security.md is true of the code: its tests exist, and so do its defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mockbroker.control import connection_limits
 from mockbroker.serving import limits, server
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs/security.md").read_text()
+PAGE = (ROOT / "docs/explanation/security.md").read_text()
 
 
 def test_every_test_it_names_is_there():

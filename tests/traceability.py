@@ -3,9 +3,9 @@
 ``@pytest.mark.requirement("K455-35")`` names the requirement that a test shows. A mark may hold
 several ids; an unknown id fails the collection. ``--requirements=check`` fails a run if a
 requirement has no passing test or the document is stale; it says so and checks nothing if only some
-tests ran. ``--requirements=write`` writes ``docs/requirements.md``, where deselected tests appear
-as "not run". A run with several processes (``-n``) knows tests only by their reports, so it may
-not deselect any. ``support.requirements`` judges the results and renders the document.
+tests ran. ``--requirements=write`` writes ``docs/reference/requirements.md``, where deselected
+tests appear as "not run". A run with several processes (``-n``) knows tests only by their reports,
+so it may not deselect any. ``support.requirements`` judges the results and renders the document.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from tests.support import requirements
 from tests.support.requirements import Requirements, Shown
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parent.parent / "docs" / "reference"
 
 _PROPERTY = "requirements"
 """The name of the ids in a test's report."""
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--requirements",
         choices=("check", "write"),
         help="after a run of all tests: check that each requirement is shown, or write "
-        "docs/requirements.md",
+        "docs/reference/requirements.md",
     )
 
 
@@ -71,7 +71,7 @@ class Traceability:
             if unknown:
                 raise pytest.UsageError(
                     f"{item.nodeid}: no requirement {', '.join(unknown)}; "
-                    "docs/requirements.json has them all"
+                    "docs/reference/requirements.json has them all"
                 )
             if ids:
                 item.user_properties.append((_PROPERTY, ids))
@@ -119,7 +119,7 @@ class Traceability:
     def _write(self) -> None:
         tests = self._tests()
         (DOCS / "requirements.md").write_text(requirements.render(self._known, tests))
-        self._lines = ["docs/requirements.md was written."]
+        self._lines = ["docs/reference/requirements.md was written."]
         if not self._left_out:
             self._lines += requirements.problems(self._known, tests)
 
@@ -131,9 +131,7 @@ class Traceability:
             self._known, tests, document.read_text() if document.exists() else ""
         )
         if stale:
-            self._lines.append(
-                f"docs/requirements.md is stale at {', '.join(stale)}: `make requirements`"
-            )
+            self._lines.append(f"{document} is stale at {', '.join(stale)}: `make requirements`")
         if self._lines and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -2,5 +2,5 @@
 
 Millions of malformed frames on hundreds of sockets, slow senders and floods, and among them valid
 requests, each of which must be answered correctly. See ``python -m fuzz.fire --help``;
-docs/security.md has results.
+docs/explanation/security.md has results.
 """

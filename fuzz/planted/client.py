@@ -1,7 +1,7 @@
 """``python fuzz/planted/client.py [--bug N]``: a sample client with one optional bug.
 
 It has one call, ``list_reassignments``, on blocking sockets, and speaks the protocol of
-docs/adapters.md. It imports only the standard library and the decoder beside it.
+docs/reference/adapters.md. It imports only the standard library and the decoder beside it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``python fuzz/planted/decoder.py [--bug N]``: the sample decoder as a program, with one optional
 bug.
 
-It speaks the protocol of docs/fuzz-differential.md. A bug that raises ends it, as it would end any
-user of the decoder.
+It speaks the protocol of docs/explanation/fuzz-differential.md. A bug that raises ends it, as it
+would end any user of the decoder.
 """
 
 from __future__ import annotations

@@ -2,5 +2,5 @@
 
 ``world`` is one cluster with its clients, ``invariants`` states what must hold and the source of
 each rule, ``model`` is what clients know, ``machine`` generates the commands, and ``planted`` shows
-that defects are found. docs/fuzz-stateful.md says how to run it and what it found.
+that defects are found. docs/explanation/fuzz-stateful.md says how to run it and what it found.
 """

@@ -100,7 +100,7 @@ class Client:
 
     # ---- sending ---------------------------------------------------------------------------------
 
-    def frame(self, body: Message, version: int) -> tuple[PendingRequest, bytes]:
+    def frame(self, body: Any, version: int) -> tuple[PendingRequest, bytes]:
         """Make a request without sending it. Raises UnsupportedVersionError."""
         self._correlation_id += 1
         data = self._codec.encode_request(

@@ -120,7 +120,7 @@ def test_a_run_without_the_outer_marks_is_reported(monkeypatch, capsys, tmp_path
     run = bench_codec.Run(figures=figures, absent={JAVA: "java is absent: install a JDK"})
     report.conclude("codec", bench_codec.section(run, 1))
     shown = capsys.readouterr().out
-    assert "Absent: Java, because java is absent: install a JDK." in shown
+    assert "Not measured: Java (java is absent: install a JDK)." in shown
     assert "| encode against Kafka's Java, large: at least 1x | absent | not measured |" in shown
     assert "| absent |" in shown
     assert (tmp_path / "benchmarks.md").read_text().endswith(shown.rstrip("\n") + "\n")

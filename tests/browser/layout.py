@@ -86,7 +86,7 @@ _COVERED: Final = """
       found.push(`${one.words} and ${other.words} cover each other`);
     }
   });
-  for (const svg of document.querySelectorAll('figure svg')) {
+  for (const svg of [...document.querySelectorAll('figure svg')].filter(shown)) {
     const shapes = marks(svg).map(shape => shape.getBoundingClientRect());
     for (const {words, box} of boxes.filter(each => each.svg === svg))
       if (shapes.some(shape => inside(shape, box) > 2))
@@ -126,7 +126,8 @@ _UNPLOTTED: Final = """
 () => {
   const found = [];
   for (const figure of document.querySelectorAll('figure')) {
-    const svg = figure.querySelector('svg'), room = figure.firstElementChild;
+    // A figure may have one picture for wide windows and one for narrow ones.
+    const svg = [...figure.querySelectorAll('svg')].find(shown), room = figure.firstElementChild;
     const box = svg.getBoundingClientRect(), frame = room.getBoundingClientRect();
     if (box.width < 200 || box.height < 80) found.push(`${figure.id}: ${box.width}x${box.height}`);
     if (box.left < frame.left - 1 || box.right > frame.right + 1)

@@ -59,10 +59,10 @@ async def chromium() -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def opened(
-    browser: Any, url: str, *, width: int, scheme: Scheme = "light", name: str
+    browser: Any, url: str, *, width: int, scheme: Scheme = "light", name: str, whole: bool = True
 ) -> AsyncIterator[Watched]:
     """The page at ``url`` in a window of its own; a screenshot ``name`` is taken at the end, also
-    of a test that failed."""
+    of a test that failed: of the whole page, or of the window."""
     is_phone = width < 600
     page = await browser.new_page(
         viewport={"width": width, "height": _HEIGHTS[width]},
@@ -76,7 +76,7 @@ async def opened(
         await page.goto(url)
         yield watched
     finally:
-        await _screenshot(page, f"{name}-{width}-{scheme}")
+        await _screenshot(page, f"{name}-{width}-{scheme}", whole)
         await page.close()
 
 
@@ -93,8 +93,9 @@ def _watch(watched: Watched) -> None:
     page.on("request", lambda asked: watched.asked.append(asked.url))
 
 
-async def _screenshot(page: Any, name: str) -> None:
+async def _screenshot(page: Any, name: str, whole: bool) -> None:
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     path = SCREENSHOTS / (re.sub(r"[^\w.-]+", "-", name) + ".png")
-    await page.screenshot(path=path, full_page=True)
+    # A page of 40,000 pixels takes seconds, and far more on a busy machine.
+    await page.screenshot(path=path, full_page=whole, timeout=120_000)
     print(f"screenshot: {path}")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kspec.report import as_html
 from tests.browser.layout import covered, faint, runs_over, tiny
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
+from tests.kspec.made_report import twelve_clients
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -44,6 +47,7 @@ async def test_the_report(browser: Any, report: Path, width: int, scheme: Scheme
         browser, report.as_uri(), width=width, scheme=scheme, name="conformance"
     ) as watched:
         seen = watched.page
+        await seen.add_style_tag(content=".matrix-scroll { max-height: none }")
         await looks_right(seen)
         await the_matrix_is_that_of_the_results(seen, report)
         await a_failure_opens_at_one_click(seen)
@@ -59,7 +63,9 @@ async def everything_is_opened(seen: Any) -> None:
     """Journals to their end, too: what is only scrolled to would seem to cover what is below."""
     await seen.evaluate("""() => {
       document.querySelectorAll('details').forEach(each => each.open = true);
-      document.querySelectorAll('pre').forEach(each => each.style.maxHeight = 'none');
+      for (const each of document.querySelectorAll('pre, .matrix-scroll'))
+        each.style.maxHeight = 'none';
+      scrollTo(0, 0);
     }""")
 
 
@@ -73,11 +79,12 @@ async def the_matrix_is_that_of_the_results(seen: Any, report: Path) -> None:
     run = json.loads((report.parent / "results.json").read_text())
     shown = await seen.evaluate("""() => {
       const table = document.querySelector('table.matrix');
-      const rows = [...table.tBodies[0].rows].filter(row => !row.classList.contains('group'));
+      const rows = [...table.querySelectorAll('tr[data-case]')];
       return {
-        clients: [...table.tHead.rows[0].cells].slice(1).map(cell => cell.textContent),
-        titles: rows.map(row => row.cells[0].innerText.trim().replace(/^\\d+ /, '')),
-        verdicts: rows.map(row => [...row.cells].slice(1).map(
+        clients: [...table.querySelectorAll('th[data-client]')].map(
+          cell => cell.dataset.client),
+        titles: rows.map(row => row.querySelector('.title').textContent),
+        verdicts: rows.map(row => [...row.querySelectorAll('td[data-client]')].map(
           cell => cell.querySelector('a').classList[1])),
       };
     }""")
@@ -94,13 +101,45 @@ async def the_matrix_is_that_of_the_results(seen: Any, report: Path) -> None:
 async def a_failure_opens_at_one_click(seen: Any) -> None:
     cell = seen.locator("table.matrix a.fail:not(.known)").first
     target = seen.locator("#" + (await cell.get_attribute("href")).removeprefix("#"))
-    assert not await target.is_visible()
     await cell.click()
     await target.locator("pre").first.wait_for(state="visible")
     talk = await target.locator("pre").first.inner_text()
     assert "ListPartitionReassignments" in talk or "AlterPartitionReassignments" in talk
     top = await target.evaluate("element => element.getBoundingClientRect().top")
     assert 0 <= round(top) < await seen.evaluate("innerHeight")
+
+
+async def test_failures_are_within_reach_and_filtered(browser: Any, tmp_path: Path) -> None:
+    """With twelve clients, too."""
+    path = tmp_path / "report.html"
+    report = twelve_clients()
+    path.write_text(as_html(report), "utf-8")
+    async with opened(browser, path.as_uri(), width=DESKTOP, name="twelve", whole=False) as watched:
+        seen = watched.page
+        evidence = seen.locator("#failures .evidence").first
+        assert await evidence.is_visible()
+        assert (await evidence.bounding_box())["y"] < 5000
+        await seen.select_option("[name=client]", "kafkajs")
+        await seen.select_option("[name=area]", "framing")
+        await seen.select_option("[name=verdict]", "fail")
+        failed = [each for each in report.results if each.judgement.verdict == "fail"]
+        expected = sum(each.client == "kafkajs" and each.case.group == "framing" for each in failed)
+        assert await seen.locator(".result:visible").count() == expected > 0
+        assert await seen.locator("tr[data-case]:visible").count() == expected
+        assert await seen.locator("th[data-client]:visible").count() == 1
+        await seen.fill("[name=text]", "no such case")
+        assert await seen.locator(".case:visible").count() == 0
+        await seen.click("button[type=reset]")
+        assert await seen.locator("th[data-client]:visible").count() == 12
+        head = seen.locator(".matrix thead th").nth(3)
+        await seen.evaluate("document.querySelector('.matrix-scroll').scrollTo(0, 2000)")
+        box, room = [await each.bounding_box() for each in (head, seen.locator(".matrix-scroll"))]
+        assert abs(box["y"] - room["y"]) <= 1, "heads stay in sight"
+        await seen.get_by_role("button", name="fail").first.click()
+        first = seen.locator("#clients tbody tr").first
+        most, _ = Counter(each.client for each in failed).most_common(1)[0]
+        assert await first.locator("a").inner_text() == most
+        keeps_to_itself(watched, path)
 
 
 def keeps_to_itself(watched: Watched, report: Path) -> None:

@@ -117,9 +117,36 @@ async def test_the_page(browser: Any, report: Path, width: int, scheme: Scheme) 
         )
         expected = expected_rows(report)
         assert {name: shown.get(name) for name in expected} == expected
+        await tables_are_sorted_by_their_buttons(seen)
+        if report.parent.name.startswith(CAPTURES):
+            await an_error_leads_to_its_requests(seen)
         if width == DESKTOP and report.parent.name.startswith(CAPTURES):
             assert await pushed_sideways(seen) == []
         keeps_to_itself(watched, report)
+
+
+async def tables_are_sorted_by_their_buttons(seen: Any) -> None:
+    """Numbers from the greatest at first, and the other way at the second press."""
+    head = seen.locator("#table-traffic th").filter(has_text="bytes sent")
+    values = (
+        "[...document.querySelectorAll('#table-traffic tbody tr')].map(row => +row.cells[6]"
+        ".textContent.replaceAll(',', ''))"
+    )
+    for order, descending in (("descending", True), ("ascending", False)):
+        await head.get_by_role("button").press("Enter")
+        assert await head.get_attribute("aria-sort") == order
+        shown = await seen.evaluate(values)
+        assert shown == sorted(shown, reverse=descending)
+    assert await seen.locator("#table-traffic th[aria-sort]").count() == 1
+
+
+async def an_error_leads_to_its_requests(seen: Any) -> None:
+    await seen.evaluate("document.querySelectorAll('details').forEach(one => one.open = false)")
+    link = seen.locator("#table-errors tbody a").first
+    target = seen.locator((await link.get_attribute("href")) + " tbody tr")
+    assert not await target.first.is_visible()
+    await link.click()
+    assert await target.first.is_visible()
 
 
 async def pushed_sideways(seen: Any) -> list[str]:

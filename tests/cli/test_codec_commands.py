@@ -263,3 +263,17 @@ def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert code == 0
         assert command.help is not None
         assert "Usage: kproto" in out
+
+
+@pytest.mark.parametrize("name", ["Metadata", "metadata", "METADATA", "3"])
+def test_an_apis_request_and_response_are_both_shown(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main(["show", name, "9", "--json"], standalone_mode=False)
+    shown = json.loads(capsys.readouterr().out)
+    assert [(each["name"], each["version"]) for each in shown] == [
+        ("MetadataRequest", 9), ("MetadataResponse", 9)
+    ]  # fmt: skip
+    cli.main(["show", name, "9"], standalone_mode=False)
+    table = capsys.readouterr().out
+    assert table.index("MetadataRequest v9") < table.index("MetadataResponse v9")

@@ -65,6 +65,7 @@ async def connected(
 
 async def test_a_request_and_its_response() -> None:
     async with connected(client_id="acc", software_name="sw", software_version="2") as (conn, seen):
+        assert conn.api_versions is not None
         assert conn.api_versions.error_code == 0
         assert conn.peer_versions is not None
         assert conn.peer_versions[12] == Versions(0, 3)

@@ -5,7 +5,6 @@ standard."""
 from __future__ import annotations
 
 import asyncio
-import builtins
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -220,20 +219,6 @@ def test_what_cannot_be() -> None:
         assert "user" in repr(secret)
     with pytest.raises(SaslExchangeError, match="SCRAM-SHA-256"):
         SaslScram("SCRAM-SHA-256", "", "b").exchange()
-
-
-def test_without_scramp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def absent(name: str, *rest: Any) -> Any:
-        if name == "scramp":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(ImportError, match=r"pip install 'kproto\[sasl\]'"):
-        SaslScram("SCRAM-SHA-256", "a", "b")
-    SaslPlain("a", "b")
 
 
 def test_the_example_of_rfc_7677(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def test_announced_sizes_allocate_nothing(cls: type, version: int, data: bytes, 
 def test_a_message_takes_a_known_multiple_of_its_bytes(
     cls: type, version: int, element: bytes, begins: int, ends: bytes
 ) -> None:
-    """Elements of three bytes are objects of Python's: what docs/security.md says of memory."""
+    """Elements of three bytes are Python objects, as docs/explanation/security.md says."""
     count = quick(20_000, sampled=5_000)
     data = bytes(begins) + unsigned_varint(count + 1) + element * count + ends
     cls.decode(data, version)

@@ -135,7 +135,7 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
     table = select(HeartbeatRequest, 4, ["group_id"]).read([])
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(MissingExtraError, match=r"pip install 'kproto\[arrow\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'kproto\[wiredump\]'"):
         table.to_arrow()
 
 

@@ -1,6 +1,6 @@
 """Any commands in any order on every kind of cluster there is, over the wire: ``fuzz.stateful``.
 
-The same few examples at every run; docs/fuzz-stateful.md has the long runs.
+The same few examples at every run; docs/explanation/fuzz-stateful.md has the long runs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A new case is one file: that of docs/writing-cases.md, put into an empty folder, is listed,
-proved and played from the command line."""
+"""A new case is one file: that of docs/how-to/writing-cases.md, put into an empty folder, is
+listed, proved and played from the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "writing-cases.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "writing-cases.md"
 
 
 def kspec(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""The page that is published: it says what the results say, and what words it lacks."""
+"""The published pages agree with the results, and name the explanations that are missing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.kspec.which import program
 
 ROOT = Path(__file__).resolve().parents[2]
 WRONG = "wrong:ignores-the-top-level-error"
+WRONG_PAGE = "wrong-ignores-the-top-level-error.md"
 
 
 @pytest.fixture(scope="module")
@@ -30,24 +31,65 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "results.json"
 
 
-def published(results: Path, findings: str, tmp_path: Path):
+def published(results: Path, findings: str, tmp_path: Path) -> tuple[dict[str, str], str]:
+    """(the pages by name, standard error)"""
     path = tmp_path / "findings.yaml"
     path.write_text(findings)
-    done = CliRunner().invoke(commands, ["publish", str(results), "--findings", str(path)])
+    out = tmp_path / "pages"
+    words = ["publish", str(results), "--findings", str(path), "--out", str(out)]
+    done = CliRunner().invoke(commands, words)
     assert done.exit_code == 0, done.output
-    return done
+    return {page.name: page.read_text() for page in out.iterdir()}, done.stderr
 
 
-def test_a_failure_without_a_sentence_is_told_in_the_judges_words(results, tmp_path):
-    done = published(results, "", tmp_path)
+def test_the_pages_are_a_summary_the_cases_and_one_page_a_client(results, tmp_path):
+    pages, _ = published(results, "", tmp_path)
+    assert set(pages) == {"index.md", "cases.md", "reference.md", WRONG_PAGE}
+    assert "2 clients played 2 cases. Of 4 results 4 could be judged, and 1 of these" in (
+        " ".join(pages["index.md"].split())
+    )
+    assert f"| [{WRONG}]({WRONG_PAGE}) | 1 | python | 1 | 0 | 0 | 0 | 1 |" in pages["index.md"]
+    groups = "[negotiation](cases.md#negotiation) | [reassignment](cases.md#reassignment)"
+    assert f"| client | {groups} |" in pages["index.md"]
+    assert f"| [{WRONG}]({WRONG_PAGE}) | 0/1 | 1/1 |" in pages["index.md"]
+    assert "None." in pages["reference.md"]
+
+
+def test_pages_of_an_earlier_run_are_replaced_and_other_files_are_kept(results, tmp_path):
+    published(results, "", tmp_path)
+    (tmp_path / "pages" / "mine.md").write_text("# Mine")
+    run = json.loads(results.read_text())
+    del run["clients"][WRONG]
+    run["results"] = [each for each in run["results"] if each["client"] != WRONG]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(run))
+    pages, _ = published(path, "", tmp_path)
+    assert set(pages) == {"index.md", "cases.md", "reference.md", "mine.md"}
+
+
+def test_every_link_has_its_target(results, tmp_path):
+    pages, _ = published(results, "", tmp_path)
+    links = [link for text in pages.values() for link in re.findall(r"\]\((\S+?)\)", text)]
+    assert f"{WRONG_PAGE}#reassignment-004" in links
+    for link in links:
+        name, _, anchor = link.partition("#")
+        if anchor:
+            marks = (f'<a id="{anchor}"></a>', f"## {anchor}\n")
+            assert any(mark in pages[name] for mark in marks), link
+        else:
+            assert name in pages, link
+
+
+def test_a_failure_without_an_explanation_has_the_judges_words(results, tmp_path):
+    pages, errors = published(results, "", tmp_path)
     (said,) = [e["why"] for e in json.loads(results.read_text())["results"] if e["client"] == WRONG
                and e["verdict"] == "fail"]  # fmt: skip
-    assert said[:60] in done.stdout
-    assert f"`kspec run --case reassignment/004 --client {WRONG} -v`" in done.stdout
-    assert done.stderr == f"findings.yaml has no explanation for {WRONG}, reassignment/004\n"
+    assert said[:60] in pages[WRONG_PAGE]
+    assert f"kspec run --client {WRONG} --case reassignment/004 -v\n" in pages[WRONG_PAGE]
+    assert errors == f"findings.yaml has no explanation for {WRONG}, reassignment/004\n"
 
 
-def test_a_sentence_takes_their_place_and_a_stale_one_is_told(results, tmp_path):
+def test_an_explanation_takes_their_place_and_a_stale_one_is_named(results, tmp_path):
     place = "[{file: a/b.c, line: 7, release: '1.0'}]"
     text = (
         f"{WRONG!r}:\n"
@@ -55,11 +97,27 @@ def test_a_sentence_takes_their_place_and_a_stale_one_is_told(results, tmp_path)
         "  negotiation/004: {seen: Gone., source: []}\n"
         "elsewhere: {framing/001: {seen: Not played., source: []}}\n"
     )
-    done = published(results, text, tmp_path)
-    words = "It looks | away. Source: `a/b.c:7` (1.0). Required: *the call,"
-    assert f"- **{WRONG} 1**: {words}" in done.stdout
-    assert "Gone." not in done.stdout
-    assert done.stderr == f"stale in findings.yaml: {WRONG} no longer fails negotiation/004\n"
+    pages, errors = published(results, text, tmp_path)
+    page = pages[WRONG_PAGE]
+    assert "\nIt looks | away. Source: `a/b.c:7` (1.0).\n" in page
+    assert '- <a id="reassignment-004"></a>**reassignment/004: ' in page
+    assert "Required: *the call," in page
+    assert "Gone." not in page
+    assert errors == f"stale in findings.yaml: {WRONG} no longer fails negotiation/004\n"
+
+
+def test_failures_with_one_explanation_share_a_section(results, tmp_path):
+    run = json.loads(results.read_text())
+    for each in run["results"]:
+        each["verdict"] = "fail"
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(run))
+    one = "{seen: It looks away., source: []}"
+    text = f"{WRONG!r}: {{reassignment/004: {one}, negotiation/004: {one}}}\n"
+    page = published(path, text, tmp_path)[0][WRONG_PAGE]
+    assert page.count("It looks away.") == 1
+    assert "### negotiation/004 and 1 more\n" in page
+    assert "--case negotiation/004 --case reassignment/004 -v\n" in page
 
 
 def test_options_and_raw_calls_are_printed(results, tmp_path):
@@ -68,9 +126,9 @@ def test_options_and_raw_calls_are_printed(results, tmp_path):
     run["clients"][WRONG]["raw_calls"] = {"list_topics": "listTopicsV4"}
     path = tmp_path / "results.json"
     path.write_text(json.dumps(run))
-    page = published(path, "", tmp_path).stdout
-    assert "| reference | retries: 1, patience: timeout_ms |" in page
-    assert f"| {WRONG} | list_topics | listTopicsV4 |" in page
+    pages, _ = published(path, "", tmp_path)
+    assert "| retries | 1 |\n| patience | timeout_ms |\n" in pages["reference.md"]
+    assert "| list_topics | listTopicsV4 |" in pages[WRONG_PAGE]
 
 
 def test_an_error_of_an_adapter_is_not_published(results, tmp_path):
@@ -78,18 +136,19 @@ def test_an_error_of_an_adapter_is_not_published(results, tmp_path):
     run["results"][0]["verdict"] = "error"
     path = tmp_path / "results.json"
     path.write_text(json.dumps(run))
-    done = CliRunner().invoke(commands, ["publish", str(path)])
+    done = CliRunner().invoke(commands, ["publish", str(path), "--out", str(tmp_path)])
     assert isinstance(done.exception, KspecError)
     assert "the adapter failed, which is no verdict: reference, " in str(done.exception)
 
 
 def test_the_matrix_has_a_row_a_case_and_a_column_a_client(results, tmp_path):
-    matrix = published(results, "", tmp_path).stdout.split("## Matrix")[1].split("✓ meets")[0]
-    head, _, *rows = matrix.strip().splitlines()
-    assert head == f"|  | reference | {WRONG} |"
-    assert [re.findall(r"\| (\S+) (?=\|)", row)[-1] for row in rows] == ["✓", "**✗**"]
-    numbers = [row.split()[1].strip("[") for row in rows]
-    assert numbers == ["negotiation/004", "reassignment/004"]
+    page = published(results, "", tmp_path)[0]["cases.md"]
+    tables = [block.strip().splitlines() for block in re.split(r"^## \w+$", page, flags=re.M)[1:]]
+    assert [table[0] for table in tables] == [f"| case | reference | {WRONG} |"] * 2
+    rows = [row for table in tables for row in table[2:]]
+    cross = f"[**✗**]({WRONG_PAGE}#reassignment-004)"
+    assert [row.split(" | ")[-1].removesuffix(" |") for row in rows] == ["✓", cross]
+    assert [row.split()[1] for row in rows] == ["negotiation/004", "reassignment/004"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +163,7 @@ def test_the_matrix_has_a_row_a_case_and_a_column_a_client(results, tmp_path):
         "\x00",
     ],
 )
-def test_what_are_no_findings_is_told(text, tmp_path):
+def test_invalid_findings_are_refused(text, tmp_path):
     path = tmp_path / "findings.yaml"
     path.write_text(text)
     with pytest.raises(KspecError, match=r"findings\.yaml: "):
@@ -112,15 +171,15 @@ def test_what_are_no_findings_is_told(text, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}'])
-def test_what_are_no_results_is_told(text, tmp_path):
+def test_invalid_results_are_refused(text, tmp_path):
     path = tmp_path / "results.json"
     path.write_text(text)
-    done = CliRunner().invoke(commands, ["publish", str(path)])
+    done = CliRunner().invoke(commands, ["publish", str(path), "--out", str(tmp_path)])
     assert isinstance(done.exception, KspecError)
     assert "not a results.json" in str(done.exception)
 
 
-def test_the_suites_sentences_are_about_clients_and_cases_that_there_are():
+def test_explanations_name_known_clients_and_cases():
     numbers = {each.id[: len(each.group) + 4] for each in load_cases()}
     sentences = read_sentences(FINDINGS)
     assert set(sentences) <= {each.name for each in CLIENTS}
@@ -177,8 +236,12 @@ def test_the_lines_that_findings_name_are_in_the_installed_release(name):
 
 def test_what_is_published_is_what_is_known():
     """Both are written by `make conformance`."""
-    page = (ROOT / "docs" / "conformance.md").read_text()
-    shown = set(re.findall(r"kspec run --case (\S+) --client (\S+) -v", page))
+    shown = {
+        (case, client)
+        for page in (ROOT / "docs/reference/conformance").glob("*.md")
+        for client, cases in re.findall(r"kspec run --client (\S+) (.+) -v", page.read_text())
+        for case in cases.removeprefix("--case ").split(" --case ")
+    }
     known = json.loads((ROOT / "tests" / "kspec" / "known.json").read_text())
     listed = {(case.split("-")[0], client) for client, cases in known.items() for case in cases}
     assert shown == listed
@@ -190,10 +253,11 @@ def test_the_judges_words_lose_the_machines_folders(results, tmp_path):
         each["why"] = "TypeError at (file:///srv/me/.cache/a-b/x.js:52:31) and /usr/lib/y.rs:1 a/b"
     path = tmp_path / "results.json"
     path.write_text(json.dumps(run))
-    assert "`TypeError at (x.js:52:31) and y.rs:1 a/b`" in published(path, "", tmp_path).stdout
+    page = published(path, "", tmp_path)[0][WRONG_PAGE]
+    assert "`TypeError at (x.js:52:31) and y.rs:1 a/b`" in page
 
 
-def test_what_is_noted_and_not_asked_for_is_no_advice(results, tmp_path):
+def test_notes_are_not_advice(results, tmp_path):
     run = json.loads(results.read_text())
     for each in run["results"]:
         each["verdict"] = "non-strict"
@@ -203,6 +267,6 @@ def test_what_is_noted_and_not_asked_for_is_no_advice(results, tmp_path):
         each["variants"][0]["findings"][0].update(level="should", says="waits a while")
     path = tmp_path / "results.json"
     path.write_text(json.dumps(run))
-    page = published(path, "", tmp_path).stdout
+    page = published(path, "", tmp_path)[0][WRONG_PAGE]
     advice = page[page.index("## Recommendations") :]
     assert set(re.findall(r"\| ([^|]*) \|$", advice, re.M)[2:]) == {"waits a while"}

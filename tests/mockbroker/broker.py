@@ -15,6 +15,7 @@ from mockbroker.profiles import profile
 from mockbroker.security.authorizer import ANONYMOUS
 from mockbroker.security.policy import OPEN, Security
 from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.exchange import Outcome
 from mockbroker.serving.served_versions import served_versions
 
 __all__ = ["DirectBroker"]
@@ -52,12 +53,7 @@ class DirectBroker:
         frame = self.codec.encode_request(
             body, api_version=version, correlation_id=self._correlation_id, client_id="test"
         )
-        connection = ServerConnection(codec=self.codec, served=self.dispatcher.served)
-        connection.receive_data(frame)
-        event = connection.next_event()
-        assert event is not None
-        session = Session(1, broker_id, "127.0.0.1:9", principal=self.principal)
-        answer = self.dispatcher.answer(connection, session, event)
+        answer = self.send(frame, broker_id=broker_id)
         if not isinstance(answer, bytes):
             return None
         header, response = self.codec.decode_response(
@@ -65,3 +61,12 @@ class DirectBroker:
         )
         assert header.correlation_id == self._correlation_id
         return response
+
+    def send(self, frame: bytes, *, broker_id: int = 1) -> Outcome:
+        """Return what the broker makes of one frame."""
+        connection = ServerConnection(codec=self.codec, served=self.dispatcher.served)
+        connection.receive_data(frame)
+        event = connection.next_event()
+        assert event is not None
+        session = Session(1, broker_id, "127.0.0.1:9", principal=self.principal)
+        return self.dispatcher.answer(connection, session, event)

@@ -1,4 +1,4 @@
-"""The imports that docs/mockbroker.md names work, and are public."""
+"""The imports that docs/reference/mockbroker.md names work, and are public."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import mockbroker
 
-PAGE = Path(__file__).parents[2] / "docs" / "mockbroker.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "mockbroker.md"
 
 
 def test_the_documented_imports_are_public() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from kproto import extension
 from kproto.records import Compression, Record, RecordBatches, build_batch
+from kproto.records.crc import crc32c_pure
 from kproto.records.record_batch import HEADER_SIZE
 from tests.native.records_both import (
     LONGS,
@@ -234,6 +235,10 @@ def test_without_a_class_it_takes_python_does_it_all() -> None:
         @staticmethod
         def RecordCodec(_cls: type) -> None:
             raise ValueError("not plain")
+
+        @staticmethod
+        def crc32c(data: bytes, start: int, end: int) -> int:
+            return crc32c_pure(data[start:end])
 
     from kproto.records.native import record_codec
 

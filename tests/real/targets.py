@@ -211,6 +211,9 @@ class RealTarget(_Wires):
         except NoNodeError:
             return None
 
+    async def znode_children(self, path: str) -> list[str]:
+        return list(await asyncio.to_thread(self._znodes().children, path))
+
     async def write_znode(self, path: str, text: str | None) -> None:
         await asyncio.to_thread(self._write_znode, path, text)
 

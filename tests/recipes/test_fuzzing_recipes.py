@@ -1,4 +1,4 @@
-"""The targets of docs/recipes/fuzzing read every seed of a corpus that was exported for them."""
+"""The targets of docs/how-to/recipes/fuzzing read every seed of an exported corpus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.toolchain import absent, require
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-RECIPES = ROOT / "docs/recipes/fuzzing"
+RECIPES = ROOT / "docs/how-to/recipes/fuzzing"
 SECONDS = 120
 
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes work as they stand: each is run as its first lines say."""
+"""The recipes of docs/how-to/recipes work as they stand: each is run as its first lines say."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.toolchain import absent, require
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-RECIPES = ROOT / "docs/recipes"
+RECIPES = ROOT / "docs/how-to/recipes"
 SECONDS = 300
 
 

@@ -1,4 +1,4 @@
-"""Checksums: the library's and the table's agree with each other and with published values."""
+"""Checksums: engine, library and table agree with each other and with published values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto import extension
 from kproto.records import Record, RecordBatches, build_batch, crc
 from kproto.records.varints import (
     ONE_BYTE,
@@ -19,6 +20,8 @@ from kproto.records.varints import (
     read,
     write,
 )
+
+ENGINE = sys.modules.get("kproto.native._engine")
 
 RFC_3720 = {
     bytes(32): 0x8A9136AA,
@@ -33,21 +36,37 @@ def test_published_values(data, expected):
     assert crc.crc32c_pure(data) == crc.crc32c(data) == expected
 
 
-@given(st.binary(max_size=200))
-def test_the_table_agrees_with_the_library(data):
-    assert crc.crc32c_pure(data) == importlib.import_module("google_crc32c").value(data)
+@given(st.binary(max_size=400), st.integers(0, 40), st.integers(0, 400))
+def test_every_implementation_computes_the_same_of_a_part(data, start, end):
+    expected = crc.crc32c_pure(data[start:end])
+    assert importlib.import_module("google_crc32c").value(data[start:end]) == expected
+    assert crc.crc32c(data, start, end) == expected
+    assert crc.crc32c(memoryview(bytearray(data)), start, end) == expected
+    if ENGINE is not None:
+        assert ENGINE.crc32c(data, start, end) == expected
+        assert ENGINE.crc32c(data, start, end, True) == expected
 
 
-def test_without_the_library_the_table_is_used(monkeypatch):
+def test_without_engine_and_library_the_table_is_used(monkeypatch):
     monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    monkeypatch.setattr(extension, "in_use", None)
+    crc._library.cache_clear()
     try:
-        importlib.reload(crc)
-        assert crc.crc32c is crc.crc32c_pure
+        assert crc._library() is crc.crc32c_pure
+        data = build_batch([Record(value=b"a")])
+        assert crc.crc32c(data, 21) == next(iter(RecordBatches(data))).crc
     finally:
-        monkeypatch.undo()
-        importlib.reload(crc)
-    data = build_batch([Record(value=b"a")])
-    assert crc.crc32c_pure(data[21:]) == next(iter(RecordBatches(data))).crc
+        crc._library.cache_clear()
+
+
+@pytest.mark.skipif(ENGINE is None, reason="the engine is pure Python")
+@pytest.mark.parametrize(
+    "arguments", [(), (b"", 0, 1, False, 0), ("text",), (b"", "0"), (b"", 0, "1")]
+)
+def test_wrong_arguments_of_the_engines_function(arguments):
+    assert ENGINE is not None
+    with pytest.raises(TypeError):
+        ENGINE.crc32c(*arguments)
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))

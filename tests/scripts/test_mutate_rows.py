@@ -114,7 +114,7 @@ def test_tests_that_fail_as_they_are_are_told_apart(tmp_path: Path):
 
 
 def test_every_row_is_found_and_has_a_known_requirement():
-    known = requirements.load(ROOT / "docs" / "requirements.json").by_id
+    known = requirements.load(ROOT / "docs" / "reference" / "requirements.json").by_id
     places = mutate_rows.all_rows()
     folders = ("kraft", "zookeeper", "kip_455", "kip_236_old", "kip_236_new")
     assert {f"reassignment.{each}.tables" for each in folders} <= {each.module for each in places}

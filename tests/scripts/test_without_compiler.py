@@ -8,6 +8,7 @@ import pytest
 
 from kproto.native.choice import HOW_TO_BUILD
 from scripts import without_compiler
+from scripts.distributions import ROOT
 from scripts.without_compiler import Unexpected
 
 SKIPPED = (
@@ -46,6 +47,4 @@ def test_no_choice_of_an_engine_and_no_compiler_gets_through(
 
 
 def test_its_tests_exist() -> None:
-    assert [
-        name for name in without_compiler.TESTS if not (without_compiler.ROOT / name).exists()
-    ] == []
+    assert [name for name in without_compiler.TESTS if not (ROOT / name).exists()] == []

@@ -1,8 +1,8 @@
 """Requirements and the tests that show them: facts, verdict, document. Does not use pytest.
 
-``docs/requirements.json`` has an entry for every id. ``says`` states the requirement in a sentence.
-``untestable`` (nothing of it can be observed) or ``absent`` (it is not implemented yet) gives the
-reason why an id has no test. ``partly`` notes which part of it is missing.
+``docs/reference/requirements.json`` has an entry for every id. ``says`` states the requirement in a
+sentence. ``untestable`` (nothing of it can be observed) or ``absent`` (it is not implemented yet)
+gives the reason why an id has no test. ``partly`` notes which part of it is missing.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kproto.cli.waiting import WaitIndicator
 from kproto.error_codes import ErrorCode
 from kproto.messages import (
     AlterReplicaLogDirPartitionResult,
@@ -284,16 +285,31 @@ async def test_a_topic_by_its_id(mock):
 
 
 @pytest.mark.parametrize("tool", ["reassign-partitions", "topics"])
-async def test_nobody_there(tool, tmp_path):
-    config = tmp_path / "client.properties"
-    config.write_text("default.api.timeout.ms=200")
-    code, out, err = await admin(
-        tool, "--list", "--bootstrap-server=127.0.0.1:1", f"--command-config={config}"
-    )
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2", "no.invalid:9092"])
+async def test_addresses_without_a_broker_fail_at_once(tool, address):
+    code, out, err = await admin(tool, "--list", f"--bootstrap-server={address}")
     assert code == 1
-    assert err.startswith("kproto: no success within 200 ms: no broker can be reached")
+    assert err.startswith("kproto: no broker can be reached: ")  # "no success within" after a wait
     assert err.count("\n") == 1
     assert out.startswith("Error")
+
+
+async def test_a_terminal_shows_what_is_tried_and_why_again(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(WaitIndicator, "doing", lambda _self, what: shown.append(what))
+    config = tmp_path / "client.properties"
+    config.write_text("default.api.timeout.ms=500")
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        code, _, err = await admin(
+            "topics", "--list", f"--bootstrap-server=127.0.0.1:{port}",
+            f"--command-config={config}",
+        )  # fmt: skip
+    assert code == 1
+    assert err.startswith("kproto: no success within 500 ms: ")
+    assert shown[:2] == [f"127.0.0.1:{port}: connecting", f"127.0.0.1:{port}: listing topics"]
+    assert shown[2].startswith(f"127.0.0.1:{port}: trying again after: ")
 
 
 async def test_unrepresentable_plans_do_not_hang(mock, plan):

@@ -276,3 +276,26 @@ async def test_a_broken_plan_is_one_clear_line(mock: MockCluster, plan: Callable
     outcome = await reassign(mock, "--execute", plan(foo_7=[1]))
     assert (outcome.code, "Unable to find partition: foo-7" in outcome.err) == (1, True)
     assert targets(mock) == {}
+
+
+@pytest.mark.parametrize("draft", [OLD, NEW])
+@pytest.mark.parametrize("released", ["kafka-2.4", "kafka-4.1"])
+async def test_brokers_of_another_dialect_are_refused_at_once(
+    released: str, draft: str, plan: Callable[..., str]
+) -> None:
+    """Not after retries until the time-out: one request of the draft is sent by each command."""
+    async with MockCluster(6, topics=["foo=1,2,3"], profile=released, clock="manual") as mock:
+        commands = (
+            ("reassign-partitions", "--list"),
+            ("reassign-partitions", "--execute", plan(foo_0=[4])),
+            ("topics", "--describe"),
+        )
+        for number, command in enumerate(commands, 1):
+            code, out, err = await at(mock, *command, "--profile", draft)
+            assert code == 1
+            assert f"the brokers do not speak {draft}: " in err
+            assert f"leave out --profile {draft}" in err
+            assert err.count("\n") == 1
+            assert "Error" in out
+            assert len(mock.journal.select(event="malformed")) == number
+        assert mock.cluster.state()["topics"]["foo"]["0"]["replicas"] == [1, 2, 3]

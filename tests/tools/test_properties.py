@@ -60,8 +60,16 @@ def test_what_is_escaped_comes_back(wanted):
 
 
 @given(st.text())
-def test_any_text_is_read(text):
-    parse_properties(text)
+def test_any_text_is_read_or_refused(text):
+    try:
+        assert all(isinstance(value, str) for value in parse_properties(text).values())
+    except ToolError:
+        assert "\\u" in text
+
+
+def test_what_java_refuses():
+    with pytest.raises(ToolError, match=r"^my\.properties: invalid escape \\u12$"):
+        parse_properties("key=\\u12", "my.properties")
 
 
 def test_what_is_followed():
@@ -95,7 +103,6 @@ def test_what_is_followed():
 
 
 def test_scram_is_followed():
-    pytest.importorskip("scramp")
     scram = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "SCRAM-SHA-512",

@@ -1,4 +1,4 @@
-"""docs/tools.md counts the commands that the sessions have."""
+"""docs/reference/tools.md counts the commands that the sessions have."""
 
 from __future__ import annotations
 

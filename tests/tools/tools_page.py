@@ -1,4 +1,5 @@
-"""The parts of ``docs/tools.md`` that follow from the sessions: counts, and outputs side by side.
+"""The parts of ``docs/reference/tools.md`` that follow from the sessions: counts, and outputs side
+by side.
 
 Each stands between two comments that name it. A test compares them with what it finds; with
 ``KPROTO_TOOLS_PAGE=write`` in the environment it writes them instead.
@@ -16,7 +17,7 @@ from typing import Final
 
 __all__ = ["counts", "outputs", "settle"]
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "tools.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "tools.md"
 WRITES: Final = os.environ.get("KPROTO_TOOLS_PAGE") == "write"
 
 
@@ -24,13 +25,13 @@ def settle(part: str, text: str) -> None:
     """The part of the page that is named so has to be ``text``, or becomes it."""
     page = PAGE.read_text("utf-8")
     begin, end = f"<!-- {part} -->\n", f"\n<!-- end of {part} -->"
-    assert page.count(begin) == page.count(end) == 1, f"docs/tools.md has no place for {part}"
+    assert page.count(begin) == page.count(end) == 1, f"{PAGE} has no place for {part}"
     before, _, rest = page.partition(begin)
     present, _, after = rest.partition(end)
     if WRITES:
         PAGE.write_text(f"{before}{begin}{text}{end}{after}", "utf-8")
         return
-    assert present == text, f"docs/tools.md: {part}: set KPROTO_TOOLS_PAGE=write to write it"
+    assert present == text, f"{PAGE}: {part}: set KPROTO_TOOLS_PAGE=write to write it"
 
 
 def counts(rows: Iterable[tuple[str, str, Iterable[str]]]) -> str:

@@ -40,7 +40,7 @@ class Command:
     """``ways`` are the options that say where the cluster is; ``text`` is the JSON file's.
 
     ``refusal`` is what our tool says where Kafka's prints something and does nothing. What a
-    ``shown`` one prints stands in docs/tools.md.
+    ``shown`` one prints stands in docs/reference/tools.md.
     """
 
     tool: str

@@ -1,4 +1,5 @@
-"""A client with one bug of choice, as a program that speaks the lines of docs/adapters.md.
+"""A client with one bug of choice, as a program that speaks the lines of
+docs/reference/adapters.md.
 
 It asks the first broker of the bootstrap list on a connection per call, and reads the answer
 strictly; the bug is what it does where that fails.

@@ -1,5 +1,5 @@
-"""What docs/fuzz-your-client.md tells of released clients: each of its files is a case that a mock
-cluster can play, and is named there; one of them is played."""
+"""What docs/how-to/fuzz-your-client.md tells of released clients: each of its files is a case that
+a mock cluster can play, and is named there; one of them is played."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mockbroker.faults import faults_of
 from tests.support.full import either
 
 FOLDER = Path("kspec/clientfuzz/findings")
-PAGE = Path("docs/fuzz-your-client.md")
+PAGE = Path("docs/how-to/fuzz-your-client.md")
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)

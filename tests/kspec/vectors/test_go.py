@@ -1,5 +1,5 @@
 """Another language's decoder over the file: franz-go's kmsg. What it does otherwise than the
-verdicts say is listed in docs/vectors.md; a change in it fails here."""
+verdicts say is listed in docs/reference/vectors.md; a change in it fails here."""
 
 from __future__ import annotations
 

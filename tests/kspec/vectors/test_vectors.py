@@ -73,7 +73,7 @@ def test_names_are_unique_and_kinds_are_documented():
     documented = set(KINDS) | {pattern.name for pattern in PATTERNS}
     found = {vector.kind for vector in all_vectors()}
     assert found <= documented if QUICK else found == documented
-    text = Path("docs/vectors.md").read_text()
+    text = Path("docs/reference/vectors.md").read_text()
     for kind in documented:
         assert f"`{kind}`" in text, kind
 

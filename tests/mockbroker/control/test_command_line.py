@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +144,19 @@ def test_ctl_drives_what_serve_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
         code, out, _ = ctl(capsys, url, "state")
         assert "controller 3, epoch 2" in out
         code, out, _ = ctl(capsys, url, "log")
-        assert "foo-0  isr [1,2] -> [1,2,3]" in out
+        assert "  join_isr  foo-0  R 1,2,3  I 1,2,3  leader 1 epoch 0" in out
+        lines = out.splitlines()
+        shown: Callable[[str], bool]
+        for words, shown in (
+            (["--kind", "BrokerChanged"], lambda line: "  BrokerChanged  " in line),
+            (["--kind", "partitionchanged"], lambda line: "  R " in line and "->" not in line),
+            (["--partition", "foo-9"], lambda line: False),
+            (["--topic", "nope"], lambda line: False),
+        ):
+            code, out, _ = ctl(capsys, url, "log", *words)
+            assert (code, out.splitlines()) == (0, [line for line in lines if shown(line)])
+        code, out, _ = ctl(capsys, url, "log", "--partition", "foo-0", "--json")
+        assert {action["topic"] for action in json.loads(out) if "topic" in action} == {"foo"}
         code, out, _ = ctl(capsys, url, "journal", "--api", "Metadata")
         assert "api 3 v5" in out
 
@@ -324,18 +338,10 @@ def test_serve_without_uvloop() -> None:
         process.communicate(timeout=PATIENCE)
 
 
-@pytest.mark.slow
-def test_a_missing_extra_of_the_control_port_is_named() -> None:
-    process = without("aiohttp", "serve", "--control", "127.0.0.1:0")
-    out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out, err.count("\n")) == (1, "", 1)
-    assert "kproto[control]" in err
-
-
 def test_the_command_line_imports_no_codec() -> None:
     """Shell scripts call ``ctl`` in loops, so it imports no message module and no aiohttp."""
     code = (
-        "import sys; import mockbroker.cli; "
+        "import sys; import mockbroker.cli.ctl, mockbroker.cli.profiles, mockbroker.cli.serve; "
         "slow = ('kproto.messages', 'aiohttp', 'construct'); "
         "print([name for name in sys.modules if name.startswith(slow)])"
     )
@@ -344,3 +350,80 @@ def test_the_command_line_imports_no_codec() -> None:
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == "[]"
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """A server that sends ``answer`` to everyone, and its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(65536)
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield "http://{}:{}".format(*server.getsockname())
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 6\r\n\r\n<html>", "HTTP 404, and not JSON"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "HTTP 200, and not JSON"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "no HTTP response"),
+        (b"", "no HTTP response"),  # a Kafka broker, which closes the connection
+    ],
+)
+def test_ctl_names_a_port_that_is_no_control_port(
+    answer: bytes, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(answer) as url:
+        code, out, err = ctl(capsys, url, "state")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"mockbroker: {url} is not a control port: {problem}; the URL is ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--listen", "--control"])
+def test_a_port_in_use_is_named_with_its_option(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = "{}:{}".format(*server.getsockname())
+        assert run_here(["serve", "--brokers", "1", option, address]) == 1
+    assert capsys.readouterr().err == (
+        f"mockbroker: {option}: cannot listen on {address}: address already in use; "
+        "port 0 takes a free one\n"
+    )
+
+
+def test_a_reply_with_a_field_that_the_response_lacks_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "reply.json"
+    path.write_text('{"throttleTimeMs": 0, "errorCode": 0, "groups": [], "bogus": 1}')
+    assert run_here(["serve", "--reply", f"16={path}"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("mockbroker: --reply 16: ListGroupsResponse has no field 'bogus'; ")
+
+
+@pytest.mark.slow  # a process
+def test_versions_that_a_reply_does_not_fit_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "reply.json"
+    path.write_text('{"errorCode": 0, "groups": []}')
+    with serving("--brokers", "1", "--reply", f"16={path}") as (process, _):
+        code, _, err = end(process, signal.SIGTERM)
+    assert code == 0
+    (line,) = err.splitlines()
+    assert line.startswith("mockbroker: --reply 16 fits versions 0 of LIST_GROUPS, not all of 0-5;")

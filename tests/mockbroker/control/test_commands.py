@@ -21,6 +21,7 @@ from tests.mockbroker.control.test_command_line import run_here, serving
 from tests.mockbroker.control.test_control import controlled
 
 CALLS = [
+    "create-topic bar:2:3",
     "leave-isr foo-0 3",
     "join-isr foo-0 3",
     "hold-metadata 4",
@@ -30,6 +31,7 @@ CALLS = [
     "stop-broker 4",
     "start-broker 4",
     "set-level 4 4=0-2",
+    "advertise 4 localhost:32768",
     "advance 2000ms",
     "propagation 0ms",
     "hold-elections",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import aiohttp
 import pytest
 
 from mockbroker import MockCluster
-from mockbroker.control import ControlServer
+from mockbroker.control import ROUTES, ControlServer
+from mockbroker.control.openapi import served_paths
 from tests.mockbroker.control.test_command_line import PATIENCE, ROOT, ctl, run_here, serving
 from tests.mockbroker.control.test_control import controlled
 
@@ -49,6 +51,35 @@ async def test_a_page_of_another_site_is_refused():
             assert response.status == 405
             assert not [name for name in response.headers if name.startswith("Access-Control")]
         assert (await client.get("/state", headers={"Origin": own}))[0] == 200
+
+
+async def test_no_other_site_can_send_a_request_that_acts():
+    """Of every route that is not a GET: with a form's content types, with none, and with JSON from
+    another origin, which a browser would send only after a preflight that is refused."""
+    acting = [route for route in ROUTES if route.method != "GET"]
+    assert {route.method for route in acting} == {"POST", "DELETE"}
+    evil = {"Origin": "http://evil.example"}
+    async with controlled() as (mock, client):
+        mock.fault(name="kept", api=3, error=41)
+        before = (mock.cluster.state(), len(mock.cluster.log), len(mock.faults))
+        for route in acting:
+            for path in served_paths(route):
+                for braces in re.findall(r"\{\w+\}", path):
+                    path = path.replace(braces, "1")
+                url = client.url + path
+                async with client.session.request(
+                    route.method, url, json={}, headers=evil
+                ) as response:
+                    assert response.status == 403, path
+                if route.method == "DELETE":  # no form and no image can send it
+                    continue
+                for media in ("text/plain", "application/x-www-form-urlencoded", "", "a/json"):
+                    async with client.session.post(
+                        url, data=b"{}", headers={"Content-Type": media}
+                    ) as response:
+                        assert response.status == 400, (path, media)
+                        assert "application/json" in (await response.json())["error"]
+        assert (mock.cluster.state(), len(mock.cluster.log), len(mock.faults)) == before
 
 
 async def test_beyond_loopback_any_host_name_works_with_the_token():

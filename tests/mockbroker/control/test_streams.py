@@ -76,6 +76,18 @@ async def test_a_reconnecting_client_gets_every_entry_once():
             assert (await stream.next())[1] == 5
 
 
+async def test_a_late_client_can_skip_to_the_latest_entries():
+    async with controlled() as (mock, client):
+        for _ in range(500):
+            mock.journal.record(0, 1, 1, "event", event="one")
+        async with following(client, "/journal/stream?after=7&latest=3") as stream:
+            assert await stream.next() == ("gap", None, {"after": 7, "next": 498})
+            assert [number for _, number, _ in await stream.take(3)] == [498, 499, 500]
+            mock.journal.record(0, 1, 1, "event", event="two")
+            assert (await stream.next())[1] == 501
+        assert (await client.get("/journal/stream?latest=0"))[0] == 400
+
+
 async def test_filters_apply_to_new_entries():
     async with controlled() as (mock, client), connect(mock) as wire:
         path = "/journal/stream?api=3&direction=request&client_id=wire"

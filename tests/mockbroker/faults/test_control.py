@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kproto.errors import MissingExtraError
 from kproto.messages import ListPartitionReassignmentsRequest
-from mockbroker.faults import Fault, read_faults
 from tests.mockbroker.control.test_command_line import ask, ctl, end, run_here, serving
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import connect
@@ -173,10 +171,3 @@ def test_a_bad_file_is_bad_usage_and_says_where(tmp_path, capsys):
     assert run_here(["serve", "--faults", str(tmp_path / "none.yaml")]) == 2
     assert run_here(["serve", "--faults-must-hit"]) == 2
     capsys.readouterr()
-
-
-def test_yaml_without_its_library_names_the_extra(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "yaml", None)
-    with pytest.raises(MissingExtraError, match=r"kproto\[faults\]"):
-        read_faults("- delay: 1", source="f.yaml")
-    assert read_faults('[{"delay": 1}]') == [Fault(delay=1)]

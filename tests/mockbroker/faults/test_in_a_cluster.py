@@ -182,6 +182,7 @@ async def test_a_predicate_in_python():
         assert (await wire.ask(LIST, 0)).error_code == 41
         (event,) = mock.journal.select(event="fault-predicate-failed")
         assert "ZeroDivisionError" in event.note
+        assert [type(error) for error in mock.take_handler_errors()] == [ZeroDivisionError]
 
 
 async def test_software_is_known_from_its_api_versions_on():

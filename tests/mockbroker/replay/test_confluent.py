@@ -83,8 +83,8 @@ def strangers(mock: MockCluster) -> list[str]:
             continue
         exchange = (entry.connection_id, entry.correlation_id)
         if entry.direction == "request":
-            _, body = codec.decode_request(entry.raw)
-            parts = forms.request.split(body, entry.api_version, names)
+            _, request = codec.decode_request(entry.raw)
+            parts = forms.request.split(request, entry.api_version, names)
             asked[exchange] = {each.key for each in parts}
             continue
         _, body = codec.decode_response(

@@ -415,7 +415,8 @@ def test_scrams_first_answer_claims_what_it_is_told_to(claimed: int) -> None:
 
 
 def test_scrams_proof_can_be_another() -> None:
-    scramp = pytest.importorskip("scramp")
+    import scramp
+
     client = scramp.ScramClient(["SCRAM-SHA-256"], "alice", "x")
     step = SaslUsers(["SCRAM-SHA-256:alice:x"], final="e=other-error").exchange("SCRAM-SHA-256")
     answer, _ = step(client.get_client_first().encode())

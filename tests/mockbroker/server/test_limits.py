@@ -143,7 +143,7 @@ async def test_who_holds_most_of_the_memory_goes_and_not_who_asks_for_the_last_o
         assert note.endswith("all connections together may buffer 8388608")
         assert (await asking.ask(ASKED, 0)).error_code == 0
         assert not modest.reader.at_eof()
-        assert mock._room.held <= 3 * MIB + 4
+        assert mock._budget.held <= 3 * MIB + 4
 
 
 async def test_answers_that_nobody_reads_count_and_are_forgotten_with_the_connection() -> None:
@@ -158,7 +158,7 @@ async def test_answers_that_nobody_reads_count_and_are_forgotten_with_the_connec
         await noted(mock, "over-limit")
         assert (await asking.ask(ASKED, 0)).error_code == 0
         await noted(mock, "disconnected")
-        assert mock._room.held == 0
+        assert mock._budget.held == 0
 
 
 async def test_behind_a_question_that_is_waited_for_little_is_read() -> None:
@@ -172,11 +172,11 @@ async def test_behind_a_question_that_is_waited_for_little_is_read() -> None:
 
         pushing.send(pushing.frame(ListPartitionReassignmentsRequest(), 0), b"\0" * 10 * MIB)
         async with asyncio.timeout(PATIENCE):
-            while not mock._room.held:
+            while not mock._budget.held:
                 await asyncio.sleep(0.001)
         for _ in range(50):
             await asking.ask(ASKED, 0)
-        assert mock._room.held < MIB
+        assert mock._budget.held < MIB
         answer.set()
         await pushing.closed()  # a frame of no bytes is none
 

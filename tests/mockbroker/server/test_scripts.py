@@ -137,6 +137,7 @@ async def test_a_reply_that_cannot_be_sent_is_a_server_error(reply: str) -> None
         assert (await wire.ask(ListGroupsRequest(), 4)).error_code == -1
         (entry,) = mock.journal.select(event="failed", direction="event")
         assert entry.note
+        assert len(mock.take_handler_errors()) == 1
         assert (await wire.ask(MetadataRequest(topics=[]), 9)).controller_id == 1
 
 
@@ -151,6 +152,7 @@ async def test_a_script_that_raises_is_a_server_error(caplog: pytest.LogCaptureF
         (entry,) = mock.journal.select(event="failed", direction="event")
         assert entry.note == "RuntimeError: oops"
         assert "LIST_GROUPS v4 failed" in caplog.text
+        assert [str(error) for error in mock.take_handler_errors()] == ["oops"]
 
 
 async def test_a_slow_script_that_raises_is_a_server_error() -> None:
@@ -163,6 +165,36 @@ async def test_a_slow_script_that_raises_is_a_server_error() -> None:
 
         assert (await wire.ask(ListGroupsRequest(), 4)).error_code == -1
         assert (await wire.ask(MetadataRequest(topics=[]), 9)).controller_id == 1
+        assert [str(error) for error in mock.take_handler_errors()] == ["oops"]
+
+
+async def test_errors_of_handlers_and_predicates_end_the_context() -> None:
+    def broken(_call):
+        raise LookupError("a handler's mistake")
+
+    def undecided(_call):
+        raise RuntimeError("a predicate's mistake")
+
+    async def run(arrange, fail=lambda: None) -> None:
+        async with MockCluster() as mock, connect(mock) as wire:
+            arrange(mock)
+            await wire.ask(MetadataRequest(topics=[]), 1)
+            fail()
+
+    with pytest.raises(LookupError, match="handler's") as raised:
+        await run(lambda mock: mock.on(3)(broken))
+    assert raised.traceback[-1].name == "broken"
+    with pytest.raises(RuntimeError, match="predicate's"):
+        await run(lambda mock: mock.fault(when=undecided, never_answer=True))
+    with pytest.raises(ExceptionGroup) as several:
+        await run(lambda mock: (mock.on(3)(broken), mock.fault(when=undecided, error=1)))
+    assert len(several.value.exceptions) == 2
+
+    def fail() -> None:
+        raise KeyError("the test's own")
+
+    with pytest.raises(KeyError, match="the test's own"):
+        await run(lambda mock: mock.on(3)(broken), fail)
 
 
 async def test_a_client_that_leaves_during_a_slow_reply_leaves_nothing_behind() -> None:

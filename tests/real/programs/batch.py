@@ -204,9 +204,11 @@ class Arena:
         return leader
 
     async def _expire(self, broker_id: int, *, controller: bool) -> None:
-        """What ZooKeeper does when the session of a broker that was killed is over."""
+        """Delete the znodes of a killed broker, as ZooKeeper does in one transaction when the
+        session ends. Nobody watches the broker's own znode while ``/controller`` stands for it, so
+        the successor always starts without that broker."""
         await self._with_one_candidate(
-            ([("/controller")] if controller else []) + [f"/brokers/ids/{broker_id}"]
+            [f"/brokers/ids/{broker_id}", *(["/controller"] if controller else [])]
         )
 
     async def _move_controller(self, to: int) -> None:
@@ -221,6 +223,7 @@ class Arena:
         held meanwhile, as it is a race otherwise."""
         held = []
         if "/controller" in paths:
+            await self._deletions_settled()
             held = [i for i in self._brokers.answering if i != self._brokers.controller]
         for broker_id in held:
             self._kafka.freeze(broker_id)
@@ -232,6 +235,22 @@ class Arena:
         finally:
             for broker_id in held:
                 self._kafka.thaw(broker_id)
+
+    async def _deletions_settled(self) -> None:
+        """Wait until no topic is being deleted; with brokers down, which may delay that for good,
+        for two seconds at most. A controller that is deposed while it deletes keeps the requests
+        that it had not sent. If it is elected again, every change of a replica's state fails:
+        "Controller to broker state change requests batch is not empty" (2.4.1 to 3.9.2)."""
+
+        async def settled() -> bool:
+            return not await self._real.znode_children("/admin/delete_topics")
+
+        if not self._brokers.stopped and not self._brokers.frozen:
+            await self._real.until(settled, "the deletion of topics")
+            return
+        deadline = time.monotonic() + 2
+        while not await settled() and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
 
     async def _elected(self) -> bool:
         return await self._controller() == self._brokers.controller

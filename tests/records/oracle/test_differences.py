@@ -1,4 +1,4 @@
-"""What Java takes and we refuse: each row of the table in ``docs/records.md``, shown on both."""
+"""What Java accepts and we refuse: each row of the table in docs/reference/records.md."""
 
 from __future__ import annotations
 

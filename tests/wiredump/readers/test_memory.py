@@ -1,7 +1,7 @@
 """Many connections at a time: what they take together is bounded, and every byte is accounted for.
 
 By the count of what is kept, not by the machine's; connections themselves are not in it (about
-12 KiB one that is open, see docs/pipeline.md).
+12 KiB one that is open, see docs/explanation/pipeline.md).
 """
 
 from __future__ import annotations

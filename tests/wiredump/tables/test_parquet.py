@@ -220,12 +220,12 @@ def test_what_cannot_be_is_one_line(capture, tmp_path, capsys, monkeypatch) -> N
     assert "is not empty" in err
 
     def absent() -> None:
-        raise MissingExtraError("tables need pyarrow", extra="tables")
+        raise MissingExtraError("tables need pyarrow", extra="wiredump")
 
     monkeypatch.setattr("wiredump.cli.table.require_pyarrow", absent)
     got, _, err = wiredump(capsys, "table", str(capture), "--out", out)
     assert got == 1
-    assert err == "wiredump: tables need pyarrow: pip install 'kproto[tables]'\n"
+    assert err == "wiredump: tables need pyarrow: pip install 'kproto[wiredump]'\n"
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path) -> None:

@@ -357,5 +357,5 @@ def test_a_key_log_that_grows() -> None:
 
 def test_without_the_library_it_says_what_to_install(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'kproto\[tls\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'kproto\[wiredump\]'"):
         read(tmp_path, [], tmp_path / "keys.log")

@@ -1,4 +1,4 @@
-// Drives segmentio/kafka-go by the protocol of docs/adapters.md, with the one call that the test of its
+// Drives segmentio/kafka-go by the protocol of docs/reference/adapters.md, with the one call that the test of its
 // known bug needs. A panic ends it, like any application.
 package main
 

@@ -1,0 +1,273 @@
+"""Requests that the mock does not serve are reported once for each client, and what released
+clients make of the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kproto.messages import (
+    ApiVersionsRequest,
+    FindCoordinatorRequest,
+    GetTelemetrySubscriptionsRequest,
+    InitProducerIdRequest,
+    ListGroupsRequest,
+    MetadataRequest,
+)
+from mockbroker import MockCluster
+from mockbroker.cluster import Cluster
+from mockbroker.serving.served_versions import parse_api_override
+from tests.mockbroker.broker import DirectBroker
+from tests.support.toolchain import require_module
+
+SECONDS = 30
+ROOT = Path(__file__).parents[3]
+
+TOPIC = "foo"
+LOGGER = "mockbroker.unserved"
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    caplog.set_level(logging.WARNING, LOGGER)
+    return lambda: [each.getMessage() for each in caplog.records if each.name == LOGGER]
+
+
+def test_an_api_without_a_handler_is_reported_once(lines: Callable[[], list[str]]) -> None:
+    broker = DirectBroker(Cluster(1))
+    for _ in range(3):
+        assert broker.ask(ListGroupsRequest(), 5).error_code == 35
+        assert broker.ask(MetadataRequest(topics=None), 9).brokers
+    (line,) = lines()
+    assert line.startswith("ListGroups (16) v5 from client id 'test': the mock has no handler")
+    assert "serve --reply 16=FILE.json" in line
+    assert "--advertise implemented" in line
+
+
+def test_a_version_or_api_that_is_not_advertised_is_reported(
+    lines: Callable[[], list[str]],
+) -> None:
+    broker = DirectBroker(
+        Cluster(1), apis=dict(map(parse_api_override, ("16=0-4", "22=off", "71=off")))
+    )
+    for _ in range(2):
+        assert broker.ask(ListGroupsRequest(), 5) is None
+        assert broker.ask(InitProducerIdRequest(), 2) is None
+        assert broker.ask(GetTelemetrySubscriptionsRequest(), 0) is None
+    first, second, third = lines()
+    assert "ListGroups (16) v5" in first
+    assert "serves v0-4" in first
+    assert "--api 16=5" in first
+    for line, name in ((second, "InitProducerId (22) v2"), (third, "GetTelemetrySubscriptions")):
+        assert name in line
+        assert "does not serve this API" in line
+
+
+def test_what_clients_negotiate_is_not_reported(lines: Callable[[], list[str]]) -> None:
+    broker = DirectBroker(Cluster(1), profile_name="kafka-2.4")
+    for version in range(5):
+        request = ApiVersionsRequest(client_software_name="c", client_software_version="1")
+        frame = broker.codec.encode_request(request, api_version=version, correlation_id=1)
+        assert isinstance(broker.send(frame), bytes)
+    assert lines() == []
+
+
+def test_the_number_of_lines_is_bounded(lines: Callable[[], list[str]]) -> None:
+    broker = DirectBroker(Cluster(1))
+    frames = [
+        broker.codec.encode_request(
+            ListGroupsRequest(), api_version=0, correlation_id=number,
+            client_id=f"{number}\n\x1b[31m" + "x" * 1000,
+        )
+        for number in range(1000)
+    ]  # fmt: skip
+    for frame in frames:
+        broker.send(frame)
+    found = lines()
+    assert len(found) == 101
+    assert found[-1].startswith("100 requests that are not served have been reported")
+    assert all(each.isprintable() and len(each) < 500 for each in found)
+
+
+@pytest.mark.parametrize(("key_type", "needs"), [(0, ("11=off", "68=off")), (1, ("22=off",))])
+def test_a_broker_without_the_coordinators_apis_says_so(
+    key_type: int, needs: tuple[str, ...]
+) -> None:
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"])
+    (row,) = DirectBroker(Cluster(1)).ask(request, 6).coordinators
+    assert row.error_code == 15
+    hidden = DirectBroker(Cluster(1), apis=dict(map(parse_api_override, needs)))
+    (row,) = hidden.ask(request, 6).coordinators
+    assert (row.error_code, row.node_id) == (35, -1)
+    assert row.error_message.startswith("This broker has no coordinator")
+
+
+# ---- released clients ----------------------------------------------------------------------------
+
+
+def kafka_python_producer(bootstrap: str) -> None:
+    kafka = require_module("kafka")
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=bootstrap, client_id="producer", max_block_ms=1000, retries=0,
+        request_timeout_ms=800, delivery_timeout_ms=1000,
+    )  # fmt: skip
+    try:
+        with pytest.raises(kafka.errors.KafkaError):
+            producer.send(TOPIC, b"x").get(2)
+    finally:
+        producer.close(0.1)
+
+
+def kafka_python_group(bootstrap: str) -> Any:
+    kafka = require_module("kafka")
+    consumer = kafka.KafkaConsumer(
+        TOPIC, bootstrap_servers=bootstrap, group_id="g", client_id="consumer"
+    )
+    try:
+        return consumer.poll(300)
+    except kafka.errors.KafkaError as error:
+        return type(error).__name__
+    finally:
+        consumer.close()
+
+
+def confluent_producer(bootstrap: str) -> None:
+    confluent = require_module("confluent_kafka")
+    reports: list[Any] = []
+    producer = confluent.Producer(
+        {"bootstrap.servers": bootstrap, "client.id": "producer", "log_level": 0}
+    )
+    producer.produce(TOPIC, b"x", on_delivery=lambda error, _: reports.append(error.name()))
+    producer.flush(SECONDS)
+    assert reports == ["UNSUPPORTED_VERSION"]
+
+
+def confluent_group(bootstrap: str) -> Any:
+    confluent = require_module("confluent_kafka")
+    consumer = confluent.Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "g", "client.id": "consumer", "log_level": 0}
+    )
+    consumer.subscribe([TOPIC])
+    try:
+        found = consumer.poll(1)
+        return {} if found is None else found.error().str()
+    finally:
+        consumer.close()
+
+
+def aiokafka_producer(bootstrap: str) -> None:
+    """aiokafka retries for ever, also in ``stop``, so it runs in a process that can be killed."""
+    require_module("aiokafka")
+    program = f"""if True:
+        import asyncio, aiokafka
+        async def main():
+            producer = aiokafka.AIOKafkaProducer(
+                bootstrap_servers={bootstrap!r}, client_id="producer", retry_backoff_ms=20
+            )
+            await producer.start()
+            await producer.send_and_wait({TOPIC!r}, b"x")
+        asyncio.run(main())
+    """
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-c", program], timeout=2, capture_output=True, check=True)
+
+
+async def aiokafka_group(bootstrap: str) -> Any:
+    aiokafka = require_module("aiokafka")
+    consumer = aiokafka.AIOKafkaConsumer(
+        TOPIC, bootstrap_servers=bootstrap, group_id="g", client_id="consumer"
+    )
+    try:
+        await asyncio.wait_for(consumer.start(), 1)
+    except TimeoutError:
+        return {}
+    except aiokafka.errors.KafkaError as error:
+        return type(error).__name__
+    finally:
+        await consumer.stop()
+
+
+def of_aiokafka(work: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda bootstrap: asyncio.run(work(bootstrap))
+
+
+async def run_client(work: Callable[[str], Any], mock: MockCluster) -> Any:
+    return await asyncio.wait_for(asyncio.to_thread(work, mock.bootstrap), SECONDS)
+
+
+SOFTWARE = {
+    "kafka-python": "kafka-python [0-9.]+, client id",
+    "confluent": "confluent-kafka-python [^ ]+, client id",
+    "aiokafka": "client id",
+}
+
+
+@pytest.mark.parametrize(
+    ("client", "work", "api"),
+    [
+        ("kafka-python", kafka_python_producer, "Produce (0)"),
+        ("kafka-python", kafka_python_group, "FindCoordinator (10)"),
+        ("confluent", confluent_producer, "Produce (0)"),
+        ("confluent", confluent_group, "FindCoordinator (10)"),
+        ("aiokafka", aiokafka_producer, "Produce (0)"),
+        ("aiokafka", of_aiokafka(aiokafka_group), "FindCoordinator (10)"),
+    ],
+)
+async def test_what_a_client_meets_is_reported_once(
+    client: str, work: Callable[[str], Any], api: str, lines: Callable[[], list[str]]
+) -> None:
+    async with MockCluster(topics=["foo:1:1"]) as mock:
+        await run_client(work, mock)
+        (line,) = lines()
+        assert re.match(
+            rf"{re.escape(api)} v\d+ from {SOFTWARE[client]} '(producer|consumer)': ", line
+        )
+        number = int(re.findall(r"\((\d+)\)", line)[0])
+        assert mock.journal.select(api=number, direction="request")
+
+
+@pytest.mark.parametrize(
+    ("work", "report"),
+    [
+        (kafka_python_group, "UnsupportedVersionError"),
+        (
+            confluent_group,
+            "FindCoordinator response error: This broker has no coordinator: it does not serve "
+            "JoinGroup or ConsumerGroupHeartbeat.",
+        ),
+        (of_aiokafka(aiokafka_group), "UnsupportedVersionError"),
+    ],
+)
+async def test_group_consumers_fail_at_once_if_only_what_is_implemented_is_advertised(
+    work: Callable[[str], Any], report: str
+) -> None:
+    async with MockCluster(topics=["foo:1:1"], implemented_only=True) as mock:
+        assert await run_client(work, mock) == report
+
+
+@pytest.mark.slow  # a process
+def test_serve_prints_the_report_on_standard_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mockbroker", "serve", "--topic", "foo:1:1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        bootstrap = re.findall(r"127\.0\.0\.1:\d+", process.stdout.readline())[0]
+        confluent_producer(bootstrap)
+        process.terminate()
+        _, err = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+        process.communicate()
+    (line,) = err.splitlines()
+    assert line.startswith("mockbroker: Produce (0) v")
+    assert "serve --reply 0=FILE.json" in line

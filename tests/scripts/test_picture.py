@@ -1,0 +1,37 @@
+"""docs/pictures/demo.svg shows what the demo prints."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from scripts import picture
+
+
+def shown(svg: str) -> list[str]:
+    """The lines of the picture, but for those that depend on when the client refreshes metadata."""
+    lines: dict[str, list[str]] = {}
+    for height, text in re.findall(
+        r'<text class="demo-r\d+"[^>]* y="([^"]+)"[^>]*>(.*?)</text>', svg
+    ):
+        lines.setdefault(height, []).append(html.unescape(text).replace("\xa0", " "))
+    return [
+        line
+        for line in map("".join, lines.values())
+        if "correlation_id" not in line and " also " not in line
+    ]
+
+
+@pytest.mark.slow
+def test_the_picture_is_fresh() -> None:
+    committed = shown(picture.PICTURE.read_text())
+    assert len(committed) > 20
+    assert committed == shown(picture.draw()), "stale: .venv/bin/python -m scripts.picture"
+
+
+def test_the_picture_loads_nothing() -> None:
+    assert re.findall(r"https?://[^\"]+", picture.PICTURE.read_text()) == [
+        "http://www.w3.org/2000/svg"
+    ]

@@ -1,0 +1,74 @@
+"""The generated parts of the reference are what the code says."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+
+from mockbroker import Cluster
+from mockbroker.commands import COMMANDS
+from mockbroker.control.schemas import COMPONENTS
+from mockbroker.faults import Fault
+from mockbroker.faults.descriptions import MEMBERS
+from mockbroker.profiles import all_profiles
+from mockbroker.state import actions
+from scripts.reference_pages import DOCS, PARTS, refreshed, stale_pages
+
+PAGES = {path: path.read_text("utf-8") for path in DOCS.rglob("*.md")}
+
+
+def test_the_pages_are_fresh() -> None:
+    assert list(stale_pages()) == [], "run python -m scripts.reference_pages"
+
+
+def test_every_part_is_in_one_page() -> None:
+    marks = [
+        name for text in PAGES.values() for name in re.findall(r"<!-- generated: (\S+) ", text)
+    ]
+    assert sorted(marks) == sorted(PARTS)
+
+
+def test_a_stale_part_is_replaced_and_the_rest_is_kept() -> None:
+    page = "before\n<!-- generated: commands -->\n{}\n<!-- end of commands -->\nafter\n"
+    fresh = refreshed(page.format("stale"))
+    assert fresh == page.format("\n" + PARTS["commands"]())
+    assert refreshed(fresh) == fresh
+
+
+def test_the_tables_have_every_profile_command_and_kind() -> None:
+    for each in all_profiles():
+        assert f"\n| `{each.name}`" in PARTS["profiles"]()
+    assert re.findall(r"^\| `(\S+?)[ `]", PARTS["commands"](), re.M) == list(COMMANDS)
+    for kind in get_args(actions.Change):
+        assert f"### {kind.__name__}\n\n" in PARTS["action-kinds"]()
+
+
+def test_every_member_of_a_rule_is_described_once() -> None:
+    described = [name for group in MEMBERS.values() for name in group]
+    assert sorted(described) == sorted(Fault.__struct_fields__)
+    members = COMPONENTS["Fault"]["properties"]
+    assert all(each["description"].endswith(".") for each in members.values())
+
+
+def test_every_kind_of_action_has_a_sentence_and_its_members() -> None:
+    text = PARTS["action-kinds"]() + "\n### "
+    for kind in get_args(actions.Change):
+        section = text.partition(f"### {kind.__name__}\n\n")[2].partition("\n### ")[0]
+        assert not section.startswith("|"), kind
+        for name in kind.__dataclass_fields__:
+            assert f"| `{name}` | `" in section
+
+
+@pytest.mark.parametrize("profile", ["zookeeper", "kraft"])
+def test_entries_as_json_have_the_members_of_the_page(profile: str) -> None:
+    cluster = Cluster(4, topics=["foo=1,2,3"], reassignment=profile)
+    cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
+    cluster.join_isr(("foo", 0), 4)
+    text = PARTS["action-kinds"]() + "\n### "
+    for action in cluster.log:
+        entry = action.to_dict()
+        section = text.partition(f"### {entry['kind']}\n")[2].partition("\n### ")[0]
+        for name in entry.keys() - {"offset", "at_ms", "cause", "kind"}:
+            assert f"| `{name}` |" in section
