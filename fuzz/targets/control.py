@@ -169,7 +169,8 @@ def seeds() -> Iterator[bytes]:
     """Yield every route once, with a valid body if it takes one."""
     values = {
         "partition": "foo-0", "broker": 2, "level": "4=0-2", "duration": "500ms", "changes": 1,
-        "path": "/admin/reassign_partitions", "text": "{}",
+        "path": "/admin/reassign_partitions", "text": "{}", "topic": "foo:1:1",
+        "address": "127.0.0.1:1",
     }  # fmt: skip
     for route in _ROUTES:
         body: Any = {"api": 46, "error": 41}

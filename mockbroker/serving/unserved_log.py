@@ -47,12 +47,15 @@ class UnservedLog:
             return  # how clients negotiate, or what a recording or a fault rule refuses
         key = exchange.api_key
         problem = f"the broker serves v{served}" if served else "the broker does not serve this API"
-        self._warn(
-            exchange,
-            f"{problem}, so it refuses the request",
-            f"choose another --profile, or serve the version (serve --api {key}="
-            f"{exchange.version})",
-        )
+        api = exchange.dialect.apis.get(key)
+        if api is not None and exchange.version in api.request.VALID_VERSIONS:
+            remedy = (
+                "choose another --profile, or serve the version (serve --api "
+                f"{key}={exchange.version})"
+            )
+        else:
+            remedy = "the schemas do not define it, so check what the client sends"
+        self._warn(exchange, f"{problem}, so it refuses the request", remedy)
 
     def incomplete(self, exchange: Exchange, gap: str) -> None:
         """The API's handler cannot do what clients need: ``gap``."""

@@ -48,14 +48,18 @@ ADDRESS: Final = re.compile(r"127\.0\.0\.1:\d+")
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed; ``...`` stands for any text, trailing blanks do not
-    count."""
+    """Whether a page shows what was printed: ``...`` stands for any text, and a line of its own for
+    any lines or none. Trailing blanks do not count."""
     wanted, seen = (
         "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
         for text in (shown, printed)
     )
-    pattern = ".*".join(re.escape(part) for part in wanted.split("..."))
-    return re.fullmatch(pattern, seen, re.S) is not None and (bool(seen) or not wanted)
+    lines = [
+        "(?:.*\n)?" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + "\n"
+        for line in wanted.split("\n")
+    ]
+    pattern = "".join(lines)
+    return re.fullmatch(pattern, seen + "\n", re.S) is not None and (bool(seen) or not wanted)
 
 
 def _words(line: str) -> list[list[str]]:

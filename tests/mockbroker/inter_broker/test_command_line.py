@@ -51,7 +51,7 @@ def test_a_stuck_reassignment_by_hand(tmp_path: Path, capsys: pytest.CaptureFixt
         assert "broker 3 does not fetch foo-0" in err
         code, out, _ = ctl(capsys, url, "set-level", "3", "cluster")
         assert code == 0
-        assert re.search(r"set_level  BrokerChanged  broker 3  apis \[\[4,0,2\]\] -> \[\]", out)
+        assert re.search(r"set_level  BrokerChanged  broker_id 3  apis \[\[4,0,2\]\] -> \[\]", out)
         assert ctl(capsys, url, "join-isr", "foo-0", "3")[0] == 1
         _, out, _ = ctl(capsys, url, "failover", "2", "--json")
         sent = [each for each in json.loads(out)["actions"] if each["kind"] == "LeaderAndIsrSent"]

@@ -71,6 +71,17 @@ def test_a_version_or_api_that_is_not_advertised_is_reported(
         assert "does not serve this API" in line
 
 
+def test_a_version_that_no_schema_defines_is_not_suggested(
+    lines: Callable[[], list[str]],
+) -> None:
+    broker = DirectBroker(Cluster(1))
+    broker.send(bytes.fromhex("0000000c 0010 7fff 00000001 ffff 0000"))
+    broker.send(bytes.fromhex("0000000c 7000 0000 00000002 ffff 0000"))
+    for line in lines():
+        assert line.endswith("; the schemas do not define it, so check what the client sends")
+    assert len(lines()) == 2
+
+
 def test_what_clients_negotiate_is_not_reported(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1), profile_name="kafka-2.4")
     for version in range(5):
