@@ -35,6 +35,7 @@ from mockbroker.elections.queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
+from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
 from mockbroker.reassignment.identities import ReassignmentIdentity
@@ -115,6 +116,8 @@ class Cluster(Turns):
     ``busy_elections_fail``, KIP-183's other reading, a request fails with error 7 while another
     election is enqueued. ``config_release`` is the release whose configs and rows of rules apply.
 
+    ``log_bytes`` bounds the records that the cluster holds; past it the oldest go.
+
     Raises ClusterError for an invalid description.
     """
 
@@ -137,6 +140,7 @@ class Cluster(Turns):
         znodes: ZnodeStore | None = None,
         zxid: int = 0,
         newest: Mapping[int, int] | None = None,
+        log_bytes: int = DEFAULT_LOG_BYTES,
         machine: str | None = None,
     ) -> None:
         if machine is not None:
@@ -153,6 +157,8 @@ class Cluster(Turns):
             store=znodes if in_zookeeper else None,
         )
         self._configs = EffectiveConfigs(controller.state, config_definitions(config_release))
+        self.logs = Logs(controller, self._configs, config_release, log_bytes)
+        """The logs of all partitions."""
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)

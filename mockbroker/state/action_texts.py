@@ -133,6 +133,16 @@ def _warned(entry: Entry) -> str:
     return f"controller warns: {entry['text']}"
 
 
+def _log_start(entry: Entry) -> str:
+    return f"{entry['topic']}-{entry['index']}  log starts at {entry['after']}"
+
+
+def _records_lost(entry: Entry) -> str:
+    first, last = entry["first_offset"], entry["last_offset"]
+    lost = f"{entry['topic']}-{entry['index']}  records {first} to {last} are lost"
+    return f"{lost}, {entry['acknowledged']} of them acknowledged"
+
+
 _TEXTS: Final[Mapping[str, Callable[[Entry], str]]] = {
     "PartitionChanged": _partition_changed,
     "LeaderAndIsrSent": _leader_and_isr,
@@ -141,6 +151,8 @@ _TEXTS: Final[Mapping[str, Callable[[Entry], str]]] = {
     "ZnodeWritten": _znode,
     "ControllerChanged": _controller,
     "Warned": _warned,
+    "LogStartMoved": _log_start,
+    "RecordsLost": _records_lost,
 }
 
 

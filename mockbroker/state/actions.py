@@ -34,11 +34,13 @@ __all__ = [
     "ElectionsReleased",
     "LeaderAndIsrSent",
     "LiveBrokersSent",
+    "LogStartMoved",
     "MetadataHeld",
     "MetadataReleased",
     "PartitionChanged",
     "PartitionsAdded",
     "PropagationChanged",
+    "RecordsLost",
     "ReplicasMoved",
     "SentRequest",
     "StopReplicaSent",
@@ -282,6 +284,29 @@ class Warned:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class LogStartMoved:
+    """The first offset of a partition's log rose from ``before`` to ``after``: the records between
+    them are gone."""
+
+    topic: str
+    index: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsLost:
+    """A log was cut: the records from ``first_offset`` to ``last_offset`` are gone.
+    ``acknowledged`` of them, the oldest, were below the high watermark."""
+
+    topic: str
+    index: int
+    first_offset: int
+    last_offset: int
+    acknowledged: int
+
+
 SentRequest: TypeAlias = LeaderAndIsrSent | StopReplicaSent | UpdateMetadataSent | LiveBrokersSent
 """A request that a controller sends to brokers."""
 
@@ -311,6 +336,8 @@ Change: TypeAlias = (
     | UpdateMetadataSent
     | LiveBrokersSent
     | Warned
+    | LogStartMoved
+    | RecordsLost
 )
 
 KINDS: Final = tuple(kind.__name__ for kind in get_args(Change))

@@ -103,6 +103,11 @@ class Controller:
             if isinstance(change, kinds):
                 after(cause, change)
 
+    def note(self, cause: str, change: Change) -> None:
+        """Log and apply a change that a broker makes by itself: a controller that dies after so
+        many changes does not count it, and no hook runs."""
+        self.state.apply(self.log.append(self.now_ms, cause, change))
+
     def add_hooks(self, kinds: tuple[type, ...], *, before: ChangeHook, after: ChangeHook) -> None:
         """Call ``before`` before a change of these kinds is logged, ``after`` once it is applied.
 

@@ -1,0 +1,8 @@
+"""The logs of partitions: batches as producers sent them, offsets, leader epochs, high watermarks.
+
+A log belongs to a partition, not to a replica: a follower holds a beginning of its leader's log, so
+one log and one end offset a replica are enough (``replication``). No sockets and no messages;
+bytes, ids and offsets go in, plain values come out.
+"""
+
+from __future__ import annotations

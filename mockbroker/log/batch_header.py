@@ -1,0 +1,70 @@
+"""The header of a record batch of magic 2, read in place: no record is decoded.
+
+``kproto.records.record_batch`` has the layout.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+from kproto.records.model import CODEC_MASK, CONTROL, LOG_APPEND_TIME_BIT, TRANSACTIONAL
+from kproto.records.record_batch import HEADER, HEADER_SIZE
+
+__all__ = ["HEADER_SIZE", "NO_PRODUCER", "NO_SEQUENCE", "BatchHeader", "Buffer", "read_header"]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+NO_PRODUCER: Final = -1
+NO_SEQUENCE: Final = -1
+
+
+class BatchHeader(NamedTuple):
+    """The fields of a header, in wire order."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return self.length + 12
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record, also where compaction has removed it."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        """The number of the compression codec."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def has_append_time(self) -> bool:
+        """Whether ``max_timestamp`` is the broker's time, and that of every record."""
+        return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds a marker of a transaction, or another control record."""
+        return bool(self.attributes & CONTROL)
+
+
+def read_header(data: Buffer, at: int = 0) -> BatchHeader:
+    """Read the header that starts at byte ``at``; at least ``HEADER_SIZE`` bytes must follow."""
+    return BatchHeader._make(HEADER.unpack_from(data, at))

@@ -1,0 +1,195 @@
+"""The bytes of one log: batches one after another in blocks, found by offset.
+
+A batch lies whole in one block, so reading is slicing. Blocks grow from 4 KiB to 1 MiB as a log
+grows, and never move once they are allocated: a stored byte costs itself, and a batch 16 bytes of
+index.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
+
+__all__ = ["BatchStorage", "StoredBatch"]
+
+_FIRST_BLOCK: Final = 4096
+_LARGEST_BLOCK: Final = 1 << 20
+_BASE_OFFSET: Final = struct.Struct(">q")
+_LEADER_EPOCH: Final = struct.Struct(">i")
+_LEADER_EPOCH_AT: Final = 12
+
+
+class StoredBatch(NamedTuple):
+    """One batch: its header, and its bytes as long as the log is not truncated."""
+
+    header: BatchHeader
+    data: memoryview
+
+
+class _Block:
+    """``start`` is the position of its first byte, counted over all blocks of the log."""
+
+    __slots__ = ("data", "start", "used")
+
+    def __init__(self, start: int, capacity: int) -> None:
+        self.start = start
+        self.data = bytearray(capacity)
+        self.used = 0
+
+
+class BatchStorage:
+    """Batches in the order of their offsets.
+
+    Positions count bytes from the first batch that was ever stored, so they only grow until the
+    end is truncated.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[_Block] = []
+        self._starts: list[int] = []
+        self._base_offsets = array("q")
+        self._positions = array("q")
+        self._end = 0
+
+    def __len__(self) -> int:
+        """The number of batches."""
+        return len(self._base_offsets)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return self._end - self._positions[0] if self._positions else 0
+
+    @property
+    def allocated(self) -> int:
+        """Bytes of all blocks, and of the index."""
+        return sum(len(block.data) for block in self._blocks) + 16 * len(self)
+
+    def append(self, batch: Buffer, base_offset: int, leader_epoch: int) -> int:
+        """Store a batch under this offset and epoch, which are written over those that it has, and
+        return its position. The checksum of magic 2 covers neither."""
+        size, position = len(batch), self._end
+        block = self._blocks[-1] if self._blocks else None
+        if block is None or block.used + size > len(block.data):
+            block = self._add_block(size)
+        at = block.used
+        block.data[at : at + size] = batch
+        _BASE_OFFSET.pack_into(block.data, at, base_offset)
+        _LEADER_EPOCH.pack_into(block.data, at + _LEADER_EPOCH_AT, leader_epoch)
+        block.used = at + size
+        self._base_offsets.append(base_offset)
+        self._positions.append(position)
+        self._end = position + size
+        return position
+
+    def _add_block(self, least: int) -> _Block:
+        usual = len(self._blocks[-1].data) * 2 if self._blocks else _FIRST_BLOCK
+        block = _Block(self._end, max(min(usual, _LARGEST_BLOCK), least))
+        self._blocks.append(block)
+        self._starts.append(block.start)
+        return block
+
+    # ---- finding batches ---------------------------------------------------------------------
+
+    def index_of(self, offset: int) -> int:
+        """The index of the first batch that ends at or behind ``offset``; ``len`` if none does."""
+        index = bisect_right(self._base_offsets, offset) - 1
+        if index < 0:
+            return 0
+        return index if self.header(index).last_offset >= offset else index + 1
+
+    def index_at(self, position: int) -> int:
+        """The index of the first batch at or behind this position."""
+        return bisect_left(self._positions, position)
+
+    def base_offset(self, index: int) -> int:
+        """The offset of the first record of a batch."""
+        return self._base_offsets[index]
+
+    def position(self, index: int) -> int:
+        """The position of a batch; of the end, if ``index`` is the number of batches."""
+        return self._positions[index] if index < len(self._positions) else self._end
+
+    def header(self, index: int) -> BatchHeader:
+        block, at = self._locate(index)
+        return read_header(block.data, at)
+
+    def batch(self, index: int) -> StoredBatch:
+        block, at = self._locate(index)
+        header = read_header(block.data, at)
+        return StoredBatch(header, memoryview(block.data)[at : at + self._size_of(index)])
+
+    def batches(self, first: int = 0, last: int | None = None) -> Iterator[StoredBatch]:
+        """Yield the batches from index ``first`` on, up to and without ``last``."""
+        for index in range(first, len(self) if last is None else min(last, len(self))):
+            yield self.batch(index)
+
+    def _size_of(self, index: int) -> int:
+        return self.position(index + 1) - self._positions[index]
+
+    def _locate(self, index: int) -> tuple[_Block, int]:
+        position = self._positions[index]
+        block = self._blocks[bisect_right(self._starts, position) - 1]
+        return block, position - block.start
+
+    def read(self, first: int, last: int) -> list[memoryview]:
+        """Return the bytes of the batches from index ``first`` up to and without ``last``, a slice
+        for each block. They hold until the log is truncated."""
+        position, end = self.position(first), self.position(last)
+        slices = []
+        number = bisect_right(self._starts, position) - 1
+        while position < end:
+            block = self._blocks[number]
+            stop = min(end, block.start + block.used)
+            slices.append(memoryview(block.data)[position - block.start : stop - block.start])
+            position = stop
+            number += 1
+        return slices
+
+    # ---- changes -----------------------------------------------------------------------------
+
+    def write(self, index: int, at: int, data: Buffer) -> None:
+        """Write over bytes of a stored batch, from its byte ``at`` on; its size stays."""
+        if at < 0 or at + len(data) > self._size_of(index):
+            raise ValueError(f"{len(data)} bytes at {at} do not lie in the batch")
+        block, start = self._locate(index)
+        block.data[start + at : start + at + len(data)] = data
+
+    def truncate(self, index: int) -> None:
+        """Remove the batches from this index on. Slices that ``read`` returned no longer hold."""
+        if index >= len(self):
+            return
+        end = self._positions[index]
+        del self._base_offsets[index:], self._positions[index:]
+        self._end = end
+        while self._blocks and self._blocks[-1].start >= end:
+            self._blocks.pop()
+            self._starts.pop()
+        if self._blocks:
+            self._blocks[-1].used = end - self._blocks[-1].start
+
+    def drop(self, count: int) -> int:
+        """Remove the first ``count`` batches and return their bytes. Memory is released a block at
+        a time."""
+        before = self.size
+        del self._base_offsets[:count], self._positions[:count]
+        start = self.position(0)
+        kept = bisect_right(self._starts, start) - 1 if len(self) else len(self._blocks)
+        if kept > 0:
+            del self._blocks[:kept], self._starts[:kept]
+        return before - self.size
+
+    def replace(self, batches: Iterable[Buffer]) -> None:
+        """Store these batches in place of all others. Base offsets and epochs are those of their
+        bytes. Slices that ``read`` returned no longer hold."""
+        kept = [(read_header(data), bytes(data)) for data in batches]
+        self._blocks, self._starts = [], []
+        self._base_offsets, self._positions = array("q"), array("q")
+        self._end = 0
+        for header, data in kept:
+            self.append(data, header.base_offset, header.leader_epoch)

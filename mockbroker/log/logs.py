@@ -1,0 +1,259 @@
+"""All logs of a cluster, by partition. They follow what happens to partitions and topics.
+
+A log is made when it is first needed. Elections cut logs to what the new leader has; the records
+that are lost are told in the action log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.errors import ClusterError
+from mockbroker.log.batch_header import BatchHeader, Buffer
+from mockbroker.log.events import Appended, DataEvents
+from mockbroker.log.partition_log import PartitionLog
+from mockbroker.log.replication import Replication
+from mockbroker.log.settings import LogSettings, log_settings
+from mockbroker.rows import Release
+from mockbroker.state.actions import (
+    Change,
+    ConfigChanged,
+    LogStartMoved,
+    PartitionChanged,
+    RecordsLost,
+    TopicDeleted,
+)
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
+
+__all__ = ["DEFAULT_LOG_BYTES", "Logs", "PartitionData"]
+
+DEFAULT_LOG_BYTES: Final = 1 << 30
+"""Bytes that all logs of a cluster hold together, unless it is told otherwise."""
+
+_WATERMARK_NEEDS_MIN_ISR: Final[Release] = (3, 7)
+
+
+@dataclass(slots=True)
+class PartitionData:
+    """The log of a partition, and how far its replicas have it."""
+
+    log: PartitionLog
+    replication: Replication
+
+
+class Logs:
+    """``release`` is the release whose rules apply. ``most_bytes`` bounds the batches of all logs;
+    past it the oldest batches of the largest log go, with an action that tells it.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        configs: EffectiveConfigs,
+        release: Release,
+        most_bytes: int = DEFAULT_LOG_BYTES,
+    ) -> None:
+        self._controller = controller
+        self._configs = configs
+        self.release = release
+        self.most_bytes = most_bytes
+        self.events = DataEvents()
+        self._partitions: dict[TopicPartition, PartitionData] = {}
+        self._settings: dict[str, LogSettings] = {}
+        self._bytes = 0
+        kinds = (ConfigChanged, PartitionChanged, TopicDeleted)
+        controller.add_hooks(kinds, before=lambda _cause, _change: None, after=self._after)
+
+    # ---- finding -------------------------------------------------------------------------------
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all batches."""
+        return self._bytes
+
+    def settings(self, topic: str) -> LogSettings:
+        """The configs of a topic."""
+        found = self._settings.get(topic)
+        if found is None:
+            found = self._settings[topic] = log_settings(self._configs, topic)
+        return found
+
+    def data(self, tp: TopicPartition) -> PartitionData:
+        """The log and the replicas of a partition. Raises UnknownPartitionError."""
+        found = self._partitions.get(tp)
+        if found is None:
+            partition = self._controller.partition(tp)
+            log = PartitionLog(partition.leader_epoch, self._controller.now_ms)
+            found = self._partitions[tp] = PartitionData(log, Replication(log))
+        return found
+
+    def log(self, tp: TopicPartition) -> PartitionLog:
+        """The log of a partition. Raises UnknownPartitionError."""
+        return self.data(tp).log
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, PartitionData]]:
+        """Yield the partitions that have a log, in order."""
+        return iter(sorted(self._partitions.items()))
+
+    def end_of(self, tp: TopicPartition, broker_id: int) -> int:
+        """The end offset of a replica. Raises UnknownPartitionError."""
+        return self.data(tp).replication.end_of(broker_id, self._controller.partition(tp))
+
+    def min_isr(self, tp: TopicPartition) -> int:
+        """How many in-sync replicas an append with acks -1 needs. Since 3.7 no more than there are
+        replicas (KAFKA-15583)."""
+        needed = self.settings(tp[0]).min_insync_replicas
+        if self.release < _WATERMARK_NEEDS_MIN_ISR:
+            return needed
+        return min(needed, len(self._controller.partition(tp).replicas))
+
+    # ---- appending -----------------------------------------------------------------------------
+
+    def append(self, tp: TopicPartition, batch: Buffer, header: BatchHeader) -> int:
+        """Append a batch that has been checked, and return the offset of its first record.
+
+        The high watermark follows as far as in-sync replicas do.
+        """
+        data = self.data(tp)
+        partition = self._controller.partition(tp)
+        log = data.log
+        now_ms = self._controller.now_ms
+        base_offset = log.append(
+            batch, header, partition.leader_epoch, now_ms, self.settings(tp[0])
+        )
+        size = len(batch)
+        self._bytes += size
+        self.events.append(
+            Appended(now_ms, tp, base_offset, log.end_offset - 1, size, header.producer_id)
+        )
+        self._advance_watermark(tp, data, partition)
+        log.changed()
+        if self._bytes > self.most_bytes:
+            self._shrink()
+        return base_offset
+
+    def _advance_watermark(
+        self, tp: TopicPartition, data: PartitionData, partition: Partition
+    ) -> None:
+        needs = self.release >= _WATERMARK_NEEDS_MIN_ISR
+        data.replication.advance_watermark(partition, self.min_isr(tp) if needs else None)
+
+    def _shrink(self) -> None:
+        """Drop the oldest batches of the largest log, down to seven eighths of the limit."""
+        goal = self.most_bytes - self.most_bytes // 8
+        while self._bytes > goal:
+            tp, data = max(self._partitions.items(), key=lambda item: item[1].log.storage.size)
+            log = data.log
+            excess = min(self._bytes - goal, log.storage.size)
+            if not excess:
+                return
+            index = log.storage.index_at(log.storage.position(0) + excess)
+            header = log.storage.header(min(index, len(log.storage) - 1))
+            offset = header.base_offset if index < len(log.storage) else log.end_offset
+            before = self._bytes
+            self.advance_start("log_bytes", tp, min(offset, log.high_watermark))
+            if self._bytes == before:
+                return  # what is left is not replicated yet
+
+    # ---- changing logs -------------------------------------------------------------------------
+
+    def advance_start(self, cause: str, tp: TopicPartition, offset: int) -> None:
+        """Let a log begin at this offset, at most at its high watermark; never earlier than now."""
+        data = self.data(tp)
+        before = data.log.start_offset
+        self._bytes -= data.log.advance_start(offset)
+        data.replication.log_started(data.log.start_offset)
+        if data.log.start_offset != before:
+            self._controller.note(cause, LogStartMoved(*tp, before, data.log.start_offset))
+
+    def truncate(self, cause: str, tp: TopicPartition, end_offset: int) -> None:
+        """Cut a log on all replicas, and tell what was lost."""
+        log = self.data(tp).log
+        before, watermark, size = log.end_offset, log.high_watermark, log.storage.size
+        log.truncate(end_offset)
+        self._bytes -= size - log.storage.size
+        if log.end_offset < before:
+            acknowledged = max(watermark - log.end_offset, 0)
+            lost = RecordsLost(*tp, log.end_offset, before - 1, acknowledged)
+            self._controller.note(cause, lost)
+
+    # ---- steps of a tester ---------------------------------------------------------------------
+
+    def hold_replication(self, tp: TopicPartition, broker_id: int | None) -> None:
+        """Let a follower, None: every follower, copy nothing from now on. It stays in the ISR, so
+        the high watermark stands and appends with acks -1 wait. Raises ClusterError."""
+        partition = self._controller.partition(tp)
+        for each in self._followers(tp, broker_id):
+            self.data(tp).replication.hold(each, partition)
+
+    def replicate(self, tp: TopicPartition, broker_id: int, offset: int | None) -> None:
+        """Let a held follower copy the log up to ``offset``, None: all of it, and stay held.
+        Raises ClusterError."""
+        partition = self._controller.partition(tp)
+        for each in self._followers(tp, broker_id):
+            self.data(tp).replication.replicate(each, partition, offset)
+        self._replicated(tp)
+
+    def release_replication(self, tp: TopicPartition, broker_id: int | None) -> None:
+        """Let a follower, None: every follower, copy everything again. Raises ClusterError."""
+        partition = self._controller.partition(tp)
+        for each in self._followers(tp, broker_id):
+            self.data(tp).replication.release(each, partition)
+        self._replicated(tp)
+
+    def lag_watermark(self, tp: TopicPartition, records: int) -> None:
+        """Keep the high watermark this many records behind the end; 0 ends it."""
+        if records < 0:
+            raise ClusterError(f"the high watermark cannot be {-records} records ahead")
+        self.data(tp).replication.watermark_lag = records
+        self._replicated(tp)
+
+    def _followers(self, tp: TopicPartition, broker_id: int | None) -> list[int]:
+        partition = self._controller.partition(tp)
+        followers = [each for each in partition.hosts if each != partition.leader]
+        if broker_id is None:
+            return followers
+        self._controller.broker(broker_id)
+        if broker_id not in followers:
+            raise ClusterError(f"broker {broker_id} is not a follower of {tp[0]}-{tp[1]}")
+        return [broker_id]
+
+    def _replicated(self, tp: TopicPartition) -> None:
+        data = self.data(tp)
+        self._advance_watermark(tp, data, self._controller.partition(tp))
+        data.log.changed()
+
+    # ---- what the cluster does -----------------------------------------------------------------
+
+    def _after(self, cause: str, change: Change) -> None:
+        if isinstance(change, PartitionChanged):
+            tp = (change.topic, change.after.index)
+            if tp in self._partitions:
+                self._partition_changed(cause, tp, change.before, change.after)
+        elif isinstance(change, ConfigChanged):
+            self._settings.clear()
+        elif isinstance(change, TopicDeleted):
+            self._settings.pop(change.name, None)
+            for tp in [each for each in self._partitions if each[0] == change.name]:
+                data = self._partitions.pop(tp)
+                self._bytes -= data.log.storage.size
+                data.log.changed()
+
+    def _partition_changed(
+        self, cause: str, tp: TopicPartition, before: Partition, after: Partition
+    ) -> None:
+        data = self._partitions[tp]
+        log, replication = data.log, data.replication
+        elected = after.leader != NO_LEADER and after.leader_epoch != before.leader_epoch
+        if elected:
+            end_offset = replication.end_of(after.leader, before)
+            self.truncate(cause, tp, end_offset)
+            replication.leader_changed(log.end_offset, after.leader)
+            log.epochs.assign(after.leader_epoch, log.end_offset)
+        replication.partition_changed(before, after)
+        self._advance_watermark(tp, data, after)
+        log.changed()

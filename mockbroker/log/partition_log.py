@@ -1,0 +1,179 @@
+"""One log: its batches, its offsets and what is derived from them.
+
+start <= last stable offset <= high watermark <= end holds always. Offsets count records, not
+batches; a record that is removed keeps its offset to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from mockbroker.log.batch_header import BatchHeader, Buffer
+from mockbroker.log.batch_storage import BatchStorage, StoredBatch
+from mockbroker.log.leader_epochs import LeaderEpochs
+from mockbroker.log.settings import LogSettings
+
+__all__ = ["AbortedTransaction", "PartitionLog", "Segment"]
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that was aborted: the first of its records, its marker, and the last stable
+    offset when the marker was written."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class Segment(NamedTuple):
+    """A segment is a range of offsets, as far as retention and old ListOffsets see it. It holds the
+    records from ``base_offset`` to the next segment's."""
+
+    base_offset: int
+    created_ms: int
+
+
+class PartitionLog:
+    """The log of a partition, which its leader appends to.
+
+    ``epoch`` is the leader's, ``now_ms`` the time at which the log is made.
+    """
+
+    def __init__(self, epoch: int, now_ms: int) -> None:
+        self.storage: Final = BatchStorage()
+        self.epochs: Final = LeaderEpochs()
+        self.epochs.assign(epoch, 0)
+        self.start_offset = 0
+        self.end_offset = 0
+        self.high_watermark = 0
+        self.aborted: list[AbortedTransaction] = []
+        self.segments = [Segment(0, now_ms)]
+        self._segment_position = 0
+        self._watchers: dict[object, Callable[[], None]] = {}
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where a reader of committed records stops."""
+        return self.high_watermark
+
+    # ---- appending -----------------------------------------------------------------------------
+
+    def append(
+        self, batch: Buffer, header: BatchHeader, epoch: int, now_ms: int, settings: LogSettings
+    ) -> int:
+        """Append a checked batch of magic 2 and return the offset of its first record."""
+        self._roll_if_full(len(batch), now_ms, settings)
+        base_offset = self.end_offset
+        self.storage.append(batch, base_offset, epoch)
+        self.end_offset = base_offset + header.last_offset_delta + 1
+        return base_offset
+
+    def _roll_if_full(self, size: int, now_ms: int, settings: LogSettings) -> None:
+        held = self.storage.position(len(self.storage)) - self._segment_position
+        too_old = now_ms - self.segments[-1].created_ms > settings.segment_ms
+        if held and (held + size > settings.segment_bytes or too_old):
+            self.roll(now_ms)
+
+    def roll(self, now_ms: int) -> bool:
+        """Begin a new segment, unless the newest one is empty. Returns whether one began."""
+        if self.segments[-1].base_offset == self.end_offset:
+            return False
+        self.segments.append(Segment(self.end_offset, now_ms))
+        self._segment_position = self.storage.position(len(self.storage))
+        return True
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, end_offset: int, most_bytes: int, *, at_least_one: bool
+    ) -> list[memoryview]:
+        """Return whole batches from the one that holds ``offset`` on, as slices.
+
+        Batches that reach ``end_offset`` or behind it, or would exceed ``most_bytes``, are left
+        out; ``at_least_one``: the first one is not left out for its size. The slices hold until the
+        log is truncated.
+        """
+        storage = self.storage
+        first = storage.index_of(offset)
+        behind = storage.index_of(end_offset) if end_offset < self.end_offset else len(storage)
+        if first >= behind:
+            return []
+        last = storage.index_at(storage.position(first) + most_bytes + 1)
+        if last <= behind and storage.position(last) - storage.position(first) > most_bytes:
+            last -= 1
+        last = min(last, behind)
+        if last == first:
+            if not at_least_one:
+                return []
+            last = first + 1
+        return storage.read(first, last)
+
+    def readable_bytes(self, offset: int, end_offset: int) -> int:
+        """Bytes of the batches between two offsets, without a limit."""
+        storage = self.storage
+        first = storage.index_of(offset)
+        behind = storage.index_of(end_offset) if end_offset < self.end_offset else len(storage)
+        return max(storage.position(behind) - storage.position(first), 0)
+
+    def batch_of(self, offset: int) -> StoredBatch | None:
+        """Return the first batch that ends at or behind this offset; None if there is none."""
+        index = self.storage.index_of(offset)
+        return self.storage.batch(index) if index < len(self.storage) else None
+
+    # ---- cutting -------------------------------------------------------------------------------
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove the records from this offset on. A batch that reaches behind it goes whole."""
+        if end_offset >= self.end_offset:
+            return
+        storage = self.storage
+        index = storage.index_of(end_offset)
+        if index < len(storage):
+            end_offset = min(end_offset, storage.base_offset(index))
+        storage.truncate(index)
+        self.end_offset = max(end_offset, self.start_offset)
+        self.high_watermark = min(self.high_watermark, self.end_offset)
+        self.epochs.truncate_end(self.end_offset)
+        self.aborted = [each for each in self.aborted if each.last_offset < self.end_offset]
+        while len(self.segments) > 1 and self.segments[-1].base_offset > self.end_offset:
+            self.segments.pop()
+        position = storage.index_of(self.segments[-1].base_offset)
+        self._segment_position = storage.position(position)
+        self.changed()
+
+    def advance_start(self, start_offset: int) -> int:
+        """Let the log begin at this offset, at most at its high watermark, and return the bytes
+        that were released. Batches that lie whole before it go."""
+        start_offset = min(start_offset, self.high_watermark)
+        if start_offset <= self.start_offset:
+            return 0
+        self.start_offset = start_offset
+        released = self.storage.drop(self.storage.index_of(start_offset))
+        self.epochs.truncate_start(start_offset)
+        self.aborted = [each for each in self.aborted if each.last_offset >= start_offset]
+        while len(self.segments) > 1 and self.segments[1].base_offset <= start_offset:
+            self.segments.pop(0)
+        self.changed()
+        return released
+
+    # ---- watching ------------------------------------------------------------------------------
+
+    def watch(self, key: object, call: Callable[[], None]) -> None:
+        """Call a function whenever an offset of the log changes, until ``unwatch(key)``."""
+        self._watchers[key] = call
+
+    def unwatch(self, key: object) -> None:
+        self._watchers.pop(key, None)
+
+    @property
+    def watched(self) -> int:
+        """The number of watchers: fetches and produces that wait."""
+        return len(self._watchers)
+
+    def changed(self) -> None:
+        """Call the watchers. They may end their watch."""
+        if self._watchers:
+            for call in tuple(self._watchers.values()):
+                call()

@@ -1,0 +1,73 @@
+"""The configs of a topic that its logs follow, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from mockbroker.configs.effective import EffectiveConfigs
+
+__all__ = ["LogSettings", "log_settings"]
+
+_UNLIMITED: Final = 2**63 - 1
+_BOTH_SIDES: Final = "message.timestamp.difference.max.ms"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Sizes are bytes, times milliseconds. A config that the release lacks has the value of which
+    nothing is seen.
+    """
+
+    max_message_bytes: int
+    segment_bytes: int
+    segment_ms: int
+    retention_bytes: int
+    retention_ms: int
+    delete_retention_ms: int
+    compacted: bool
+    deleted: bool
+    append_time: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    min_insync_replicas: int
+    compression_type: str
+    down_conversion: bool
+
+
+def log_settings(configs: EffectiveConfigs, topic: str) -> LogSettings:
+    """Read the settings of a topic."""
+    definitions = configs.definitions
+
+    def text(name: str, otherwise: str) -> str:
+        if name not in definitions.topic:
+            return otherwise
+        value = configs.topic(topic, name).value
+        return otherwise if value is None else value
+
+    def number(name: str, otherwise: int) -> int:
+        return int(text(name, str(otherwise)))
+
+    policies = {each.strip() for each in text("cleanup.policy", "delete").split(",")}
+
+    def limit(name: str) -> int:
+        """A limit of its own (KIP-937) counts before the one for both sides."""
+        own = number(name, _UNLIMITED)
+        return own if own != _UNLIMITED else number(_BOTH_SIDES, _UNLIMITED)
+
+    return LogSettings(
+        max_message_bytes=number("max.message.bytes", 1_048_588),
+        segment_bytes=number("segment.bytes", 1 << 30),
+        segment_ms=number("segment.ms", _UNLIMITED),
+        retention_bytes=number("retention.bytes", -1),
+        retention_ms=number("retention.ms", -1),
+        delete_retention_ms=number("delete.retention.ms", 86_400_000),
+        compacted="compact" in policies,
+        deleted="delete" in policies,
+        append_time=text("message.timestamp.type", "CreateTime") == "LogAppendTime",
+        timestamp_before_max_ms=limit("message.timestamp.before.max.ms"),
+        timestamp_after_max_ms=limit("message.timestamp.after.max.ms"),
+        min_insync_replicas=number("min.insync.replicas", 1),
+        compression_type=text("compression.type", "producer"),
+        down_conversion=text("message.downconversion.enable", "true") == "true",
+    )

@@ -1,0 +1,136 @@
+"""Logs of a cluster: replicas, high watermarks, and what elections and limits do to records."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from kproto.records import Record, RecordBatches, build_batch
+from mockbroker.cluster import Cluster
+from mockbroker.errors import ClusterError
+from mockbroker.log.batch_header import read_header
+from mockbroker.log.partition_log import PartitionLog
+from mockbroker.state.actions import LogStartMoved, RecordsLost
+
+FOO = ("foo", 0)
+
+
+def append(cluster: Cluster, *values: bytes, tp: tuple[str, int] = FOO) -> int:
+    data = build_batch([Record(timestamp=1, value=value) for value in values])
+    return cluster.logs.append(tp, data, read_header(data))
+
+
+def values(log: PartitionLog, start: int = 0, end: int | None = None) -> list[bytes | None]:
+    data = b"".join(
+        log.read(start, log.end_offset if end is None else end, 1 << 30, at_least_one=True)
+    )
+    return [record.value for batch in RecordBatches(data) for record in batch]
+
+
+def offsets(cluster: Cluster, tp: tuple[str, int] = FOO) -> tuple[int, int, int]:
+    log = cluster.logs.log(tp)
+    return log.start_offset, log.high_watermark, log.end_offset
+
+
+def lost(cluster: Cluster) -> list[RecordsLost]:
+    return [each.change for each in cluster.log if isinstance(each.change, RecordsLost)]
+
+
+@pytest.mark.requirement("DP-LOG-03", "DP-LOG-04", "DP-LOG-06")
+def test_records_get_offsets_and_the_watermark_follows() -> None:
+    cluster = Cluster(3, topics=["foo=1,2,3"])
+    assert [append(cluster, b"a", b"b"), append(cluster, b"c")] == [0, 2]
+    assert offsets(cluster) == (0, 3, 3)
+    assert values(cluster.logs.log(FOO)) == [b"a", b"b", b"c"]
+    assert values(cluster.logs.log(FOO), 1) == [b"a", b"b", b"c"], "whole batches"
+    assert values(cluster.logs.log(FOO), 2) == [b"c"]
+
+
+@pytest.mark.requirement("DP-CTL-01", "DP-CTL-02", "DP-CTL-03")
+def test_a_held_replica_holds_the_watermark() -> None:
+    cluster = Cluster(3, topics=["foo=1,2,3"])
+    append(cluster, b"a")
+    cluster.logs.hold_replication(FOO, 3)
+    append(cluster, b"b")
+    append(cluster, b"c")
+    assert offsets(cluster) == (0, 1, 3)
+    assert cluster.logs.end_of(FOO, 3) == 1
+    cluster.logs.replicate(FOO, 3, 2)
+    assert offsets(cluster) == (0, 2, 3)
+    cluster.leave_isr(FOO, 3)
+    assert offsets(cluster) == (0, 3, 3)
+    assert cluster.logs.end_of(FOO, 3) == 2
+    cluster.logs.release_replication(FOO, None)
+    assert cluster.logs.end_of(FOO, 3) == 2, "it joins the ISR by a step of its own"
+    cluster.join_isr(FOO, 3)
+    assert cluster.logs.end_of(FOO, 3) == 3
+    with pytest.raises(ClusterError, match="broker 1 is not a follower of foo-0"):
+        cluster.logs.hold_replication(FOO, 1)
+
+
+@pytest.mark.requirement("DP-LOG-11", "DP-LOG-09")
+def test_a_clean_election_loses_what_was_not_replicated() -> None:
+    cluster = Cluster(2, topics=["foo=1,2"])
+    append(cluster, b"a")
+    cluster.logs.hold_replication(FOO, 2)
+    append(cluster, b"b")
+    cluster.stop_broker(1)
+    assert offsets(cluster) == (0, 1, 1)
+    assert lost(cluster) == [RecordsLost("foo", 0, 1, 1, acknowledged=0)]
+    append(cluster, b"c")
+    assert values(cluster.logs.log(FOO)) == [b"a", b"c"]
+    epochs = cluster.logs.log(FOO).epochs
+    assert [tuple(each) for each in epochs.starts] == [(0, 0), (1, 1)]
+
+
+@pytest.mark.requirement("DP-CTL-12")
+def test_an_unclean_election_loses_acknowledged_records() -> None:
+    cluster = Cluster(2, topics=["foo=1,2"])
+    append(cluster, b"a")
+    cluster.leave_isr(FOO, 2)
+    append(cluster, b"b")
+    assert offsets(cluster) == (0, 2, 2), "acknowledged by the only in-sync replica"
+    cluster.stop_broker(1)
+    cluster.elect_leaders(1, [("foo", [0])])
+    assert cluster.partition(*FOO).leader == 2
+    assert offsets(cluster) == (0, 1, 1)
+    assert lost(cluster) == [RecordsLost("foo", 0, 1, 1, acknowledged=1)]
+
+
+@pytest.mark.parametrize(("release", "watermark"), [((3, 6), 1), ((3, 7), 0)])
+@pytest.mark.requirement("DP-LOG-07", "DP-LOG-08")
+def test_the_watermark_needs_min_isr_since_3_7(release: tuple[int, int], watermark: int) -> None:
+    cluster = Cluster(2, topics=["foo=1,2"], config_release=release)
+    cluster.incremental_alter_configs([(2, "foo", [("min.insync.replicas", 0, "2")])])
+    cluster.leave_isr(FOO, 2)
+    append(cluster, b"a")
+    assert offsets(cluster) == (0, watermark, 1)
+
+
+@pytest.mark.requirement("DP-LOG-14")
+def test_the_oldest_records_go_when_the_limit_is_reached() -> None:
+    cluster = Cluster(1, topics=["foo=1/1"], log_bytes=10_000)
+    append(cluster, b"kept", tp=("foo", 1))
+    for index in range(200):
+        append(cluster, b"%06d" % index * 20)
+        assert cluster.logs.bytes <= 10_000
+    start, watermark, end = offsets(cluster)
+    assert (watermark, end) == (200, 200)
+    assert start > 100
+    moves = [each.change for each in cluster.log if isinstance(each.change, LogStartMoved)]
+    assert moves[-1].after == start
+    assert values(cluster.logs.log(FOO), start)[0] == b"%06d" % start * 20
+    assert offsets(cluster, ("foo", 1)) == (0, 1, 1)
+
+
+def test_a_deleted_topic_releases_its_bytes() -> None:
+    cluster = Cluster(1, topics=["foo=1"])
+    append(cluster, b"a")
+    assert cluster.logs.bytes > 0
+    told: list[bool] = []
+    cluster.logs.log(FOO).watch("test", lambda: told.append(True))
+    cluster.delete_topics([("foo", uuid.UUID(int=0))])
+    assert (cluster.logs.bytes, told) == (0, [True])
+    cluster.add_topic("foo=1")
+    assert append(cluster, b"b") == 0
