@@ -43,8 +43,8 @@ def make(name: str, target: str, *arguments: str) -> Step:
 
 
 LANES: Final = (
-    # Two processes, although a step of the other lane works beside them: many tests wait.
-    (make("tests", "test", "PYTEST_ARGS=-n2 --durations=15 --requirements=check"),),
+    # Three processes on two cores, with a step of the other lane beside them: many tests wait.
+    (make("tests", "test", "PYTEST_ARGS=-n3 --durations=15 --requirements=check"),),
     (
         make("lint, types, import contracts", "lint"),
         make("documentation site", "docs"),
