@@ -10,9 +10,12 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Alarm", "Timer", "Timers", "sleep", "wait_for_call", "wall_ms"]
+__all__ = ["Alarm", "Later", "Timer", "Timers", "sleep", "wait_for_call", "wall_ms"]
+
+ResultT = TypeVar("ResultT")
 
 _EPOCH_AT_START_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 
@@ -143,9 +146,36 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-async def wait_for_call(register: Callable[[Callable[[], None]], None]) -> None:
-    """Wait until the function that is given to ``register`` is called, on this thread. Calls after
-    the first have no effect."""
-    done = asyncio.get_running_loop().create_future()
-    register(lambda: None if done.done() else done.set_result(None))
-    await done
+async def wait_for_call(
+    register: Callable[[Callable[[], None]], None], timeout_ms: int | None = None
+) -> bool:
+    """Wait until the function that is given to ``register`` is called, on this thread, or until
+    ``timeout_ms`` of real time have passed. Returns whether it was called. Calls after the first
+    have no effect."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[bool] = loop.create_future()
+
+    def finish(called: bool) -> None:
+        if not done.done():
+            done.set_result(called)
+
+    register(lambda: finish(True))
+    if timeout_ms is None or done.done():
+        return await done
+    expiry = loop.call_later(timeout_ms / 1000, finish, False)
+    try:
+        return await done
+    finally:
+        expiry.cancel()
+
+
+class Later(Generic[ResultT]):
+    """An awaitable that starts when it is awaited. Unlike a coroutine it may also be dropped."""
+
+    __slots__ = ("_start",)
+
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, ResultT]]) -> None:
+        self._start = start
+
+    def __await__(self) -> Generator[Any, None, ResultT]:
+        return self._start().__await__()

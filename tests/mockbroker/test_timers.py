@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.timers import Timers
+from mockbroker.timers import Later, Timers, wait_for_call
 
 Log = list[tuple[str, int]]
 
@@ -92,3 +93,26 @@ def test_those_due_run_once_sorted_by_time_then_by_when_they_were_set(settings, 
     timers.run_until(end)
     expected = [number for number in order if due[number] <= end]
     assert log == sorted(expected, key=lambda number: (due[number], order.index(number)))
+
+
+async def test_waiting_for_a_call_ends_with_it_or_with_the_time_out():
+    calls: list[Callable[[], None]] = []
+    waiting = asyncio.ensure_future(wait_for_call(calls.append, 3_600_000))
+    await asyncio.sleep(0)
+    calls[0]()
+    calls[0]()
+    assert await waiting is True
+    assert await wait_for_call(calls.append, 0) is False
+    assert await wait_for_call(lambda call: call()) is True
+
+
+async def test_what_starts_later_may_also_be_dropped():
+    started: list[int] = []
+
+    async def start() -> int:
+        started.append(1)
+        return 7
+
+    Later(start)
+    assert not started
+    assert await Later(start) == 7
