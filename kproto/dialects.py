@@ -49,6 +49,7 @@ __all__ = [
     "dialect",
     "encode_request",
     "encode_response",
+    "has_response",
     "kip_240",
     "load_dialect",
 ]
@@ -65,6 +66,7 @@ AUTO_ORDER: Final = ("kafka", "kip-455-new", "kip-240")
 """The dialects that ``auto`` tries. The bytes of the other drafts equal those of one of these,
 except for ``kip-455-named``, which was never proposed."""
 
+PRODUCE: Final = 0
 API_VERSIONS: Final = 18
 CONTROLLED_SHUTDOWN: Final = 7
 SIZE_BYTES: Final = 4
@@ -404,6 +406,11 @@ class AutoDialect(Dialect):
         """Decode in the first dialect that accepts the whole frame."""
         _, header, body = self.identify_response(frame, api_key=api_key, api_version=api_version)
         return header, body
+
+
+def has_response(api_key: int, body: Message) -> bool:
+    """Whether brokers respond to this request: all but Produce with acks=0."""
+    return api_key != PRODUCE or getattr(body, "acks", None) != 0
 
 
 def _is_message(name: str) -> bool:

@@ -45,7 +45,7 @@ class FrameSplitter:
     ``_more`` and joined once, when they complete a frame (or its size field).
     """
 
-    __slots__ = ("_data", "_error", "_more", "_needed", "_offset", "_skip", "max_size")
+    __slots__ = ("_data", "_error", "_more", "_needed", "_offset", "_skip", "buffered", "max_size")
 
     def __init__(self, max_size: int = DEFAULT_MAX_SIZE, *, keep_size: bool = False) -> None:
         self.max_size = max_size
@@ -56,12 +56,9 @@ class FrameSplitter:
         # Bytes that the next frame needs, as far as known: its size field, later the whole frame.
         self._needed = SIZE_LENGTH
         self._error: str | None = None
-
-    @property
-    def buffered(self) -> int:
+        self.buffered = 0
         """Bytes that were fed and not yet returned. At the end of a stream, any remainder is a
         truncated frame."""
-        return len(self._data) - self._offset + len(self._more)
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Add bytes from the socket. Never raises; after a bad size the bytes are discarded."""
@@ -72,6 +69,7 @@ class FrameSplitter:
             self._offset = 0
         else:
             self._more += data
+        self.buffered = len(self._data) - self._offset + len(self._more)
 
     def next_frame(self) -> bytes | None:
         """Return the next frame, or None until more bytes are fed.
@@ -88,6 +86,7 @@ class FrameSplitter:
             end = start + size
             if 0 <= size <= self.max_size and end <= len(data):
                 self._offset = end
+                self.buffered -= end - offset
                 return data[offset + self._skip : end]
         return self._next_frame_slowly()
 
@@ -113,6 +112,7 @@ class FrameSplitter:
             self._needed = SIZE_LENGTH + size
             if len(self._data) >= self._needed:
                 self._offset, self._needed = self._needed, SIZE_LENGTH
+                self.buffered -= self._offset
                 return self._data[self._skip : self._offset]
         return None
 
@@ -121,5 +121,5 @@ class FrameSplitter:
             return
         why = "is negative" if size < 0 else f"is more than the {self.max_size} allowed"
         self._error = f"frame size {size} {why}"
-        self._data, self._offset, self._more = b"", 0, bytearray()
+        self._data, self._offset, self._more, self.buffered = b"", 0, bytearray(), 0
         raise RemoteProtocolError(self._error)

@@ -16,7 +16,7 @@ from fuzz.stateful.loop import VirtualLoop
 from fuzz.stateful.model import Model
 from fuzz.stateful.wire import Client, PendingRequest
 from kproto.codec.message import Message
-from kproto.connection.client import has_response
+from kproto.dialects import has_response
 from kproto.errors import UnsupportedVersionError
 from kproto.journal import Entry, Journal
 from kproto.schema.versions import Versions

@@ -20,7 +20,7 @@ A client's first exchange::
                     print(body)
 """
 
-from kproto.connection.client import ClientConnection, has_response
+from kproto.connection.client import ClientConnection
 from kproto.connection.events import (
     ClientEvent,
     MalformedRequest,
@@ -39,6 +39,7 @@ from kproto.connection.events import (
 from kproto.connection.negotiation import choose_version, refusal
 from kproto.connection.server import Answerable, ServerConnection
 from kproto.connection.states import ClientState, ServerState
+from kproto.dialects import has_response
 
 __all__ = [
     "Answerable",

@@ -25,7 +25,7 @@ from kproto.connection.events import (
     SentRequest,
 )
 from kproto.connection.states import CLIENT_TRANSITIONS, ClientInput, ClientState, StateMachine
-from kproto.dialects import Api, AutoDialect, Dialect, dialect
+from kproto.dialects import Api, AutoDialect, Dialect, dialect, has_response
 from kproto.error_codes import ErrorCode
 from kproto.errors import (
     DecodeError,
@@ -36,19 +36,13 @@ from kproto.errors import (
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH, FrameSplitter, encode_frame
 from kproto.schema.versions import Versions
 
-__all__ = ["ClientConnection", "has_response"]
+__all__ = ["ClientConnection"]
 
-_PRODUCE: Final = 0
 _SASL_HANDSHAKE: Final = 17
 _SASL_AUTHENTICATE: Final = 36
 _MAX_CORRELATION_ID: Final = 2**31 - 1
 _INPUTS: Final = {_SASL_AUTHENTICATE: ClientInput.SEND_AUTHENTICATE}
 _read_int32: Final = Struct(">i").unpack_from
-
-
-def has_response(api_key: int, body: Any) -> bool:
-    """Whether brokers respond to this request: all but Produce with acks=0."""
-    return api_key != _PRODUCE or getattr(body, "acks", None) != 0
 
 
 class ClientConnection:

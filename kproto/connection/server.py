@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final
 
-from kproto.connection.client import has_response
 from kproto.connection.events import (
     MalformedRequest,
     RequestReceived,
@@ -22,7 +21,7 @@ from kproto.connection.events import (
     UnsupportedRequest,
 )
 from kproto.connection.states import SERVER_TRANSITIONS, ServerInput, ServerState, StateMachine
-from kproto.dialects import AutoDialect, Dialect, dialect
+from kproto.dialects import AutoDialect, Dialect, dialect, has_response
 from kproto.errors import (
     DecodeError,
     LocalProtocolError,
@@ -154,7 +153,8 @@ class ServerConnection:
         try:
             frame = self._splitter.next_frame()
             if frame is None:
-                self._check_eof()
+                if self._eof:
+                    self._check_whole_frames()
                 return None
             if self._machine.state is ServerState.RAW_TOKENS:
                 self._machine.advance(ServerInput.RECEIVE_TOKEN)
@@ -165,8 +165,8 @@ class ServerConnection:
             self._machine.advance(ServerInput.CLOSE)
             raise
 
-    def _check_eof(self) -> None:
-        if self._eof and self._splitter.buffered:
+    def _check_whole_frames(self) -> None:
+        if self._splitter.buffered:
             raise RemoteProtocolError(
                 f"the peer closed inside a frame, {self._splitter.buffered} bytes into it"
             )
