@@ -113,7 +113,8 @@ class MockCluster:
             self.profile, self.dialect, options.apis, implemented_only=options.implemented_only
         )
         self.cluster = self._simulated_cluster(options, served)
-        self.cluster.turn = self.operations.turn
+        if isinstance(self.operations, SuspendedOperations):
+            self.cluster.turn = self.operations.turn
         self.cluster.on_death = lambda broker_id: self._schedule(self._sockets.close(broker_id))
         self._clock = ClusterClock(
             self.cluster,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from mockbroker.elections.queue import ElectionQueue
 from mockbroker.errors import ClusterError, ControllerDiedError, NotControllerError
 from mockbroker.reassignment.controller import ReassignmentController
-from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import NO_CONTROLLER
 from mockbroker.steps import Steps
@@ -33,7 +32,7 @@ class Turns:
     turn: Callable[..., contextlib.AbstractContextManager[None]] = staticmethod(
         lambda **_: contextlib.nullcontext()
     )
-    """Entered around each step. ``serving.operations`` sets it, where steps may have to wait."""
+    """Entered around each step; where steps may have to wait, the turn of the operation."""
 
     def __init__(
         self,
@@ -43,16 +42,13 @@ class Turns:
         steps: Steps,
     ) -> None:
         self._controller = controller
+        self._state = controller.state
         self._reassignment = reassignment
         self._elections = elections
         self._steps = steps
         self._election_timer = controller.timers.timer(self._process_due_elections)
         self._queues_elections = elections.era.queued
         self._keeps_znodes = controller.keeps_znodes
-
-    @property
-    def _state(self) -> ClusterState:
-        return self._controller.state
 
     @contextlib.contextmanager
     def _acting(self, *, by_controller: bool = False, first: bool = False) -> Iterator[None]:
@@ -125,11 +121,6 @@ class Turns:
         """Let time pass until what ``clock`` returns, once it is this step's turn."""
         with self._acting():
             self._controller.timers.run_until(clock())
-
-    def pass_time(self, now_ms: int) -> bool:
-        """Let time pass until then if no timer is due before, which is no step: nothing changes.
-        Returns whether it has."""
-        return self._controller.timers.pass_until(now_ms)
 
     def _process_due_elections(self) -> None:
         self._settle()

@@ -66,7 +66,7 @@ class Logs:
         self._settings: dict[str, LogSettings] = {}
         self._bytes = 0
         kinds = (ConfigChanged, PartitionChanged, TopicDeleted)
-        controller.add_hooks(kinds, before=lambda _cause, _change: None, after=self._after)
+        controller.add_hooks(kinds, after=self._after)
 
     # ---- finding -------------------------------------------------------------------------------
 

@@ -30,13 +30,14 @@ class ClusterClock:
         follows_wall: bool,
     ) -> None:
         self._cluster = cluster
+        self._timers = cluster.timers
         self._operations = operations
         self._follows_wall = follows_wall
         self._skipped_ms = 0
         self._alarm = make_alarm(self._due)
         self._alarm_set = False
         if follows_wall:
-            cluster.timers.on_change = self._set_alarm
+            self._timers.on_change = self._set_alarm
 
     def start(self) -> None:
         """Follow real time from now on, which needs a running event loop."""
@@ -51,7 +52,8 @@ class ClusterClock:
         """Bring the simulated time up to real time, unless the clock is manual."""
         if not self._follows_wall or self._operations.busy:
             return
-        if not self._cluster.pass_time(self._now()):
+        if not self._timers.pass_until(self._now()):
+            # A timer is due, and its effects are a step.
             self._operations.spawn(partial(self._cluster.follow, self._now))
 
     def advance(self, milliseconds: int) -> None:

@@ -108,13 +108,21 @@ class Controller:
         many changes does not count it, and no hook runs."""
         self.state.apply(self.log.append(self.now_ms, cause, change))
 
-    def add_hooks(self, kinds: tuple[type, ...], *, before: ChangeHook, after: ChangeHook) -> None:
+    def add_hooks(
+        self,
+        kinds: tuple[type, ...],
+        *,
+        before: ChangeHook | None = None,
+        after: ChangeHook | None = None,
+    ) -> None:
         """Call ``before`` before a change of these kinds is logged, ``after`` once it is applied.
 
         ``kinds`` are types of changes.
         """
-        self._before.append((kinds, before))
-        self._after.append((kinds, after))
+        if before is not None:
+            self._before.append((kinds, before))
+        if after is not None:
+            self._after.append((kinds, after))
 
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Record the new value of a partition, unless it equals the current one."""
