@@ -28,6 +28,8 @@ from mockbroker.auto_progress import AutoProgress
 from mockbroker.configs.changes import ConfigChanges
 from mockbroker.configs.definitions import config_definitions
 from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.coordinators.kinds import CoordinatorKind
+from mockbroker.coordinators.placement import Coordinators
 from mockbroker.elections.elect import LeaderElections, Wanted
 from mockbroker.elections.eras import election_era
 from mockbroker.elections.partition_change import Completion
@@ -159,6 +161,10 @@ class Cluster(Turns):
         self._configs = EffectiveConfigs(controller.state, config_definitions(config_release))
         self.logs = Logs(controller, self._configs, config_release, log_bytes)
         """The logs of all partitions."""
+        self.coordinators = Coordinators(
+            controller, self._configs, config_release, self._change_partition
+        )
+        """The brokers that coordinate groups and transactions."""
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)
@@ -431,6 +437,37 @@ class Cluster(Turns):
         """Add partitions. Rows are (name, new total count, None or broker ids of each)."""
         with self._acting(by_controller=True):
             return self._topics.add_partitions(topics, validate_only=validate_only, wait_ms=wait_ms)
+
+    # ---- coordinators (10) -----------------------------------------------------------------------
+
+    def find_coordinator(self, kind: CoordinatorKind, key: str, broker_id: int) -> Broker | None:
+        """Return the coordinator of a key as this broker knows it; None while there is none.
+
+        The first call for a kind creates its internal topic and returns None, as Kafka does.
+        """
+        if not self.coordinators.exists(kind):
+            return None
+        new = self.coordinators.new_topic(kind)
+        if new.name in self.metadata_view(broker_id).topics:
+            return self.coordinators.find(self.metadata_view(broker_id), kind, key)
+        if new.name not in self._state.topics and self.controller_id != NO_CONTROLLER:
+            self.create_topics([new])
+        return None
+
+    def move_coordinator(self, kind: CoordinatorKind, key: str, broker_id: int) -> None:
+        """As ``Coordinators.move``."""
+        with self._acting():
+            self.coordinators.move(kind, key, broker_id)
+
+    def load_coordinator(self, kind: CoordinatorKind, key: str) -> None:
+        """As ``Coordinators.load``."""
+        with self._acting():
+            self.coordinators.load(kind, key)
+
+    def finish_loading(self, kind: CoordinatorKind, key: str) -> None:
+        """As ``Coordinators.finish_loading``."""
+        with self._acting():
+            self.coordinators.finish_loading(kind, key)
 
     # ---- configs (32, 44), log dirs (35), ACLs (29, 30, 31) --------------------------------------
 

@@ -1,9 +1,12 @@
-"""FindCoordinator (10): the mock has no groups, transactions or share groups.
+"""FindCoordinator (10): the broker that serves a group, a transactional id or a share partition.
 
-Versions: 1 key type; 3 flexible; 4 several keys in one request; 5 and 6 new error codes and key
-types. Every key gets COORDINATOR_NOT_AVAILABLE(15), which clients retry until their own timeout.
+Versions: 1 key type and error text; 3 flexible; 4 several keys in one request, of which each has
+its own row; 5 error TRANSACTION_ABORTABLE in the protocol's range; 6 keys of share partitions
+(KIP-932). The first request for a kind creates its internal topic and fails with
+COORDINATOR_NOT_AVAILABLE (15), which clients retry.
+
 A broker that advertises none of the APIs that the coordinator would serve (``--advertise
-implemented``) answers UNSUPPORTED_VERSION(35) instead, which clients report at once.
+implemented``) answers UNSUPPORTED_VERSION (35) instead, which clients report at once.
 """
 
 from __future__ import annotations
@@ -14,75 +17,104 @@ from kproto.error_codes import ErrorCode, message
 from kproto.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from mockbroker.apis.authorization import may
 from mockbroker.apis.registry import Call, register
-from mockbroker.security.authorizer import CLUSTER_NAME, ResourceType
+from mockbroker.coordinators.kinds import CoordinatorKind, share_key
+from mockbroker.security.authorizer import ResourceType
+from mockbroker.state.model import Broker
 
 __all__ = ["find_coordinator"]
 
-_NOWHERE: Final = -1
+_NOWHERE: Final = Broker(-1, host="", port=-1)
+_TEXTS_SINCE: Final = (2, 3)
+"""Earlier releases leave the text null; later ones send "NONE" even with success."""
+_SHARE_KEYS_SINCE_VERSION: Final = 6
+_KIND_OF: Final = {kind.value: kind for kind in CoordinatorKind}
 
-_KINDS: Final = {
-    0: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-    1: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-    2: (ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+_RESOURCES: Final = {
+    CoordinatorKind.GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    CoordinatorKind.TRANSACTION: (
+        ResourceType.TRANSACTIONAL_ID,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
 }
-"""Key type -> resource type, and the error of callers who may not describe the resource."""
+"""Kind -> resource type of a key, and the error of callers who may not describe it."""
 
 _NEEDS: Final = {
-    0: {11: "JoinGroup", 68: "ConsumerGroupHeartbeat"},
-    1: {22: "InitProducerId"},
-    2: {76: "ShareGroupHeartbeat"},
+    CoordinatorKind.GROUP: {8: "OffsetCommit", 11: "JoinGroup", 68: "ConsumerGroupHeartbeat"},
+    CoordinatorKind.TRANSACTION: {22: "InitProducerId"},
+    CoordinatorKind.SHARE: {83: "InitializeShareGroupState"},
 }
-"""Key type -> the APIs by which clients first use the coordinator: one of them must be served."""
+"""Kind -> the APIs by which clients first use the coordinator: one of them must be served."""
 
 
-@register(
-    10,
-    "0-6",
-    gap="the mock has no group or transaction coordinators, so clients retry until their time-out, "
-    "or fail at once with serve --advertise implemented",
-)
+@register(10, "0-6")
 def find_coordinator(call: Call) -> FindCoordinatorResponse:
-    if call.version < 4:
-        code, text = _error(call, call.body.key)
-        return FindCoordinatorResponse(
-            error_code=code,
-            error_message=text if call.version >= 1 else None,
-            node_id=_NOWHERE,
-            host="",
-            port=_NOWHERE,
-        )
+    keys = [call.body.key] if call.version < 4 else call.body.coordinator_keys
+    refused = _refusal(call)
+    rows = [_row(call, key) if refused is None else _failed(key, refused) for key in keys]
+    if call.version >= 4:
+        return FindCoordinatorResponse(coordinators=rows)
+    (row,) = rows
+    text: str | None
+    text = row.error_message or message(row.error_code)
+    if call.version == 0 or call.profile.line < _TEXTS_SINCE:
+        text = None
     return FindCoordinatorResponse(
-        coordinators=[_coordinator(call, key) for key in call.body.coordinator_keys]
+        error_code=row.error_code,
+        error_message=text,
+        node_id=row.node_id,
+        host=row.host,
+        port=row.port,
     )
 
 
-def _coordinator(call: Call, key: str) -> Coordinator:
-    code, text = _error(call, key)
-    # With several keys Kafka sends no text for the keys that the caller may not describe.
-    silent = code in (
-        ErrorCode.GROUP_AUTHORIZATION_FAILED,
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    )
+def _kind(call: Call) -> CoordinatorKind | None:
+    key_type = call.body.key_type if call.version >= 1 else CoordinatorKind.GROUP
+    return _KIND_OF.get(key_type)
+
+
+def _refusal(call: Call) -> tuple[ErrorCode, str] | None:
+    """Return the error of the whole request, which every key gets with its text."""
+    kind = _kind(call)
+    code = ErrorCode.NONE
+    if kind is None:
+        code = ErrorCode.INVALID_REQUEST
+    elif kind is CoordinatorKind.SHARE and call.version >= _SHARE_KEYS_SINCE_VERSION:
+        code = ErrorCode.NONE if may(call) else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return (code, message(code)) if code else None
+
+
+def _row(call: Call, key: str) -> Coordinator:
+    kind = _kind(call)
+    assert kind is not None, "that is refused"
+    if kind in _RESOURCES:
+        resource_type, refused = _RESOURCES[kind]
+        if not may(call, resource_type, key):
+            return _failed(key, (refused, ""))
+    needs = _NEEDS[kind]
+    if not needs.keys() & call.advertised.keys():
+        text = f"This broker has no coordinator: it does not serve {' or '.join(needs.values())}."
+        return _failed(key, (ErrorCode.UNSUPPORTED_VERSION, text))
+    wanted: str | None = key
+    if kind is CoordinatorKind.SHARE:
+        wanted = share_key(key) if call.version >= _SHARE_KEYS_SINCE_VERSION else None
+    if wanted is None:
+        return _failed(key, (ErrorCode.INVALID_REQUEST, ""))
+    broker = call.cluster.find_coordinator(kind, wanted, call.broker_id)
+    if broker is None:
+        return _failed(key, (ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
+    return _coordinator(key, broker, ErrorCode.NONE, "")
+
+
+def _failed(key: str, error: tuple[ErrorCode, str]) -> Coordinator:
+    return _coordinator(key, _NOWHERE, *error)
+
+
+def _coordinator(key: str, broker: Broker, code: ErrorCode, text: str) -> Coordinator:
     return Coordinator(
         key=key,
-        node_id=_NOWHERE,
-        host="",
-        port=_NOWHERE,
+        node_id=broker.broker_id,
+        host=broker.host,
+        port=broker.port,
         error_code=code,
-        error_message="" if silent else text,
+        error_message=text,
     )
-
-
-def _error(call: Call, key: str) -> tuple[ErrorCode, str]:
-    key_type = call.body.key_type if call.version >= 1 else 0
-    if key_type in _KINDS:
-        resource_type, refused = _KINDS[key_type]
-        whole = resource_type is ResourceType.CLUSTER
-        if not may(call, resource_type, CLUSTER_NAME if whole else key):
-            return refused, message(refused)
-    needs = _NEEDS.get(key_type, {})
-    if needs and not needs.keys() & call.advertised.keys():
-        text = f"This broker has no coordinator: it does not serve {' or '.join(needs.values())}."
-        return ErrorCode.UNSUPPORTED_VERSION, text
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return code, message(code)

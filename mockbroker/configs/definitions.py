@@ -238,12 +238,31 @@ _BROKER = (
     ConfigDefinition("num.network.threads", "INT", "3", 1),
     _static("num.partitions", "INT", "1"),
     ConfigDefinition("num.replica.fetchers", "INT", "1", 1),
+    _static("offset.metadata.max.bytes", "INT", "4096"),
+    _static("offsets.retention.check.interval.ms", "LONG", "600000"),
+    ConfigDefinition("offsets.retention.minutes", "INT", "1440", 1, dynamic=False, until=(1, 1)),
+    ConfigDefinition("offsets.retention.minutes", "INT", "10080", 1, dynamic=False, since=(2, 0)),
+    _static("offsets.topic.num.partitions", "INT", "50"),
     _static("offsets.topic.replication.factor", "INT", "3"),
+    _static("offsets.topic.segment.bytes", "INT", "104857600"),
     _static("process.roles", "LIST", "broker,controller"),
     *_rate("replica.alter.log.dirs.io.max.bytes.per.second"),
     _static("replica.lag.time.max.ms", "LONG", "30000"),
     _static("request.timeout.ms", "INT", "30000"),
+    *(
+        ConfigDefinition(name, "INT", default, 1, dynamic=False, since=(4, 0))
+        for name, default in (
+            ("share.coordinator.state.topic.min.isr", "2"),
+            ("share.coordinator.state.topic.num.partitions", "50"),
+            ("share.coordinator.state.topic.replication.factor", "3"),
+            ("share.coordinator.state.topic.segment.bytes", "104857600"),
+        )
+    ),
     ConfigDefinition("ssl.keystore.password", "PASSWORD", None),
+    _static("transaction.state.log.min.isr", "INT", "2"),
+    _static("transaction.state.log.num.partitions", "INT", "50"),
+    _static("transaction.state.log.replication.factor", "INT", "3"),
+    _static("transaction.state.log.segment.bytes", "INT", "104857600"),
 )
 
 

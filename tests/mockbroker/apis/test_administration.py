@@ -28,7 +28,6 @@ from kproto.messages.describe_log_dirs_request import (
     DescribeLogDirsRequest,
 )
 from kproto.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -212,7 +211,7 @@ def test_more_partitions(broker: DirectBroker, version: int) -> None:
     assert broker.cluster.partition("foo", 1).replicas == (3, 2, 1)
 
 
-# ---- log directories, producers, coordinators, SASL ---------------------------------------------
+# ---- log directories, producers, SASL -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", range(1, 6))
@@ -251,22 +250,6 @@ def test_producers_are_known_to_the_leader_alone(broker: DirectBroker) -> None:
         seen[broker_id] = [p.error_code for t in answer.topics for p in t.partitions]
         assert all(not p.active_producers for t in answer.topics for p in t.partitions)
     assert seen == {1: [0, 3, 3], 2: [6, 3, 3]}
-
-
-@pytest.mark.parametrize("version", range(7))
-def test_there_is_no_coordinator(broker: DirectBroker, version: int) -> None:
-    body = (
-        FindCoordinatorRequest(key="g")
-        if version < 4
-        else FindCoordinatorRequest(coordinator_keys=["g", "h"])
-    )
-    answer = broker.ask(body, version)
-    found = [answer] if version < 4 else answer.coordinators
-    assert len(found) == (1 if version < 4 else 2)
-    for each in found:
-        assert (each.error_code, each.node_id, each.host, each.port) == (15, -1, "", -1)
-    if version >= 4:
-        assert [each.key for each in found] == ["g", "h"]
 
 
 def test_sasl_is_refused_where_there_is_none(broker: DirectBroker) -> None:

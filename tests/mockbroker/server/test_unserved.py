@@ -16,10 +16,10 @@ import pytest
 
 from kproto.messages import (
     ApiVersionsRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
     FindCoordinatorRequest,
     GetTelemetrySubscriptionsRequest,
-    InitProducerIdRequest,
-    ListGroupsRequest,
     MetadataRequest,
 )
 from mockbroker import MockCluster
@@ -44,11 +44,12 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 def test_an_api_without_a_handler_is_reported_once(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1))
     for _ in range(3):
-        assert broker.ask(ListGroupsRequest(), 5).error_code == 35
+        assert broker.ask(DescribeDelegationTokenRequest(), 3).error_code == 35
         assert broker.ask(MetadataRequest(topics=None), 9).brokers
     (line,) = lines()
-    assert line.startswith("ListGroups (16) v5 from client id 'test': the mock has no handler")
-    assert "serve --reply 16=FILE.json" in line
+    assert line.startswith("DescribeDelegationToken (41) v3 from client id 'test': ")
+    assert "the mock has no handler" in line
+    assert "serve --reply 41=FILE.json" in line
     assert "--advertise implemented" in line
 
 
@@ -56,17 +57,20 @@ def test_a_version_or_api_that_is_not_advertised_is_reported(
     lines: Callable[[], list[str]],
 ) -> None:
     broker = DirectBroker(
-        Cluster(1), apis=dict(map(parse_api_override, ("16=0-4", "22=off", "71=off")))
+        Cluster(1), apis=dict(map(parse_api_override, ("41=0-2", "40=off", "71=off")))
     )
     for _ in range(2):
-        assert broker.ask(ListGroupsRequest(), 5) is None
-        assert broker.ask(InitProducerIdRequest(), 2) is None
+        assert broker.ask(DescribeDelegationTokenRequest(), 3) is None
+        assert broker.ask(ExpireDelegationTokenRequest(), 2) is None
         assert broker.ask(GetTelemetrySubscriptionsRequest(), 0) is None
     first, second, third = lines()
-    assert "ListGroups (16) v5" in first
-    assert "serves v0-4" in first
-    assert "--api 16=5" in first
-    for line, name in ((second, "InitProducerId (22) v2"), (third, "GetTelemetrySubscriptions")):
+    assert "DescribeDelegationToken (41) v3" in first
+    assert "serves v0-2" in first
+    assert "--api 41=3" in first
+    for line, name in (
+        (second, "ExpireDelegationToken (40) v2"),
+        (third, "GetTelemetrySubscriptions"),
+    ):
         assert name in line
         assert "does not serve this API" in line
 
@@ -95,7 +99,7 @@ def test_the_number_of_lines_is_bounded(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1))
     frames = [
         broker.codec.encode_request(
-            ListGroupsRequest(), api_version=0, correlation_id=number,
+            DescribeDelegationTokenRequest(), api_version=1, correlation_id=number,
             client_id=f"{number}\n\x1b[31m" + "x" * 1000,
         )
         for number in range(1000)
@@ -108,11 +112,18 @@ def test_the_number_of_lines_is_bounded(lines: Callable[[], list[str]]) -> None:
     assert all(each.isprintable() and len(each) < 500 for each in found)
 
 
-@pytest.mark.parametrize(("key_type", "needs"), [(0, ("11=off", "68=off")), (1, ("22=off",))])
+@pytest.mark.parametrize(
+    ("key_type", "key", "needs"),
+    [
+        (0, "g", ("8=off", "11=off", "68=off")),
+        (1, "t", ("22=off",)),
+        (2, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", ("83=off",)),
+    ],
+)
 def test_a_broker_without_the_coordinators_apis_says_so(
-    key_type: int, needs: tuple[str, ...]
+    key_type: int, key: str, needs: tuple[str, ...]
 ) -> None:
-    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"])
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     (row,) = DirectBroker(Cluster(1)).ask(request, 6).coordinators
     assert row.error_code == 15
     hidden = DirectBroker(Cluster(1), apis=dict(map(parse_api_override, needs)))
@@ -168,7 +179,7 @@ def confluent_group(bootstrap: str) -> Any:
     )
     consumer.subscribe([TOPIC])
     try:
-        found = consumer.poll(1)
+        found = consumer.poll(3)  # librdkafka looks for its coordinator every second
         return {} if found is None else found.error().str()
     finally:
         consumer.close()
@@ -225,11 +236,8 @@ SOFTWARE = {
     ("client", "work", "api"),
     [
         ("kafka-python", kafka_python_producer, "Produce (0)"),
-        ("kafka-python", kafka_python_group, "FindCoordinator (10)"),
         ("confluent", confluent_producer, "Produce (0)"),
-        ("confluent", confluent_group, "FindCoordinator (10)"),
         ("aiokafka", aiokafka_producer, "Produce (0)"),
-        ("aiokafka", of_aiokafka(aiokafka_group), "FindCoordinator (10)"),
     ],
 )
 async def test_what_a_client_meets_is_reported_once(
@@ -246,22 +254,20 @@ async def test_what_a_client_meets_is_reported_once(
 
 
 @pytest.mark.parametrize(
-    ("work", "report"),
-    [
-        (kafka_python_group, "UnsupportedVersionError"),
-        (
-            confluent_group,
-            "FindCoordinator response error: This broker has no coordinator: it does not serve "
-            "JoinGroup or ConsumerGroupHeartbeat.",
-        ),
-        (of_aiokafka(aiokafka_group), "UnsupportedVersionError"),
-    ],
-)
-async def test_group_consumers_fail_at_once_if_only_what_is_implemented_is_advertised(
-    work: Callable[[str], Any], report: str
+    "work", [kafka_python_group, confluent_group, of_aiokafka(aiokafka_group)],
+    ids=["kafka-python", "confluent", "aiokafka"],
+)  # fmt: skip
+@pytest.mark.requirement("DP-COORD-02")
+async def test_group_consumers_find_their_coordinator(
+    work: Callable[[str], Any], lines: Callable[[], list[str]]
 ) -> None:
-    async with MockCluster(topics=["foo:1:1"], implemented_only=True) as mock:
-        assert await run_client(work, mock) == report
+    async with MockCluster(topics=["foo:1:1"]) as mock:
+        await run_client(work, mock)
+        entries = mock.journal.select(api=10, direction="response")
+        answers: list[Any] = [each.decode().body for each in entries]
+        codes = {row.error_code for each in answers for row in each.coordinators or [each]}
+        assert codes == {0, 15}
+        assert not [line for line in lines() if "FindCoordinator" in line]
 
 
 @pytest.mark.slow  # a process
