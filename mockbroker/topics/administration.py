@@ -27,7 +27,7 @@ from mockbroker.state.results import (
     DeleteTopicResult,
     NewTopic,
 )
-from mockbroker.topics.assignments import check_assignment, continued, spread
+from mockbroker.topics.assignments import check_assignment, check_listed, continued, spread
 from mockbroker.topics.checks import (
     CHECKS,
     TopicDraft,
@@ -38,7 +38,6 @@ from mockbroker.topics.checks import (
     requested_partitions,
 )
 from mockbroker.topics.eras import AdministrationEra
-from mockbroker.topics.listed_replicas import check_listed
 from mockbroker.topics.timeline_order import first_iterated
 
 __all__ = ["TopicAdministration", "fresh_cluster_id", "fresh_id"]

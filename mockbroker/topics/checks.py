@@ -18,9 +18,8 @@ from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition
 from mockbroker.state.results import NewTopic
 from mockbroker.state.topic_names import check_topic_name, collide
-from mockbroker.topics.assignments import new_partition, spread
+from mockbroker.topics.assignments import check_listed, new_partition, spread
 from mockbroker.topics.eras import AdministrationEra, CreationEra, TopicCheck
-from mockbroker.topics.listed_replicas import check_listed
 
 __all__ = [
     "CHECKS",

@@ -1,7 +1,7 @@
 """How releases differ in administering topics and configs: which checks they make, in which order,
 and their texts. Data only.
 
-``administration``, ``checks`` and ``listed_replicas`` read the columns on topics, ``configs`` those
+``administration``, ``checks`` and ``assignments`` read the columns on topics, ``configs`` those
 on configs. Codes and texts are those that Kafka 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) send.
 """
 
