@@ -34,7 +34,7 @@ from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto.journal import Journal, squash
 from kproto.schema.versions import Versions
-from mockbroker.apis import Call, Session
+from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.cluster import Cluster
 from mockbroker.commands import CommandCall
@@ -111,21 +111,21 @@ class Dispatcher:
         self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages)
         unserved = UnservedLog()
         self.handlers = HandlerStage(
-            cluster, operations or Operations(), self._call,
-            scripted=self.scripts.by_key, caching=security.authorizer is None, unserved=unserved,
+            cluster, profile, operations or Operations(), self.served_by, security.authorizer,
+            scripted=self.scripts.by_key, unserved=unserved,
         )  # fmt: skip
         self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock)
         self._fault_stage = FaultStage(
             self.faults, cluster, codec, self.delivery, perform_step=perform_step,
-            broker_answer=self._broker_answer, commit=self._commit, make_call=self._call,
-            handler_of=self.handlers.handler_of, predicate_failed=self.scripts.failed,
+            broker_answer=self._broker_answer, commit=self._commit, handlers=self.handlers,
+            predicate_failed=self.scripts.failed,
         )  # fmt: skip
         self._replay_stage: ReplayStage | None = None
         self._refusals = RefusalStage(
             codec, self.served_by, fallback_row=profile.fallback_row, reply35=reply35,
             unserved=unserved,
         )  # fmt: skip
-        self._script_stage = ScriptStage(self.scripts, self._call)
+        self._script_stage = ScriptStage(self.scripts, self.handlers.call)
         self.scripts.on_change.append(self._scripts_changed)
         self._link_stages()
 
@@ -172,14 +172,6 @@ class Dispatcher:
 
     def _api_names(self) -> dict[str, int]:
         return {squash(api.name): key for key, api in self.codec.apis.items()}
-
-    def _call(self, exchange: Exchange) -> Call:
-        request, session = exchange.request, exchange.session
-        assert isinstance(request, RequestReceived)
-        return Call(
-            request.api, exchange.version, request.body, exchange.client_id, session, self.cluster,
-            self.profile, self.served_by, self.security.authorizer,
-        )  # fmt: skip
 
     # ---- one event ---------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from kproto.codec.message import Message
 from kproto.connection import RequestReceived
 from kproto.dialects import Api, Dialect
 from kproto.errors import KprotoError
-from mockbroker.apis import Call, Handler
 from mockbroker.cluster import Cluster
 from mockbroker.commands import CommandCall, parse_command
 from mockbroker.faults import frame_edits, message_edits, partial_errors
@@ -31,6 +30,7 @@ from mockbroker.faults.request_entities import Topics, named_by
 from mockbroker.faults.rule import Fault
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Pending, Reply
+from mockbroker.serving.handlers import HandlerStage
 from mockbroker.timers import sleep
 
 __all__ = ["FaultStage"]
@@ -57,8 +57,7 @@ class FaultStage:
         *,
         broker_answer: Callable[[Exchange], Awaitable[Reply | Close]],
         commit: Callable[[Exchange, Reply], bytes | Close],
-        make_call: Callable[[Exchange], Call],
-        handler_of: Callable[[Dialect, int], Handler | None],
+        handlers: HandlerStage,
         perform_step: Callable[[CommandCall, int], None],
         predicate_failed: Callable[[Exception], None],
     ) -> None:
@@ -68,19 +67,19 @@ class FaultStage:
         self.delivery = delivery
         self.broker_answer = broker_answer
         self.commit = commit
-        self.handler_of = handler_of
+        self.handler_of = handlers.handler_of
+        self._handlers = handlers
         self.perform_step = perform_step
-        self._make_call = make_call
         self._predicate_failed = predicate_failed
 
     def answer(self, exchange: Exchange) -> Pending | None:
         request, session = exchange.request, exchange.session
-        served = isinstance(request, RequestReceived)
+        received = request if isinstance(request, RequestReceived) else None
         facts = RequestFacts(
             session.broker_id, session.connection_id, exchange.api_key, exchange.version,
             exchange.client_id, session.software, self.cluster.topics,
-            request.body if isinstance(request, RequestReceived) else None,
-            partial(self._make_call, exchange) if served else None,
+            None if received is None else received.body,
+            None if received is None else partial(self._handlers.call, exchange, received),
         )  # fmt: skip
 
         def failed(rule: ActiveFault, error: Exception) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Mapping
 from functools import partial
 from typing import Any
 
 from kproto.codec.message import Message
 from kproto.connection import RequestReceived
 from kproto.dialects import Dialect
+from kproto.schema.versions import Versions
 from mockbroker.apis import Call, Handler
 from mockbroker.apis.dialect_handlers import dialect_handlers
 from mockbroker.cluster import Cluster
+from mockbroker.profiles import Profile
+from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.exchange import Exchange, Pending, Reply
 from mockbroker.serving.operations import Operations
 from mockbroker.serving.unserved_log import UnservedLog
@@ -20,24 +23,27 @@ __all__ = ["HandlerStage"]
 
 
 class HandlerStage:
-    """``operations`` runs the handlers. Responses to the api keys in ``scripted`` are never cached,
-    nor is any if ``caching`` is off."""
+    """``operations`` runs the handlers. ``served_by`` gives the versions that a broker serves.
+    Responses to the api keys in ``scripted`` are never cached, nor is any with an ``authorizer``,
+    since it depends on who sent the request."""
 
     def __init__(
         self,
         cluster: Cluster,
+        profile: Profile,
         operations: Operations,
-        make_call: Callable[[Exchange], Call],
+        served_by: Callable[[int], Mapping[int, Versions]],
+        authorizer: Authorizer | None,
         *,
         scripted: Container[int],
-        caching: bool,
         unserved: UnservedLog,
     ) -> None:
         self.operations = operations
         self._cluster = cluster
-        self._make_call = make_call
+        self._profile = profile
+        self._served_by = served_by
+        self._authorizer = authorizer
         self._scripted = scripted
-        self._caching = caching
         self._unserved = unserved
         self._handlers: dict[Dialect, dict[int, Handler]] = {}
 
@@ -47,6 +53,13 @@ class HandlerStage:
         if handlers is None:
             handlers = self._handlers[codec] = dialect_handlers(codec)
         return handlers.get(api_key)
+
+    def call(self, exchange: Exchange, request: RequestReceived) -> Call:
+        """What a handler is given of a request."""
+        return Call(
+            request.api, exchange.version, request.body, exchange.client_id, exchange.session,
+            self._cluster, self._profile, self._served_by, self._authorizer,
+        )  # fmt: skip
 
     def answer(self, exchange: Exchange) -> Reply | Pending | None:
         request = exchange.request
@@ -58,7 +71,7 @@ class HandlerStage:
         if handler.gap:
             self._unserved.incomplete(exchange, handler.gap)
         offset = self._offset(exchange) if handler.cacheable else None
-        call = partial(handler.answer, self._make_call(exchange))
+        call = partial(handler.answer, self.call(exchange, request))
         body: Message | Awaitable[Any] = self.operations.start(call)
         if isinstance(body, Message):
             return Reply(body, log_offset=offset)
@@ -67,7 +80,7 @@ class HandlerStage:
     def _offset(self, exchange: Exchange) -> int | None:
         """The length of the log, if the response depends on nothing that the log does not have."""
         if (
-            self._caching
+            self._authorizer is None
             and exchange.repeatable
             and exchange.api_key not in self._scripted
             and not self._cluster.propagation_ms  # brokers learn of changes without an action

@@ -92,7 +92,9 @@ class Scripts:
 class ScriptStage:
     """Answers with a test's scripts. ``make_call`` gives what a handler would be given."""
 
-    def __init__(self, scripts: Scripts, make_call: Callable[[Exchange], Call]) -> None:
+    def __init__(
+        self, scripts: Scripts, make_call: Callable[[Exchange, RequestReceived], Call]
+    ) -> None:
         self._by_key = scripts.by_key
         self._scripts = scripts
         self._make_call = make_call
@@ -102,7 +104,7 @@ class ScriptStage:
         if exchange.api_key not in self._by_key or not isinstance(request, RequestReceived):
             return None
         try:
-            scripted = self._scripts.call(exchange.api_key, self._make_call(exchange))
+            scripted = self._scripts.call(exchange.api_key, self._make_call(exchange, request))
             if scripted is None:
                 return None
             if isinstance(scripted, Awaitable):
