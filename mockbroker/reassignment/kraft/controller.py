@@ -66,21 +66,23 @@ class KRaftController:
 
         def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
             partition = find_in(before, tp)
-            facts = {
-                GUARDED: not allow_replication_factor_change,
-                UNCLEAN_ELECTION: self._dependencies.configs.unclean_election_enabled(tp[0]),
-                COMPLETION: self._dependencies.completion,
-            }
-            if target is not None:
-                check_assignment(controller, target)
+            if target is None:
+                unclean = self._dependencies.configs.unclean_election_enabled(tp[0])
+                facts = {UNCLEAN_ELECTION: unclean}
+                run_first(controller, _CAUSE, tp, self._on_cancel, before=partition, facts=facts)
+                return
+            check_assignment(controller, target)
             run_first(
                 controller,
                 _CAUSE,
                 tp,
-                self._on_cancel if target is None else self._on_alter,
+                self._on_alter,
                 before=partition,
-                requested_replicas=target or (),
-                facts=facts,
+                requested_replicas=target,
+                facts={
+                    GUARDED: not allow_replication_factor_change,
+                    COMPLETION: self._dependencies.completion,
+                },
             )
 
         return alter_each(
