@@ -87,7 +87,7 @@ class Turns:
         controller = self._controller
         while self._keeps_znodes:
             events = controller.znodes.take_events()
-            if controller.znodes.expired:
+            if events is None:
                 # Whatever else happened, the next controller reads all znodes.
                 self._steps.session_expired()
                 continue

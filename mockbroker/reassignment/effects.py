@@ -172,7 +172,7 @@ class SendUpdateMetadata:
     when: Condition = lambda _: True
 
     def perform(self, transition: Transition) -> None:
-        to = transition.controller.live_ids()
+        to = transition.controller.state.live_ids
         if to and self.when(transition):
             transition.record(update_metadata(to, transition.tp[0], transition.now))
 

@@ -101,7 +101,7 @@ class Transition(RuleContext):
         self.controller.record(self.cause, change)
 
     def live(self, brokers: Brokers) -> Brokers:
-        return tuple(each for each in brokers if self.is_live(each))
+        return tuple(filter(self.is_live, brokers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def run_first(
     transition = Transition(
         start,
         draft or start,
-        controller.is_live,
+        controller.state.live_ids.__contains__,
         requested_replicas,
         facts or {},
         controller=controller,

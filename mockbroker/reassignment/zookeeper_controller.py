@@ -14,7 +14,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from kproto.znodes import MalformedZnodeError, WatchedEvent
 from kproto.znodes.kafka_znodes import (
@@ -46,7 +46,7 @@ from mockbroker.reassignment import broker_notifications as announce
 from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
 from mockbroker.reassignment.identities import ReassignmentIdentity, identities_in_log
-from mockbroker.reassignment.transitions import Brokers, Table, run_first
+from mockbroker.reassignment.transitions import Table, run_first
 from mockbroker.reassignment.unclean_elections import BY_TOPIC, ON_UNCLEAN_ALLOWED
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch, watch_all
 from mockbroker.state.actions import (
@@ -96,6 +96,8 @@ class ZooKeeperController:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
+        self.run_first = partial(run_first, writer=self)
+        """``transitions.run_first`` for rows that may write this controller's znodes."""
 
     def identities(self, controller: Controller) -> Mapping[TopicPartition, ReassignmentIdentity]:
         """Return the identity of every reassignment in progress, by topic and partition."""
@@ -425,31 +427,6 @@ class ZooKeeperController:
             controller.record(cause, update_metadata(live, name, after))
 
     # ---- rows --------------------------------------------------------------------------------
-
-    def run_first(
-        self,
-        controller: Controller,
-        cause: str,
-        tp: TopicPartition,
-        rows: Table,
-        *,
-        requested_replicas: Brokers = (),
-        facts: dict[str, Any] | None = None,
-        before: Partition | None = None,
-        draft: Partition | None = None,
-    ) -> bool:
-        """``transitions.run_first`` for rows that may write this controller's znodes."""
-        return run_first(
-            controller,
-            cause,
-            tp,
-            rows,
-            requested_replicas=requested_replicas,
-            facts=facts,
-            before=before,
-            draft=draft,
-            writer=self,
-        )
 
     def run_until_none(
         self, controller: Controller, cause: str, tp: TopicPartition, rows: Table

@@ -55,9 +55,10 @@ class ClusterState:
 
     ``static_configs`` is the content of every broker's properties file. ``znodes`` maps paths to
     texts and ``znode_stats`` to the stat that each znode had when it was last written or read; both
-    are empty in KRaft mode. ``last_controller_id`` is the controller that brokers report while
-    there is none. ``deleting`` holds deleted topics that clients no longer see, but of which a
-    stopped broker still has replicas.
+    are empty in KRaft mode. ``live_ids`` are the ids of the live brokers, ascending.
+    ``last_controller_id`` is the controller that brokers report while there is none. ``deleting``
+    holds deleted topics that clients no longer see, but of which a stopped broker still has
+    replicas.
     """
 
     cluster_id: str
@@ -67,6 +68,7 @@ class ClusterState:
     controller_epoch: int = 0
     last_controller_id: int = -1
     brokers: dict[int, Broker] = field(default_factory=dict)
+    live_ids: tuple[int, ...] = ()
     topics: dict[str, Topic] = field(default_factory=dict)
     topic_names: dict[uuid.UUID, str] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
@@ -115,9 +117,9 @@ class ClusterState:
             self._history.before_change(action.at_ms, self._current)
         match action.change:
             case BrokerRegistered(broker):
-                self.brokers[broker.broker_id] = broker
+                self._set_broker(broker)
             case BrokerChanged(before, after):
-                self.brokers[after.broker_id] = after
+                self._set_broker(after)
                 self._forget_deleted()
                 if before.apis != after.apis:
                     self.known_targets.note_software(before, after)
@@ -168,6 +170,10 @@ class ClusterState:
             case LeaderAndIsrSent() | StopReplicaSent() as change:
                 self.known_targets.note_sent(change)
         self.offset = action.offset + 1
+
+    def _set_broker(self, broker: Broker) -> None:
+        self.brokers[broker.broker_id] = broker
+        self.live_ids = tuple(sorted(i for i, each in self.brokers.items() if each.live))
 
     def _forget_deleted(self) -> None:
         """Drop topics from ``deleting`` once no stopped broker has a replica of them."""

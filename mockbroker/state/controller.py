@@ -68,19 +68,12 @@ class Controller:
         self.complete_request: Callable[[SentRequest], Change] = lambda change: change
         self._before: list[tuple[tuple[type, ...], ChangeHook]] = []
         self._after: list[tuple[tuple[type, ...], ChangeHook]] = []
-        self._znodes = None if store is None else ControllerZnodes(store, self)
-        self._changes_left: int | None = None
-
-    @property
-    def znodes(self) -> ControllerZnodes:
-        """The controller's znodes. Only code that runs in ZooKeeper mode may use them."""
-        assert self._znodes is not None, "KRaft controllers have no znodes"
-        return self._znodes
-
-    @property
-    def keeps_znodes(self) -> bool:
+        self.keeps_znodes = store is not None
         """Whether the controller stores its state in ZooKeeper."""
-        return self._znodes is not None
+        if store is not None:
+            self.znodes = ControllerZnodes(store, self)
+            """The controller's znodes, which exist in ZooKeeper mode only."""
+        self._changes_left: int | None = None
 
     @property
     def now_ms(self) -> int:
@@ -171,12 +164,11 @@ class Controller:
 
     def is_live(self, broker_id: int) -> bool:
         """Return whether a broker is registered and live."""
-        broker = self.state.brokers.get(broker_id)
-        return broker is not None and broker.live
+        return broker_id in self.state.live_ids
 
     def live_ids(self) -> tuple[int, ...]:
         """Return the ids of the live brokers, ascending."""
-        return tuple(sorted(i for i, broker in self.state.brokers.items() if broker.live))
+        return self.state.live_ids
 
     def partitions(self) -> Iterator[tuple[str, Partition]]:
         """Yield every partition with its topic, by topic name and index ascending.

@@ -108,9 +108,10 @@ class ControllerZnodes:
             self._last_change[path] = found[-1][0]
         return [name for _, name in found]
 
-    def take_events(self) -> list[WatchedEvent]:
-        """Return the watch events since the last call."""
-        return self._store.take_events()
+    def take_events(self) -> list[WatchedEvent] | None:
+        """Return the watch events since the last call; None if the session has expired."""
+        events = self._store.take_events()
+        return None if self._store.expired else events
 
     def _note(self, path: str, text: str | None, stat: Stat | None) -> None:
         """Record what was read if another client has written it."""
@@ -215,11 +216,6 @@ class ControllerZnodes:
     def session_id(self) -> int:
         """The id of the ZooKeeper session, which ephemeral znodes have as their owner."""
         return self._store.session_id
-
-    @property
-    def expired(self) -> bool:
-        """Whether the session has expired."""
-        return self._store.expired
 
     def renew(self) -> None:
         """Start a new session after the previous one expired."""
