@@ -9,6 +9,7 @@ handles what users request through znodes.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import logging
 import uuid
@@ -92,6 +93,9 @@ class ZooKeeperController:
     """The rows of this controller's release."""
     recovery_recorded = False
     """Whether a state znode says that an unclean election chose the leader (Kafka 3.2)."""
+    leaders_write_isr = True
+    """Whether leaders write their ISR to the state znode, with the controller epoch of the election
+    that made them leaders. Since Kafka 2.7 they ask the controller to (KIP-497)."""
     watches: Sequence[ZnodeWatch] = COMMON_WATCHES
 
     def __init__(self, dependencies: Dependencies) -> None:
@@ -346,8 +350,20 @@ class ZooKeeperController:
         self, controller: Controller, cause: str, name: str, partition: Partition
     ) -> bool:
         """Write a partition's state znode. Returns whether its text changed."""
-        text = self.state_text(partition, controller.state.controller_epoch)
-        return controller.znodes.put(cause, partition_state_path(name, partition.index), text)
+        path = partition_state_path(name, partition.index)
+        epoch = self._epoch_of_writer(controller, path, partition)
+        return controller.znodes.put(cause, path, self.state_text(partition, epoch))
+
+    def _epoch_of_writer(self, controller: Controller, path: str, partition: Partition) -> int:
+        """The controller epoch that the writer knows. The controller raises the leader epoch when
+        it writes; otherwise the leader does, which knows the controller that elected it."""
+        text = controller.state.znodes.get(path)
+        if self.leaders_write_isr and text is not None:
+            with contextlib.suppress(MalformedZnodeError):  # the write repairs it
+                written = decode_partition_state(path, bytes_of(text))
+                if written.leader_epoch == partition.leader_epoch:
+                    return written.controller_epoch
+        return controller.state.controller_epoch
 
     def topic_text(self, topic: Topic) -> str:
         """The text of ``/brokers/topics/T``."""

@@ -58,6 +58,7 @@ class KafkaZooKeeperController(ZooKeeperController):
         self.topic_version = era.topic_version
         self.broker_version = era.broker_version
         self.controller_version = era.controller_version
+        self.leaders_write_isr = era.leaders_write_isr
         self.recovery_recorded = era.recovery_recorded
         self.on_unclean_allowed = rows_of_release(ON_UNCLEAN_ALLOWED, era.since)
         self._refusals = rows_of_release(tables.REFUSALS, era.since)

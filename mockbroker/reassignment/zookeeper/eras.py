@@ -20,6 +20,7 @@ class Era:
 
     ``topic_version``, ``broker_version`` and ``controller_version`` are those of the texts of
     ``/brokers/topics/T``, ``/brokers/ids/N`` and ``/controller``.
+    ``leaders_write_isr``: leaders write their ISR themselves, not the controller (KIP-497).
     ``recovery_recorded``: the state znode says that an unclean election chose the leader (KIP-704).
     """
 
@@ -28,6 +29,7 @@ class Era:
     topic_version: int = 1
     broker_version: int = 4
     controller_version: int = 1
+    leaders_write_isr: bool = True
     recovery_recorded: bool = False
 
 
@@ -36,7 +38,9 @@ _2_1: Final = replace(_0_10, name="zookeeper-2.1", since=(2, 1))
 _2_3: Final = replace(_2_1, name="zookeeper-2.3", since=(2, 3))
 _2_4: Final = replace(_2_3, name="zookeeper-2.4", since=(2, 4), topic_version=2)
 _2_5: Final = replace(_2_4, name="zookeeper-2.5", since=(2, 5))
-_2_7: Final = replace(_2_5, name="zookeeper-2.7", since=(2, 7), broker_version=5)
+_2_7: Final = replace(
+    _2_5, name="zookeeper-2.7", since=(2, 7), broker_version=5, leaders_write_isr=False
+)
 _2_8: Final = replace(_2_7, name="zookeeper-2.8", since=(2, 8), topic_version=3)
 _3_0: Final = replace(_2_8, name="zookeeper-3.0", since=(3, 0))
 _3_2: Final = replace(_3_0, name="zookeeper-3.2", since=(3, 2), recovery_recorded=True)

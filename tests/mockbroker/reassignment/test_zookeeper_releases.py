@@ -198,3 +198,19 @@ def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(
     told = [line for line in story(cluster, 0) if line.startswith("UpdateMetadata")]
     assert told[-1] == f"UpdateMetadata to {ALL[2:]} 1,2,3 isr {','.join(map(str, isr))} 2@3"
     assert f'"isr":{isr}'.replace(" ", "") in cluster.znodes[f"{TOPIC}/partitions/0/state"]
+
+
+@pytest.mark.requirement("K455-41")
+@pytest.mark.parametrize(("release", "epoch"), [("kafka-2.6", 1), ("kafka-2.7", 2)])
+def test_a_leader_writes_its_isr_with_the_controller_epoch_of_its_election_to_2_6(
+    release: str, epoch: int
+) -> None:
+    """The leader learned of no other controller: the new one sent it no new leader epoch. Seen so
+    on 2.4.1."""
+    cluster = cluster_of(reassignment=profile(release).reassignment)
+    cluster.leave_isr(FOO, 3)
+    cluster.failover(6)
+    cluster.join_isr(FOO, 3)
+    state = cluster.znodes[f"{TOPIC}/partitions/0/state"]
+    assert '"isr":[1,2,3]' in state
+    assert f'"controller_epoch":{epoch}' in state
