@@ -38,6 +38,8 @@ from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
+from mockbroker.log.produce import Appender
+from mockbroker.log.producer_ids import ProducerIds
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
 from mockbroker.reassignment.identities import ReassignmentIdentity
@@ -165,6 +167,10 @@ class Cluster(Turns):
             controller, self._configs, config_release, self._change_partition
         )
         """The brokers that coordinate groups and transactions."""
+        self.appender = Appender(controller, self.logs)
+        """Appends what producers send."""
+        self.producer_ids = ProducerIds(lambda: controller.state.brokers)
+        """The ids of idempotent producers."""
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)

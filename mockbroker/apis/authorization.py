@@ -28,6 +28,8 @@ _Op = AclOperation
 _CLUSTER, _TOPIC, _GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceType.GROUP
 
 NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
+    (0, _TOPIC): _Op.WRITE,
+    (0, ResourceType.TRANSACTIONAL_ID): _Op.WRITE,
     (3, _TOPIC): _Op.DESCRIBE,
     (4, _CLUSTER): _Op.CLUSTER_ACTION,
     (5, _CLUSTER): _Op.CLUSTER_ACTION,
@@ -39,6 +41,8 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (19, _TOPIC): _Op.CREATE,
     (20, _CLUSTER): _Op.DELETE,  # either of the two will do
     (20, _TOPIC): _Op.DELETE,
+    (22, _CLUSTER): _Op.IDEMPOTENT_WRITE,  # or, since 2.8, WRITE on any topic
+    (22, ResourceType.TRANSACTIONAL_ID): _Op.WRITE,
     (29, _CLUSTER): _Op.DESCRIBE,
     (30, _CLUSTER): _Op.ALTER,
     (31, _CLUSTER): _Op.ALTER,

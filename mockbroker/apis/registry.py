@@ -149,6 +149,8 @@ class Handler:
     answer: Callable[[Call], Answer]
     cacheable: bool
     gap: str = ""
+    gap_of: Callable[[Any], bool] = lambda _: True
+    """Whether the gap matters to a request, by its body."""
 
 
 HANDLERS: Final[dict[int, Handler]] = {}
@@ -164,13 +166,14 @@ def register(
     *,
     cacheable: bool = False,
     gap: str = "",
+    gap_of: Callable[[Any], bool] = lambda _: True,
     dialects: Iterable[str] = (),
 ) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
     """Register the decorated function as the handler of ``api_key`` at ``versions`` (``"0-2"``), in
     the released protocol or in these ``dialects``."""
 
     def keep(answer: Callable[[Call], Answer]) -> Callable[[Call], Answer]:
-        handler = Handler(api_key, Versions.parse(versions), answer, cacheable, gap)
+        handler = Handler(api_key, Versions.parse(versions), answer, cacheable, gap, gap_of)
         for name in dialects:
             DRAFT_HANDLERS[name, api_key] = handler
         if dialects:

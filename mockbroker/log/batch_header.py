@@ -5,17 +5,32 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Final, NamedTuple, TypeAlias
 
+from kproto.records.crc import crc32c
 from kproto.records.model import CODEC_MASK, CONTROL, LOG_APPEND_TIME_BIT, TRANSACTIONAL
 from kproto.records.record_batch import HEADER, HEADER_SIZE
 
-__all__ = ["HEADER_SIZE", "NO_PRODUCER", "NO_SEQUENCE", "BatchHeader", "Buffer", "read_header"]
+__all__ = [
+    "HEADER_SIZE",
+    "NO_PRODUCER",
+    "NO_SEQUENCE",
+    "BatchHeader",
+    "Buffer",
+    "read_header",
+    "with_header",
+    "with_time",
+]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 NO_PRODUCER: Final = -1
 NO_SEQUENCE: Final = -1
+
+_CRC_AT: Final = 17
+_CHECKED_AT: Final = 21
+_UNSIGNED: Final = struct.Struct(">I")
 
 
 class BatchHeader(NamedTuple):
@@ -68,3 +83,19 @@ class BatchHeader(NamedTuple):
 def read_header(data: Buffer, at: int = 0) -> BatchHeader:
     """Read the header that starts at byte ``at``; at least ``HEADER_SIZE`` bytes must follow."""
     return BatchHeader._make(HEADER.unpack_from(data, at))
+
+
+def with_time(data: Buffer, header: BatchHeader, max_timestamp: int, *, append_time: bool) -> bytes:
+    """Return the batch with another largest timestamp and kind of timestamps, and its checksum
+    computed anew. The records keep their own timestamps."""
+    bit = LOG_APPEND_TIME_BIT if append_time else 0
+    attributes = header.attributes & ~LOG_APPEND_TIME_BIT | bit
+    return with_header(data, header._replace(attributes=attributes, max_timestamp=max_timestamp))
+
+
+def with_header(data: Buffer, header: BatchHeader) -> bytes:
+    """Return the batch with these fields, and its checksum computed anew."""
+    changed = bytearray(data)
+    HEADER.pack_into(changed, 0, *header)
+    _UNSIGNED.pack_into(changed, _CRC_AT, crc32c(changed, _CHECKED_AT))
+    return bytes(changed)

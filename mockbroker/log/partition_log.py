@@ -6,12 +6,13 @@ batches; a record that is removed keeps its offset to itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from mockbroker.log.batch_header import BatchHeader, Buffer
 from mockbroker.log.batch_storage import BatchStorage, StoredBatch
 from mockbroker.log.leader_epochs import LeaderEpochs
+from mockbroker.log.producers import Marker, Producers, marker_of
 from mockbroker.log.settings import LogSettings
 
 __all__ = ["AbortedTransaction", "PartitionLog", "Segment"]
@@ -45,6 +46,7 @@ class PartitionLog:
         self.storage: Final = BatchStorage()
         self.epochs: Final = LeaderEpochs()
         self.epochs.assign(epoch, 0)
+        self.producers: Final = Producers()
         self.start_offset = 0
         self.end_offset = 0
         self.high_watermark = 0
@@ -55,8 +57,10 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where a reader of committed records stops."""
-        return self.high_watermark
+        """Where a reader of committed records stops: at the oldest transaction that is open, or
+        whose marker is not replicated."""
+        first = self.producers.first_unstable(self.high_watermark)
+        return self.high_watermark if first is None else min(self.high_watermark, first)
 
     # ---- appending -----------------------------------------------------------------------------
 
@@ -68,6 +72,8 @@ class PartitionLog:
         base_offset = self.end_offset
         self.storage.append(batch, base_offset, epoch)
         self.end_offset = base_offset + header.last_offset_delta + 1
+        if header.producer_id >= 0 and not header.is_control:
+            self.producers.appended(header, base_offset)
         return base_offset
 
     def _roll_if_full(self, size: int, now_ms: int, settings: LogSettings) -> None:
@@ -137,11 +143,18 @@ class PartitionLog:
         self.high_watermark = min(self.high_watermark, self.end_offset)
         self.epochs.truncate_end(self.end_offset)
         self.aborted = [each for each in self.aborted if each.last_offset < self.end_offset]
+        self.producers.truncate(self.end_offset, self._history())
         while len(self.segments) > 1 and self.segments[-1].base_offset > self.end_offset:
             self.segments.pop()
         position = storage.index_of(self.segments[-1].base_offset)
         self._segment_position = storage.position(position)
         self.changed()
+
+    def _history(self) -> Iterator[tuple[BatchHeader, Marker | None]]:
+        """Yield the headers of all batches, with what those of markers say."""
+        for batch in self.storage.batches():
+            marker = marker_of(batch) if batch.header.is_control else None
+            yield batch.header, marker
 
     def advance_start(self, start_offset: int) -> int:
         """Let the log begin at this offset, at most at its high watermark, and return the bytes

@@ -68,7 +68,7 @@ class HandlerStage:
         handler = self.handler_of(request.dialect, exchange.api_key)
         if handler is None or exchange.version not in handler.versions:
             return None
-        if handler.gap:
+        if handler.gap and handler.gap_of(request.body):
             self._unserved.incomplete(exchange, handler.gap)
         offset = self._offset(exchange) if handler.cacheable else None
         call = partial(handler.answer, self.call(exchange, request))

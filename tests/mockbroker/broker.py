@@ -22,7 +22,8 @@ __all__ = ["DirectBroker"]
 
 
 class DirectBroker:
-    """Ask any broker of ``cluster`` and get the decoded answer; None when it closes instead."""
+    """Ask any broker of ``cluster`` and get the decoded answer; None when it closes instead, or
+    does not answer."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class DirectBroker:
             body, api_version=version, correlation_id=self._correlation_id, client_id="test"
         )
         answer = self.send(frame, broker_id=broker_id)
-        if not isinstance(answer, bytes):
+        if not isinstance(answer, bytes) or not answer:
             return None
         header, response = self.codec.decode_response(
             answer, api_key=body.API_KEY, api_version=version

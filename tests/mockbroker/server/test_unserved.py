@@ -138,12 +138,12 @@ def test_a_broker_without_the_coordinators_apis_says_so(
 def kafka_python_producer(bootstrap: str) -> None:
     kafka = require_module("kafka")
     producer = kafka.KafkaProducer(
-        bootstrap_servers=bootstrap, client_id="producer", max_block_ms=1000, retries=0,
-        request_timeout_ms=800, delivery_timeout_ms=1000,
+        bootstrap_servers=bootstrap, client_id="producer", max_block_ms=1000,
+        transactional_id="t",
     )  # fmt: skip
     try:
         with pytest.raises(kafka.errors.KafkaError):
-            producer.send(TOPIC, b"x").get(2)
+            producer.init_transactions()
     finally:
         producer.close(0.1)
 
@@ -163,13 +163,10 @@ def kafka_python_group(bootstrap: str) -> Any:
 
 def confluent_producer(bootstrap: str) -> None:
     confluent = require_module("confluent_kafka")
-    reports: list[Any] = []
-    producer = confluent.Producer(
-        {"bootstrap.servers": bootstrap, "client.id": "producer", "log_level": 0}
-    )
-    producer.produce(TOPIC, b"x", on_delivery=lambda error, _: reports.append(error.name()))
-    producer.flush(SECONDS)
-    assert reports == ["UNSUPPORTED_VERSION"]
+    settings = {"bootstrap.servers": bootstrap, "client.id": "producer", "log_level": 0}
+    producer = confluent.Producer({**settings, "transactional.id": "t"})
+    with pytest.raises(confluent.KafkaException, match=r"_TIMED_OUT|COORDINATOR_NOT"):
+        producer.init_transactions(2)
 
 
 def confluent_group(bootstrap: str) -> Any:
@@ -192,10 +189,10 @@ def aiokafka_producer(bootstrap: str) -> None:
         import asyncio, aiokafka
         async def main():
             producer = aiokafka.AIOKafkaProducer(
-                bootstrap_servers={bootstrap!r}, client_id="producer", retry_backoff_ms=20
+                bootstrap_servers={bootstrap!r}, client_id="producer", retry_backoff_ms=20,
+                transactional_id="t",
             )
             await producer.start()
-            await producer.send_and_wait({TOPIC!r}, b"x")
         asyncio.run(main())
     """
     with pytest.raises(subprocess.TimeoutExpired):
@@ -235,9 +232,9 @@ SOFTWARE = {
 @pytest.mark.parametrize(
     ("client", "work", "api"),
     [
-        ("kafka-python", kafka_python_producer, "Produce (0)"),
-        ("confluent", confluent_producer, "Produce (0)"),
-        ("aiokafka", aiokafka_producer, "Produce (0)"),
+        ("kafka-python", kafka_python_producer, "InitProducerId (22)"),
+        ("confluent", confluent_producer, "InitProducerId (22)"),
+        ("aiokafka", aiokafka_producer, "InitProducerId (22)"),
     ],
 )
 async def test_what_a_client_meets_is_reported_once(
@@ -286,5 +283,5 @@ def test_serve_prints_the_report_on_standard_error() -> None:
         process.kill()
         process.communicate()
     (line,) = err.splitlines()
-    assert line.startswith("mockbroker: Produce (0) v")
-    assert "serve --reply 0=FILE.json" in line
+    assert line.startswith("mockbroker: InitProducerId (22) v")
+    assert "serve --reply 22=FILE.json" in line

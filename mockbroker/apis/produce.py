@@ -1,0 +1,189 @@
+"""Produce (0): appends batches to logs; ``mockbroker.log.produce`` has the rules.
+
+Versions: 1 throttle time; 2 magic 1; 3 transactional id, and one batch of magic 2 a partition;
+5 log start offset; 7 zstd; 8 record errors (KIP-467); 9 flexible; 10 current leader and node
+endpoints (KIP-951); 12 transactions of version 2 (KIP-890); 13 topic ids (KIP-516).
+
+With acks 0 there is no answer: if a partition fails, the connection is closed. With acks -1 the
+answer waits for the in-sync replicas, in real time at most ``timeout_ms``. Partitions are answered
+in the request's order, as often as it names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.produce_request import ProduceRequest, TopicProduceData
+from kproto.messages.produce_response import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from mockbroker.apis.authorization import may
+from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.log.batch_header import HEADER_SIZE, read_header
+from mockbroker.log.produce import AppendOutcome, ReplicationWait
+from mockbroker.log.produce_checks import ALL_IN_SYNC, RequestFacts
+from mockbroker.security.authorizer import AclOperation, ResourceType
+from mockbroker.state.metadata_views import MetadataView
+from mockbroker.timers import Later, wait_for_call
+
+__all__ = ["produce"]
+
+_MAGIC_AT: Final = 16
+
+_Outcomes = Sequence[tuple[TopicProduceData, Sequence[AppendOutcome]]]
+
+
+@register(0, "0-13")
+def produce(call: Call) -> Answer:
+    request: ProduceRequest = call.body
+    facts = _facts(call, request)
+    refused = call.cluster.appender.refusal(facts)
+    if refused:
+        return _refuse_all(call, request, refused)
+    view = call.cluster.metadata_view(call.broker_id)
+    outcomes = [(topic, _append(call, topic, facts, view)) for topic in request.topic_data]
+    if request.acks == ALL_IN_SYNC:
+        wait = call.cluster.appender.wait(each for _, row in outcomes for each in row)
+        if not wait.is_over:
+            return Later(lambda: _later(call, outcomes, wait))
+    return _response(call, outcomes)
+
+
+async def _later(call: Call, outcomes: _Outcomes, wait: ReplicationWait) -> ProduceResponse:
+    """Wait for the replicas. If the client disconnects, nobody waits any more."""
+    try:
+        if not await wait_for_call(wait.when_over, max(call.body.timeout_ms, 0)):
+            wait.expire()
+    finally:
+        wait.end()
+    return _response(call, outcomes)
+
+
+def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
+    producers = set()
+    idempotent = False
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            data = partition.records
+            if data is None or len(data) < HEADER_SIZE or data[_MAGIC_AT] != 2:
+                continue
+            header = read_header(data)
+            if header.producer_id >= 0:
+                idempotent = True
+                if header.is_transactional:
+                    producers.add((header.producer_id, header.producer_epoch))
+    facts = RequestFacts(
+        request.acks,
+        call.version,
+        call.client_id,
+        request.transactional_id,
+        frozenset(producers),
+        idempotent,
+    )
+    if producers and request.transactional_id is not None:
+        facts.may_write_id = may(call, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    if idempotent:
+        facts.may_be_idempotent = call.authorizes(AclOperation.IDEMPOTENT_WRITE)
+    return facts
+
+
+def _append(
+    call: Call, topic: TopicProduceData, facts: RequestFacts, view: MetadataView
+) -> list[AppendOutcome]:
+    found = view.topic_by_id(topic.topic_id) if call.version >= 13 else view.topics.get(topic.name)
+    name: str | None = topic.name
+    if call.version >= 13:
+        name = None if found is None else found.name
+    may_write = name is None or may(call, ResourceType.TOPIC, name)
+    append = call.cluster.appender.append
+    return [
+        append(
+            call.broker_id,
+            name,
+            each.index,
+            each.records,
+            facts,
+            may_write=may_write,
+            is_known=found is not None and found.partition(each.index) is not None,
+        )
+        for each in topic.partition_data
+    ]
+
+
+def _refuse_all(call: Call, request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
+    return _response(
+        call,
+        [
+            (
+                topic,
+                [AppendOutcome((topic.name, each.index), error) for each in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ],
+    )
+
+
+def _response(call: Call, outcomes: _Outcomes) -> ProduceResponse:
+    if call.body.acks == 0 and any(each.error for _, row in outcomes for each in row):
+        call.session.ended = True
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_partition(each) for each in row],
+            )
+            for topic, row in outcomes
+        ]
+    )
+    if call.version >= 10:
+        _add_leaders(call, response, outcomes)
+    return response
+
+
+def _partition(outcome: AppendOutcome) -> PartitionProduceResponse:
+    response = PartitionProduceResponse(
+        index=outcome.tp[1],
+        error_code=outcome.error,
+        base_offset=outcome.base_offset,
+        log_append_time_ms=outcome.log_append_time_ms,
+        log_start_offset=outcome.log_start_offset,
+    )
+    if outcome.text is not None:
+        response.error_message = outcome.text
+        response.record_errors = [
+            BatchIndexAndErrorMessage(
+                batch_index=each.batch_index, batch_index_error_message=each.text
+            )
+            for each in outcome.record_errors
+        ]
+    return response
+
+
+def _add_leaders(call: Call, response: ProduceResponse, outcomes: _Outcomes) -> None:
+    """Tell clients that came to the wrong broker which one leads (KIP-951)."""
+    view = call.cluster.metadata_view(call.broker_id)
+    leaders: dict[int, None] = {}
+    for topic, (_, row) in zip(response.responses, outcomes, strict=True):
+        for partition, outcome in zip(topic.partition_responses, row, strict=True):
+            if outcome.error != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                continue
+            known = view.topics.get(outcome.tp[0])
+            found = None if known is None else known.partition(outcome.tp[1])
+            if found is not None:
+                partition.current_leader = LeaderIdAndEpoch(
+                    leader_id=found.leader, leader_epoch=found.leader_epoch
+                )
+                leaders[found.leader] = None
+    response.node_endpoints = [
+        NodeEndpoint(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
+        for each in view.live_brokers()
+        if each.broker_id in leaders
+    ]

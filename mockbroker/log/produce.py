@@ -1,0 +1,391 @@
+"""Appends what producers send: checks, rewrites where contents change, and waits for replicas.
+
+``Appender.append`` decides on one partition of a request at once. With ``acks`` -1 an answer also
+needs the in-sync replicas: ``ReplicationWait`` watches the logs of a request for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kproto.error_codes import ErrorCode
+from kproto.errors import DecodeError
+from kproto.records import RecordBatches
+from mockbroker.errors import ClusterError
+from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header, with_time
+from mockbroker.log.logs import Logs
+from mockbroker.log.partition_log import PartitionLog
+from mockbroker.log.produce_checks import (
+    BATCH_ROWS,
+    FIRST_BATCH_ROWS,
+    PARTITION_ROWS,
+    REQUEST_ROWS,
+    Arrival,
+    ArrivedBatch,
+    Layout,
+    Refusal,
+    RequestFacts,
+    layout_of,
+)
+from mockbroker.log.producers import ROWS as PRODUCER_ROWS
+from mockbroker.log.producers import ProducerBatch, SequenceCheck
+from mockbroker.log.record_checks import (
+    RECORD_ROWS,
+    RecordError,
+    needs_records,
+    rejection_of,
+)
+from mockbroker.log.settings import LogSettings
+from mockbroker.rows import Row, apply_first, rows_of_release
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, TopicPartition
+
+__all__ = ["AppendOutcome", "Appender", "ReplicationWait"]
+
+_NEWEST_MAGIC: Final = 2
+_SEQUENCES: Final = 0x7FFFFFFF
+
+
+@dataclass(slots=True)
+class AppendOutcome:
+    """What a producer is answered for one partition.
+
+    ``end_offset`` is the end of what was appended, or of the batch that was a duplicate; None if
+    there is an error. ``text`` and ``record_errors`` come with rejected records.
+    """
+
+    tp: TopicPartition
+    error: ErrorCode = ErrorCode.NONE
+    base_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    record_errors: tuple[RecordError, ...] = ()
+    text: str | None = None
+    end_offset: int | None = None
+
+
+class Appender:
+    """Appends to the logs of one cluster, by the rules of its release."""
+
+    def __init__(self, controller: Controller, logs: Logs) -> None:
+        self._controller = controller
+        self._logs = logs
+        release = logs.release
+        self._request_rows = rows_of_release(REQUEST_ROWS, release)
+        self._partition_rows = rows_of_release(PARTITION_ROWS, release)
+        self._first_rows = rows_of_release(FIRST_BATCH_ROWS, release)
+        self._batch_rows = rows_of_release(BATCH_ROWS, release)
+        self._record_rows = rows_of_release(RECORD_ROWS, release)
+        self._producer_rows = rows_of_release(PRODUCER_ROWS, release)
+
+    # ---- a request -----------------------------------------------------------------------------
+
+    def refusal(self, request: RequestFacts) -> ErrorCode:
+        """Return the error of the whole request; NONE if its partitions decide."""
+        refusal = Refusal()
+        apply_first(self._request_rows, request, refusal)
+        return refusal.error
+
+    def append(
+        self,
+        broker_id: int,
+        topic: str | None,
+        index: int,
+        data: bytes | None,
+        request: RequestFacts,
+        *,
+        may_write: bool,
+        is_known: bool,
+    ) -> AppendOutcome:
+        """Append one partition's data, all of it or nothing.
+
+        ``topic`` is None if its id is unknown. ``is_known``: the receiving broker has metadata of
+        the partition.
+        """
+        tp = (topic or "", index)
+        layout = layout_of(data)
+        partition = self._partition(tp) if is_known else None
+        leads = partition is not None and partition.leader == broker_id
+        arrival = Arrival(
+            request,
+            topic,
+            may_write,
+            is_known,
+            leads,
+            len(partition.isr) if partition is not None and leads else 0,
+            self._logs.min_isr(tp) if leads else 0,
+            layout,
+            _first_codec(data, layout),
+        )
+        refusal = Refusal()
+        if apply_first(self._partition_rows, arrival, refusal) or data is None:
+            return self._refused(tp, refusal)
+        return self._append(tp, data, layout)
+
+    def _partition(self, tp: TopicPartition) -> Partition | None:
+        try:
+            return self._controller.partition(tp)
+        except ClusterError:
+            return None
+
+    def _refused(self, tp: TopicPartition, refusal: Refusal) -> AppendOutcome:
+        start = self._logs.log(tp).start_offset if refusal.shows_start else -1
+        return AppendOutcome(tp, refusal.error, log_start_offset=start)
+
+    # ---- a partition ---------------------------------------------------------------------------
+
+    def _append(self, tp: TopicPartition, data: bytes, layout: Layout) -> AppendOutcome:
+        settings = self._logs.settings(tp[0])
+        refusal = Refusal()
+        first_magic = layout.batches[0][2] if layout.batches else _NEWEST_MAGIC
+        batches = [
+            ArrivedBatch(data, place, _header_at(data, place), settings, first_magic, _NEWEST_MAGIC)
+            for place in layout.batches
+        ]
+        for rows in (self._first_rows, self._batch_rows):
+            for batch in batches:
+                if apply_first(rows, batch, refusal):
+                    return self._refused(tp, refusal)
+        outcome = AppendOutcome(tp)
+        for batch in batches:
+            outcome = self._append_batch(tp, batch, settings)
+        return outcome
+
+    def _append_batch(
+        self, tp: TopicPartition, batch: ArrivedBatch, settings: LogSettings
+    ) -> AppendOutcome:
+        now_ms = self._controller.now_ms
+        log = self._logs.log(tp)
+        header = batch.header
+        assert header is not None
+        data = batch.data
+        if batch.at or batch.end != len(data):
+            data = data[batch.at : batch.end]
+        if needs_records(header, settings, now_ms):
+            rejected = self._check_records(tp, data, header, settings, now_ms)
+            if rejected is not None:
+                return rejected
+        if settings.append_time:
+            data = with_time(data, header, now_ms, append_time=True)
+            header = read_header(data)
+        elif header.has_append_time:
+            data = with_time(data, header, header.max_timestamp, append_time=False)
+            header = read_header(data)
+        start = log.start_offset
+        if header.producer_id >= 0:
+            check = self._check_producer(log, header)
+            if check.error:
+                return AppendOutcome(tp, check.error, log_start_offset=start)
+            if check.duplicate is not None:
+                kept = check.duplicate
+                return AppendOutcome(
+                    tp,
+                    base_offset=kept.first_offset,
+                    log_append_time_ms=kept.timestamp,
+                    log_start_offset=start,
+                    end_offset=kept.last_offset + 1,
+                )
+        base_offset = self._logs.append(tp, data, header)
+        return AppendOutcome(
+            tp,
+            ErrorCode.NONE,
+            base_offset,
+            now_ms if settings.append_time else -1,
+            log.start_offset,
+            end_offset=base_offset + header.last_offset_delta + 1,
+        )
+
+    def _check_records(
+        self,
+        tp: TopicPartition,
+        data: bytes,
+        header: BatchHeader,
+        settings: LogSettings,
+        now_ms: int,
+    ) -> AppendOutcome | None:
+        try:
+            records = [
+                each for batch in RecordBatches(data, check_crc=False) for each in batch.records()
+            ]
+        except DecodeError:
+            start = self._logs.log(tp).start_offset
+            return AppendOutcome(tp, ErrorCode.INVALID_RECORD, log_start_offset=start)
+        rejection = rejection_of(
+            records,
+            self._record_rows,
+            tp,
+            settings,
+            now_ms,
+            says_append_time=header.has_append_time,
+        )
+        if rejection is None:
+            return None
+        return AppendOutcome(
+            tp,
+            rejection.error,
+            log_start_offset=self._logs.log(tp).start_offset,
+            record_errors=rejection.record_errors,
+            text=rejection.text,
+        )
+
+    def _check_producer(self, log: PartitionLog, header: BatchHeader) -> SequenceCheck:
+        batch = ProducerBatch(
+            log.producers.get(header.producer_id),
+            header.producer_epoch,
+            header.base_sequence,
+            (header.base_sequence + header.last_offset_delta) & _SEQUENCES,
+            header.is_transactional,
+        )
+        check = SequenceCheck()
+        apply_first(self._producer_rows, batch, (batch, check))
+        return check
+
+    # ---- acks -1 -------------------------------------------------------------------------------
+
+    def wait(self, outcomes: Iterable[AppendOutcome]) -> ReplicationWait:
+        """Watch for the replicas of what was appended."""
+        return ReplicationWait(self._controller, self._logs, outcomes)
+
+
+def _header_at(data: bytes, place: tuple[int, int, int]) -> BatchHeader | None:
+    at, end, magic = place
+    return read_header(data, at) if magic == _NEWEST_MAGIC and end - at >= HEADER_SIZE else None
+
+
+def _first_codec(data: bytes | None, layout: Layout) -> int:
+    if data is None or not layout.batches:
+        return 0
+    at, end, magic = layout.batches[0]
+    if magic == _NEWEST_MAGIC:
+        return data[at + 22] & 7 if end - at > 22 else 0
+    return data[at + 17] & 7
+
+
+# ---- acks -1: the wait for replicas --------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Replicated:
+    """A partition on which an answer waits. ``leader`` led it when the data was appended."""
+
+    outcome: AppendOutcome
+    log: PartitionLog
+    leader: int
+    partition: Partition | None = None
+    min_isr: int = 0
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.log.high_watermark >= (self.outcome.end_offset or 0)
+
+    @property
+    def is_led(self) -> bool:
+        return self.partition is not None and self.partition.leader == self.leader
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Answer with this error; what was appended stays."""
+
+    error: ErrorCode
+
+    def perform(self, waiting: Replicated) -> None:
+        waiting.outcome.error = self.error
+
+
+REPLICATION_ROWS: Final[Sequence[Row[Replicated, Replicated]]] = (
+    Row(
+        "DP-PRODUCE-35",
+        lambda waiting: waiting.partition is None,
+        (Decide(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+    ),
+    Row(
+        "DP-PRODUCE-35",
+        lambda waiting: not waiting.is_led,
+        (Decide(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+    ),
+    Row(
+        "DP-PRODUCE-35",
+        lambda waiting: (
+            waiting.is_replicated
+            and waiting.partition is not None
+            and len(waiting.partition.isr) < waiting.min_isr
+        ),
+        (Decide(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),),
+    ),
+    Row(
+        "DP-PRODUCE-32",
+        lambda waiting: waiting.is_replicated,
+        (Decide(ErrorCode.NONE),),
+    ),
+)
+"""The first row that applies ends the wait of a partition; none: it goes on."""
+
+
+class ReplicationWait:
+    """Ends when the high watermark has reached what one request appended, in every partition, or
+    when it cannot any more. ``outcomes`` with errors are decided from the start."""
+
+    def __init__(
+        self, controller: Controller, logs: Logs, outcomes: Iterable[AppendOutcome]
+    ) -> None:
+        self._controller = controller
+        self._logs = logs
+        self._call: Callable[[], None] = lambda: None
+        self._waiting: list[Replicated] = []
+        for outcome in outcomes:
+            if not outcome.error and outcome.end_offset is not None:
+                leader = controller.partition(outcome.tp).leader
+                waiting = Replicated(outcome, logs.log(outcome.tp), leader)
+                if not self._is_decided(waiting):
+                    self._waiting.append(waiting)
+        for waiting in self._waiting:
+            waiting.log.watch(self, self._look)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every partition is decided."""
+        return not self._waiting
+
+    def when_over(self, call: Callable[[], None]) -> None:
+        """Call a function once every partition is decided, at once if they are."""
+        self._call = call
+        if self.is_over:
+            call()
+
+    def expire(self) -> None:
+        """End the wait: partitions that are not decided get REQUEST_TIMED_OUT(7)."""
+        for waiting in self._waiting:
+            waiting.outcome.error = ErrorCode.REQUEST_TIMED_OUT
+        self.end()
+
+    def end(self) -> None:
+        """Watch no more."""
+        for waiting in self._waiting:
+            waiting.log.unwatch(self)
+        self._waiting = []
+
+    def _look(self) -> None:
+        if not self._waiting:
+            return
+        still: list[Replicated] = []
+        decided: list[Replicated] = []
+        for waiting in self._waiting:
+            (decided if self._is_decided(waiting) else still).append(waiting)
+        self._waiting = still
+        for waiting in decided:
+            if not any(each.log is waiting.log for each in still):
+                waiting.log.unwatch(self)
+        if not still:
+            self._call()
+
+    def _is_decided(self, waiting: Replicated) -> bool:
+        tp = waiting.outcome.tp
+        try:
+            waiting.partition = self._controller.partition(tp)
+            waiting.min_isr = self._logs.min_isr(tp)
+        except ClusterError:
+            waiting.partition = None
+        return apply_first(REPLICATION_ROWS, waiting, waiting)

@@ -1,0 +1,369 @@
+"""What a broker checks before it appends, in its order. The first row that applies decides.
+
+``REQUEST_ROWS`` look at a whole request, ``PARTITION_ROWS`` at the data of one partition,
+``BATCH_ROWS`` at each batch of it, by its header alone. ``record_checks`` looks at records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kproto.error_codes import ErrorCode
+from kproto.records.crc import crc32, crc32c
+from kproto.records.model import CODEC_MASK, Compression
+from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader
+from mockbroker.log.settings import LogSettings
+from mockbroker.rows import Release, Row
+from mockbroker.state.model import INTERNAL_TOPICS
+
+__all__ = [
+    "ADMIN_CLIENT",
+    "ALL_IN_SYNC",
+    "BATCH_ROWS",
+    "FIRST_BATCH_ROWS",
+    "PARTITION_ROWS",
+    "REQUEST_ROWS",
+    "Arrival",
+    "ArrivedBatch",
+    "Layout",
+    "Refusal",
+    "Refuse",
+    "RequestFacts",
+    "layout_of",
+]
+
+ADMIN_CLIENT: Final = "__admin_client"
+"""The client id whose requests may write to internal topics."""
+ALL_IN_SYNC: Final = -1
+"""The ``acks`` of a producer that waits for all in-sync replicas."""
+
+_SIZE_AT: Final = 8
+_ENTRY_HEADER: Final = 12
+_LEAST_MESSAGE: Final = 14
+_MAGIC_AT: Final = 16
+_UP_TO_MAGIC: Final = 17
+_CHECKED_AT: Final = {0: 16, 1: 16, 2: 21}
+_CRC_AT: Final = {0: 12, 1: 12, 2: 17}
+_INT: Final = struct.Struct(">i")
+_UNSIGNED: Final = struct.Struct(">I")
+_NEWEST_MAGIC: Final = 2
+
+
+class Refusal:
+    """The error that a row decided on. ``shows_start``: the answer has the log's start offset."""
+
+    __slots__ = ("error", "shows_start")
+
+    def __init__(self) -> None:
+        self.error = ErrorCode.NONE
+        self.shows_start = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Nothing of the partition's data is appended."""
+
+    error: ErrorCode
+    shows_start: bool = False
+
+    def perform(self, refusal: Refusal) -> None:
+        refusal.error = self.error
+        refusal.shows_start = self.shows_start
+
+
+# ---- the request ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RequestFacts:
+    """``producers`` are the (producer id, epoch) of transactional batches. ``may_write_id``: the
+    caller may write the request's transactional id. ``may_be_idempotent``: the caller has
+    IdempotentWrite on the cluster."""
+
+    acks: int
+    version: int
+    client_id: str | None = None
+    transactional_id: str | None = None
+    producers: frozenset[tuple[int, int]] = frozenset()
+    is_idempotent: bool = False
+    may_write_id: bool = True
+    may_be_idempotent: bool = True
+
+
+REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
+    Row(
+        "DP-PRODUCE-02",
+        lambda request: (
+            bool(request.producers)
+            and (request.transactional_id is None or not request.may_write_id)
+        ),
+        (Refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
+        since=(0, 11),
+    ),
+    Row(
+        "DP-PRODUCE-03",
+        lambda request: (
+            request.is_idempotent and not request.producers and not request.may_be_idempotent
+        ),
+        (Refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED),),
+        since=(0, 11),
+        until=(2, 8),
+    ),
+    Row(
+        "DP-PRODUCE-11",
+        lambda request: len(request.producers) > 1,
+        (Refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING),),
+        since=(3, 6),
+    ),
+)
+"""These decide for every partition."""
+
+# ---- a partition ---------------------------------------------------------------------------------
+
+
+class Layout(NamedTuple):
+    """The whole batches of one partition's data: where each begins and ends, and its magic.
+    ``is_corrupt``: no batch can begin behind them. A batch that is cut off is ignored, as in
+    Kafka."""
+
+    batches: tuple[tuple[int, int, int], ...]
+    is_corrupt: bool
+
+
+def layout_of(data: bytes | None) -> Layout:
+    """Find the batches by their sizes."""
+    batches: list[tuple[int, int, int]] = []
+    at, end = 0, 0 if data is None else len(data)
+    while data is not None and end - at >= _UP_TO_MAGIC:
+        (size,) = _INT.unpack_from(data, at + _SIZE_AT)
+        magic = data[at + _MAGIC_AT]
+        if size < _LEAST_MESSAGE or magic > _NEWEST_MAGIC:
+            return Layout(tuple(batches), is_corrupt=True)
+        behind = at + _ENTRY_HEADER + size
+        if behind > end:
+            break
+        batches.append((at, behind, magic))
+        at = behind
+    return Layout(tuple(batches), is_corrupt=False)
+
+
+@dataclass(slots=True)
+class Arrival:
+    """One partition's data, and what the receiving broker knows of the partition.
+
+    ``topic`` is None if the topic id is unknown. ``in_sync`` and ``min_isr`` are 0 on brokers that
+    do not lead. ``codec`` is that of the first batch. ``is_verified``: the partition is part of
+    the transaction of a transactional batch, as far as the release asks for it.
+    """
+
+    request: RequestFacts
+    topic: str | None
+    may_write: bool
+    is_known: bool
+    leads: bool
+    in_sync: int
+    min_isr: int
+    layout: Layout
+    codec: int
+    is_verified: bool = True
+
+    @property
+    def has_formats_of_now(self) -> bool:
+        """Whether Produce is of a version that allows one batch of magic 2 only."""
+        return self.request.version >= 3
+
+
+def _is_not_one_batch(arrival: Arrival) -> bool:
+    batches = arrival.layout.batches
+    return arrival.has_formats_of_now and (len(batches) != 1 or batches[0][2] != _NEWEST_MAGIC)
+
+
+PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
+    Row(
+        "DP-PRODUCE-04",
+        lambda arrival: arrival.topic is None,
+        (Refuse(ErrorCode.UNKNOWN_TOPIC_ID),),
+    ),
+    Row(
+        "DP-PRODUCE-05",
+        lambda arrival: not arrival.may_write,
+        (Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+    ),
+    Row(
+        "DP-PRODUCE-06",
+        lambda arrival: not arrival.is_known,
+        (Refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+    ),
+    Row(
+        "DP-PRODUCE-18",
+        lambda arrival: (
+            arrival.has_formats_of_now
+            and arrival.layout.is_corrupt
+            and len(arrival.layout.batches) <= 1
+        ),
+        (Refuse(ErrorCode.CORRUPT_MESSAGE),),
+    ),
+    Row(
+        "DP-PRODUCE-07",
+        _is_not_one_batch,
+        (Refuse(ErrorCode.INVALID_RECORD),),
+    ),
+    Row(
+        "DP-PRODUCE-09",
+        lambda arrival: arrival.codec == Compression.ZSTD and arrival.request.version < 7,
+        (Refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
+        since=(2, 1),
+    ),
+    Row(
+        "DP-PRODUCE-12",
+        lambda arrival: not arrival.is_verified,
+        (Refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING),),
+        since=(3, 6),
+    ),
+    Row(
+        "DP-PRODUCE-10",
+        lambda arrival: arrival.request.acks not in (ALL_IN_SYNC, 0, 1),
+        (Refuse(ErrorCode.INVALID_REQUIRED_ACKS),),
+    ),
+    Row(
+        "DP-PRODUCE-13",
+        lambda arrival: (
+            arrival.topic in INTERNAL_TOPICS and arrival.request.client_id != ADMIN_CLIENT
+        ),
+        (Refuse(ErrorCode.INVALID_TOPIC_EXCEPTION),),
+    ),
+    Row(
+        "DP-PRODUCE-14",
+        lambda arrival: not arrival.leads,
+        (Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+    ),
+    Row(
+        "DP-PRODUCE-15",
+        lambda arrival: arrival.request.acks == ALL_IN_SYNC and arrival.in_sync < arrival.min_isr,
+        (Refuse(ErrorCode.NOT_ENOUGH_REPLICAS, shows_start=True),),
+    ),
+    Row(
+        "DP-PRODUCE-18",
+        lambda arrival: arrival.layout.is_corrupt,
+        (Refuse(ErrorCode.CORRUPT_MESSAGE),),
+    ),
+)
+
+# ---- a batch -------------------------------------------------------------------------------------
+
+
+class ArrivedBatch:
+    """One batch of magic 2 within the data, or a message of an older format.
+
+    Of a message of magic 0 or 1, ``header`` is None. ``first_magic`` is that of the first batch,
+    ``magic_kept`` that of the log.
+    """
+
+    __slots__ = ("at", "data", "end", "first_magic", "header", "magic", "magic_kept", "settings")
+
+    def __init__(
+        self,
+        data: bytes,
+        place: tuple[int, int, int],
+        header: BatchHeader | None,
+        settings: LogSettings,
+        first_magic: int,
+        magic_kept: int,
+    ) -> None:
+        self.data = data
+        self.at, self.end, self.magic = place
+        self.header = header
+        self.settings = settings
+        self.first_magic = first_magic
+        self.magic_kept = magic_kept
+
+    @property
+    def crc_is_right(self) -> bool:
+        """Whether the checksum is that of the bytes."""
+        (crc,) = _UNSIGNED.unpack_from(self.data, self.at + _CRC_AT[self.magic])
+        start = self.at + _CHECKED_AT[self.magic]
+        if self.magic == _NEWEST_MAGIC:
+            computed = crc32c(self.data, start, self.end)
+        else:
+            computed = crc32(memoryview(self.data)[start : self.end])
+        return bool(computed == crc)
+
+    @property
+    def codec(self) -> int:
+        """The number of the compression codec, which may not exist."""
+        if self.header is not None:
+            return self.header.codec
+        return self.data[self.at + 17] & CODEC_MASK
+
+
+def _of_header(condition: Callable[[BatchHeader], bool]) -> Callable[[ArrivedBatch], bool]:
+    """A condition on batches of magic 2."""
+
+    def applies(batch: ArrivedBatch) -> bool:
+        header = batch.header
+        return header is not None and condition(header)
+
+    return applies
+
+
+def _has_wrong_count(header: BatchHeader) -> bool:
+    delta, count = header.last_offset_delta, header.record_count
+    return delta < 0 or count <= 0 or count != delta + 1
+
+
+def _is_for_other_format(batch: ArrivedBatch) -> bool:
+    header = batch.header
+    if header is None or batch.magic_kept == _NEWEST_MAGIC:
+        return False
+    return header.is_transactional or header.producer_id >= 0
+
+
+def _is_invalid(
+    requirement: str, when: Callable[[ArrivedBatch], bool], since: Release = (0, 0)
+) -> tuple[Row[ArrivedBatch, Refusal], Row[ArrivedBatch, Refusal]]:
+    """INVALID_RECORD(87) came with 2.4; until then the error was CORRUPT_MESSAGE(2)."""
+    invalid = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
+    return (
+        Row(requirement, when, (Refuse(ErrorCode.CORRUPT_MESSAGE),), since=since, until=(2, 4)),
+        Row(requirement, when, (invalid,), since=(2, 4)),
+    )
+
+
+FIRST_BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
+    *_is_invalid("DP-PRODUCE-16", _of_header(lambda header: header.base_offset != 0), since=(1, 0)),
+    Row(
+        "DP-PRODUCE-17",
+        lambda batch: batch.end - batch.at > batch.settings.max_message_bytes,
+        (Refuse(ErrorCode.MESSAGE_TOO_LARGE),),
+    ),
+    Row(
+        "DP-PRODUCE-18",
+        lambda batch: (
+            (batch.magic == _NEWEST_MAGIC and batch.end - batch.at < HEADER_SIZE)
+            or not batch.crc_is_right
+        ),
+        (Refuse(ErrorCode.CORRUPT_MESSAGE),),
+    ),
+)
+"""All batches pass these before the first one is looked at by ``BATCH_ROWS``."""
+
+BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
+    *_is_invalid("DP-PRODUCE-19", lambda batch: batch.magic != batch.first_magic),
+    *_is_invalid("DP-PRODUCE-20", _of_header(_has_wrong_count), since=(0, 11)),
+    *_is_invalid("DP-PRODUCE-21", _of_header(lambda header: header.is_control), since=(0, 11)),
+    *_is_invalid(
+        "DP-PRODUCE-22",
+        _of_header(lambda header: header.producer_id >= 0 and header.base_sequence < 0),
+        since=(0, 11),
+    ),
+    Row(
+        "DP-PRODUCE-23",
+        _is_for_other_format,
+        (Refuse(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, shows_start=True),),
+        since=(0, 11),
+        until=(4, 0),
+    ),
+)

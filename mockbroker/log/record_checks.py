@@ -1,0 +1,186 @@
+"""Checks of single records: their keys in compacted topics, and their timestamps (KIP-467).
+
+Records are decoded only if the header of their batch leaves a check open (``needs_records``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kproto.error_codes import ErrorCode
+from kproto.records.model import NO_TIMESTAMP, Record
+from mockbroker.log.batch_header import BatchHeader
+from mockbroker.log.settings import LogSettings
+from mockbroker.rows import Row, apply_first
+from mockbroker.state.model import TopicPartition
+
+__all__ = [
+    "RECORD_ROWS",
+    "ArrivedRecord",
+    "RecordError",
+    "RejectRecord",
+    "Rejection",
+    "needs_records",
+    "rejection_of",
+]
+
+_SHOWN: Final = 3
+"""The text of a rejection shows this many errors."""
+
+
+class RecordError(NamedTuple):
+    """Why a record is refused. ``batch_index`` counts the records of its
+    batch from 0."""
+
+    batch_index: int
+    text: str
+    error: ErrorCode
+
+
+class Rejection(NamedTuple):
+    """Why a batch is refused: the error of its partition with its text, and those of records."""
+
+    error: ErrorCode
+    text: str
+    record_errors: tuple[RecordError, ...]
+
+
+class ArrivedRecord(NamedTuple):
+    """One record of a batch. ``says_append_time``: its batch claims that the broker set the time.
+    Until 0.10 records have no time: ``timestamp`` is -1."""
+
+    record: Record
+    batch_index: int
+    tp: TopicPartition
+    settings: LogSettings
+    now_ms: int
+    says_append_time: bool
+
+    @property
+    def least_ms(self) -> int:
+        return self.now_ms - self.settings.timestamp_before_max_ms
+
+    @property
+    def most_ms(self) -> int:
+        return self.now_ms + self.settings.timestamp_after_max_ms
+
+    @property
+    def has_checked_time(self) -> bool:
+        """Whether the topic has CreateTime, and the record a time."""
+        return not self.settings.append_time and self.record.timestamp != NO_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class RejectRecord:
+    """``text`` is filled in with the fields of the record and its place."""
+
+    error: ErrorCode
+    text: str
+
+    def perform(self, subject: tuple[ArrivedRecord, list[RecordError]]) -> None:
+        arrived, errors = subject
+        text = self.text.format(
+            tp=f"{arrived.tp[0]}-{arrived.tp[1]}",
+            timestamp=arrived.record.timestamp,
+            offset=arrived.record.offset,
+            least=arrived.least_ms,
+            most=arrived.most_ms,
+        )
+        errors.append(RecordError(arrived.batch_index, text, self.error))
+
+
+_KEYLESS: Final = "Compacted topic cannot accept message without key in topic partition {tp}."
+_OUT_OF_RANGE: Final = RejectRecord(
+    ErrorCode.INVALID_TIMESTAMP,
+    "Timestamp {timestamp} of message with offset {offset} is out of range. "
+    "The timestamp should be within [{least}, {most}]",
+)
+_FORGED_TIME: Final = RejectRecord(
+    ErrorCode.INVALID_TIMESTAMP,
+    "Invalid timestamp type in message at offset {offset}. "
+    "Producer should not set timestamp type to LogAppendTime.",
+)
+
+
+def _has_no_key(arrived: ArrivedRecord) -> bool:
+    return arrived.settings.compacted and arrived.record.key is None
+
+
+def _is_out_of_range(arrived: ArrivedRecord) -> bool:
+    timestamp = arrived.record.timestamp
+    return arrived.has_checked_time and not arrived.least_ms <= timestamp <= arrived.most_ms
+
+
+RECORD_ROWS: Final[Sequence[Row[ArrivedRecord, tuple[ArrivedRecord, list[RecordError]]]]] = (
+    Row(
+        "DP-PRODUCE-24",
+        _has_no_key,
+        (RejectRecord(ErrorCode.CORRUPT_MESSAGE, _KEYLESS),),
+        until=(2, 4),
+    ),
+    Row(
+        "DP-PRODUCE-24",
+        _has_no_key,
+        (RejectRecord(ErrorCode.INVALID_RECORD, _KEYLESS),),
+        since=(2, 4),
+    ),
+    Row("DP-PRODUCE-25", _is_out_of_range, (_OUT_OF_RANGE,), since=(3, 6)),
+    Row("DP-PRODUCE-26", _is_out_of_range, (_OUT_OF_RANGE,), since=(0, 10), until=(3, 6)),
+    Row(
+        "DP-PRODUCE-27",
+        lambda arrived: arrived.says_append_time and not arrived.has_checked_time,
+        (_FORGED_TIME,),
+        since=(0, 10),
+    ),
+)
+
+
+def needs_records(header: BatchHeader, settings: LogSettings, now_ms: int) -> bool:
+    """Whether a record of a batch of magic 2 may fail, as far as its header tells."""
+    if settings.compacted:
+        return True
+    if settings.append_time:
+        return header.has_append_time
+    newest = header.max_timestamp
+    if newest > now_ms + settings.timestamp_after_max_ms:
+        return True
+    if header.has_append_time:
+        return newest == NO_TIMESTAMP or newest < now_ms - settings.timestamp_before_max_ms
+    least = now_ms - settings.timestamp_before_max_ms
+    if header.record_count == 1:
+        return newest < least
+    # Any record but the newest may be older than the limit. No time is before 1970.
+    return least > 0
+
+
+def rejection_of(
+    records: Iterable[Record],
+    rows: Sequence[Row[ArrivedRecord, tuple[ArrivedRecord, list[RecordError]]]],
+    tp: TopicPartition,
+    settings: LogSettings,
+    now_ms: int,
+    *,
+    says_append_time: bool,
+) -> Rejection | None:
+    """Return why the batch of these records is refused; None if it is not. All records are
+    checked."""
+    errors: list[RecordError] = []
+    for index, record in enumerate(records):
+        arrived = ArrivedRecord(record, index, tp, settings, now_ms, says_append_time)
+        apply_first(rows, arrived, (arrived, errors))
+    if not errors:
+        return None
+    if any(each.error == ErrorCode.INVALID_TIMESTAMP for each in errors):
+        text = "One or more records have been rejected due to invalid timestamp"
+        return Rejection(ErrorCode.INVALID_TIMESTAMP, text, tuple(errors))
+    shown = ", ".join(
+        f"RecordError(batchIndex={each.batch_index}, message='{each.text}')"
+        for each in errors[:_SHOWN]
+    )
+    text = (
+        f"One or more records have been rejected due to {len(errors)} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]"
+    )
+    return Rejection(errors[0].error, text, tuple(errors))
