@@ -35,6 +35,7 @@ from mockbroker.elections.eras import election_era
 from mockbroker.elections.partition_change import Completion
 from mockbroker.elections.queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
+from mockbroker.fetching.fetches import Fetches
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
@@ -171,6 +172,8 @@ class Cluster(Turns):
         """Appends what producers send."""
         self.producer_ids = ProducerIds(lambda: controller.state.brokers)
         """The ids of idempotent producers."""
+        self.fetches = Fetches(controller, self._configs, self.logs, config_release)
+        """Fetch sessions, and fetches that wait."""
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)

@@ -30,6 +30,8 @@ _CLUSTER, _TOPIC, _GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceTyp
 NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (0, _TOPIC): _Op.WRITE,
     (0, ResourceType.TRANSACTIONAL_ID): _Op.WRITE,
+    (1, _CLUSTER): _Op.CLUSTER_ACTION,  # replicas
+    (1, _TOPIC): _Op.READ,
     (3, _TOPIC): _Op.DESCRIBE,
     (4, _CLUSTER): _Op.CLUSTER_ACTION,
     (5, _CLUSTER): _Op.CLUSTER_ACTION,

@@ -224,6 +224,7 @@ _BROKER = (
     _static("default.replication.factor", "INT", "1"),
     _static("delete.topic.enable", "BOOLEAN", "true"),
     *_rate("follower.replication.throttled.rate"),
+    ConfigDefinition("fetch.max.bytes", "INT", "57671680", 1024, dynamic=False, since=(2, 5)),
     _static("inter.broker.listener.name", "STRING", None),
     *_rate("leader.replication.throttled.rate"),
     _static("leader.imbalance.check.interval.seconds", "LONG", "300"),
@@ -233,6 +234,9 @@ _BROKER = (
     _static("log.dirs", "LIST", "/var/lib/kafka/data"),
     ConfigDefinition("max.connections", "INT", str(2**31 - 1), 0),
     ConfigDefinition("max.connections.per.ip", "INT", str(2**31 - 1), 0),
+    ConfigDefinition(
+        "max.incremental.fetch.session.cache.slots", "INT", "1000", 0, dynamic=False, since=(1, 1)
+    ),
     _static("node.id", "INT", None),
     ConfigDefinition("num.io.threads", "INT", "8", 1),
     ConfigDefinition("num.network.threads", "INT", "3", 1),
@@ -248,6 +252,7 @@ _BROKER = (
     _static("process.roles", "LIST", "broker,controller"),
     *_rate("replica.alter.log.dirs.io.max.bytes.per.second"),
     _static("replica.lag.time.max.ms", "LONG", "30000"),
+    ConfigDefinition("replica.selector.class", "STRING", None, dynamic=False, since=(2, 4)),
     _static("request.timeout.ms", "INT", "30000"),
     *(
         ConfigDefinition(name, "INT", default, 1, dynamic=False, since=(4, 0))

@@ -140,7 +140,13 @@ class BatchStorage:
     def read(self, first: int, last: int) -> list[memoryview]:
         """Return the bytes of the batches from index ``first`` up to and without ``last``, a slice
         for each block. They hold until the log is truncated."""
-        position, end = self.position(first), self.position(last)
+        return self.read_bytes(first, self.position(last) - self.position(first))
+
+    def read_bytes(self, first: int, count: int) -> list[memoryview]:
+        """Return ``count`` bytes from the batch at index ``first`` on, a slice for each block; the
+        last batch may be cut."""
+        position = self.position(first)
+        end = min(position + count, self._end)
         slices = []
         number = bisect_right(self._starts, position) - 1
         while position < end:

@@ -29,6 +29,7 @@ class LeaderEpochs:
 
     def __init__(self) -> None:
         self._starts: list[EpochStart] = []
+        self._pretended: dict[int, int] = {}
 
     @property
     def starts(self) -> tuple[EpochStart, ...]:
@@ -56,12 +57,22 @@ class LeaderEpochs:
                 return start.epoch
         return -1
 
+    def pretend_end(self, epoch: int, end_offset: int | None) -> None:
+        """Let an epoch end at this offset for all who ask (a tester's step); None: where it
+        does."""
+        if end_offset is None:
+            self._pretended.pop(epoch, None)
+        else:
+            self._pretended[epoch] = end_offset
+
     def end_of(self, epoch: int, end_offset: int) -> EpochEnd:
         """Return where an epoch ends in a log that ends at ``end_offset``: of an epoch that is not
         known, where the largest smaller one does; (-1, -1) for an epoch from the future, or -1.
 
         Below all known epochs it is the requested epoch, and the first known offset.
         """
+        if epoch in self._pretended:
+            return EpochEnd(epoch, min(self._pretended[epoch], end_offset))
         if epoch < 0 or not self._starts or epoch > self.latest:
             return UNKNOWN_END
         if epoch == self.latest:

@@ -93,13 +93,20 @@ class PartitionLog:
     # ---- reading -------------------------------------------------------------------------------
 
     def read(
-        self, offset: int, end_offset: int, most_bytes: int, *, at_least_one: bool
+        self,
+        offset: int,
+        end_offset: int,
+        most_bytes: int,
+        *,
+        at_least_one: bool,
+        cut: bool = False,
     ) -> list[memoryview]:
         """Return whole batches from the one that holds ``offset`` on, as slices.
 
         Batches that reach ``end_offset`` or behind it, or would exceed ``most_bytes``, are left
-        out; ``at_least_one``: the first one is not left out for its size. The slices hold until the
-        log is truncated.
+        out; ``at_least_one``: the first one is not left out for its size. ``cut``: of the first
+        batch that would exceed ``most_bytes``, the beginning that fits comes too. The slices hold
+        until the log is truncated.
         """
         storage = self.storage
         first = storage.index_of(offset)
@@ -112,8 +119,10 @@ class PartitionLog:
         last = min(last, behind)
         if last == first:
             if not at_least_one:
-                return []
+                return storage.read_bytes(first, most_bytes) if cut else []
             last = first + 1
+        elif cut and last < behind:
+            return storage.read_bytes(first, most_bytes)
         return storage.read(first, last)
 
     def readable_bytes(self, offset: int, end_offset: int) -> int:

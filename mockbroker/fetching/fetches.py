@@ -1,0 +1,220 @@
+"""The fetches of a cluster: sessions, fetches that wait, and what a tester does to them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.errors import ClusterError
+from mockbroker.fetching.query import (
+    FetchQuery,
+    FetchResult,
+    PartitionAnswer,
+    PartitionPosition,
+)
+from mockbroker.fetching.reading import PartitionReader
+from mockbroker.fetching.replica_selection import SELECTORS
+from mockbroker.fetching.sessions import FetchSession, FetchSessions, SessionContext
+from mockbroker.fetching.waiting import FetchWait
+from mockbroker.log.logs import Logs
+from mockbroker.rows import Release
+from mockbroker.state.actions import BrokerChanged, Change
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import TopicPartition
+
+__all__ = ["Fetches", "StartedFetch"]
+
+_UNLIMITED: Final = 2**31 - 1
+_DEFAULT_SLOTS: Final = 1000
+
+
+class StartedFetch:
+    """A fetch that has been read once. ``wait`` is there if it has to wait; ``answer`` ends it."""
+
+    def __init__(self, fetches: Fetches, context: SessionContext) -> None:
+        self._fetches = fetches
+        self._context = context
+        self._refused: dict[int, PartitionAnswer] = {}
+        self._positions: list[PartitionPosition] = []
+        self.max_bytes = min(context.query.max_bytes, fetches.max_bytes)
+        self.wait: FetchWait | None = None
+        for number, position in enumerate(context.positions):
+            refusal = fetches.reader.refusal(context.query, position)
+            if refusal is None:
+                self._positions.append(position)
+            else:
+                self._refused[number] = refusal
+        self._answers = self._read()
+        query = context.query
+        min_bytes = min(query.min_bytes, self.max_bytes)
+        if (
+            query.max_wait_ms > 0
+            and self._answers
+            and not any(each.urgent for each in self._answers)
+            and sum(each.size for each in self._answers) < min_bytes
+        ):
+            self.wait = FetchWait(fetches.reader, query, self._positions, min_bytes)
+
+    def _read(self) -> list[PartitionAnswer]:
+        query, room, first = self._context.query, self.max_bytes, True
+        answers = []
+        for position in self._positions:
+            answer = self._fetches.reader.read(query, position, room, first=first)
+            if answer.size:
+                first = False
+                room = max(room - answer.size, 0)
+            answers.append(answer)
+        return answers
+
+    def answer(self) -> FetchResult:
+        """Return the answer. A fetch that has waited is read again."""
+        answers = self._answers if self.wait is None else self._read()
+        if self._refused:
+            rest = iter(answers)
+            count = len(answers) + len(self._refused)
+            answers = [self._refused.get(number) or next(rest) for number in range(count)]
+        return self._context.finish(answers)
+
+
+class Fetches:
+    """All fetches of a cluster. ``release`` is the release whose rules apply."""
+
+    def __init__(
+        self, controller: Controller, configs: EffectiveConfigs, logs: Logs, release: Release
+    ) -> None:
+        self._controller = controller
+        self._configs = configs
+        self._logs = logs
+        self._release = release
+        self._sessions: dict[int, FetchSessions] = {}
+        self._waits: dict[FetchWait, None] = {}
+        self.max_bytes = int(self._static("fetch.max.bytes") or _UNLIMITED)
+        """The most bytes of one answer, apart from a first batch that is larger."""
+        self.reader = PartitionReader(
+            controller, logs, release, SELECTORS.get(self._static("replica.selector.class"))
+        )
+        controller.add_hooks(
+            (BrokerChanged,), before=lambda _cause, _change: None, after=self._broker_changed
+        )
+
+    def _static(self, name: str) -> str:
+        """A config of the properties file, which all brokers share; "" if it has no value."""
+        definitions = self._configs.definitions.broker
+        if name not in definitions:
+            return ""
+        given = self._controller.state.static_configs.get(name)
+        return given if given is not None else definitions[name].default or ""
+
+    # ---- fetching ------------------------------------------------------------------------------
+
+    def start(self, query: FetchQuery) -> StartedFetch:
+        """Read what a request asks for. If ``wait`` is set, the answer has to wait: see
+        ``waiting``."""
+        return StartedFetch(self, self.sessions(query.broker_id).context(query))
+
+    def begin_wait(self, wait: FetchWait, call: Callable[[], None]) -> None:
+        """Let a fetch wait, and call ``call`` once it is to be answered, perhaps now.
+
+        ``end_wait`` must follow in any case: also if the time is over, or the client has gone.
+        """
+        self._waits[wait] = None
+        wait.begin(call)
+
+    def end_wait(self, wait: FetchWait) -> None:
+        """Forget a fetch that has waited."""
+        self._waits.pop(wait, None)
+        wait.end()
+
+    @property
+    def waiting(self) -> tuple[FetchWait, ...]:
+        """The fetches that wait, oldest first."""
+        return tuple(self._waits)
+
+    def sessions(self, broker_id: int) -> FetchSessions:
+        """The sessions of a broker."""
+        found = self._sessions.get(broker_id)
+        if found is None:
+            slots = self._static("max.incremental.fetch.session.cache.slots")
+            found = self._sessions[broker_id] = FetchSessions(
+                self._controller.timers,
+                self._release,
+                int(slots or _DEFAULT_SLOTS),
+                broker_id,
+                partial(self.topic_name, broker_id),
+            )
+        return found
+
+    def topic_name(self, broker_id: int, topic_id: uuid.UUID) -> str | None:
+        """Return the name of a topic that the broker knows; None if it knows none of this id."""
+        state = self._controller.state
+        topic = state.view(broker_id, self._controller.now_ms).topic_by_id(topic_id)
+        return None if topic is None else topic.name
+
+    def _broker_changed(self, _cause: str, change: Change) -> None:
+        assert isinstance(change, BrokerChanged)
+        if not change.after.live and change.after.broker_id in self._sessions:
+            self._sessions[change.after.broker_id].clear()
+
+    # ---- steps of a tester -----------------------------------------------------------------------
+
+    def hold(self, tp: TopicPartition | None) -> None:
+        """Let fetches of a partition, None: of all, see no records, so that they wait as long as
+        they may. Raises UnknownPartitionError."""
+        if tp is None:
+            self.reader.holds_all = True
+        else:
+            self._controller.partition(tp)
+            self.reader.held.add(tp)
+        for wait in self.waiting:
+            wait.check()
+
+    def release(self, tp: TopicPartition | None = None) -> None:
+        """Let fetches of a partition see records again; None: of all partitions."""
+        if tp is None:
+            self.reader.holds_all = False
+            self.reader.held.clear()
+        elif tp in self.reader.held:
+            self.reader.held.remove(tp)
+        else:
+            raise ClusterError(f"fetches of {tp[0]}-{tp[1]} are not held")
+        for wait in self.waiting:
+            wait.check()
+
+    def complete(self, tp: TopicPartition | None = None) -> int:
+        """Answer the fetches that wait for a partition, None: all, with what there is. Returns how
+        many there were. Raises UnknownPartitionError."""
+        if tp is not None:
+            self._controller.partition(tp)
+        found = [wait for wait in self.waiting if tp is None or tp in wait.partitions]
+        for wait in found:
+            wait.finish()
+        return len(found)
+
+    def expire_sessions(self, broker_id: int | None = None) -> int:
+        """Let a broker, None: every broker, forget its sessions. Returns how many there were.
+        Raises UnknownBrokerError."""
+        if broker_id is not None:
+            self._controller.broker(broker_id)
+        brokers = self._sessions if broker_id is None else [broker_id]
+        count = 0
+        for each in brokers:
+            sessions = self.sessions(each)
+            count += len(sessions)
+            sessions.clear()
+        return count
+
+    def all_sessions(self) -> Iterator[tuple[int, FetchSession]]:
+        """Yield every session with the id of its broker."""
+        for broker_id, sessions in sorted(self._sessions.items()):
+            for session in sessions:
+                yield broker_id, session
+
+    def diverge(self, tp: TopicPartition, epoch: int, offset: int | None) -> None:
+        """Let a leader epoch end at ``offset`` for clients that ask; None: where it does. Fetches
+        of that epoch past the offset get a diverging epoch. Raises UnknownPartitionError."""
+        self._logs.log(tp).epochs.pretend_end(epoch, offset)
+        for wait in self.waiting:
+            wait.check()

@@ -1,0 +1,128 @@
+"""A fetch request as plain values, and what it gets."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from kproto.schema.model import ZERO_UUID
+from mockbroker.log.leader_epochs import EpochEnd
+from mockbroker.log.partition_log import AbortedTransaction
+
+__all__ = [
+    "CONSUMER",
+    "FINAL_EPOCH",
+    "FULL_EPOCH",
+    "NO_SESSION",
+    "UNKNOWN",
+    "FetchQuery",
+    "FetchResult",
+    "PartitionAnswer",
+    "PartitionKey",
+    "PartitionPosition",
+]
+
+CONSUMER: Final = -1
+"""The replica id of a consumer."""
+
+NO_SESSION: Final = 0
+FULL_EPOCH: Final = 0
+"""A request with this epoch asks for a new session."""
+FINAL_EPOCH: Final = -1
+"""A request with this epoch ends its session, or never had one."""
+
+UNKNOWN: Final = -1
+"""An offset or an epoch that is not known."""
+
+PartitionKey: TypeAlias = tuple[str | uuid.UUID, int]
+"""What identifies a partition in a request: the topic's name, from version 13 on its id; index."""
+
+
+class PartitionPosition(NamedTuple):
+    """From where a client reads one partition, and how much.
+
+    ``topic`` is None if there is no topic of that id; ``topic_id`` is zero in a request by name.
+    Epochs are -1 where the client has none to check.
+    """
+
+    topic: str | None
+    topic_id: uuid.UUID
+    partition: int
+    offset: int
+    max_bytes: int
+    leader_epoch: int = UNKNOWN
+    last_fetched_epoch: int = UNKNOWN
+
+    @property
+    def key(self) -> PartitionKey:
+        if self.topic_id != ZERO_UUID:
+            return self.topic_id, self.partition
+        assert self.topic is not None, "a request by name has names"
+        return self.topic, self.partition
+
+
+@dataclass(slots=True)
+class FetchQuery:
+    """A fetch request to one broker.
+
+    ``positions`` and ``forgotten`` are those of the request, in its order. ``rack`` is the client's
+    (version 11 on), None if only leaders may serve it. ``cuts_batches`` (up to version 2): limits
+    hold for the first batch too, and the last one may be cut in the middle. ``may_read`` says
+    whether the client may read a topic; ``refused``: it may not fetch as a replica at all.
+    """
+
+    broker_id: int
+    positions: Sequence[PartitionPosition]
+    max_bytes: int
+    min_bytes: int = 1
+    max_wait_ms: int = 0
+    replica_id: int = CONSUMER
+    read_committed: bool = False
+    session_id: int = NO_SESSION
+    session_epoch: int = FINAL_EPOCH
+    forgotten: Sequence[PartitionKey] = ()
+    by_id: bool = False
+    rack: str | None = None
+    cuts_batches: bool = False
+    refused: bool = False
+    may_read: Callable[[str], bool] = field(default=lambda topic: True)
+
+    @property
+    def from_replica(self) -> bool:
+        return self.replica_id >= 0
+
+
+@dataclass(slots=True)
+class PartitionAnswer:
+    """What a fetch gets of one partition. Offsets are -1 with an error.
+
+    ``records`` are slices of the log of ``size`` bytes together, which hold until the log is
+    truncated. ``aborted`` is None unless only committed records were asked for.
+    """
+
+    position: PartitionPosition
+    error_code: int = 0
+    high_watermark: int = UNKNOWN
+    last_stable_offset: int = UNKNOWN
+    log_start_offset: int = UNKNOWN
+    records: Sequence[memoryview] = ()
+    size: int = 0
+    aborted: list[AbortedTransaction] | None = None
+    diverging: EpochEnd | None = None
+    preferred_replica: int = -1
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the fetch is answered at once because of this partition."""
+        return bool(self.error_code) or self.diverging is not None or self.preferred_replica >= 0
+
+
+@dataclass(slots=True)
+class FetchResult:
+    """The answer to a fetch: an error of the session, or the partitions to list."""
+
+    error_code: int = 0
+    session_id: int = NO_SESSION
+    partitions: Sequence[PartitionAnswer] = ()

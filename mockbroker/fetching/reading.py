@@ -1,0 +1,411 @@
+"""What one partition answers to a fetch: errors first, then a redirection, then records.
+
+Two tables, each in the order in which a broker checks. ``ADMISSION`` needs only metadata; it is
+looked at once a fetch, and its errors do not end a wait for other partitions. ``ACCESS`` needs the
+partition, and is looked at again whenever something changes while a fetch waits.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kproto.error_codes import ErrorCode
+from mockbroker.fetching.query import FetchQuery, PartitionAnswer, PartitionPosition
+from mockbroker.fetching.replica_selection import ReplicaSelector, ReplicaView
+from mockbroker.log.leader_epochs import UNKNOWN_END, EpochEnd
+from mockbroker.log.logs import Logs, PartitionData
+from mockbroker.log.partition_log import AbortedTransaction, PartitionLog
+from mockbroker.rows import Release, Row, apply_first, rows_of_release
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, Topic, TopicPartition
+
+__all__ = ["ACCESS", "ADMISSION", "PartitionReader"]
+
+
+class _HasAnswer(Protocol):
+    answer: PartitionAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class _Fail:
+    """Answer with an error."""
+
+    code: ErrorCode
+
+    def perform(self, subject: _HasAnswer, /) -> None:
+        subject.answer.error_code = self.code
+
+
+# ---- admission -----------------------------------------------------------------------------------
+
+
+class _Admission:
+    """A partition of a request, and the metadata of the broker that received it."""
+
+    __slots__ = ("answer", "controller", "position", "query")
+
+    def __init__(
+        self, controller: Controller, query: FetchQuery, position: PartitionPosition
+    ) -> None:
+        self.controller = controller
+        self.query = query
+        self.position = position
+        self.answer = PartitionAnswer(position)
+
+    @property
+    def forbidden(self) -> bool:
+        topic = self.position.topic
+        return topic is not None and not self.query.may_read(topic)
+
+    @property
+    def known(self) -> bool:
+        return _is_known(self.controller, self.query, self.position)
+
+
+def _is_known(controller: Controller, query: FetchQuery, position: PartitionPosition) -> bool:
+    """Whether the metadata of the broker has the partition."""
+    topic = controller.state.view(query.broker_id, controller.now_ms).topics.get(
+        position.topic or ""
+    )
+    return topic is not None and topic.partition(position.partition) is not None
+
+
+ADMISSION: Final[tuple[Row[_Admission, _Admission], ...]] = (
+    Row(
+        "DP-FETCH-23",
+        lambda at: at.query.refused,
+        (_Fail(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+    ),
+    Row(
+        "DP-FETCH-01 DP-FETCH-20",
+        lambda at: at.position.topic is None,
+        (_Fail(ErrorCode.UNKNOWN_TOPIC_ID),),
+        since=(3, 1),
+    ),
+    Row(
+        "DP-FETCH-01",
+        lambda at: at.forbidden,
+        (_Fail(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+    ),
+    Row(
+        "DP-FETCH-01",
+        lambda at: not at.known,
+        (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+    ),
+)
+
+
+# ---- access --------------------------------------------------------------------------------------
+
+
+class _Access:
+    """A partition, and the replica of it that is read. Without a replica on the broker only
+    ``hosted`` is there."""
+
+    __slots__ = (
+        "_preferred",
+        "answer",
+        "data",
+        "end_offset",
+        "epoch_end",
+        "hosted",
+        "is_leader",
+        "partition",
+        "position",
+        "query",
+        "reader",
+        "topic",
+    )
+
+    topic: Topic
+    partition: Partition
+    data: PartitionData
+    hosted: bool
+    is_leader: bool
+    end_offset: int
+    epoch_end: EpochEnd
+
+    def __init__(
+        self, reader: PartitionReader, query: FetchQuery, position: PartitionPosition
+    ) -> None:
+        self.reader = reader
+        self.query = query
+        self.position = position
+        self.answer = PartitionAnswer(position)
+        self._preferred: int | None = None
+        topic = reader.controller.state.topics.get(position.topic or "")
+        partition = None if topic is None else topic.partition(position.partition)
+        broker_id = query.broker_id
+        self.hosted = partition is not None and broker_id in partition.hosts
+        if topic is None or partition is None or not self.hosted:
+            return
+        self.topic, self.partition = topic, partition
+        self.data = reader.logs.data((topic.name, partition.index))
+        self.is_leader = partition.leader == broker_id
+        log = self.data.log
+        self.end_offset = (
+            log.end_offset if self.is_leader else self.data.replication.end_of(broker_id, partition)
+        )
+
+    # ---- conditions --------------------------------------------------------------------------
+
+    @property
+    def gone(self) -> bool:
+        """Whether the partition was deleted while the fetch waited."""
+        return not self.hosted and not _is_known(self.reader.controller, self.query, self.position)
+
+    @property
+    def other_topic(self) -> bool:
+        """Whether the topic was deleted and created again since its name was looked up."""
+        return self.query.by_id and self.position.topic_id != self.topic.topic_id
+
+    @property
+    def unserved(self) -> bool:
+        """Whether only the leader may answer, and this is another replica."""
+        query = self.query
+        return not self.is_leader and (query.from_replica or query.rack is None)
+
+    @property
+    def from_stranger(self) -> bool:
+        """Whether a broker fetches as a replica that it is not."""
+        query = self.query
+        return query.from_replica and query.replica_id not in self.partition.hosts
+
+    @property
+    def redirected(self) -> bool:
+        """Whether another replica should serve the client; ``redirect`` takes it."""
+        query, reader = self.query, self.reader
+        if reader.selector is None or not self.is_leader or query.from_replica or not query.rack:
+            return False
+        partition, offset, data = self.partition, self.position.offset, self.data
+        brokers = reader.controller.state.brokers
+        leader = ReplicaView(partition.leader, brokers[partition.leader].rack, data.log.end_offset)
+        followers = [
+            view
+            for each in partition.isr
+            if each != partition.leader
+            and (
+                view := ReplicaView(
+                    each, brokers[each].rack, data.replication.end_of(each, partition)
+                )
+            ).end_offset
+            >= offset
+            >= data.log.start_offset
+        ]
+        chosen = reader.selector(query.rack, leader, followers)
+        self._preferred = chosen.broker_id
+        return chosen is not leader
+
+    @property
+    def epoch_unknown(self) -> bool:
+        """Whether it cannot be said where the last epoch that the client read ends. Looks it up."""
+        if self.position.last_fetched_epoch < 0:
+            return False
+        log = self.data.log
+        self.epoch_end = log.epochs.end_of(self.position.last_fetched_epoch, log.end_offset)
+        return self.epoch_end == UNKNOWN_END
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the client has read records that this log does not have."""
+        at = self.position
+        return at.last_fetched_epoch >= 0 and (
+            self.epoch_end.epoch < at.last_fetched_epoch or self.epoch_end.end_offset < at.offset
+        )
+
+    # ---- effects -----------------------------------------------------------------------------
+
+    def tell_offsets(self) -> None:
+        """Watermarks of a follower are those of its leader, as far as it has the log."""
+        answer, log, end = self.answer, self.data.log, self.end_offset
+        answer.high_watermark = min(log.high_watermark, end)
+        answer.last_stable_offset = min(log.last_stable_offset, end)
+        answer.log_start_offset = log.start_offset
+
+    def redirect(self) -> None:
+        assert self._preferred is not None, "the row's condition chose it"
+        self.answer.preferred_replica = self._preferred
+
+    @property
+    def isolation_end(self) -> int:
+        """Where a reader of this kind stops."""
+        if self.query.from_replica:
+            return self.end_offset
+        log, query = self.data.log, self.query
+        limit = log.last_stable_offset if query.read_committed else log.high_watermark
+        return min(limit, self.end_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class _Redirect:
+    """Send the client to the replica that the selector chose."""
+
+    def perform(self, subject: _Access, /) -> None:
+        subject.tell_offsets()
+        subject.redirect()
+
+
+@dataclass(frozen=True, slots=True)
+class _Diverge:
+    """Say where the client's last epoch ends here."""
+
+    def perform(self, subject: _Access, /) -> None:
+        subject.tell_offsets()
+        subject.answer.diverging = subject.epoch_end
+
+
+_OUT_OF_RANGE: Final = (_Fail(ErrorCode.OFFSET_OUT_OF_RANGE),)
+
+ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
+    Row("DP-FETCH-11", lambda at: at.gone, (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),)),
+    Row("DP-FETCH-01", lambda at: not at.hosted, (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),)),
+    Row(
+        "DP-FETCH-01",
+        lambda at: at.other_topic,
+        (_Fail(ErrorCode.INCONSISTENT_TOPIC_ID),),
+        since=(3, 1),
+    ),
+    Row(
+        "DP-FETCH-02",
+        lambda at: 0 <= at.position.leader_epoch < at.partition.leader_epoch,
+        (_Fail(ErrorCode.FENCED_LEADER_EPOCH),),
+        since=(2, 1),
+    ),
+    Row(
+        "DP-FETCH-02",
+        lambda at: at.position.leader_epoch > at.partition.leader_epoch,
+        (_Fail(ErrorCode.UNKNOWN_LEADER_EPOCH),),
+        since=(2, 1),
+    ),
+    Row(
+        "DP-FETCH-01 DP-FETCH-18",
+        lambda at: at.unserved,
+        (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+    ),
+    Row(
+        "DP-FETCH-23",
+        lambda at: at.from_stranger and at.position.leader_epoch >= 0,
+        (_Fail(ErrorCode.UNKNOWN_LEADER_EPOCH),),
+        since=(3, 0),
+    ),
+    Row(
+        "DP-FETCH-23",
+        lambda at: at.from_stranger,
+        (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+    ),
+    Row("DP-FETCH-17", lambda at: at.redirected, (_Redirect(),), since=(2, 4)),
+    Row("DP-FETCH-16", lambda at: at.epoch_unknown, _OUT_OF_RANGE, since=(2, 7)),
+    Row("DP-FETCH-05", lambda at: at.position.offset < at.data.log.start_offset, _OUT_OF_RANGE),
+    Row("DP-FETCH-16", lambda at: at.diverged, (_Diverge(),), since=(2, 7)),
+    Row("DP-FETCH-05", lambda at: at.position.offset > at.end_offset, _OUT_OF_RANGE),
+)
+
+
+class PartitionReader:
+    """Reads partitions. ``selector`` chooses other replicas for consumers; None: the leader serves
+    everybody. In ``held`` partitions nothing new is seen (a tester's step), with ``holds_all`` in
+    none."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        logs: Logs,
+        release: Release,
+        selector: ReplicaSelector | None,
+    ) -> None:
+        self.controller = controller
+        self.logs = logs
+        self.selector = selector
+        self.held: set[TopicPartition] = set()
+        self.holds_all = False
+        self.cuts_batches = False
+        """Whether the last batch is cut where the limit lies, as Kafka does at any version."""
+        self._admission = rows_of_release(ADMISSION, release)
+        self._access = rows_of_release(ACCESS, release)
+
+    def refusal(self, query: FetchQuery, position: PartitionPosition) -> PartitionAnswer | None:
+        """Return the error of a partition that cannot be read at all; None if it may be."""
+        at = _Admission(self.controller, query, position)
+        return at.answer if apply_first(self._admission, at, at) else None
+
+    def read(
+        self, query: FetchQuery, position: PartitionPosition, most_bytes: int, *, first: bool
+    ) -> PartitionAnswer:
+        """Read one partition. ``first``: no partition before it had records, so that its first
+        batch comes whole however large it is."""
+        at = _Access(self, query, position)
+        if apply_first(self._access, at, at):
+            return at.answer
+        at.tell_offsets()
+        answer, log, end = at.answer, at.data.log, at.isolation_end
+        if query.from_replica:
+            self._follow(query.replica_id, at)
+        if position.offset < end and not self._is_held(position):
+            room = min(position.max_bytes, most_bytes)
+            answer.records = log.read(
+                position.offset,
+                end,
+                room,
+                at_least_one=first and not query.cuts_batches,
+                cut=query.cuts_batches or self.cuts_batches,
+            )
+            answer.size = sum(map(len, answer.records))
+        if query.read_committed and not query.from_replica:
+            answer.aborted = _aborted(log, position.offset, answer.size)
+        return answer
+
+    def waiting_bytes(self, query: FetchQuery, position: PartitionPosition) -> int | None:
+        """Return the bytes of a partition that a waiting fetch would get, its own limit aside;
+        None if it is to be answered at once."""
+        at = _Access(self, query, position)
+        if apply_first(self._access, at, at):
+            return None
+        offset, end, log = position.offset, at.isolation_end, at.data.log
+        if offset >= end or self._is_held(position):
+            return 0
+        if _segment_of(log, offset) < _segment_of(log, end):
+            return None
+        return min(log.readable_bytes(offset, end), position.max_bytes)
+
+    def log_of(self, position: PartitionPosition) -> PartitionLog | None:
+        """Return the log of a partition; None if the partition is gone."""
+        topic = self.controller.state.topics.get(position.topic or "")
+        if topic is None or topic.partition(position.partition) is None:
+            return None
+        return self.logs.log((topic.name, position.partition))
+
+    def _is_held(self, position: PartitionPosition) -> bool:
+        return self.holds_all or (position.topic, position.partition) in self.held
+
+    def _follow(self, replica_id: int, at: _Access) -> None:
+        """The position of a replica that fetches is the end of its log."""
+        tp, offset = (at.topic.name, at.partition.index), at.position.offset
+        if replica_id != at.partition.leader and self.logs.end_of(tp, replica_id) < offset:
+            self.logs.replicate(tp, replica_id, offset)
+
+
+def _segment_of(log: PartitionLog, offset: int) -> int:
+    """The number of the segment that holds an offset, or would."""
+    if len(log.segments) == 1:
+        return 0
+    return bisect_right(log.segments, offset, key=lambda segment: segment.base_offset)
+
+
+def _aborted(log: PartitionLog, offset: int, size: int) -> list[AbortedTransaction]:
+    """Return the aborted transactions that overlap the records from ``offset`` on, as many as
+    ``size`` bytes are, in the order of their markers."""
+    if not log.aborted or not size:
+        return []
+    storage = log.storage
+    behind = storage.index_at(storage.position(storage.index_of(offset)) + size)
+    end = storage.base_offset(behind) if behind < len(storage) else log.end_offset
+    found = []
+    first = bisect_left(log.aborted, offset, key=lambda transaction: transaction.last_offset)
+    for transaction in log.aborted[first:]:
+        if transaction.first_offset < end:
+            found.append(transaction)
+        if transaction.last_stable_offset >= end:
+            break
+    return found
