@@ -5,7 +5,7 @@ on it and ``kproto.client.zookeeper.KazooStore`` one on a real server; ``ZnodeSt
 interface of both. ``kafka_znodes`` and ``plan_znodes`` contain the paths and texts of Kafka's
 znodes, ``request_znodes`` those of KIP-236's older draft.
 
-Start at ``store`` for the interface, and at ``transaction`` for the rules of each operation.
+Start at ``store`` for the interface, and at ``tree`` for the rules of each operation.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ from kproto.znodes.model import (
 )
 from kproto.znodes.requests import MAX_REQUEST_BYTES
 from kproto.znodes.store import EmbeddedStore, ZnodeStore
-from kproto.znodes.transaction import ZnodeWrite
-from kproto.znodes.tree import ZnodeTree
+from kproto.znodes.tree import ZnodeTree, ZnodeWrite
 
 __all__ = [
     "ANY_VERSION",

@@ -8,13 +8,13 @@ differences between releases are arguments. Unknown fields are ignored on readin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from kproto.znodes.errors import MalformedZnodeError
-from kproto.znodes.texts import BrokerId, Ids, Int32, decode, encode, scala_order
+from kproto.znodes.texts import BrokerId, Ids, Int32, decode, encode
 
 __all__ = [
     "BROKER_IDS",
@@ -171,7 +171,34 @@ def encode_topic(topic: TopicAssignment, version: int = 3) -> bytes:
 def _by_partition(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
     """Leave out partitions without replicas, as Kafka's adding and removing maps do."""
     texts = {str(index): list(ids) for index, ids in replicas.items() if ids}
-    return {index: texts[index] for index in scala_order(texts)}
+    return {index: texts[index] for index in _scala_order(texts)}
+
+
+def _scala_order(keys: Iterable[str]) -> list[str]:
+    """Return keys in the iteration order of Scala 2.13's ``mutable.HashMap``, as Kafka does.
+
+    The order is by bucket, and within one by hash. The table has 16 buckets and doubles before it
+    becomes three quarters full. Up to eleven partitions are therefore in ascending order; of
+    twelve, the last comes first.
+    """
+    hashes = {key: _hash(key) for key in keys}
+    buckets = 16
+    while len(hashes) >= buckets * 3 // 4:
+        buckets *= 2
+    return sorted(hashes, key=lambda key: (hashes[key] & (buckets - 1), _signed(hashes[key])))
+
+
+def _hash(key: str) -> int:
+    """Return Java's String.hashCode as improved by Scala's maps, unsigned. Digits and ASCII
+    only."""
+    value = 0
+    for character in key:
+        value = (31 * value + ord(character)) & 0xFFFFFFFF
+    return value ^ value >> 16
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
 
 
 _Replicas = dict[Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,9})$")], Ids]

@@ -15,23 +15,272 @@ order is that of a Java hash set, on which nothing should rely.
 
 from __future__ import annotations
 
+import copy
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from kproto.znodes import paths, requests
-from kproto.znodes.errors import NoNodeError, SessionExpiredError, ZnodeError
+from kproto.znodes.errors import (
+    BadVersionError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    SessionExpiredError,
+    ZnodeError,
+)
 from kproto.znodes.model import (
+    ANY_VERSION,
+    Check,
+    Create,
     Delete,
+    EventType,
     Operation,
     OperationResult,
+    SetData,
     Stat,
     WatchedEvent,
     Znode,
 )
 from kproto.znodes.requests import MAX_REQUEST_BYTES
-from kproto.znodes.transaction import Node, Transaction, ZnodeWrite, node_at
-from kproto.znodes.watches import Watches
 
-__all__ = ["ZnodeTree"]
+__all__ = ["ZnodeTree", "ZnodeWrite"]
+
+_DATA_EVENTS = {
+    "create": EventType.NODE_CREATED,
+    "set": EventType.NODE_DATA_CHANGED,
+    "delete": EventType.NODE_DELETED,
+}
+
+
+# ---- nodes, and transactions on them -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeWrite:
+    """One change of one znode, as logged.
+
+    ``op`` is "create", "set" or "delete". ``before`` and ``after`` are the data, None if there was
+    or is no znode. Writes of one multi, and the deletions at a session's end, share a ``zxid``.
+    ``session`` is the session that requested it, and ``at_ms`` the caller's time.
+    """
+
+    zxid: int
+    at_ms: int
+    session: int
+    op: str
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(slots=True)
+class _Node:
+    """A znode. ``creates`` counts all children ever created: the next sequential child's number."""
+
+    data: bytes
+    owner: int
+    czxid: int
+    mzxid: int
+    pzxid: int
+    ctime: int
+    mtime: int
+    version: int = 0
+    creates: int = 0
+    children: int = 0
+
+    @property
+    def stat(self) -> Stat:
+        return Stat(
+            czxid=self.czxid,
+            mzxid=self.mzxid,
+            ctime=self.ctime,
+            mtime=self.mtime,
+            version=self.version,
+            # Each creation counts, and each deletion: creates + (creates - children).
+            cversion=2 * self.creates - self.children,
+            aversion=0,
+            ephemeral_owner=self.owner,
+            data_length=len(self.data),
+            num_children=self.children,
+            pzxid=self.pzxid,
+        )
+
+
+def _node_at(nodes: dict[str, _Node], path: str, client_path: str | None = None) -> _Node:
+    """Return the node at ``path``. The error names ``client_path`` if the client used that path."""
+    node = nodes.get(path)
+    if node is None:
+        raise NoNodeError(client_path or path)
+    return node
+
+
+class _Transaction:
+    """Applies operations to ``nodes`` at once, and can undo them all.
+
+    It holds the rules of each operation and its effect on the metadata.
+    """
+
+    def __init__(self, nodes: dict[str, _Node], *, zxid: int, session: int, now_ms: int) -> None:
+        self._nodes = nodes
+        self._zxid = zxid
+        self._session = session
+        self._now_ms = now_ms
+        self._saved: dict[str, _Node | None] = {}
+        self.writes: list[ZnodeWrite] = []
+
+    def apply(self, operation: Operation) -> OperationResult:
+        """Apply one operation. If it raises, the nodes are as before the operation."""
+        match operation:
+            case Create():
+                return self._create(operation)
+            case SetData():
+                return self._set(operation)
+            case Delete():
+                self._delete(operation)
+            case Check():
+                self._at_version(operation.path, operation.version)
+        return None
+
+    def roll_back(self) -> None:
+        """Undo all operations so far."""
+        for path, node in self._saved.items():
+            if node is None:
+                self._nodes.pop(path, None)
+            else:
+                self._nodes[path] = node
+        self._saved.clear()
+        self.writes.clear()
+
+    def _create(self, operation: Create) -> str:
+        parent_path = paths.parent_of(operation.path)
+        parent = _node_at(self._nodes, parent_path, operation.path)
+        path = operation.path
+        if operation.sequential:
+            path += f"{parent.creates:010d}"
+        if path in self._nodes:
+            raise NodeExistsError(path)
+        if parent.owner:
+            raise NoChildrenForEphemeralsError(path)
+        self._save(parent_path, path)
+        parent.creates += 1
+        parent.children += 1
+        parent.pzxid = self._zxid
+        self._nodes[path] = _Node(
+            data=operation.data,
+            owner=self._session if operation.ephemeral else 0,
+            czxid=self._zxid,
+            mzxid=self._zxid,
+            pzxid=self._zxid,
+            ctime=self._now_ms,
+            mtime=self._now_ms,
+        )
+        self._wrote("create", path, None, operation.data)
+        return path
+
+    def _set(self, operation: SetData) -> Stat:
+        node = self._at_version(operation.path, operation.version)
+        self._save(operation.path)
+        before, node.data = node.data, operation.data
+        node.version += 1
+        node.mzxid = self._zxid
+        node.mtime = self._now_ms
+        self._wrote("set", operation.path, before, operation.data)
+        return node.stat
+
+    def _delete(self, operation: Delete) -> None:
+        node = self._at_version(operation.path, operation.version)
+        if node.children:
+            raise NotEmptyError(operation.path)
+        parent_path = paths.parent_of(operation.path)
+        self._save(parent_path, operation.path)
+        parent = self._nodes[parent_path]
+        parent.children -= 1
+        parent.pzxid = self._zxid
+        del self._nodes[operation.path]
+        self._wrote("delete", operation.path, node.data, None)
+
+    def _at_version(self, path: str, version: int) -> _Node:
+        node = _node_at(self._nodes, path)
+        if version not in (ANY_VERSION, node.version):
+            raise BadVersionError(path)
+        return node
+
+    def _save(self, *touched: str) -> None:
+        """Keep a copy of each node as it was before the transaction first changed it."""
+        for path in touched:
+            if path not in self._saved:
+                self._saved[path] = copy.copy(self._nodes.get(path))
+
+    def _wrote(self, op: str, path: str, before: bytes | None, after: bytes | None) -> None:
+        self.writes.append(
+            ZnodeWrite(self._zxid, self._now_ms, self._session, op, path, before, after)
+        )
+
+
+# ---- watches -------------------------------------------------------------------------------------
+
+
+class _Watches:
+    """The watches of all sessions, and the events that they have not taken yet.
+
+    Watches are one-shot and per session: a session that watches a path twice gets one event. get
+    and exists set data watches (exists also on a missing znode); children sets child watches.
+    Events are queued per session in the order of the writes until the session takes them.
+    """
+
+    def __init__(self) -> None:
+        self._data: defaultdict[str, set[int]] = defaultdict(set)
+        self._children: defaultdict[str, set[int]] = defaultdict(set)
+        self._queues: dict[int, deque[WatchedEvent]] = {}
+
+    def open(self, session: int) -> None:
+        self._queues[session] = deque()
+
+    def end(self, session: int) -> None:
+        """Remove the session's watches; its last event reports its end."""
+        for table in (self._data, self._children):
+            for path in [path for path, watchers in table.items() if session in watchers]:
+                table[path].discard(session)
+                if not table[path]:
+                    del table[path]
+        self._queues[session].append(WatchedEvent(EventType.SESSION_EXPIRED, ""))
+
+    def watch_data(self, session: int, path: str) -> None:
+        self._data[path].add(session)
+
+    def watch_children(self, session: int, path: str) -> None:
+        self._children[path].add(session)
+
+    def take(self, session: int) -> list[WatchedEvent]:
+        """Return the session's events so far, oldest first, and remove them from the queue."""
+        queue = self._queues[session]
+        events = list(queue)
+        queue.clear()
+        return events
+
+    def fire(self, write: ZnodeWrite) -> set[int]:
+        """Queue the events of one write. Returns the sessions that have new events."""
+        notified = self._send(self._data, write.path, _DATA_EVENTS[write.op], set())
+        if write.op == "set":
+            return notified
+        if write.op == "delete":
+            # A session that watched both the data and the children gets one event of the deletion.
+            notified |= self._send(self._children, write.path, EventType.NODE_DELETED, notified)
+        parent = paths.parent_of(write.path)
+        return notified | self._send(self._children, parent, EventType.NODE_CHILDREN_CHANGED, set())
+
+    def _send(
+        self, table: dict[str, set[int]], path: str, kind: EventType, notified: set[int]
+    ) -> set[int]:
+        watchers = table.pop(path, set())
+        for session in watchers - notified:
+            self._queues[session].append(WatchedEvent(kind, path))
+        return watchers
+
+
+# ---- the tree ------------------------------------------------------------------------------------
 
 
 class ZnodeTree:
@@ -52,11 +301,11 @@ class ZnodeTree:
         max_request_bytes: int = MAX_REQUEST_BYTES,
         on_write: Callable[[ZnodeWrite], None] | None = None,
     ) -> None:
-        self._nodes = {paths.ROOT: Node(b"", 0, 0, 0, 0, now_ms, now_ms)}
+        self._nodes = {paths.ROOT: _Node(b"", 0, 0, 0, 0, now_ms, now_ms)}
         self._names: dict[str, set[str]] = {paths.ROOT: set()}
         self._limit = max_request_bytes
         self._on_write = on_write
-        self._watches = Watches()
+        self._watches = _Watches()
         self._sessions: dict[int, Callable[[], None] | None] = {}
         self._last_session = 0
         self._zxid = zxid
@@ -122,10 +371,10 @@ class ZnodeTree:
             self._watches.watch_children(session, path)
         return sorted(self._names[path])
 
-    def _read(self, session: int, path: str) -> Node:
+    def _read(self, session: int, path: str) -> _Node:
         paths.validate(path)
         self._check_session(session, path)
-        return node_at(self._nodes, path)
+        return _node_at(self._nodes, path)
 
     # ---- writing -------------------------------------------------------------------------------
 
@@ -171,11 +420,11 @@ class ZnodeTree:
         self._commit(transaction)
         return results
 
-    def _begin(self, session: int, now_ms: int) -> Transaction:
+    def _begin(self, session: int, now_ms: int) -> _Transaction:
         self._zxid += 1
-        return Transaction(self._nodes, zxid=self._zxid, session=session, now_ms=now_ms)
+        return _Transaction(self._nodes, zxid=self._zxid, session=session, now_ms=now_ms)
 
-    def _commit(self, transaction: Transaction) -> None:
+    def _commit(self, transaction: _Transaction) -> None:
         notified: set[int] = set()
         for write in transaction.writes:
             self._index(write)
