@@ -47,7 +47,6 @@ from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.partition_state import partition_state
 from mockbroker.security import acls
 from mockbroker.state.actions import (
-    ActionLog,
     AutoProgressChanged,
     BrokerChanged,
     BrokerRegistered,
@@ -59,6 +58,7 @@ from mockbroker.state.actions import (
     PartitionChanged,
     PropagationChanged,
 )
+from mockbroker.state.cluster_state import ActionLog
 from mockbroker.state.controller import Controller
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition

@@ -24,7 +24,7 @@ from kproto.framing import DEFAULT_MAX_SIZE
 from kproto.journal import Journal
 from mockbroker.errors import ClusterError
 from mockbroker.inter_broker.requests import Ended, Outgoing, RequestWriter
-from mockbroker.state.actions import ActionLog
+from mockbroker.state.cluster_state import ActionLog
 
 __all__ = ["InterBroker"]
 

@@ -15,7 +15,7 @@ from kproto.journal import ClientSoftware
 from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS
 from mockbroker.serving.exchange import Exchange, Reply
-from mockbroker.state.actions import ActionLog
+from mockbroker.state.cluster_state import ActionLog
 
 __all__ = ["CachedResponse", "ResponseCache"]
 

@@ -1,17 +1,17 @@
-"""Everything that can happen to a cluster as typed values, and the log that keeps their order.
+"""Everything that can happen to a cluster, as typed values.
 
-This module defines what a change consists of, not when it may happen. ``cluster_state`` applies
-actions; the same actions in the same order give an equal state.
+This module defines what a change consists of, not when it may happen. ``cluster_state`` keeps the
+log of actions and applies them; the same actions in the same order give an equal state.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, get_args, overload
+from typing import Any, Final, TypeAlias, get_args
 
+from kproto.deprecation import deprecated_names
 from kproto.znodes import Stat
 from mockbroker.state.model import Broker, Partition, Topic
 from mockbroker.state.results import AclBinding
@@ -21,7 +21,6 @@ __all__ = [
     "AclAdded",
     "AclRemoved",
     "Action",
-    "ActionLog",
     "AutoProgressChanged",
     "BrokerChanged",
     "BrokerRegistered",
@@ -50,6 +49,8 @@ __all__ = [
     "Warned",
     "ZnodeWritten",
 ]
+
+__getattr__ = deprecated_names(__name__, {"ActionLog": "mockbroker.state.cluster_state:ActionLog"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,42 +385,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, uuid.UUID) else value
-
-
-class ActionLog:
-    """The append-only log of actions, readable as a sequence."""
-
-    def __init__(self) -> None:
-        self._actions: list[Action] = []
-
-    def append(self, at_ms: int, cause: str, change: Change) -> Action:
-        """Add a change to the log and return its entry."""
-        action = Action(len(self._actions), at_ms, cause, change)
-        self._actions.append(action)
-        return action
-
-    def since(self, offset: int) -> tuple[Action, ...]:
-        """Return the actions from this offset on; ``len(log)`` is the next offset."""
-        return tuple(self._actions[offset:])
-
-    def partition_changes(self, topic: str, index: int) -> tuple[PartitionChanged, ...]:
-        """Return the changes of one partition, oldest first."""
-        return tuple(
-            action.change
-            for action in self._actions
-            if isinstance(action.change, PartitionChanged)
-            and (action.change.topic, action.change.after.index) == (topic, index)
-        )
-
-    def __len__(self) -> int:
-        return len(self._actions)
-
-    def __iter__(self) -> Iterator[Action]:
-        return iter(self._actions)
-
-    @overload
-    def __getitem__(self, key: int) -> Action: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[Action]: ...
-    def __getitem__(self, key: int | slice) -> Action | list[Action]:
-        return self._actions[key]

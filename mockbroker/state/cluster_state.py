@@ -1,4 +1,4 @@
-"""What a cluster is at one moment, and how each action of the log changes it.
+"""The action log, what a cluster is at one moment, and how each action of the log changes it.
 
 The same actions in the same order give an equal state: see ``replay``. This module has no rules;
 actions are decided on elsewhere and recorded by ``state.controller.Controller``.
@@ -7,8 +7,9 @@ actions are decided on elsewhere and recorded by ``state.controller.Controller``
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import overload
 
 from kproto.znodes import Stat
 from mockbroker.state.actions import (
@@ -18,6 +19,7 @@ from mockbroker.state.actions import (
     AutoProgressChanged,
     BrokerChanged,
     BrokerRegistered,
+    Change,
     ConfigChanged,
     ControllerChanged,
     ElectionEnqueued,
@@ -40,12 +42,51 @@ from mockbroker.state.metadata_views import MetadataView, ViewHistory
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic
 from mockbroker.state.results import AclBinding
 
-__all__ = ["BROKER", "TOPIC", "ClusterState", "replay"]
+__all__ = ["BROKER", "TOPIC", "ActionLog", "ClusterState", "replay"]
 
 TOPIC = 2
 """Config resource type of a topic (``ConfigResource.Type``)."""
 BROKER = 4
 """Config resource type of a broker; the empty name is the cluster-wide default."""
+
+
+class ActionLog:
+    """The append-only log of actions, readable as a sequence."""
+
+    def __init__(self) -> None:
+        self._actions: list[Action] = []
+
+    def append(self, at_ms: int, cause: str, change: Change) -> Action:
+        """Add a change to the log and return its entry."""
+        action = Action(len(self._actions), at_ms, cause, change)
+        self._actions.append(action)
+        return action
+
+    def since(self, offset: int) -> tuple[Action, ...]:
+        """Return the actions from this offset on; ``len(log)`` is the next offset."""
+        return tuple(self._actions[offset:])
+
+    def partition_changes(self, topic: str, index: int) -> tuple[PartitionChanged, ...]:
+        """Return the changes of one partition, oldest first."""
+        return tuple(
+            action.change
+            for action in self._actions
+            if isinstance(action.change, PartitionChanged)
+            and (action.change.topic, action.change.after.index) == (topic, index)
+        )
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def __iter__(self) -> Iterator[Action]:
+        return iter(self._actions)
+
+    @overload
+    def __getitem__(self, key: int) -> Action: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Action]: ...
+    def __getitem__(self, key: int | slice) -> Action | list[Action]:
+        return self._actions[key]
 
 
 @dataclass

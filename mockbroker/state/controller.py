@@ -16,13 +16,12 @@ from kproto.deprecation import deprecated_names
 from kproto.znodes import ZnodeStore
 from mockbroker.errors import ControllerDiedError, UnknownBrokerError, UnknownPartitionError
 from mockbroker.state.actions import (
-    ActionLog,
     Change,
     PartitionChanged,
     SentRequest,
     ZnodeWritten,
 )
-from mockbroker.state.cluster_state import ClusterState
+from mockbroker.state.cluster_state import ActionLog, ClusterState
 from mockbroker.state.controller_znodes import ControllerZnodes
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, TopicPartition
 from mockbroker.timers import Timers
@@ -91,7 +90,7 @@ class Controller:
         for kinds, before in self._before:
             if isinstance(change, kinds):
                 before(cause, change)
-        self.state.apply(self.log.append(self.now_ms, cause, change))
+        self.state.apply(self.log.append(self.timers.now_ms, cause, change))
         for kinds, after in self._after:
             if isinstance(change, kinds):
                 after(cause, change)
@@ -99,7 +98,7 @@ class Controller:
     def note(self, cause: str, change: Change) -> None:
         """Log and apply a change that a broker makes by itself: a controller that dies after so
         many changes does not count it, and no hook runs."""
-        self.state.apply(self.log.append(self.now_ms, cause, change))
+        self.state.apply(self.log.append(self.timers.now_ms, cause, change))
 
     def add_hooks(
         self,
