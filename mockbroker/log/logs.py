@@ -6,13 +6,17 @@ that are lost are told in the action log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import structs
+
+from kproto.records import Record, build_batch
+from kproto.records.model import NO_TIMESTAMP
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.errors import ClusterError
-from mockbroker.log.batch_header import BatchHeader, Buffer
+from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
 from mockbroker.log.events import Appended, DataEvents
 from mockbroker.log.partition_log import PartitionLog
 from mockbroker.log.replication import Replication
@@ -135,6 +139,20 @@ class Logs:
         if self._bytes > self.most_bytes:
             self._shrink()
         return base_offset
+
+    def append_internal(self, tp: TopicPartition, records: Iterable[Record]) -> int:
+        """Append records of a coordinator as one batch, and return the offset of the first.
+
+        Records without a time get the present one. Nothing is checked: ``Appender.append_internal``
+        does what a broker does.
+        """
+        now_ms = self._controller.now_ms
+        timed = [
+            each if each.timestamp != NO_TIMESTAMP else structs.replace(each, timestamp=now_ms)
+            for each in records
+        ]
+        batch = build_batch(timed)
+        return self.append(tp, batch, read_header(batch))
 
     def _advance_watermark(
         self, tp: TopicPartition, data: PartitionData, partition: Partition

@@ -12,12 +12,14 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError
-from kproto.records import RecordBatches
+from kproto.records import Record, RecordBatches
 from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header, with_time
 from mockbroker.log.logs import Logs
 from mockbroker.log.partition_log import PartitionLog
 from mockbroker.log.produce_checks import (
+    ADMIN_CLIENT,
+    ALL_IN_SYNC,
     BATCH_ROWS,
     FIRST_BATCH_ROWS,
     PARTITION_ROWS,
@@ -46,6 +48,9 @@ __all__ = ["AppendOutcome", "Appender", "ReplicationWait"]
 
 _NEWEST_MAGIC: Final = 2
 _SEQUENCES: Final = 0x7FFFFFFF
+_INTERNAL: Final = RequestFacts(ALL_IN_SYNC, version=9, client_id=ADMIN_CLIENT)
+"""What a coordinator's append is checked as."""
+_ONE_BATCH: Final = Layout(((0, 0, _NEWEST_MAGIC),), is_corrupt=False)
 
 
 @dataclass(slots=True)
@@ -241,6 +246,41 @@ class Appender:
         check = SequenceCheck()
         apply_first(self._producer_rows, batch, (batch, check))
         return check
+
+    # ---- coordinators --------------------------------------------------------------------------
+
+    def append_internal(
+        self, broker_id: int, tp: TopicPartition, records: Iterable[Record]
+    ) -> AppendOutcome:
+        """Append a coordinator's records to its partition of an internal topic, as a broker does
+        with acks -1. ``wait`` tells when the replicas have them.
+
+        The error is UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS or
+        NONE.
+        """
+        partition = self._partition(tp)
+        arrival = Arrival(
+            _INTERNAL,
+            tp[0],
+            may_write=True,
+            is_known=partition is not None,
+            leads=partition is not None and partition.leader == broker_id,
+            in_sync=0 if partition is None else len(partition.isr),
+            min_isr=0 if partition is None else self._logs.min_isr(tp),
+            layout=_ONE_BATCH,
+            codec=0,
+        )
+        refusal = Refusal()
+        if apply_first(self._partition_rows, arrival, refusal):
+            return self._refused(tp, refusal)
+        base_offset = self._logs.append_internal(tp, records)
+        log = self._logs.log(tp)
+        return AppendOutcome(
+            tp,
+            base_offset=base_offset,
+            log_start_offset=log.start_offset,
+            end_offset=log.end_offset,
+        )
 
     # ---- acks -1 -------------------------------------------------------------------------------
 

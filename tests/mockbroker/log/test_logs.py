@@ -134,3 +134,24 @@ def test_a_deleted_topic_releases_its_bytes() -> None:
     assert (cluster.logs.bytes, told) == (0, [True])
     cluster.add_topic("foo=1")
     assert append(cluster, b"b") == 0
+
+
+def test_coordinators_append_records_of_their_own() -> None:
+    cluster = Cluster(3, topics=["__consumer_offsets=1,2,3"], now_ms=77)
+    offsets_0 = ("__consumer_offsets", 0)
+    outcome = cluster.appender.append_internal(1, offsets_0, [Record(key=b"k", value=b"v")])
+    assert (outcome.error, outcome.base_offset, outcome.end_offset) == (0, 0, 1)
+    assert cluster.appender.wait([outcome]).is_over
+    data = b"".join(cluster.logs.log(offsets_0).read(0, 1, 1 << 20, at_least_one=True))
+    (batch,) = RecordBatches(data)
+    assert batch.records() == [Record(0, 77, b"k", b"v")]
+    refused = cluster.appender.append_internal(2, offsets_0, [Record(value=b"v")])
+    assert refused.error == 6
+    cluster.incremental_alter_configs(
+        [(2, "__consumer_offsets", [("min.insync.replicas", 0, "3")])]
+    )
+    cluster.stop_broker(3)
+    refused = cluster.appender.append_internal(1, offsets_0, [Record(value=b"v")])
+    assert refused.error == 19
+    refused = cluster.appender.append_internal(1, ("gone", 0), [Record(value=b"v")])
+    assert refused.error == 3
