@@ -32,6 +32,7 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (0, ResourceType.TRANSACTIONAL_ID): _Op.WRITE,
     (1, _CLUSTER): _Op.CLUSTER_ACTION,  # replicas
     (1, _TOPIC): _Op.READ,
+    (2, _TOPIC): _Op.DESCRIBE,
     (3, _TOPIC): _Op.DESCRIBE,
     (4, _CLUSTER): _Op.CLUSTER_ACTION,
     (5, _CLUSTER): _Op.CLUSTER_ACTION,
@@ -45,6 +46,8 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (20, _TOPIC): _Op.DELETE,
     (22, _CLUSTER): _Op.IDEMPOTENT_WRITE,  # or, since 2.8, WRITE on any topic
     (22, ResourceType.TRANSACTIONAL_ID): _Op.WRITE,
+    (23, _CLUSTER): _Op.CLUSTER_ACTION,  # either of the two will do
+    (23, _TOPIC): _Op.DESCRIBE,
     (29, _CLUSTER): _Op.DESCRIBE,
     (30, _CLUSTER): _Op.ALTER,
     (31, _CLUSTER): _Op.ALTER,

@@ -22,6 +22,11 @@ _LARGEST_BLOCK: Final = 1 << 20
 _BASE_OFFSET: Final = struct.Struct(">q")
 _LEADER_EPOCH: Final = struct.Struct(">i")
 _LEADER_EPOCH_AT: Final = 12
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_MAX_TIMESTAMP_AT: Final = 35
+_RECORD_COUNT: Final = struct.Struct(">i")
+_RECORD_COUNT_AT: Final = 57
+_NEVER: Final = -(2**63)
 
 
 class StoredBatch(NamedTuple):
@@ -32,14 +37,19 @@ class StoredBatch(NamedTuple):
 
 
 class _Block:
-    """``start`` is the position of its first byte, counted over all blocks of the log."""
+    """``start`` is the position of its first byte, counted over all blocks of the log. No batch in
+    its first ``scanned`` bytes has a larger timestamp than ``newest``."""
 
-    __slots__ = ("data", "start", "used")
+    __slots__ = ("data", "newest", "scanned", "start", "used")
 
     def __init__(self, start: int, capacity: int) -> None:
         self.start = start
         self.data = bytearray(capacity)
         self.used = 0
+        self.forget_timestamps()
+
+    def forget_timestamps(self) -> None:
+        self.newest, self.scanned = _NEVER, 0
 
 
 class BatchStorage:
@@ -157,6 +167,55 @@ class BatchStorage:
             number += 1
         return slices
 
+    # ---- finding batches by time -------------------------------------------------------------
+
+    def indexes_since(self, timestamp: int, first: int) -> Iterator[int]:
+        """Yield the batches from index ``first`` on whose largest timestamp is at least this."""
+        for block, start, stop in self._by_block(first, len(self)):
+            if self._newest(block) >= timestamp:
+                for index in range(start, stop):
+                    if self._max_timestamp(block, index) >= timestamp:
+                        yield index
+
+    def newest_index(self, first: int, last: int) -> int | None:
+        """Return the first batch of those with the largest timestamp, from index ``first`` up to
+        and without ``last``; None if none of them has a record."""
+        found, newest = None, _NEVER - 1
+        for block, start, stop in self._by_block(first, last):
+            if self._newest(block) > newest:
+                for index in range(start, stop):
+                    timestamp = self._max_timestamp(block, index)
+                    if timestamp > newest and self._has_records(block, index):
+                        found, newest = index, timestamp
+        return found
+
+    def _by_block(self, first: int, last: int) -> Iterator[tuple[_Block, int, int]]:
+        """Yield each block with the range of those indexes whose batches lie in it."""
+        while first < last:
+            block, _ = self._locate(first)
+            stop = min(self.index_at(block.start + block.used), last)
+            yield block, first, stop
+            first = stop
+
+    def _newest(self, block: _Block) -> int:
+        """The largest timestamp in a block. Batches are looked at once, when someone asks."""
+        if block.scanned < block.used:
+            first, last = block.start + block.scanned, block.start + block.used
+            for index in range(self.index_at(first), self.index_at(last)):
+                block.newest = max(block.newest, self._max_timestamp(block, index))
+            block.scanned = block.used
+        return block.newest
+
+    def _max_timestamp(self, block: _Block, index: int) -> int:
+        at = self._positions[index] - block.start + _MAX_TIMESTAMP_AT
+        timestamp: int = _MAX_TIMESTAMP.unpack_from(block.data, at)[0]
+        return timestamp
+
+    def _has_records(self, block: _Block, index: int) -> bool:
+        at = self._positions[index] - block.start + _RECORD_COUNT_AT
+        count: int = _RECORD_COUNT.unpack_from(block.data, at)[0]
+        return count > 0
+
     # ---- changes -----------------------------------------------------------------------------
 
     def write(self, index: int, at: int, data: Buffer) -> None:
@@ -165,6 +224,7 @@ class BatchStorage:
             raise ValueError(f"{len(data)} bytes at {at} do not lie in the batch")
         block, start = self._locate(index)
         block.data[start + at : start + at + len(data)] = data
+        block.forget_timestamps()
 
     def truncate(self, index: int) -> None:
         """Remove the batches from this index on. Slices that ``read`` returned no longer hold."""
@@ -178,6 +238,7 @@ class BatchStorage:
             self._starts.pop()
         if self._blocks:
             self._blocks[-1].used = end - self._blocks[-1].start
+            self._blocks[-1].forget_timestamps()
 
     def drop(self, count: int) -> int:
         """Remove the first ``count`` batches and return their bytes. Memory is released a block at

@@ -41,6 +41,11 @@ class LeaderEpochs:
         """The newest epoch; -1 if none is known."""
         return self._starts[-1].epoch if self._starts else -1
 
+    @property
+    def latest_start(self) -> int:
+        """The first offset of the newest epoch; 0 if none is known."""
+        return self._starts[-1].start_offset if self._starts else 0
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """Begin an epoch at this offset. An epoch that has no record is replaced by the next one;
         an epoch that is not newer than the latest changes nothing."""
@@ -73,7 +78,7 @@ class LeaderEpochs:
         """
         if epoch in self._pretended:
             return EpochEnd(epoch, min(self._pretended[epoch], end_offset))
-        if epoch < 0 or not self._starts or epoch > self.latest:
+        if epoch == -1 or not self._starts or epoch > self.latest:
             return UNKNOWN_END
         if epoch == self.latest:
             return EpochEnd(epoch, end_offset)

@@ -30,10 +30,12 @@ class AbortedTransaction(NamedTuple):
 
 class Segment(NamedTuple):
     """A segment is a range of offsets, as far as retention and old ListOffsets see it. It holds the
-    records from ``base_offset`` to the next segment's."""
+    records from ``base_offset`` to the next segment's. ``modified_ms`` is the time of the last
+    append, known once the segment is full."""
 
     base_offset: int
     created_ms: int
+    modified_ms: int = -1
 
 
 class PartitionLog:
@@ -52,6 +54,8 @@ class PartitionLog:
         self.high_watermark = 0
         self.aborted: list[AbortedTransaction] = []
         self.segments = [Segment(0, now_ms)]
+        self.appended_ms = now_ms
+        """When the last batch was appended."""
         self._segment_position = 0
         self._watchers: dict[object, Callable[[], None]] = {}
 
@@ -74,6 +78,7 @@ class PartitionLog:
         self.end_offset = base_offset + header.last_offset_delta + 1
         if header.producer_id >= 0 and not header.is_control:
             self.producers.appended(header, base_offset)
+        self.appended_ms = now_ms
         return base_offset
 
     def _roll_if_full(self, size: int, now_ms: int, settings: LogSettings) -> None:
@@ -86,6 +91,7 @@ class PartitionLog:
         """Begin a new segment, unless the newest one is empty. Returns whether one began."""
         if self.segments[-1].base_offset == self.end_offset:
             return False
+        self.segments[-1] = self.segments[-1]._replace(modified_ms=self.appended_ms)
         self.segments.append(Segment(self.end_offset, now_ms))
         self._segment_position = self.storage.position(len(self.storage))
         return True
