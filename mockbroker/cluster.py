@@ -36,6 +36,8 @@ from mockbroker.elections.partition_change import Completion
 from mockbroker.elections.queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.fetches import Fetches
+from mockbroker.groups.classic.coordinator import ClassicGroups
+from mockbroker.groups.classic.settings import GroupSettings, group_settings
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
@@ -174,6 +176,14 @@ class Cluster(Turns):
         """The ids of idempotent producers."""
         self.fetches = Fetches(controller, self._configs, self.logs, config_release)
         """Fetch sessions, and fetches that wait."""
+        self.groups = ClassicGroups(controller.timers, config_release, self._group_settings)
+        """The classic groups."""
+        self.coordinators.attach(
+            CoordinatorKind.GROUP,
+            lambda: self.groups.groups,
+            on_unload=self.groups.unload,
+            on_load=self.groups.load,
+        )
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)
@@ -214,6 +224,9 @@ class Cluster(Turns):
             self.add_topic(topic)
         if auto_progress_ms is not None:
             self.set_auto_progress(auto_progress_ms)
+
+    def _group_settings(self) -> GroupSettings:
+        return group_settings(self._configs, next(iter(self._state.brokers)))
 
     def _register(self, brokers: Sequence[Broker]) -> None:
         for broker in brokers:

@@ -40,6 +40,13 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (10, _CLUSTER): _Op.CLUSTER_ACTION,  # share groups
     (10, _GROUP): _Op.DESCRIBE,
     (10, ResourceType.TRANSACTIONAL_ID): _Op.DESCRIBE,
+    (11, _GROUP): _Op.READ,
+    (12, _GROUP): _Op.READ,
+    (13, _GROUP): _Op.READ,
+    (14, _GROUP): _Op.READ,
+    (15, _GROUP): _Op.DESCRIBE,
+    (16, _CLUSTER): _Op.DESCRIBE,  # or on each group
+    (16, _GROUP): _Op.DESCRIBE,
     (19, _CLUSTER): _Op.CREATE,  # either of the two will do
     (19, _TOPIC): _Op.CREATE,
     (20, _CLUSTER): _Op.DELETE,  # either of the two will do
@@ -56,6 +63,7 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (32, _TOPIC): _Op.DESCRIBE_CONFIGS,
     (35, _CLUSTER): _Op.DESCRIBE,
     (37, _TOPIC): _Op.ALTER,
+    (42, _GROUP): _Op.DELETE,
     (43, _CLUSTER): _Op.ALTER,
     (44, _CLUSTER): _Op.ALTER_CONFIGS,
     (44, _GROUP): _Op.ALTER_CONFIGS,

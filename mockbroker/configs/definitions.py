@@ -90,8 +90,16 @@ def _throttled(name: str) -> ConfigDefinition:
     return ConfigDefinition(name, "LIST", "", of_replicas=True)
 
 
-def _static(name: str, type_: ConfigType, default: str | None) -> ConfigDefinition:
-    return ConfigDefinition(name, type_, default, dynamic=False)
+def _static(
+    name: str,
+    type_: ConfigType,
+    default: str | None,
+    *,
+    minimum: float | None = None,
+    since: Line = _EVER,
+    until: Line = _STILL,
+) -> ConfigDefinition:
+    return ConfigDefinition(name, type_, default, minimum, dynamic=False, since=since, until=until)
 
 
 def _message_format(since: Line, until: Line, default: str) -> ConfigDefinition:
@@ -225,6 +233,12 @@ _BROKER = (
     _static("delete.topic.enable", "BOOLEAN", "true"),
     *_rate("follower.replication.throttled.rate"),
     ConfigDefinition("fetch.max.bytes", "INT", "57671680", 1024, dynamic=False, since=(2, 5)),
+    # Kafka's default is 3000; the properties file that it ships sets 0.
+    _static("group.initial.rebalance.delay.ms", "INT", "0", since=(0, 11)),
+    _static("group.max.session.timeout.ms", "INT", "300000", until=(2, 2)),
+    _static("group.max.session.timeout.ms", "INT", "1800000", since=(2, 3)),
+    _static("group.max.size", "INT", str(2**31 - 1), minimum=1, since=(2, 2)),
+    _static("group.min.session.timeout.ms", "INT", "6000"),
     _static("inter.broker.listener.name", "STRING", None),
     *_rate("leader.replication.throttled.rate"),
     _static("leader.imbalance.check.interval.seconds", "LONG", "300"),

@@ -1,0 +1,1 @@
+"""Groups of members that a coordinator keeps. ``classic``: JoinGroup, SyncGroup, Heartbeat."""
