@@ -111,8 +111,8 @@ class Fetches:
     # ---- fetching ------------------------------------------------------------------------------
 
     def start(self, query: FetchQuery) -> StartedFetch:
-        """Read what a request asks for. If ``wait`` is set, the answer has to wait: see
-        ``waiting``."""
+        """Read what a request asks for. If ``wait`` is set, ``begin_wait`` comes before the
+        answer."""
         return StartedFetch(self, self.sessions(query.broker_id).context(query))
 
     def begin_wait(self, wait: FetchWait, call: Callable[[], None]) -> None:
@@ -128,9 +128,8 @@ class Fetches:
         self._waits.pop(wait, None)
         wait.end()
 
-    @property
     def waiting(self) -> tuple[FetchWait, ...]:
-        """The fetches that wait, oldest first."""
+        """Return the fetches that wait, oldest first."""
         return tuple(self._waits)
 
     def sessions(self, broker_id: int) -> FetchSessions:
@@ -160,7 +159,7 @@ class Fetches:
 
     # ---- steps of a tester -----------------------------------------------------------------------
 
-    def hold(self, tp: TopicPartition | None) -> None:
+    def hold_fetches(self, tp: TopicPartition | None) -> None:
         """Let fetches of a partition, None: of all, see no records, so that they wait as long as
         they may. Raises UnknownPartitionError."""
         if tp is None:
@@ -168,10 +167,10 @@ class Fetches:
         else:
             self._controller.partition(tp)
             self.reader.held.add(tp)
-        for wait in self.waiting:
+        for wait in self.waiting():
             wait.check()
 
-    def release(self, tp: TopicPartition | None = None) -> None:
+    def release_fetches(self, tp: TopicPartition | None = None) -> None:
         """Let fetches of a partition see records again; None: of all partitions."""
         if tp is None:
             self.reader.holds_all = False
@@ -180,15 +179,15 @@ class Fetches:
             self.reader.held.remove(tp)
         else:
             raise ClusterError(f"fetches of {tp[0]}-{tp[1]} are not held")
-        for wait in self.waiting:
+        for wait in self.waiting():
             wait.check()
 
-    def complete(self, tp: TopicPartition | None = None) -> int:
+    def complete_fetches(self, tp: TopicPartition | None = None) -> int:
         """Answer the fetches that wait for a partition, None: all, with what there is. Returns how
         many there were. Raises UnknownPartitionError."""
         if tp is not None:
             self._controller.partition(tp)
-        found = [wait for wait in self.waiting if tp is None or tp in wait.partitions]
+        found = [wait for wait in self.waiting() if tp is None or tp in wait.partitions]
         for wait in found:
             wait.finish()
         return len(found)
@@ -216,5 +215,5 @@ class Fetches:
         """Let a leader epoch end at ``offset`` for clients that ask; None: where it does. Fetches
         of that epoch past the offset get a diverging epoch. Raises UnknownPartitionError."""
         self._logs.log(tp).epochs.pretend_end(epoch, offset)
-        for wait in self.waiting:
+        for wait in self.waiting():
             wait.check()

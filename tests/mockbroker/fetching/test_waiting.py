@@ -51,7 +51,7 @@ class Waiting:
     async def answer(self) -> list[tuple[int, list[bytes | None]]]:
         async with asyncio.timeout(PATIENCE):
             frame = await self.task
-        assert not self.cluster.fetches.waiting
+        assert not self.cluster.fetches.waiting()
         assert self.watched == 0
         found = rows(decoded(self.broker, frame)).values()
         return [(each.error_code, values(each)) for each in found]
@@ -142,10 +142,10 @@ async def test_time_ends_the_wait() -> None:
 async def test_a_fetch_that_is_cancelled_leaves_nothing() -> None:
     fetch = Waiting()
     await fetch.start()
-    assert (len(fetch.cluster.fetches.waiting), fetch.watched) == (1, 2)
+    assert (len(fetch.cluster.fetches.waiting()), fetch.watched) == (1, 2)
     fetch.task.cancel()
     await fetch.settle()
-    assert (len(fetch.cluster.fetches.waiting), fetch.watched) == (0, 0)
+    assert (len(fetch.cluster.fetches.waiting()), fetch.watched) == (0, 0)
 
 
 async def test_a_client_that_disconnects_leaves_nothing() -> None:
@@ -158,7 +158,7 @@ async def test_a_client_that_disconnects_leaves_nothing() -> None:
         async with asyncio.timeout(PATIENCE):
             while log.watched:
                 await asyncio.sleep(0)
-        assert not mock.cluster.fetches.waiting
+        assert not mock.cluster.fetches.waiting()
 
 
 @pytest.mark.requirement("DP-FETCH-13")
@@ -181,18 +181,18 @@ async def test_requests_behind_a_waiting_fetch_wait_too() -> None:
 async def test_a_tester_holds_and_completes_fetches() -> None:
     fetch = Waiting()
     fetches = fetch.cluster.fetches
-    fetches.hold(FOO)
+    fetches.hold_fetches(FOO)
     append(fetch.cluster, b"a")
     await fetch.start()
     assert not await fetch.done()
-    assert fetches.complete(("bar", 0)) == 1
+    assert fetches.complete_fetches(("bar", 0)) == 1
     assert await fetch.answer() == [(0, []), (0, [])]
     await fetch.start()
-    fetches.release()
+    fetches.release_fetches()
     assert await fetch.answer() == [(0, [b"a"]), (0, [])]
-    fetches.hold(None)
+    fetches.hold_fetches(None)
     await fetch.start()
     append(fetch.cluster, b"b", tp=("bar", 0))
     assert not await fetch.done()
-    assert fetches.complete() == 1
+    assert fetches.complete_fetches() == 1
     assert await fetch.answer() == [(0, []), (0, [])]
