@@ -155,7 +155,9 @@ class Cluster(Turns):
             reassignment = machine
         in_zookeeper = keeps_znodes(reassignment)
         if znodes is None and in_zookeeper:
-            znodes = EmbeddedStore(ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: controller.now_ms)
+            znodes = EmbeddedStore(
+                ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: controller.timers.now_ms
+            )
         completion = Completion.SEPARATE if in_zookeeper else completion
         controller = Controller(
             cluster_id or fresh_cluster_id(),

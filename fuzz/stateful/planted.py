@@ -20,10 +20,9 @@ from mockbroker.elections import elect as elections
 from mockbroker.elections import partition_change
 from mockbroker.elections.partition_change import Completion, Election
 from mockbroker.profiles import profile
-from mockbroker.reassignment.effects import WriteStateZnode
 from mockbroker.reassignment.kraft import tables as kraft_rows
 from mockbroker.reassignment.kraft.controller import KRaftController
-from mockbroker.reassignment.transitions import Transition
+from mockbroker.reassignment.transitions import Transition, WriteStateZnode
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted

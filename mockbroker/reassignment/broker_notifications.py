@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mockbroker.reassignment.effects import leader_and_isr, update_metadata
+from mockbroker.reassignment.transitions import leader_and_isr, update_metadata
 from mockbroker.state.actions import BrokerChanged, LiveBrokersSent, StopReplicaSent
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Broker, Partition, Topic

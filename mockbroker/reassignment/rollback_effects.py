@@ -13,19 +13,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mockbroker.reassignment.effects import (
+from mockbroker.reassignment.transitions import (
+    Brokers,
+    Choice,
     Commit,
+    Effects,
     ElectAmongReplicas,
     RaiseLeaderEpoch,
+    RuleContext,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
     SetReplicas,
     SetTarget,
+    Transition,
     WriteStateZnode,
     WriteTopicZnode,
 )
-from mockbroker.reassignment.transitions import Brokers, Choice, Effects, RuleContext, Transition
 from mockbroker.rows import Effect
 from mockbroker.state.actions import ReplicasMoved
 

@@ -45,9 +45,14 @@ from kproto.znodes.plan_znodes import delete_topic_path
 from mockbroker.configs.effective import UNCLEAN_ELECTION
 from mockbroker.reassignment import broker_notifications as announce
 from mockbroker.reassignment.controller import Dependencies
-from mockbroker.reassignment.effects import leader_and_isr, untargeted, update_metadata
 from mockbroker.reassignment.identities import ReassignmentIdentity, identities_in_log
-from mockbroker.reassignment.transitions import Table, run_first
+from mockbroker.reassignment.transitions import (
+    Table,
+    leader_and_isr,
+    run_first,
+    untargeted,
+    update_metadata,
+)
 from mockbroker.reassignment.unclean_elections import BY_TOPIC, ON_UNCLEAN_ALLOWED
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch, watch_all
 from mockbroker.state.actions import (

@@ -11,17 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockbroker.reassignment.effects import (
-    Commit,
-    RaiseLeaderEpoch,
-    SendLeaderAndIsr,
-    SendUpdateMetadata,
-    SetReplicas,
-    SetTarget,
-    Warn,
-    WriteStateZnode,
-    WriteTopicZnode,
-)
 from mockbroker.reassignment.kip_236_new.plans import (
     PendingPartition,
     RemoveFromPlan,
@@ -30,7 +19,22 @@ from mockbroker.reassignment.kip_236_new.plans import (
     WritePlan,
 )
 from mockbroker.reassignment.rollback_effects import finish_with, replicas
-from mockbroker.reassignment.transitions import Brokers, Effects, RuleContext, Table, Transition
+from mockbroker.reassignment.transitions import (
+    Brokers,
+    Commit,
+    Effects,
+    RaiseLeaderEpoch,
+    RuleContext,
+    SendLeaderAndIsr,
+    SendUpdateMetadata,
+    SetReplicas,
+    SetTarget,
+    Table,
+    Transition,
+    Warn,
+    WriteStateZnode,
+    WriteTopicZnode,
+)
 from mockbroker.rows import Row, always
 from mockbroker.state.model import Partition
 

@@ -14,16 +14,6 @@ from __future__ import annotations
 from typing import Final
 
 from kproto.error_codes import ErrorCode
-from mockbroker.reassignment.effects import (
-    Commit,
-    RaiseLeaderEpoch,
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-    SetReplicas,
-    WriteStateZnode,
-    WriteTopicZnode,
-)
 from mockbroker.reassignment.kip_236_old.effects import (
     RemoveRecord,
     RequestedPartition,
@@ -41,7 +31,21 @@ from mockbroker.reassignment.rollback_effects import (
     replicas,
     take_offline,
 )
-from mockbroker.reassignment.transitions import Brokers, Effects, Refuse, RuleContext, Table
+from mockbroker.reassignment.transitions import (
+    Brokers,
+    Commit,
+    Effects,
+    RaiseLeaderEpoch,
+    Refuse,
+    RuleContext,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    SetReplicas,
+    Table,
+    WriteStateZnode,
+    WriteTopicZnode,
+)
 from mockbroker.rows import Row, always
 
 __all__ = ["ON_CANCEL", "ON_REQUEST", "ON_RESUME", "ON_STEP", "REFUSALS"]

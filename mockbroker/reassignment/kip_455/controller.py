@@ -15,7 +15,6 @@ from kproto.znodes.kafka_znodes import (
 )
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from mockbroker.reassignment.controller import Dependencies
-from mockbroker.reassignment.effects import targeted
 from mockbroker.reassignment.kip_455.tables import Draft
 from mockbroker.reassignment.plan_znode import PLAN_WATCH, remove_from_plan, start_plan
 from mockbroker.reassignment.requests import (
@@ -25,7 +24,7 @@ from mockbroker.reassignment.requests import (
     find,
     list_each,
 )
-from mockbroker.reassignment.transitions import Brokers
+from mockbroker.reassignment.transitions import Brokers, targeted
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.state.controller import Controller

@@ -15,21 +15,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from mockbroker.reassignment.effects import (
+from mockbroker.reassignment.transitions import (
     Commit,
+    Effects,
     ElectAmongReplicas,
     RaiseLeaderEpoch,
+    RuleContext,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
     SetReplicas,
     SetTarget,
     ShrinkIsr,
+    Table,
     Warn,
     WriteStateZnode,
     WriteTopicZnode,
 )
-from mockbroker.reassignment.transitions import Effects, RuleContext, Table
 from mockbroker.rows import Row, always
 
 __all__ = ["NEW", "OLD", "Draft"]

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from mockbroker.reassignment.effects import Commit, WriteStateZnode, leader_and_isr, untargeted
 from mockbroker.reassignment.plan_znode import remove_from_plan, rewrite_plan
-from mockbroker.reassignment.transitions import Brokers, Choice, Transition
+from mockbroker.reassignment.transitions import (
+    Brokers,
+    Choice,
+    Commit,
+    Transition,
+    WriteStateZnode,
+    leader_and_isr,
+    untargeted,
+)
 from mockbroker.reassignment.zookeeper.scala_sets import in_scala_2_12
 from mockbroker.state.model import NO_LEADER, Partition
 

@@ -19,25 +19,23 @@ from __future__ import annotations
 from typing import Final
 
 from kproto.error_codes import ErrorCode, message
-from mockbroker.reassignment.effects import (
+from mockbroker.reassignment.transitions import (
+    Brokers,
+    Choice,
     Commit,
+    Effects,
     ElectAmongReplicas,
     RaiseLeaderEpoch,
+    Refuse,
+    RuleContext,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
     ShrinkIsr,
-    WriteStateZnode,
-    WriteTopicZnode,
-)
-from mockbroker.reassignment.transitions import (
-    Brokers,
-    Choice,
-    Effects,
-    Refuse,
-    RuleContext,
     Table,
     Transition,
+    WriteStateZnode,
+    WriteTopicZnode,
 )
 from mockbroker.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.reassignment.zookeeper.effects import (
