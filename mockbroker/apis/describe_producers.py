@@ -1,6 +1,6 @@
-"""DescribeProducers (61, KIP-664): the mock has no producers, so every list is empty.
+"""DescribeProducers (61, KIP-664): the idempotent producers that a partition's leader knows.
 
-Version 0 only; flexible. Only the leader of a partition lists them; other brokers return an error.
+Version 0 only; flexible. Other brokers than the leader return an error. Producers are listed by id.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from kproto.messages.describe_producers_request import DescribeProducersRequest
 from kproto.messages.describe_producers_response import (
     DescribeProducersResponse,
     PartitionResponse,
+    ProducerState,
     TopicResponse,
 )
 from mockbroker.apis.authorization import may, text_of
 from mockbroker.apis.registry import Call, register
+from mockbroker.log.producers import Producer
 from mockbroker.security.authorizer import ResourceType
 
 __all__ = ["describe_producers"]
 
+_NO_TRANSACTION = -1
 
-@register(61, "0", cacheable=True)
+
+@register(61, "0")
 def describe_producers(call: Call) -> DescribeProducersResponse:
     request: DescribeProducersRequest = call.body
     return DescribeProducersResponse(
@@ -36,17 +40,36 @@ def describe_producers(call: Call) -> DescribeProducersResponse:
 
 
 def _partition(call: Call, name: str, index: int) -> PartitionResponse:
-    if may(call, ResourceType.TOPIC, name):
-        return PartitionResponse(partition_index=index, error_code=_error(call, name, index))
-    code, text = text_of(ResourceType.TOPIC)
-    return PartitionResponse(partition_index=index, error_code=code, error_message=text)
+    if not may(call, ResourceType.TOPIC, name):
+        code, text = text_of(ResourceType.TOPIC)
+        return PartitionResponse(partition_index=index, error_code=code, error_message=text)
+    error = _error(call, name, index)
+    if error:
+        return PartitionResponse(partition_index=index, error_code=error)
+    producers = call.cluster.logs.log((name, index)).producers
+    return PartitionResponse(
+        partition_index=index, active_producers=[_producer(each) for each in producers]
+    )
 
 
 def _error(call: Call, name: str, index: int) -> ErrorCode:
     topic = call.cluster.metadata_view(call.broker_id).topics.get(name)
-    partition = None if topic is None else topic.partition(index)
-    if partition is None:
+    if topic is None or topic.partition(index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.leader != call.broker_id:
+    now = call.cluster.topics.get(name)
+    partition = None if now is None else now.partition(index)
+    if partition is None or partition.leader != call.broker_id:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NONE
+
+
+def _producer(producer: Producer) -> ProducerState:
+    start = producer.transaction_start
+    return ProducerState(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        last_sequence=producer.last_sequence,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=_NO_TRANSACTION if start is None else start,
+    )

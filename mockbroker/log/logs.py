@@ -19,9 +19,10 @@ from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
 from mockbroker.log.events import Appended, DataEvents
 from mockbroker.log.partition_log import PartitionLog
+from mockbroker.log.producers import EXPIRATION, EXPIRY_CHECK_MS, START_ROWS
 from mockbroker.log.replication import Replication
 from mockbroker.log.settings import LogSettings, log_settings
-from mockbroker.rows import Release
+from mockbroker.rows import Release, apply_first, rows_of_release
 from mockbroker.state.actions import (
     Change,
     ConfigChanged,
@@ -66,6 +67,10 @@ class Logs:
         self.release = release
         self.most_bytes = most_bytes
         self.events = DataEvents()
+        self.producer_expiration_ms = next(ms for since, ms in EXPIRATION if release >= since)
+        """How long after its last batch a producer is forgotten, if it has no transaction."""
+        self._expiry = controller.timers.timer(self._expire_producers)
+        self._start_rows = rows_of_release(START_ROWS, release)
         self._partitions: dict[TopicPartition, PartitionData] = {}
         self._settings: dict[str, LogSettings] = {}
         self._bytes = 0
@@ -129,6 +134,8 @@ class Logs:
         base_offset = log.append(
             batch, header, partition.leader_epoch, now_ms, self.settings(tp[0])
         )
+        if header.producer_id >= 0 and self._expiry.due_ms is None:
+            self._expiry.set(now_ms + EXPIRY_CHECK_MS)
         size = len(batch)
         self._bytes += size
         self.events.append(
@@ -177,6 +184,22 @@ class Logs:
             if self._bytes == before:
                 return  # what is left is not replicated yet
 
+    # ---- producers -----------------------------------------------------------------------------
+
+    def forget_producer(self, tp: TopicPartition, producer_id: int | None) -> int:
+        """Forget what the log knows of an idempotent producer, None: of all, as if its state had
+        expired. Returns how many it knew. Raises UnknownPartitionError."""
+        return self.log(tp).producers.forget(producer_id)
+
+    def _expire_producers(self) -> None:
+        now_ms, left = self._controller.now_ms, False
+        for data in self._partitions.values():
+            producers = data.log.producers
+            producers.expire(now_ms, self.producer_expiration_ms)
+            left = left or len(producers) > 0
+        if left:
+            self._expiry.set(now_ms + EXPIRY_CHECK_MS)
+
     # ---- changing logs -------------------------------------------------------------------------
 
     def advance_start(self, cause: str, tp: TopicPartition, offset: int) -> None:
@@ -184,6 +207,7 @@ class Logs:
         data = self.data(tp)
         before = data.log.start_offset
         self._bytes -= data.log.advance_start(offset)
+        apply_first(self._start_rows, None, (data.log.producers, data.log.start_offset))
         data.replication.log_started(data.log.start_offset)
         if data.log.start_offset != before:
             self._controller.note(cause, LogStartMoved(*tp, before, data.log.start_offset))

@@ -176,9 +176,9 @@ class Arrival:
         return self.request.version >= 3
 
 
-def _is_not_one_batch(arrival: Arrival) -> bool:
+def _begins_wrong(arrival: Arrival) -> bool:
     batches = arrival.layout.batches
-    return arrival.has_formats_of_now and (len(batches) != 1 or batches[0][2] != _NEWEST_MAGIC)
+    return arrival.has_formats_of_now and (not batches or batches[0][2] != _NEWEST_MAGIC)
 
 
 PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
@@ -200,15 +200,13 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     Row(
         "DP-PRODUCE-18",
         lambda arrival: (
-            arrival.has_formats_of_now
-            and arrival.layout.is_corrupt
-            and len(arrival.layout.batches) <= 1
+            arrival.has_formats_of_now and arrival.layout.is_corrupt and not arrival.layout.batches
         ),
         (Refuse(ErrorCode.CORRUPT_MESSAGE),),
     ),
     Row(
         "DP-PRODUCE-07",
-        _is_not_one_batch,
+        _begins_wrong,
         (Refuse(ErrorCode.INVALID_RECORD),),
     ),
     Row(
@@ -216,6 +214,11 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         lambda arrival: arrival.codec == Compression.ZSTD and arrival.request.version < 7,
         (Refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
         since=(2, 1),
+    ),
+    Row(
+        "DP-PRODUCE-07",
+        lambda arrival: arrival.has_formats_of_now and len(arrival.layout.batches) > 1,
+        (Refuse(ErrorCode.INVALID_RECORD),),
     ),
     Row(
         "DP-PRODUCE-12",

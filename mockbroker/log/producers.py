@@ -17,12 +17,16 @@ from kproto.messages.end_txn_marker import EndTxnMarker
 from kproto.records import RecordBatches, read_control_record
 from mockbroker.log.batch_header import NO_SEQUENCE, BatchHeader
 from mockbroker.log.batch_storage import StoredBatch
-from mockbroker.rows import Row
+from mockbroker.rows import Release, Row, always
 
 __all__ = [
+    "EXPIRATION",
+    "EXPIRY_CHECK_MS",
     "NO_EPOCH",
     "ROWS",
+    "START_ROWS",
     "Duplicate",
+    "ForgetBefore",
     "KeptBatch",
     "Marker",
     "Producer",
@@ -34,6 +38,14 @@ __all__ = [
 ]
 
 NO_EPOCH: Final = -1
+EXPIRY_CHECK_MS: Final = 10 * 60 * 1000
+"""How often a log forgets producers that have expired."""
+EXPIRATION: Final[Sequence[tuple[Release, int]]] = (
+    ((3, 4), 86_400_000),
+    ((0, 0), 604_800_000),
+)
+"""Releases, and their defaults of ``producer.id.expiration.ms`` (KIP-854); before 3.4 it was
+``transactional.id.expiration.ms``."""
 _KEPT_BATCHES: Final = 5
 """As many batches as a producer may have in flight."""
 _LAST_SEQUENCE: Final = 0x7FFFFFFF
@@ -181,13 +193,6 @@ def _has_gap(batch: ProducerBatch) -> bool:
     return batch.first_sequence != (0 if last == _LAST_SEQUENCE else last + 1)
 
 
-def _repeats_older(batch: ProducerBatch) -> bool:
-    known = batch.known
-    if known is None or known.epoch != batch.epoch or not known.batches:
-        return False
-    return batch.last_sequence <= known.last_sequence
-
-
 def _leaves_transaction(batch: ProducerBatch) -> bool:
     known = batch.known
     return known is not None and known.transaction_start is not None and not batch.is_transactional
@@ -236,17 +241,25 @@ ROWS: Final[Sequence[_Row]] = (
         until=(2, 5),
     ),
     Row("DP-IDEM-08", _follows_marker_late, (_OUT_OF_ORDER,), since=(2, 5)),
-    Row(
-        "DP-IDEM-02",
-        _repeats_older,
-        (Refused(ErrorCode.DUPLICATE_SEQUENCE_NUMBER),),
-        until=(1, 0),
-    ),
     Row("DP-IDEM-09", _has_gap, (_OUT_OF_ORDER,)),
     Row("DP-IDEM-11", _leaves_transaction, (Refused(ErrorCode.INVALID_TXN_STATE),)),
 )
 """The first row that applies decides. A batch to which none applies is appended."""
 
+
+@dataclass(frozen=True, slots=True)
+class ForgetBefore:
+    """Producers go with their batches."""
+
+    def perform(self, subject: tuple[Producers, int]) -> None:
+        producers, start_offset = subject
+        producers.forget_before(start_offset)
+
+
+START_ROWS: Final[Sequence[Row[object, tuple[Producers, int]]]] = (
+    Row("DP-IDEM-13", always, (ForgetBefore(),), until=(2, 4)),
+)
+"""What happens to producers when the log starts later. Since 2.4 they stay until they expire."""
 
 # ---- the state of a log -------------------------------------------------------------------------
 
@@ -350,8 +363,14 @@ class Producers:
             self._remove(producer_id)
 
     def forget_before(self, start_offset: int) -> None:
-        """Forget the producers that have nothing behind the start of the log (until 2.4)."""
-        gone = [each for each, known in self._producers.items() if known.touched < start_offset]
+        """Forget the batches that lie before the start of the log, and producers that have none
+        left."""
+        gone = []
+        for producer_id, known in self._producers.items():
+            while known.batches and known.batches[0].last_offset < start_offset:
+                known.batches.popleft()
+            if not known.batches:
+                gone.append(producer_id)
         for producer_id in gone:
             self._remove(producer_id)
 
