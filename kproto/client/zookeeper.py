@@ -41,7 +41,7 @@ from kproto.znodes.model import (
     WatchedEvent,
     Znode,
 )
-from kproto.znodes.paths import ROOT, validate
+from kproto.znodes.requests import ROOT, validate_path
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient, TransactionRequest
@@ -108,7 +108,7 @@ class KazooStore:
         hosts, slash, chroot = connect.partition("/")
         self._chroot = (slash + chroot).rstrip("/")
         if self._chroot:
-            validate(self._chroot)
+            validate_path(self._chroot)
         self._timeout = timeout
         self._wakeup = wakeup
         self._events: deque[WatchedEvent] = deque()
@@ -183,21 +183,21 @@ class KazooStore:
         self._call(path, lambda client: client.delete_async(self._full(path), version))
 
     def get(self, path: str, *, watch: bool = False) -> Znode:
-        validate(path)
+        validate_path(path)
         data, stat = self._call(
             path, lambda client: client.get_async(self._full(path), self._watcher(watch))
         )
         return Znode(data or b"", Stat._make(stat))  # a znode without data is read as None
 
     def exists(self, path: str, *, watch: bool = False) -> Stat | None:
-        validate(path)
+        validate_path(path)
         stat = self._call(
             path, lambda client: client.exists_async(self._full(path), self._watcher(watch))
         )
         return None if stat is None else Stat._make(stat)
 
     def children(self, path: str, *, watch: bool = False) -> list[str]:
-        validate(path)
+        validate_path(path)
         names = self._call(
             path, lambda client: client.get_children_async(self._full(path), self._watcher(watch))
         )

@@ -1,4 +1,4 @@
-"""Check requests before sending: validity, and size on the wire.
+"""Check requests before sending: paths, versions, and size on the wire.
 
 ZooKeeper does not limit znodes or their data but whole requests. If a client's request is longer
 than ``jute.maxbuffer`` (1,048,575 bytes by default), not counting the four bytes of its length, the
@@ -12,13 +12,24 @@ without SASL), and the largest of a set is 1,048,575 - 20 - the path's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from kproto.znodes import paths
 from kproto.znodes.errors import BadArgumentsError, ConnectionLossError
 from kproto.znodes.model import Check, Create, Delete, Operation, SetData
 
-__all__ = ["MAX_REQUEST_BYTES", "check_size", "multi_size", "request_size", "validate"]
+__all__ = [
+    "MAX_REQUEST_BYTES",
+    "ROOT",
+    "check_size",
+    "multi_size",
+    "parent_of",
+    "request_size",
+    "validate",
+    "validate_path",
+]
+
+ROOT = "/"
 
 MAX_REQUEST_BYTES = 0xFFFFF
 """The default of ``jute.maxbuffer``: one byte less than 1 MiB."""
@@ -29,6 +40,57 @@ _MULTI_HEADER = 9  # type, done, error; before each operation, and once more at 
 _OPEN_ACL = 3 * _INT + _INT + len("world") + len("anyone")  # count, perms, two lengths
 _VERSIONS = range(-(2**31), 2**31)
 
+# org.apache.zookeeper.common.PathUtils. Java iterates over UTF-16 units, and surrogates are in the
+# first refused range, so no name outside the basic plane is valid either.
+_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
+
+
+# ---- paths ---------------------------------------------------------------------------------------
+
+
+def validate_path(path: str) -> None:
+    """Raise ``BadArgumentsError`` unless ZooKeeper accepts ``path``.
+
+    A Java client refuses other paths before sending; a server responds with BadArguments.
+    """
+    problem = _problem(path)
+    if problem:
+        raise BadArgumentsError(_printable(path), problem)
+
+
+def _problem(path: str) -> str:
+    """Return one reason why the path is invalid, or ""."""
+    if not path:
+        return "a path must have at least one character"
+    if path[0] != "/":
+        return "a path must start with /"
+    if path == ROOT:
+        return ""
+    if path[-1] == "/":
+        return "a path must not end with /"
+    names = path[1:].split("/")
+    if "" in names:
+        return "a path must not contain empty names"
+    if "." in names or ".." in names:
+        return "a path must not contain relative names"
+    refused = _REFUSED.search(path)
+    if refused:
+        return f"a path must not contain U+{ord(refused[0]):04X}"
+    return ""
+
+
+def _printable(path: str) -> str:
+    """Return the path on one line, whatever it contains."""
+    return path if path.isprintable() else ascii(path)[1:-1]
+
+
+def parent_of(path: str) -> str:
+    """Return the path without its last name. The root is its own parent."""
+    return path.rpartition("/")[0] or ROOT
+
+
+# ---- operations ----------------------------------------------------------------------------------
+
 
 def validate(operation: Operation) -> None:
     """Raise ``BadArgumentsError`` for a path or version that clients do not send.
@@ -36,10 +98,10 @@ def validate(operation: Operation) -> None:
     A sequential path may not end in "/" here (ZooKeeper would use the digits as the whole name):
     kazoo drops that slash inside a multi, and Kafka always gives a prefix.
     """
-    paths.validate(operation.path)
+    validate_path(operation.path)
     if not isinstance(operation, Create) and operation.version not in _VERSIONS:
         raise BadArgumentsError(operation.path, f"version {operation.version} is not an int32")
-    if operation.path == paths.ROOT:
+    if operation.path == ROOT:
         if isinstance(operation, Delete):
             raise BadArgumentsError(operation.path, "the root cannot be deleted")
         if isinstance(operation, Create) and operation.sequential:

@@ -20,7 +20,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kproto.znodes import paths, requests
+from kproto.znodes import requests
 from kproto.znodes.errors import (
     BadVersionError,
     NoChildrenForEphemeralsError,
@@ -43,7 +43,7 @@ from kproto.znodes.model import (
     WatchedEvent,
     Znode,
 )
-from kproto.znodes.requests import MAX_REQUEST_BYTES
+from kproto.znodes.requests import MAX_REQUEST_BYTES, ROOT, parent_of
 
 __all__ = ["ZnodeTree", "ZnodeWrite"]
 
@@ -154,7 +154,7 @@ class _Transaction:
         self.writes.clear()
 
     def _create(self, operation: Create) -> str:
-        parent_path = paths.parent_of(operation.path)
+        parent_path = parent_of(operation.path)
         parent = _node_at(self._nodes, parent_path, operation.path)
         path = operation.path
         if operation.sequential:
@@ -193,7 +193,7 @@ class _Transaction:
         node = self._at_version(operation.path, operation.version)
         if node.children:
             raise NotEmptyError(operation.path)
-        parent_path = paths.parent_of(operation.path)
+        parent_path = parent_of(operation.path)
         self._save(parent_path, operation.path)
         parent = self._nodes[parent_path]
         parent.children -= 1
@@ -268,7 +268,7 @@ class _Watches:
         if write.op == "delete":
             # A session that watched both the data and the children gets one event of the deletion.
             notified |= self._send(self._children, write.path, EventType.NODE_DELETED, notified)
-        parent = paths.parent_of(write.path)
+        parent = parent_of(write.path)
         return notified | self._send(self._children, parent, EventType.NODE_CHILDREN_CHANGED, set())
 
     def _send(
@@ -301,8 +301,8 @@ class ZnodeTree:
         max_request_bytes: int = MAX_REQUEST_BYTES,
         on_write: Callable[[ZnodeWrite], None] | None = None,
     ) -> None:
-        self._nodes = {paths.ROOT: _Node(b"", 0, 0, 0, 0, now_ms, now_ms)}
-        self._names: dict[str, set[str]] = {paths.ROOT: set()}
+        self._nodes = {ROOT: _Node(b"", 0, 0, 0, 0, now_ms, now_ms)}
+        self._names: dict[str, set[str]] = {ROOT: set()}
         self._limit = max_request_bytes
         self._on_write = on_write
         self._watches = _Watches()
@@ -372,7 +372,7 @@ class ZnodeTree:
         return sorted(self._names[path])
 
     def _read(self, session: int, path: str) -> _Node:
-        paths.validate(path)
+        requests.validate_path(path)
         self._check_session(session, path)
         return _node_at(self._nodes, path)
 
@@ -442,10 +442,10 @@ class ZnodeTree:
         """Index the names of each parent's children, so that listing them needs no search."""
         parent, _, name = write.path.rpartition("/")
         if write.op == "create":
-            self._names[parent or paths.ROOT].add(name)
+            self._names[parent or ROOT].add(name)
             self._names[write.path] = set()
         elif write.op == "delete":
-            self._names[parent or paths.ROOT].discard(name)
+            self._names[parent or ROOT].discard(name)
             del self._names[write.path]
 
     def _check_session(self, session: int, path: str) -> None:
