@@ -30,6 +30,7 @@ from mockbroker.configs.definitions import config_definitions
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.placement import Coordinators
+from mockbroker.data_steps import DataSteps
 from mockbroker.elections.elect import LeaderElections, Wanted
 from mockbroker.elections.eras import election_era
 from mockbroker.elections.partition_change import Completion
@@ -87,7 +88,6 @@ from mockbroker.topics import log_dirs
 from mockbroker.topics import spec as topic_spec
 from mockbroker.topics.administration import TopicAdministration, fresh_cluster_id
 from mockbroker.topics.eras import administration_era
-from mockbroker.turns import Turns
 
 __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
 
@@ -101,7 +101,7 @@ ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
 
 
-class Cluster(Turns):
+class Cluster(DataSteps):
     """N brokers, one controller, and topics. See the module's docstring for what it leaves out.
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.

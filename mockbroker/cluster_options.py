@@ -14,6 +14,7 @@ from kproto.dialects import Dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from kproto.znodes import ZnodeStore
+from mockbroker.log.logs import DEFAULT_LOG_BYTES
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.limits import DEFAULTS, Limits
@@ -84,6 +85,11 @@ class ClusterOptions:
     strict_faults: bool = False
     """Whether leaving the ``async with`` block raises AssertionError for fault rules that no
     request has hit."""
+
+    # ---- data --------------------------------------------------------------------------------
+    log_bytes: int = DEFAULT_LOG_BYTES
+    """The most bytes of record batches in all logs together. Past it the oldest batches of the
+    largest log go, which the action log tells (LogStartMoved)."""
 
     # ---- ZooKeeper ---------------------------------------------------------------------------
     zookeeper: str | ZnodeStore | None = None

@@ -21,6 +21,7 @@ from kproto.znodes import Stat, ZnodeStore
 from mockbroker.cluster import Cluster
 from mockbroker.cluster_options import Clock, ClusterOptions, Level, takes_cluster_options
 from mockbroker.commands import CommandCall, parse_command
+from mockbroker.data_methods import DataMethods
 from mockbroker.errors import ClusterError, FaultError, raise_together
 from mockbroker.faults.documents import fault_of
 from mockbroker.faults.matching import ActiveFault, Predicate
@@ -61,7 +62,7 @@ _SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
 _SESSION_TIMEOUT_MS = 6_000
 
 
-class MockCluster:
+class MockCluster(DataMethods):
     """Brokers that real Kafka clients can connect to, in this process::
 
         async with MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-4.1") as mock:
@@ -170,6 +171,7 @@ class MockCluster:
             znodes=self._znodes,
             zxid=options.zxid,
             newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
+            log_bytes=options.log_bytes,
             broker_configs={
                 "auto.create.topics.enable": str(options.auto_create_topics).lower(),
                 **options.broker_configs,

@@ -90,6 +90,22 @@ class ForwardedMethods:
     append_znode = _forward(MockCluster.append_znode)
     read_znode = _forward(MockCluster.read_znode)
 
+    # ---- steps on logs
+    hold_replication = _forward(MockCluster.hold_replication)
+    replicate = _forward(MockCluster.replicate)
+    release_replication = _forward(MockCluster.release_replication)
+    lag_high_watermark = _forward(MockCluster.lag_high_watermark)
+    append = _forward(MockCluster.append)
+    truncate = _forward(MockCluster.truncate)
+    unclean_election = _forward(MockCluster.unclean_election)
+    jump_log_start = _forward(MockCluster.jump_log_start)
+    roll_segment = _forward(MockCluster.roll_segment)
+
+    # ---- records
+    produce = _forward(MockCluster.produce)
+    records = _forward(MockCluster.records)
+    assert_produced = _forward(MockCluster.assert_produced)
+
     # ---- what the cluster knows
     connections = _forward(MockCluster.connections)
     settled = _forward(MockCluster.settled)

@@ -63,7 +63,12 @@ def _add_command(command: Command) -> None:
             callback=click.pass_obj(run),
             params=[
                 *(
-                    click.Argument([each.name], type=_click_type(each), metavar=each.metavar)
+                    click.Argument(
+                        [each.name],
+                        type=_click_type(each),
+                        metavar=f"[{each.metavar}]" if each.optional else each.metavar,
+                        required=not each.optional,
+                    )
                     for each in command.arguments
                 ),
                 click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -11,7 +12,9 @@ from kproto.errors import KprotoError
 from mockbroker.errors import ClusterError
 from mockbroker.topics.spec import parse_milliseconds
 
-__all__ = ["ParsedOption", "duration_or_off", "json_option"]
+__all__ = ["ParsedOption", "duration_or_off", "json_option", "parse_size"]
+
+_SIZES: Final = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """Give a command the option ``--json``."""
@@ -44,3 +47,11 @@ def duration_or_off(text: str) -> int | None:
     if milliseconds < 1:
         raise ClusterError("must be at least 1ms; use off to disable it")
     return milliseconds
+
+
+def parse_size(text: str) -> int:
+    """Read bytes: ``1048576``, ``64MiB``. Raises ClusterError."""
+    found = re.fullmatch(r"([0-9]{1,15})(|KiB|MiB|GiB)", text)
+    if found is None or not int(found[1]):
+        raise ClusterError(f"{text!r} is not a size; use bytes, or a unit as in 64MiB or 1GiB")
+    return int(found[1]) * _SIZES[found[2]]

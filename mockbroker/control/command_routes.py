@@ -13,14 +13,21 @@ __all__ = ["COMMAND_ROUTES"]
 
 
 def _member(argument: Argument) -> Member:
-    kind = argument.type
-    return Member(argument.name, dict(kind.schema), kind.from_json, argument.help)
+    return Member(
+        argument.name,
+        dict(argument.schema),
+        argument.from_json,
+        argument.help,
+        required=not argument.optional,
+    )
 
 
 def _route(command: Command) -> Route:
+    absent = {each.name: None for each in command.arguments if each.optional}
+
     async def answer(request: ControlRequest) -> dict[str, Any]:
         actions = await wait_for_zookeeper(
-            request.mock.run_command(CommandCall(command, request.body))
+            request.mock.run_command(CommandCall(command, {**absent, **request.body}))
         )
         return {"actions": [action.to_dict() for action in actions]}
 

@@ -150,6 +150,10 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
     "auto_create_topics": (*_FLAG, "Metadata creates unknown topics if the client allows."),
     "broker_configs": (_MAP_OF_TEXT, _map, "Static configs of every broker, by Kafka's names."),
     "reply35": (*_FLAG, "Answer unsupported versions with error 35."),
+    "log_bytes": (
+        *_between(1, MAX_INTEGER),
+        "The most bytes of record batches in all logs; past it the oldest go.",
+    ),
     "max_frame_bytes": (*_between(1, DEFAULT_MAX_SIZE), "The largest request."),
     "max_connections": (*_between(1, 1_000_000), "The most connections of one broker."),
     "max_buffered_bytes": (

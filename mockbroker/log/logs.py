@@ -62,6 +62,8 @@ class Logs:
         release: Release,
         most_bytes: int = DEFAULT_LOG_BYTES,
     ) -> None:
+        if most_bytes < 1:
+            raise ClusterError(f"log_bytes is {most_bytes}; it must be at least 1")
         self._controller = controller
         self._configs = configs
         self.release = release

@@ -24,6 +24,17 @@ CALLS = [
     "create-topic bar:2:3",
     "leave-isr foo-0 3",
     "join-isr foo-0 3",
+    "append foo-0 one",
+    'append foo-0 [{"key": "k", "value": "two"}, {"value": "three"}]',
+    "hold-replication foo-0 2",
+    "append foo-0 four words in it",
+    "replicate foo-0 2 4",
+    "release-replication foo-0",
+    "lag-high-watermark foo-0 1",
+    "truncate foo-0 3",
+    "roll-segment foo-0",
+    "jump-log-start foo-0 1",
+    "unclean-election foo-0 2",
     "hold-metadata 4",
     "release-metadata 4",
     "close-listener 4",
@@ -55,16 +66,13 @@ def cluster() -> MockCluster:
 
 
 def words(text: str) -> list[str]:
-    """A call as the words of a command line."""
+    """A call as the words of a command line, without the optional arguments that it lacks."""
     command = parse_command(text).command
     return [command.name, *text.split(" ", len(command.arguments))[1:]]
 
 
 def test_the_calls_cover_the_table() -> None:
-    assert [parse_command(text).command.name for text in CALLS] == list(
-        dict.fromkeys(text.split()[0] for text in CALLS)
-    )
-    assert {text.split()[0] for text in CALLS} == set(COMMANDS)
+    assert {parse_command(text).command.name for text in CALLS} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("text", CALLS)
@@ -122,7 +130,7 @@ async def test_the_control_port_carries_out_every_command() -> None:
         for text in CALLS:
             command = parse_command(text).command
             names = [each.name for each in command.arguments]
-            given = zip(names, words(text)[1:], strict=True)
+            given = zip(names, words(text)[1:], strict=False)
             body = {name: json_value(command, name, word) for name, word in given}
             await client.step(command.name, **body)
 
@@ -177,6 +185,9 @@ async def test_kspec_carries_out_every_command() -> None:
         ("stop-broker other", "'other' has a meaning in fault rules only"),
         ("advance soon", "'soon' is not a duration"),
         ("kill-controller-after -1", "'-1' is not a count"),
+        ("replicate foo-0 2 5 6", "use `replicate TOPIC-PARTITION BROKER [OFFSET]`"),
+        ("append foo-0 {x}", "records that begin with '{' must be JSON"),
+        ('append foo-0 {"valeu": "x"}', "a record has no member 'valeu'; it accepts"),
         ("hold-elections now", "too many arguments"),
         ("append-znode", "lacks an argument; use `append-znode PATH TEXT`"),
     ],

@@ -1,4 +1,5 @@
-// The form of every command. The server renders them from its table of commands.
+// The form of every command. The server renders them from its table of commands. An empty field of an
+// optional argument leaves the argument out.
 
 export function start(root, page) {
   const choice = root.querySelector("[data-choice]"), forms = [...root.querySelectorAll("form")];
@@ -8,7 +9,8 @@ export function start(root, page) {
   for (const form of forms)
     form.addEventListener("submit", event => {
       event.preventDefault();
-      const fields = [...form.elements].filter(field => field.name);
+      const fields = [...form.elements].filter(field =>
+        field.name && (field.required || field.value !== "" || field.type === "textarea"));
       page.command(form.dataset.command, Object.fromEntries(fields.map(field =>
         [field.name, field.type === "number" ? Number(field.value) : field.value])));
     });

@@ -1,0 +1,125 @@
+"""The commands on logs: replication, records, segments, losses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from mockbroker.commands.arguments import (
+    BROKER,
+    BROKER_ID,
+    COUNT,
+    PARTITION,
+    Argument,
+    ArgumentType,
+    text_of,
+)
+from mockbroker.commands.command import Command
+from mockbroker.log.record_documents import parse_batch
+
+__all__ = ["LOG_ROWS"]
+
+_RECORDS_BODY_BYTES: Final = 8 * 1024 * 1024
+
+
+def _records_json(name: str, value: Any) -> str:
+    text = json.dumps(value) if isinstance(value, dict | list) else text_of(name, value)
+    return _records_text(text)
+
+
+def _records_text(text: str) -> str:
+    parse_batch(text)
+    return text
+
+
+RECORDS_TEXT: Final = ArgumentType(
+    "RECORDS",
+    {
+        "type": ["string", "object", "array"],
+        "description": "The value of a record; a record as a JSON object with `key`, `value`, "
+        "`headers` and `timestamp`; a list of records; an object with `records`, `codec`, "
+        '`producer_id`, `producer_epoch`, `base_sequence`, `transactional`; or {"batch": "HEX"}.',
+        "examples": ["hello", {"key": "k", "value": "v"}],
+    },
+    _records_json,
+    _records_text,
+    to_end=True,
+    max_body_bytes=_RECORDS_BODY_BYTES,
+)
+
+_FOLLOWER: Final = Argument("broker", BROKER_ID, "The follower; none for all.", optional=True)
+_OFFSET: Final = Argument("offset", COUNT, "An offset.")
+
+LOG_ROWS: Final = (
+    Command(
+        "hold-replication",
+        "Stop followers from copying a log.",
+        lambda on, given: on.cluster.hold_replication(given["partition"], given["broker"]),
+        (PARTITION, _FOLLOWER),
+        details="The follower stays in the ISR: the high watermark stands still, and produce "
+        "requests with acks -1 wait. Without BROKER, all followers stop.",
+    ),
+    Command(
+        "replicate",
+        "Let a held follower copy records.",
+        lambda on, given: on.cluster.replicate(
+            given["partition"], given["broker"], given["offset"]
+        ),
+        (PARTITION, BROKER, Argument("offset", COUNT, "Where it stops.", optional=True)),
+        details="It copies up to OFFSET, or the whole log, and stays held.",
+    ),
+    Command(
+        "release-replication",
+        "Let followers copy a log again.",
+        lambda on, given: on.cluster.release_replication(given["partition"], given["broker"]),
+        (PARTITION, _FOLLOWER),
+        details="Produce requests that wait for them are answered.",
+    ),
+    Command(
+        "lag-high-watermark",
+        "Keep the high watermark behind the end of a log.",
+        lambda on, given: on.cluster.lag_high_watermark(given["partition"], given["records"]),
+        (PARTITION, Argument("records", COUNT, "How many records behind; 0 for none.")),
+        details="It stays RECORDS behind until the command sets 0. It never falls.",
+    ),
+    Command(
+        "append",
+        "Append records without a producer.",
+        lambda on, given: on.cluster.append(given["partition"], given["records"]),
+        (PARTITION, Argument("records", RECORDS_TEXT)),
+        details="RECORDS is the value of one record, or JSON: a record with key, value, headers "
+        "and timestamp, a list of records, an object with records, codec, producer_id, "
+        'producer_epoch, base_sequence and transactional, or {"batch": "HEX"}. The checks of '
+        "Produce do not apply.",
+    ),
+    Command(
+        "truncate",
+        "Cut the end of a log on all replicas.",
+        lambda on, given: on.cluster.truncate(given["partition"], given["offset"]),
+        (PARTITION, _OFFSET),
+        details="The log ends at OFFSET, or at the start of the batch that holds it, and the "
+        "leader epoch rises. Acknowledged records may be lost.",
+    ),
+    Command(
+        "unclean-election",
+        "Elect a replica that lacks records.",
+        lambda on, given: on.cluster.unclean_election(given["partition"], given["broker"]),
+        (PARTITION, BROKER),
+        details="The replica leads alone in the ISR, and the log is cut to what it has. "
+        "Acknowledged records may be lost.",
+    ),
+    Command(
+        "jump-log-start",
+        "Let a log begin at a later offset.",
+        lambda on, given: on.cluster.jump_log_start(given["partition"], given["offset"]),
+        (PARTITION, _OFFSET),
+        details="The records before OFFSET are gone at once, as retention removes them.",
+    ),
+    Command(
+        "roll-segment",
+        "Close the newest segment of a log.",
+        lambda on, given: on.cluster.roll_segment(given["partition"]),
+        (PARTITION,),
+        details="Retention and compaction leave the newest segment alone.",
+    ),
+)

@@ -1,0 +1,158 @@
+"""What a tester does to logs and groups. Each method is one step of the cluster.
+
+The rules are in ``log``, ``fetching``, ``coordinators`` and ``groups``; here a step takes its turn,
+and texts such as ``foo-0`` become partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mockbroker.elections.partition_change import counted
+from mockbroker.errors import ClusterError
+from mockbroker.log.logs import Logs
+from mockbroker.log.record_documents import BatchDocument, parse_batch
+from mockbroker.log.seeding import batch_of
+from mockbroker.state.actions import PartitionChanged
+from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.topics.spec import parse_topic_partition
+from mockbroker.turns import Turns
+
+__all__ = ["DataSteps"]
+
+
+class DataSteps(Turns):
+    """The steps on the data of one cluster. Partitions are ``"foo-0"`` or ``("foo", 0)``.
+
+    All of them raise ClusterError for what the cluster cannot do, and UnknownPartitionError for a
+    partition that it does not have.
+    """
+
+    logs: Logs
+
+    # ---- replication -------------------------------------------------------------------------
+
+    def hold_replication(self, partition: str | TopicPartition, broker: int | None = None) -> None:
+        """Stop a follower, or every follower, from copying the log. It stays in the ISR: the high
+        watermark stands still, and produce requests with acks -1 wait."""
+        with self._acting():
+            self.logs.hold_replication(_partition(partition), broker)
+
+    def replicate(
+        self, partition: str | TopicPartition, broker: int, offset: int | None = None
+    ) -> None:
+        """Let a held follower copy the log up to this offset, or all of it. It stays held."""
+        tp = _partition(partition)
+        held = self.logs.data(tp).replication.held
+        if broker in self._controller.partition(tp).isr and broker not in held:
+            raise ClusterError(
+                f"broker {broker} copies {_name(tp)} without being told; use hold-replication first"
+            )
+        with self._acting():
+            self.logs.replicate(tp, broker, offset)
+
+    def release_replication(
+        self, partition: str | TopicPartition, broker: int | None = None
+    ) -> None:
+        """Let a held follower, or every follower, copy the log again. Waiting produce requests are
+        answered."""
+        with self._acting():
+            self.logs.release_replication(_partition(partition), broker)
+
+    def lag_high_watermark(self, partition: str | TopicPartition, records: int) -> None:
+        """Keep the high watermark this many records behind the end of the log; 0 ends it. It never
+        falls: it waits until the log has grown that much."""
+        with self._acting():
+            self.logs.lag_watermark(_partition(partition), records)
+
+    # ---- logs --------------------------------------------------------------------------------
+
+    def append(self, partition: str | TopicPartition, records: str) -> None:
+        """Append records without a producer, and without the checks of Produce.
+
+        ``records`` is the value of one record, or JSON: a record, a list of records, an object
+        with ``records`` and the settings of the batch, or ``{"batch": "HEX"}``.
+        """
+        self.append_batch(_partition(partition), parse_batch(records))
+
+    def append_batch(self, tp: TopicPartition, batch: BatchDocument) -> int:
+        """Append a batch without the checks of Produce; return the offset of its first record."""
+        append_time = self.logs.settings(self._led(tp)[0]).append_time
+        data, header = batch_of(batch, self._controller.now_ms, append_time=append_time)
+        with self._acting():
+            return self.logs.append(tp, data, header)
+
+    def truncate(self, partition: str | TopicPartition, offset: int) -> None:
+        """Cut the log on all replicas, so that it ends at this offset or at the start of the batch
+        that holds it, and raise the leader epoch. What an unclean election loses is lost."""
+        tp = self._led(_partition(partition))
+        log = self.logs.log(tp)
+        if not log.start_offset <= offset <= log.end_offset:
+            raise ClusterError(
+                f"{_name(tp)} has offsets {log.start_offset} to {log.end_offset}; it cannot end at "
+                f"{offset}"
+            )
+        with self._acting():
+            self.logs.truncate("truncate", tp, offset)
+            before = self._controller.partition(tp)
+            after = replace(
+                before,
+                leader_epoch=before.leader_epoch + 1,
+                partition_epoch=before.partition_epoch + 1,
+            )
+            self._record_partition("truncate", tp, before, after)
+
+    def unclean_election(self, partition: str | TopicPartition, broker: int) -> None:
+        """Elect a replica although others have more records: it leads alone in the ISR, and the
+        records that it lacks are lost, acknowledged or not."""
+        tp = _partition(partition)
+        before = self._controller.partition(tp)
+        if not self._controller.broker(broker).live:
+            raise ClusterError(f"broker {broker} is stopped and cannot lead {_name(tp)}")
+        if broker not in before.replicas:
+            raise ClusterError(f"broker {broker} has no replica of {_name(tp)}")
+        if broker == before.leader:
+            raise ClusterError(f"broker {broker} already leads {_name(tp)}")
+        with self._acting():
+            elected = replace(before, leader=broker, isr=(broker,), recovering=True, vacated=False)
+            self._record_partition("unclean_election", tp, before, counted(before, elected))
+
+    def _record_partition(
+        self, cause: str, tp: TopicPartition, before: Partition, after: Partition
+    ) -> None:
+        change = PartitionChanged(tp[0], before, after)
+        self._reassignment.change_partition(self._controller, cause, change)
+        self._reassignment.settle(self._controller, cause, tp)
+
+    def jump_log_start(self, partition: str | TopicPartition, offset: int) -> None:
+        """Let the log begin at this offset at once, as retention would some day."""
+        tp = _partition(partition)
+        log = self.logs.log(tp)
+        if not log.start_offset <= offset <= log.high_watermark:
+            raise ClusterError(
+                f"the log of {_name(tp)} can begin at {log.start_offset} to {log.high_watermark}, "
+                f"its high watermark, and not at {offset}"
+            )
+        with self._acting():
+            self.logs.advance_start("jump_log_start", tp, offset)
+
+    def roll_segment(self, partition: str | TopicPartition) -> None:
+        """Close the newest segment of a log, so that retention and compaction can have it."""
+        tp = _partition(partition)
+        with self._acting():
+            if not self.logs.log(tp).roll(self._controller.now_ms):
+                raise ClusterError(f"the newest segment of {_name(tp)} is empty")
+
+    def _led(self, tp: TopicPartition) -> TopicPartition:
+        """Raises ClusterError for a partition without a leader."""
+        if self._controller.partition(tp).leader == NO_LEADER:
+            raise ClusterError(f"{_name(tp)} is offline: it has no leader")
+        return tp
+
+
+def _partition(given: str | TopicPartition) -> TopicPartition:
+    return parse_topic_partition(given) if isinstance(given, str) else given
+
+
+def _name(tp: TopicPartition) -> str:
+    return f"{tp[0]}-{tp[1]}"
