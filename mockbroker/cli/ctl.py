@@ -13,6 +13,7 @@ import click
 
 from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.ctl_clusters import cluster, scenario
+from mockbroker.cli.ctl_data import consume, produce, show_log
 from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
 from mockbroker.cli.option_types import ParsedOption, json_option
@@ -85,6 +86,8 @@ ctl.add_command(fault)
 ctl.add_command(cluster)
 ctl.add_command(scenario)
 ctl.add_command(journal)
+ctl.add_command(produce)
+ctl.add_command(consume)
 ctl.add_command(frame)
 
 
@@ -157,6 +160,7 @@ def state(client: ControlClient, as_json: bool) -> None:
 
 
 @ctl.command("log")
+@click.argument("log_of", metavar="[TOPIC-PARTITION]", required=False)
 @click.option("--since", type=click.IntRange(0), help="Start at this offset.")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS, case_sensitive=False),
               metavar="KIND",
@@ -170,6 +174,7 @@ def state(client: ControlClient, as_json: bool) -> None:
 @click.pass_obj
 def log(
     client: ControlClient,
+    log_of: str | None,
     since: int | None,
     kinds: tuple[str, ...],
     topic: str | None,
@@ -177,11 +182,17 @@ def log(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Show the action log of the cluster.
+    """Show the action log of the cluster, or the log of a partition.
 
+    With TOPIC-PARTITION: where its log begins and ends, its high watermark, and how far each
+    replica has it; `consume` prints the records. Without: everything that happened to the cluster.
     A change is shown as `mockbroker scenario run` shows it: R is the replicas, I the ISR and T the
     target of a partition.
     """
+    if log_of is not None:
+        if follow or kinds or since is not None or topic is not None or partition is not None:
+            raise click.UsageError("the options select actions; a partition's log has none")
+        return show_log(client, log_of, as_json=as_json)
 
     def is_wanted(action: dict[str, Any]) -> bool:
         return (
@@ -194,13 +205,13 @@ def log(
         for event, action in client.follow("/log/stream", since=since):
             if event == "action" and is_wanted(action):
                 click.echo(json.dumps(action) if as_json else _describe_action(action))
-        return
+        return None
     actions = [action for action in client.get("/log", since=since) if is_wanted(action)]
     if as_json:
-        click.echo(json.dumps(actions))
-        return
+        return click.echo(json.dumps(actions))
     for action in actions:
         click.echo(_describe_action(action))
+    return None
 
 
 # ---- output --------------------------------------------------------------------------------------

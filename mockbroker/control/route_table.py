@@ -6,6 +6,7 @@ from typing import Final
 
 from mockbroker.control.cluster_routes import CLUSTER_ROUTES
 from mockbroker.control.command_routes import COMMAND_ROUTES
+from mockbroker.control.data_routes import DATA_ROUTES
 from mockbroker.control.fault_routes import FAULT_ROUTES
 from mockbroker.control.journal_routes import JOURNAL_ROUTES
 from mockbroker.control.page import HTML, page_response, requests_page, routes_by_method
@@ -51,6 +52,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _INDEX,
     _DOCUMENT,
     *STATE_ROUTES,
+    *DATA_ROUTES,
     *JOURNAL_ROUTES,
     *FAULT_ROUTES,
     *COMMAND_ROUTES,

@@ -88,6 +88,32 @@ def _fault_rule(fault: Schema) -> Schema:
 
 _CLASSES: Final = _of_classes()
 
+_OFFSETS: Final[dict[str, Schema]] = {
+    "start_offset": WHOLE,
+    "high_watermark": WHOLE,
+    "end_offset": {**WHOLE, "description": "The offset of the next record."},
+}
+_LOG_SUMMARY: Final[dict[str, Schema]] = {
+    "leader": {**_INTEGER, "description": "-1 if there is none."},
+    "leader_epoch": _INTEGER,
+    **_OFFSETS,
+    "last_stable_offset": WHOLE,
+    "bytes": {**WHOLE, "description": "The size of all batches."},
+    "replicas": map_of(
+        object_of(
+            end_offset=WHOLE,
+            in_sync=_FLAG,
+            held={**_FLAG, "description": "Whether hold-replication stopped it."},
+        ),
+        description="The end of each replica, by broker id.",
+    ),
+}
+_BYTES: Final[Schema] = {
+    "description": "Text, null, or the bytes in hex.",
+    "oneOf": [TEXT, {"type": "null"}, object_of(hex=TEXT)],
+}
+_PLACE: Final[dict[str, Schema]] = {"topic": TEXT, "partition": WHOLE}
+
 COMPONENTS: Final[dict[str, Schema]] = {
     "Error": object_of(error={**TEXT, "description": "The problem, in one line."}),
     "Fault": _fault_rule(_CLASSES["Fault"]),
@@ -159,6 +185,41 @@ COMPONENTS: Final[dict[str, Schema]] = {
         text=TEXT,
         stat=map_of({"type": ["integer", "string", "boolean", "null"]}),
         children=array_of(TEXT),
+    ),
+    "LogSummary": object_of((), **_LOG_SUMMARY),
+    "LogDescription": object_of(
+        (),
+        partition=TEXT,
+        **_LOG_SUMMARY,
+        batches=WHOLE,
+        watermark_lag={**WHOLE, "description": "What lag-high-watermark has set."},
+        waiting={**WHOLE, "description": "The requests that wait for this log."},
+        epochs=array_of(object_of(epoch=_INTEGER, start_offset=WHOLE)),
+        segments=array_of(map_of(_INTEGER)),
+        aborted=array_of(map_of(_INTEGER)),
+    ),
+    "Record": object_of(
+        (),
+        **_PLACE,
+        offset=WHOLE,
+        timestamp={**_INTEGER, "description": "Milliseconds since the epoch; -1 without one."},
+        key=_BYTES,
+        value=_BYTES,
+        headers=array_of({"type": "array", "prefixItems": [TEXT, _BYTES], "minItems": 2}),
+    ),
+    "UnreadableBatch": object_of(
+        (),
+        **_PLACE,
+        base_offset=WHOLE,
+        last_offset=WHOLE,
+        size=WHOLE,
+        problem={**TEXT, "description": "Why it cannot be decoded."},
+    ),
+    "Records": object_of(
+        (),
+        partition=TEXT,
+        **_OFFSETS,
+        records=array_of({"oneOf": [ref("Record"), ref("UnreadableBatch")]}),
     ),
     "Cluster": object_of(
         id=TEXT,

@@ -57,7 +57,10 @@ CALLS = [
 ]
 """Each command once, in an order in which the cluster can carry all of them out."""
 
-NOT_COMMANDS = {"cluster", "fault", "frame", "journal", "log", "scenario", "state", "znode"}
+NOT_COMMANDS = {
+    "cluster", "consume", "fault", "frame", "journal", "log", "produce", "scenario", "state",
+    "znode",
+}  # fmt: skip
 """What else ``mockbroker ctl`` has: it reads, or administers the control port."""
 
 

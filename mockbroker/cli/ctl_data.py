@@ -1,0 +1,230 @@
+"""``mockbroker ctl URL produce``, ``consume`` and ``log foo-0``: records and logs of a cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import cycle
+from typing import Any, Final, TextIO
+from urllib.parse import quote
+
+import click
+
+from mockbroker.cli.control_client import ControlClient
+from mockbroker.cli.option_types import json_option
+from mockbroker.errors import ClusterError
+from mockbroker.log.partitioner import partition_of_key
+from mockbroker.log.record_documents import CODECS, RecordDocument, parse_record
+
+__all__ = ["consume", "produce", "show_log"]
+
+_RECORDS_A_BATCH: Final = 500
+_RECORDS_A_PAGE: Final = 1000
+
+
+@click.command("produce")
+@click.argument("topic")
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@click.option("--partition", type=click.IntRange(0), help="Append to this partition.")
+@click.option("--key", help="The key of every record.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE",
+              help="A header of every record. Repeatable.")  # fmt: skip
+@click.option("--timestamp", type=int, metavar="MS",
+              help="The timestamp of every record, in milliseconds. Default: the simulated time.",
+              )  # fmt: skip
+@click.option("--codec", type=click.Choice(CODECS), default="none", show_default=True,
+              help="How batches are compressed.")  # fmt: skip
+@click.option("--json-lines", is_flag=True,
+              help="Each VALUE or line is a record as JSON, as `consume --json` prints them.",
+              )  # fmt: skip
+@click.option("--file", "file", type=click.File(encoding="utf-8"), metavar="FILE|-",
+              help="Read lines from this file. Default: stdin, if there is no VALUE.")  # fmt: skip
+@json_option
+@click.pass_obj
+def produce(
+    client: ControlClient,
+    topic: str,
+    values: tuple[str, ...],
+    partition: int | None,
+    key: str | None,
+    headers: tuple[str, ...],
+    timestamp: int | None,
+    codec: str,
+    json_lines: bool,
+    file: TextIO | None,
+    as_json: bool,
+) -> None:
+    """Append records to a topic, without a producer.
+
+    Each VALUE, or each line, is a record. A record with a key goes to the partition that Kafka's
+    producers choose for it, others to the partitions in turn. The checks of Produce do not apply.
+    """
+    if values and file is not None:
+        raise click.UsageError("give either VALUEs or --file FILE")
+    common: dict[str, Any] = {"headers": [_header(each) for each in headers]}
+    if key is not None:
+        common["key"] = key
+    if timestamp is not None:
+        common["timestamp"] = timestamp
+    lines: Iterable[str] = values or (each.rstrip("\n") for each in file or sys.stdin)
+    count = _partitions(client, topic)
+    turn = cycle(range(count))
+    batches: dict[int, list[dict[str, Any]]] = {}
+    sent: dict[int, int] = {}
+
+    def send(index: int) -> None:
+        body = {"records": batches.pop(index), "codec": codec}
+        client.post("/append", {"partition": f"{topic}-{index}", "records": body})
+
+    for line in lines:
+        record, parsed = _record(line, common, is_json=json_lines)
+        index = _place(record, parsed, partition, count, turn)
+        batches.setdefault(index, []).append(record)
+        sent[index] = sent.get(index, 0) + 1
+        if len(batches[index]) == _RECORDS_A_BATCH:
+            send(index)
+    for index in sorted(batches):
+        send(index)
+    if as_json:
+        click.echo(json.dumps({f"{topic}-{index}": sent[index] for index in sorted(sent)}))
+        return
+    for index in sorted(sent):
+        click.echo(f"{topic}-{index}  {sent[index]} records")
+
+
+def _header(text: str) -> list[str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--header: {text!r}: use NAME=VALUE")
+    return [name, value]
+
+
+def _partitions(client: ControlClient, topic: str) -> int:
+    known = client.get("/state")["topics"].get(topic)
+    if known is None:
+        raise click.ClickException(f"there is no topic {topic!r}")
+    return len(known)
+
+
+def _record(
+    line: str, common: dict[str, Any], *, is_json: bool
+) -> tuple[dict[str, Any], RecordDocument]:
+    """Return the JSON object of a record, and the record."""
+    own: Any = {"value": line}
+    if is_json:
+        try:
+            own = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise click.ClickException(f"{line!r:.80} is not JSON: {error}") from None
+    try:
+        parsed = parse_record(own)
+    except ClusterError as error:
+        raise click.ClickException(f"{line!r:.80}: {error}") from None
+    record = {"value": own} if isinstance(own, str) else own
+    return {**common, **record}, parsed
+
+
+def _place(
+    record: dict[str, Any],
+    parsed: RecordDocument,
+    partition: int | None,
+    count: int,
+    turn: Iterator[int],
+) -> int:
+    """``--partition`` counts first, then the record's own partition, then its key."""
+    wanted = record.get("partition") if partition is None else partition
+    if isinstance(wanted, int):
+        return wanted
+    key = parsed.key
+    if key is None and isinstance(record.get("key"), str):
+        key = record["key"].encode()
+    return next(turn) if key is None else partition_of_key(key, count)
+
+
+@click.command("consume")
+@click.argument("topic")
+@click.option("--partition", type=click.IntRange(0), help="Only this partition.")
+@click.option("--from", "first", type=click.IntRange(0), default=0, show_default=True,
+              help="The first offset.")  # fmt: skip
+@click.option("--max", "most", type=click.IntRange(1), help="The most records.")
+@click.option("--values", type=click.Choice(["text", "hex"]), default="text", show_default=True,
+              help="How bytes are printed: as text where they are UTF-8, or always in hex.",
+              )  # fmt: skip
+@json_option
+@click.pass_obj
+def consume(
+    client: ControlClient,
+    topic: str,
+    partition: int | None,
+    first: int,
+    most: int | None,
+    values: str,
+    as_json: bool,
+) -> None:
+    """Print the records of a topic, without a consumer.
+
+    One record a line, by partition and offset, to the end of the leader's log. With --json, each
+    line is an object that `produce --json-lines` reads.
+    """
+    indexes = range(_partitions(client, topic)) if partition is None else [partition]
+    left = most
+    for index in indexes:
+        for record in _records(client, f"{topic}-{index}", first, values):
+            if left == 0:
+                return
+            left = None if left is None else left - 1
+            click.echo(json.dumps(record) if as_json else _describe(record))
+
+
+def _records(
+    client: ControlClient, partition: str, first: int, values: str
+) -> Iterator[dict[str, Any]]:
+    where = f"/logs/{quote(partition, safe='')}/records"
+    options = {"max": _RECORDS_A_PAGE, "values": values}
+    while True:
+        found = client.get(where, **{"from": first}, **options)["records"]
+        yield from found
+        if len(found) < _RECORDS_A_PAGE:
+            return
+        first = found[-1].get("offset", found[-1].get("last_offset")) + 1
+
+
+def _describe(record: dict[str, Any]) -> str:
+    where = f"{record['topic']}-{record['partition']}"
+    if "problem" in record:
+        offsets = f"{record['base_offset']} to {record['last_offset']}"
+        return f"{where}  offsets {offsets} cannot be decoded: {record['problem']}"
+    parts = [f"{where}  {record['offset']:>6}  {record['timestamp']}"]
+    if record["key"] is not None:
+        parts.append(f"key {_value(record['key'])}")
+    parts += [f"{name}={_value(value)}" for name, value in record["headers"]]
+    parts.append(_value(record["value"]))
+    return "  ".join(parts)
+
+
+def _value(given: Any) -> str:
+    if given is None:
+        return "null"
+    return f"0x{given['hex']}" if isinstance(given, dict) else json.dumps(given)
+
+
+def show_log(client: ControlClient, partition: str, *, as_json: bool) -> None:
+    """Print where the log of a partition begins and ends, and how far each replica has it."""
+    answer = client.get(f"/logs/{quote(partition, safe='')}")
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    click.echo(
+        f"{answer['partition']}  offsets {answer['start_offset']} to {answer['end_offset']}, "
+        f"high watermark {answer['high_watermark']}, {answer['batches']} batches, "
+        f"{answer['bytes']} bytes"
+    )
+    for broker, replica in answer["replicas"].items():
+        facts = [f"end {replica['end_offset']}"]
+        if int(broker) == answer["leader"]:
+            facts.insert(0, f"leader, epoch {answer['leader_epoch']}")
+        facts += [name for name in ("in_sync", "held") if replica[name]]
+        click.echo(f"  broker {broker}  {', '.join(facts).replace('_', ' ')}")
+    for each in answer["epochs"]:
+        click.echo(f"  epoch {each['epoch']} from offset {each['start_offset']}")
