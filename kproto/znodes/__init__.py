@@ -36,8 +36,8 @@ from kproto.znodes.model import (
     Znode,
 )
 from kproto.znodes.requests import MAX_REQUEST_BYTES
-from kproto.znodes.store import EmbeddedStore, ZnodeStore
-from kproto.znodes.tree import ZnodeTree, ZnodeWrite
+from kproto.znodes.store import ZnodeStore
+from kproto.znodes.tree import EmbeddedStore, ZnodeTree, ZnodeWrite
 
 __all__ = [
     "ANY_VERSION",

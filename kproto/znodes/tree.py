@@ -11,6 +11,8 @@ the opening and the end of a session. Deliberately left out:
 
 The ephemeral znodes of a session that ends are deleted in the order of their paths. A server's
 order is that of a Java hash set, on which nothing should rely.
+
+``EmbeddedStore`` is one session on a tree, in the form that ``store.ZnodeStore`` describes.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from kproto.znodes.model import (
 )
 from kproto.znodes.requests import MAX_REQUEST_BYTES, ROOT, parent_of
 
-__all__ = ["ZnodeTree", "ZnodeWrite"]
+__all__ = ["EmbeddedStore", "ZnodeTree", "ZnodeWrite"]
 
 _DATA_EVENTS = {
     "create": EventType.NODE_CREATED,
@@ -465,3 +467,75 @@ class _Naming:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ZnodeError):
             raise error.in_multi(self._index) from None
+
+
+# ---- a session -----------------------------------------------------------------------------------
+
+
+class EmbeddedStore:
+    """A session on a ``ZnodeTree``. ``now_ms`` returns the time of each write.
+
+    ``wakeup`` is called when new events are available.
+    """
+
+    def __init__(
+        self,
+        tree: ZnodeTree,
+        now_ms: Callable[[], int],
+        *,
+        wakeup: Callable[[], None] | None = None,
+    ) -> None:
+        self._tree = tree
+        self._now_ms = now_ms
+        self._wakeup = wakeup
+        self._closed = False
+        self._session = tree.open_session(wakeup=wakeup)
+
+    @property
+    def session_id(self) -> int:
+        return self._session
+
+    @property
+    def expired(self) -> bool:
+        return not (self._closed or self._tree.is_open(self._session))
+
+    def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        made = self._write(Create(path, data, ephemeral, sequential))
+        assert isinstance(made, str)
+        return made
+
+    def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        stat = self._write(SetData(path, data, version))
+        assert isinstance(stat, Stat)
+        return stat
+
+    def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        self._write(Delete(path, version))
+
+    def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
+        return self._tree.multi(self._session, operations, now_ms=self._now_ms())
+
+    def get(self, path: str, *, watch: bool = False) -> Znode:
+        return self._tree.get(self._session, path, watch=watch)
+
+    def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        return self._tree.exists(self._session, path, watch=watch)
+
+    def children(self, path: str, *, watch: bool = False) -> list[str]:
+        return self._tree.children(self._session, path, watch=watch)
+
+    def take_events(self) -> list[WatchedEvent]:
+        return self._tree.take_events(self._session)
+
+    def renew(self) -> None:
+        self._tree.end_session(self._session, now_ms=self._now_ms())
+        self._session = self._tree.open_session(wakeup=self._wakeup)
+
+    def close(self) -> None:
+        self._closed = True
+        self._tree.end_session(self._session, now_ms=self._now_ms())
+
+    def _write(self, operation: Operation) -> OperationResult:
+        return self._tree.write(self._session, operation, now_ms=self._now_ms())
