@@ -28,7 +28,10 @@ from mockbroker.auto_progress import AutoProgress
 from mockbroker.configs.changes import ConfigChanges
 from mockbroker.configs.definitions import config_definitions
 from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.coordinators import znode_offsets
 from mockbroker.coordinators.kinds import CoordinatorKind
+from mockbroker.coordinators.offset_rules import OffsetToCommit
+from mockbroker.coordinators.offsets import FetchedOffset, OffsetStore
 from mockbroker.coordinators.placement import Coordinators
 from mockbroker.data_steps import DataSteps
 from mockbroker.elections.elect import LeaderElections, Wanted
@@ -38,6 +41,7 @@ from mockbroker.elections.queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.fetches import Fetches
 from mockbroker.groups.classic.coordinator import ClassicGroups
+from mockbroker.groups.classic.offset_facts import ClassicGroupFacts
 from mockbroker.groups.classic.settings import GroupSettings, group_settings
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
@@ -178,7 +182,12 @@ class Cluster(DataSteps):
         """The ids of idempotent producers."""
         self.fetches = Fetches(controller, self._configs, self.logs, config_release)
         """Fetch sessions, and fetches that wait."""
-        self.groups = ClassicGroups(controller.timers, config_release, self._group_settings)
+        self.groups = ClassicGroups(
+            controller.timers,
+            config_release,
+            self._group_settings,
+            has_offsets=lambda group_id: bool(self.offsets[group_id]),
+        )
         """The classic groups."""
         self.coordinators.attach(
             CoordinatorKind.GROUP,
@@ -186,6 +195,16 @@ class Cluster(DataSteps):
             on_unload=self.groups.unload,
             on_load=self.groups.load,
         )
+        self.offsets = OffsetStore(
+            controller,
+            self._configs,
+            self.coordinators,
+            config_release,
+            ClassicGroupFacts(self.groups),
+        )
+        """The committed offsets of groups."""
+        self.groups.on_deleted.append(self.offsets.delete_group)
+        self.groups.on_changed.append(lambda group_id: self.offsets.schedule_cleanup())
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)
@@ -492,6 +511,53 @@ class Cluster(DataSteps):
         """As ``Coordinators.finish_loading``."""
         with self._acting():
             self.coordinators.finish_loading(kind, key)
+
+    @property
+    def keeps_znodes(self) -> bool:
+        """Whether the cluster stores its state in ZooKeeper."""
+        return self._controller.keeps_znodes
+
+    def commit_to_zookeeper(
+        self, group_id: str, tp: TopicPartition, wanted: OffsetToCommit
+    ) -> ErrorCode:
+        """Store an offset as version 0 of OffsetCommit (8) does, and return its error."""
+        if not self._controller.keeps_znodes:
+            return ErrorCode.UNSUPPORTED_VERSION
+        code = self.offsets.metadata_error(wanted.metadata)
+        if code:
+            return code
+        with self._acting():
+            return znode_offsets.write_offset(self._controller.znodes, group_id, tp, wanted.offset)
+
+    def offset_in_zookeeper(
+        self, broker_id: int, group_id: str, tp: TopicPartition
+    ) -> FetchedOffset:
+        """Read an offset as version 0 of OffsetFetch (9) does."""
+        topic = self.metadata_view(broker_id).topics.get(tp[0])
+        if topic is None or topic.partition(tp[1]) is None:
+            return FetchedOffset(tp, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        with self._in_zookeeper(), self.turn():
+            return znode_offsets.read_offset(self._controller.znodes, group_id, tp)
+
+    def set_offset(self, group_id: str, tp: TopicPartition, offset: int) -> None:
+        """As ``OffsetStore.set_offset``."""
+        with self._acting():
+            self.offsets.set_offset(group_id, tp, offset)
+
+    def drop_offset(self, group_id: str, tp: TopicPartition) -> None:
+        """As ``OffsetStore.drop_offset``."""
+        with self._acting():
+            self.offsets.drop_offset(group_id, tp)
+
+    def hold_commits(self, group_id: str) -> None:
+        """As ``OffsetStore.hold_commits``."""
+        with self._acting():
+            self.offsets.hold_commits(group_id)
+
+    def release_commits(self, group_id: str) -> None:
+        """As ``OffsetStore.release_commits``."""
+        with self._acting():
+            self.offsets.release_commits(group_id)
 
     # ---- configs (32, 44), log dirs (35), ACLs (29, 30, 31) --------------------------------------
 

@@ -37,6 +37,10 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (4, _CLUSTER): _Op.CLUSTER_ACTION,
     (5, _CLUSTER): _Op.CLUSTER_ACTION,
     (6, _CLUSTER): _Op.CLUSTER_ACTION,
+    (8, _GROUP): _Op.READ,
+    (8, _TOPIC): _Op.READ,
+    (9, _GROUP): _Op.DESCRIBE,
+    (9, _TOPIC): _Op.DESCRIBE,
     (10, _CLUSTER): _Op.CLUSTER_ACTION,  # share groups
     (10, _GROUP): _Op.DESCRIBE,
     (10, ResourceType.TRANSACTIONAL_ID): _Op.DESCRIBE,
@@ -70,6 +74,8 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (44, _TOPIC): _Op.ALTER_CONFIGS,
     (45, _CLUSTER): _Op.ALTER,
     (46, _CLUSTER): _Op.DESCRIBE,
+    (47, _GROUP): _Op.DELETE,
+    (47, _TOPIC): _Op.READ,
     (60, _CLUSTER): _Op.DESCRIBE,  # to hear what else one may do
     (61, _TOPIC): _Op.READ,
     (75, _TOPIC): _Op.DESCRIBE,

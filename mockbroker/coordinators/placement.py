@@ -90,6 +90,11 @@ class Coordinators:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE
 
+    def is_active(self, kind: CoordinatorKind, key: str) -> bool:
+        """Whether the key has a coordinator that has loaded its partition."""
+        tp = self.partition_of(kind, key)
+        return self._leader(tp) != NO_LEADER and tp not in self._loading
+
     def group_error(self, group_id: str, broker_id: int) -> ErrorCode:
         """As ``error``, for a group."""
         return self.error(CoordinatorKind.GROUP, group_id, broker_id)

@@ -8,13 +8,13 @@ import pytest
 
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     DeleteTopicsRequest,
     DescribeProducersRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     ListOffsetsRequest,
     MetadataRequest,
-    OffsetCommitRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
@@ -134,15 +134,17 @@ def test_metadata_of_a_topic_that_is_said_not_to_be_there():
 
 
 def test_apis_that_the_mock_does_not_implement():
-    body = OffsetCommitRequest.from_json(
-        {"groupId": "g", "generationIdOrMemberEpoch": 1, "memberId": "m", "groupInstanceId": None,
-         "topics": [{"name": "foo", "partitions": [
-             {"partitionIndex": p, "committedOffset": 1, "committedLeaderEpoch": -1,
-              "committedMetadata": ""} for p in (0, 1)]}]}, 8
-    )  # fmt: skip
-    asked = Faulty(Fault(api=8, topic="foo", partition=1, error=12))
-    assert codes(asked.answer(body, 8)) == {"foo-0": 0, "foo-1": 12}
-    assert codes(Faulty(Fault(api=8, error=12)).answer(body, 8)) == {"foo-0": 12, "foo-1": 12}
+    body = AlterReplicaLogDirsRequest.from_json(
+        {"dirs": [{"path": "/d", "topics": [{"name": "foo", "partitions": [0, 1]}]}]}, 2
+    )
+    for fault, expected in (
+        (Fault(api=34, topic="foo", partition=1, error=57), [0, 57]),
+        (Fault(api=34, error=57), [57, 57]),
+    ):
+        answer: Any = Faulty(fault).answer(body, 2)
+        (topic,) = answer.results
+        assert topic.topic_name == "foo"
+        assert [each.error_code for each in topic.partitions] == expected
 
 
 def test_other_fields_that_say_which_partition_are_repeated():

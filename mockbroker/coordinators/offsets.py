@@ -1,0 +1,385 @@
+"""The offsets that groups have committed, and how long they last.
+
+Offsets are kept by group and partition whatever broker coordinates the group, because a new
+coordinator reads them from ``__consumer_offsets``. Whether a member may commit is up to the groups
+(``group_facts``), which ends last to ``offset_rules``. Time is the cluster's virtual clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from kproto.error_codes import ErrorCode
+from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.coordinators.group_facts import SIMPLE, GroupFacts
+from mockbroker.coordinators.kinds import INTERNAL_TOPIC_OF, CoordinatorKind
+from mockbroker.coordinators.offset_rules import (
+    APPEND_ERRORS,
+    COMMIT_TIMES,
+    EXPIRY,
+    UNKNOWN,
+    Age,
+    AppendError,
+    CommittedOffset,
+    CommitTimes,
+    OffsetToCommit,
+)
+from mockbroker.coordinators.placement import Coordinators
+from mockbroker.errors import ClusterError
+from mockbroker.rows import Release, apply_first, rows_of_release
+from mockbroker.state.actions import Change, TopicDeleted
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import TopicPartition
+
+__all__ = ["Commitment", "FetchedOffset", "OffsetStore", "OffsetUpdates"]
+
+_OFFSETS_TOPIC: Final = INTERNAL_TOPIC_OF[CoordinatorKind.GROUP].name
+_MINUTE_MS: Final = 60_000
+
+OffsetUpdates: TypeAlias = Mapping[TopicPartition, CommittedOffset | None]
+"""New offsets of a group by partition; None: the offset is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffset:
+    """A row of OffsetFetch; the offset is -1 if there is none."""
+
+    tp: TopicPartition
+    offset: int = UNKNOWN
+    leader_epoch: int = UNKNOWN
+    metadata: str = ""
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(slots=True, eq=False)
+class Commitment:
+    """A commit that was begun. ``results`` has an error code for each of its partitions, in order;
+    None while the commit is held back."""
+
+    group_id: str
+    offsets: tuple[tuple[TopicPartition, OffsetToCommit], ...]
+    retention_ms: int
+    results: list[ErrorCode] | None = None
+    _waiting: list[Callable[[], None]] = field(default_factory=list)
+
+    def when_done(self, call: Callable[[], None]) -> None:
+        """Call a function once there are results, at once if there are."""
+        if self.results is None:
+            self._waiting.append(call)
+        else:
+            call()
+
+    def finish(self, results: list[ErrorCode]) -> None:
+        self.results = results
+        for call in self._waiting:
+            call()
+
+
+class OffsetStore:
+    """The committed offsets of one cluster, which runs ``release``.
+
+    ``groups`` answers what the offsets depend on. ``store``
+    writes updates to ``__consumer_offsets`` before they count, and returns the error of the append.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        configs: EffectiveConfigs,
+        coordinators: Coordinators,
+        release: Release,
+        groups: GroupFacts,
+    ) -> None:
+        self.groups = groups
+        self.store: Callable[[str, OffsetUpdates], ErrorCode] = lambda group_id, updates: (
+            ErrorCode.NONE
+        )
+        self._controller = controller
+        self._configs = configs
+        self._coordinators = coordinators
+        self._times = rows_of_release(COMMIT_TIMES, release)
+        self._expiry = rows_of_release(EXPIRY, release)
+        self._errors = rows_of_release(APPEND_ERRORS, release)
+        self._offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self._pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
+        self._held: dict[str, list[Commitment]] = {}
+        self._sequence = 0
+        self._started_ms = controller.now_ms
+        self._cleanup = controller.timers.timer(self.remove_expired)
+        controller.add_hooks((TopicDeleted,), after=self._topic_deleted)
+        coordinators.attach(
+            CoordinatorKind.GROUP,
+            lambda: tuple(self._held),
+            on_unload=self._unload,
+            on_load=lambda group_ids: None,
+        )
+
+    # ---- committing ------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: Iterable[tuple[TopicPartition, OffsetToCommit]],
+        *,
+        retention_ms: int = UNKNOWN,
+    ) -> Commitment:
+        """Commit offsets of partitions that exist, for a group that may commit them.
+
+        ``retention_ms`` is the request's, -1 if it has none.
+        """
+        commitment = Commitment(group_id, tuple(offsets), retention_ms)
+        if group_id in self._held:
+            self._held[group_id].append(commitment)
+        else:
+            self._complete(commitment)
+        return commitment
+
+    def metadata_error(self, metadata: str) -> ErrorCode:
+        """Return OFFSET_METADATA_TOO_LARGE (12) for metadata that is too long."""
+        longest = int(self._configs.controller_value("offset.metadata.max.bytes"))
+        too_long = _java_length(metadata) > longest
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_long else ErrorCode.NONE
+
+    def _complete(self, commitment: Commitment) -> None:
+        updates: dict[TopicPartition, CommittedOffset] = {}
+        results = []
+        for tp, wanted in commitment.offsets:
+            results.append(self.metadata_error(wanted.metadata))
+            if not results[-1]:
+                updates[tp] = self._stamped(wanted, commitment.retention_ms)
+        code = self._update(commitment.group_id, updates) if updates else ErrorCode.NONE
+        if code:
+            results = [each or code for each in results]
+        commitment.finish(results)
+
+    def _stamped(self, wanted: OffsetToCommit, wanted_ms: int) -> CommittedOffset:
+        times = CommitTimes(
+            self._controller.now_ms, wanted.timestamp_ms, wanted_ms, self._retention_ms
+        )
+        apply_first(self._times, times, times)
+        self._sequence += 1
+        return CommittedOffset(
+            wanted.offset,
+            wanted.leader_epoch,
+            wanted.metadata,
+            times.commit_ms,
+            times.expires_ms,
+            self._sequence,
+        )
+
+    def _update(self, group_id: str, updates: OffsetUpdates) -> ErrorCode:
+        """Store updates, and apply them unless they could not be stored."""
+        code = self.store(group_id, updates)
+        if code:
+            error = AppendError(code)
+            apply_first(self._errors, error, error)
+            return error.code
+        offsets = self._offsets.setdefault(group_id, {})
+        for tp, update in updates.items():
+            if update is not None:
+                offsets[tp] = update
+                continue
+            offsets.pop(tp, None)
+            for pending in self._pending.values():
+                pending.get(group_id, {}).pop(tp, None)
+        if not offsets:
+            del self._offsets[group_id]
+        self.schedule_cleanup()
+        return ErrorCode.NONE
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def __getitem__(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """The committed offsets of a group by partition; empty if it has none."""
+        return self._offsets.get(group_id, {})
+
+    def group_ids(self) -> tuple[str, ...]:
+        """The groups that have committed offsets."""
+        return tuple(self._offsets)
+
+    def fetch(
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None,
+        *,
+        require_stable: bool = False,
+    ) -> list[FetchedOffset]:
+        """Return a row for each partition; None: for each that has an offset, by topic.
+
+        ``require_stable``: a partition with an offset that is not decided yet has error 88.
+        """
+        offsets = self[group_id]
+        if partitions is None:
+            topics = {topic: place for place, (topic, _) in reversed(list(enumerate(offsets)))}
+            partitions = sorted(offsets, key=lambda tp: topics[tp[0]])
+        rows = []
+        for tp in partitions:
+            found = offsets.get(tp)
+            if require_stable and self.is_unstable(group_id, tp):
+                rows.append(FetchedOffset(tp, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            elif found is None:
+                rows.append(FetchedOffset(tp))
+            else:
+                rows.append(FetchedOffset(tp, found.offset, found.leader_epoch, found.metadata))
+        return rows
+
+    def is_unstable(self, group_id: str, tp: TopicPartition) -> bool:
+        """Whether an offset of the partition is pending: of a transaction, or held back."""
+        return self.has_pending(group_id, tp) or any(
+            tp == each for held in self._held.get(group_id, ()) for each, _ in held.offsets
+        )
+
+    # ---- transactions ----------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> Mapping[int, Mapping[str, Mapping[TopicPartition, CommittedOffset]]]:
+        """The offsets of transactions that have not ended, by producer id and group."""
+        return self._pending
+
+    def add_pending(
+        self,
+        producer_id: int,
+        group_id: str,
+        offsets: Iterable[tuple[TopicPartition, OffsetToCommit]],
+    ) -> None:
+        """Keep offsets until the producer's transaction ends."""
+        pending = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
+        pending.update((tp, self._stamped(wanted, UNKNOWN)) for tp, wanted in offsets)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Commit or forget the pending offsets of a producer. A plain commit that came later than a
+        pending one is kept."""
+        for group_id, offsets in self._pending.pop(producer_id, {}).items():
+            present = self[group_id]
+            if committed:
+                self._offsets.setdefault(group_id, {}).update(
+                    (tp, offset)
+                    for tp, offset in offsets.items()
+                    if tp not in present or offset.sequence > present[tp].sequence
+                )
+        self.schedule_cleanup()
+
+    def has_pending(self, group_id: str, tp: TopicPartition | None = None) -> bool:
+        """Whether a transaction that has not ended has offsets of the group, or of a partition."""
+        return any(
+            tp in offsets if tp is not None else bool(offsets)
+            for groups in self._pending.values()
+            for offsets in (groups.get(group_id, {}),)
+        )
+
+    # ---- deleting --------------------------------------------------------------------------------
+
+    def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Delete the offsets of partitions, pending ones included."""
+        gone = [tp for tp in partitions if tp in self[group_id] or self.has_pending(group_id, tp)]
+        if gone:
+            self._update(group_id, dict.fromkeys(gone))
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete every offset of a group."""
+        pending = [groups.get(group_id, {}) for groups in self._pending.values()]
+        self.delete(
+            group_id, dict.fromkeys(tp for each in (self[group_id], *pending) for tp in each)
+        )
+
+    def _topic_deleted(self, cause: str, change: Change) -> None:
+        assert isinstance(change, TopicDeleted)
+        if change.name == _OFFSETS_TOPIC:
+            self._offsets.clear()
+            self._pending.clear()
+            return
+        pending = [group_id for groups in self._pending.values() for group_id in groups]
+        for group_id in dict.fromkeys((*self._offsets, *pending)):
+            known = [self[group_id], *(each.get(group_id, {}) for each in self._pending.values())]
+            self.delete(group_id, [tp for each in known for tp in each if tp[0] == change.name])
+
+    # ---- expiry ----------------------------------------------------------------------------------
+
+    @property
+    def _retention_ms(self) -> int:
+        return int(self._configs.controller_value("offsets.retention.minutes")) * _MINUTE_MS
+
+    def schedule_cleanup(self) -> None:
+        """See to it that the next check of the retention takes place, if there is something to
+        check. To be called when a group appears as well: an empty group without offsets goes."""
+        if self._cleanup.due_ms is None and (
+            self._offsets or any(True for _ in self.groups.group_ids())
+        ):
+            value = self._configs.controller_value("offsets.retention.check.interval.ms")
+            interval_ms = max(int(value), 1)
+            checks = (self._controller.now_ms - self._started_ms) // interval_ms + 1
+            self._cleanup.set(self._started_ms + checks * interval_ms)
+
+    def remove_expired(self) -> None:
+        """Delete the offsets whose time has passed, as the coordinators' periodic check does. Where
+        a group has no offsets left, ``groups`` learns of it."""
+        for group_id in tuple(dict.fromkeys((*self._offsets, *self.groups.group_ids()))):
+            if not self._coordinators.is_active(CoordinatorKind.GROUP, group_id):
+                continue
+            expired = [tp for tp in self[group_id] if self._is_expired(group_id, tp)]
+            if expired:
+                self._update(group_id, dict.fromkeys(expired))
+            if not self[group_id] and not self.has_pending(group_id) and group_id not in self._held:
+                self.groups.offsets_gone(group_id)
+        self.schedule_cleanup()
+
+    def _is_expired(self, group_id: str, tp: TopicPartition) -> bool:
+        if self.is_unstable(group_id, tp):
+            return False
+        age = Age(
+            self[group_id][tp],
+            self.groups.standing(group_id) or SIMPLE,
+            self.groups.is_subscribed(group_id, tp[0]),
+            self._controller.now_ms,
+            self._retention_ms,
+        )
+        apply_first(self._expiry, age, age)
+        return age.expired
+
+    # ---- steps of a tester -----------------------------------------------------------------------
+
+    def set_offset(self, group_id: str, tp: TopicPartition, offset: int) -> None:
+        """Commit an offset for a group, whoever its members are. Raises ClusterError."""
+        self._controller.partition(tp)
+        if offset < 0:
+            raise ClusterError(f"an offset is 0 or more, not {offset}")
+        if self.groups.standing(group_id) is None:
+            self.groups.validate_commit(group_id, "", None, UNKNOWN)
+        code = self._update(group_id, {tp: self._stamped(OffsetToCommit(offset), UNKNOWN)})
+        if code:
+            raise ClusterError(f"{_OFFSETS_TOPIC} cannot be written: error {code.name} ({code})")
+
+    def drop_offset(self, group_id: str, tp: TopicPartition) -> None:
+        """Delete a committed offset, as if it had expired. Raises ClusterError."""
+        if tp not in self[group_id]:
+            raise ClusterError(f"group {group_id!r} has no offset for {tp[0]}-{tp[1]}")
+        self._update(group_id, {tp: None})
+
+    def hold_commits(self, group_id: str) -> None:
+        """Let commits of a group wait: they are neither answered nor seen, and fetches of stable
+        offsets have error 88. Raises ClusterError."""
+        if group_id in self._held:
+            raise ClusterError(f"commits of group {group_id!r} are already held")
+        self._held[group_id] = []
+
+    def release_commits(self, group_id: str) -> None:
+        """Complete the commits that wait, in order, and let later ones pass. Raises
+        ClusterError."""
+        if group_id not in self._held:
+            raise ClusterError(f"commits of group {group_id!r} are not held")
+        for commitment in self._held.pop(group_id):
+            self._complete(commitment)
+
+    def _unload(self, group_ids: Sequence[str]) -> None:
+        """The coordinator is gone before its commits were replicated: they are lost."""
+        for group_id in group_ids:
+            waiting, self._held[group_id] = self._held[group_id], []
+            for commitment in waiting:
+                commitment.finish([ErrorCode.NOT_COORDINATOR] * len(commitment.offsets))
+
+
+def _java_length(text: str) -> int:
+    """Java's ``String.length``, in UTF-16 code units."""
+    return len(text) + sum(character > "\uffff" for character in text)
