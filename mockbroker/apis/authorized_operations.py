@@ -10,7 +10,7 @@ from typing import Final
 from mockbroker.apis.registry import Call
 from mockbroker.security.authorizer import CLUSTER_NAME, AclOperation, ResourceType
 
-__all__ = ["cluster_operations", "topic_operations"]
+__all__ = ["cluster_operations", "group_operations", "topic_operations"]
 
 _Op = AclOperation
 _OPERATIONS: Final = {
@@ -18,11 +18,17 @@ _OPERATIONS: Final = {
         _Op.CREATE, _Op.ALTER, _Op.DESCRIBE, _Op.CLUSTER_ACTION, _Op.DESCRIBE_CONFIGS,
         _Op.ALTER_CONFIGS, _Op.IDEMPOTENT_WRITE,
     ),
+    ResourceType.GROUP: (
+        _Op.READ, _Op.DELETE, _Op.DESCRIBE, _Op.DESCRIBE_CONFIGS, _Op.ALTER_CONFIGS,
+    ),
     ResourceType.TOPIC: (
         _Op.READ, _Op.WRITE, _Op.CREATE, _Op.DELETE, _Op.ALTER, _Op.DESCRIBE,
         _Op.DESCRIBE_CONFIGS, _Op.ALTER_CONFIGS,
     ),
 }  # fmt: skip
+_GROUP_CONFIGS: Final = 1 << _Op.DESCRIBE_CONFIGS | 1 << _Op.ALTER_CONFIGS
+_GROUP_CONFIGS_SINCE: Final = (4, 0)
+"""Earlier releases do not report the operations on a group's configs."""
 
 
 def cluster_operations(call: Call) -> int:
@@ -30,6 +36,14 @@ def cluster_operations(call: Call) -> int:
     if not call.authorizes(AclOperation.DESCRIBE):
         return 0
     return _bits(call, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def group_operations(call: Call, group_id: str) -> int:
+    """Return the caller's operations on a group id, whether or not the group exists."""
+    bits = _bits(call, ResourceType.GROUP, group_id)
+    if call.profile.line < _GROUP_CONFIGS_SINCE:
+        return bits & ~_GROUP_CONFIGS
+    return bits
 
 
 def topic_operations(call: Call, name: str) -> int:

@@ -7,17 +7,15 @@ sockets and no messages: a join or a sync is answered by calling ``answer``, at 
 
 from __future__ import annotations
 
-import random
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.events import (
     Admission,
     CommitEvent,
     DeleteEvent,
+    DescribeEvent,
     Gate,
     HeartbeatEvent,
     JoinEvent,
@@ -26,7 +24,10 @@ from mockbroker.groups.classic.events import (
     SyncEvent,
 )
 from mockbroker.groups.classic.model import (
+    GROUP_TYPE,
     NO_GENERATION,
+    DescribedGroup,
+    DescribedMember,
     Group,
     GroupState,
     JoinAnswer,
@@ -40,16 +41,14 @@ from mockbroker.groups.classic.model import (
 from mockbroker.groups.classic.rebalancing import GroupEvent, Rebalancing
 from mockbroker.groups.classic.settings import MOST_GROUPS, GroupSettings
 from mockbroker.groups.classic.tables import request_rules, rules
+from mockbroker.groups.classic.tester import TesterSteps
 from mockbroker.rows import Release, Row, apply_first
 from mockbroker.timers import Timers
 
 __all__ = ["ClassicGroups"]
 
-_SEED: Final = 394
-"""Member ids are the same in each run, so that a journal is."""
 
-
-class ClassicGroups:
+class ClassicGroups(TesterSteps):
     """The classic groups of a cluster.
 
     ``settings`` returns the broker configs that groups follow, ``has_offsets`` whether offsets are
@@ -67,12 +66,10 @@ class ClassicGroups:
     ) -> None:
         self.on_changed: list[Callable[[str], None]] = []
         self.on_deleted: list[Callable[[str], None]] = []
-        self.machine = Rebalancing(timers, rules(release), settings, self._changed)
+        super().__init__(Rebalancing(timers, rules(release), settings, self._changed))
         self._has_offsets = has_offsets
         self._rules = request_rules(release)
         self._timers = timers
-        self._groups: dict[str, Group] = {}
-        self._random = random.Random(_SEED)
 
     # ---- facts -------------------------------------------------------------------------------
 
@@ -124,7 +121,7 @@ class ClassicGroups:
             request.instance_id,
             request=request,
             answer=answer,
-            new_member_id=self._new_member_id,
+            new_member_id=self._id_for,
             on_updated=self._rules.updated,
             on_replaced=self._rules.replaced,
         )
@@ -228,14 +225,51 @@ class ClassicGroups:
         apply_first(self._rules.missing_in_commit, missing, missing)
         return missing.code
 
-    def delete(self, group_id: str) -> ErrorCode:
+    # ---- administration ----------------------------------------------------------------------
+
+    def delete(self, group_id: str, coordinator_error: ErrorCode = ErrorCode.NONE) -> ErrorCode:
         """DeleteGroups, for one group: an empty group goes, with its offsets."""
-        group = self._groups.get(group_id)
+        group, code = self._pass(self._rules.delete_gate, group_id, coordinator_error)
         if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND
+            return code
         event = DeleteEvent(self.machine, group, "", delete=self._delete)
         apply_first(self._rules.delete, event, event)
         return event.code
+
+    def describe(self, group_id: str) -> DescribedGroup | None:
+        """DescribeGroups, for one group; None if there is none of this id."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return None
+        event = DescribeEvent(self.machine, group, state=group.state)
+        apply_first(self._rules.describe, event, event)
+        protocol = group.protocol_name if event.shows_metadata else None
+        return DescribedGroup(
+            event.state,
+            group.protocol_type or "",
+            protocol or "",
+            tuple(
+                DescribedMember(
+                    each.member_id,
+                    each.instance_id,
+                    each.client_id,
+                    each.client_host,
+                    each.metadata(protocol),
+                    each.assignment if event.shows_assignments else b"",
+                )
+                for each in group.members.values()
+            ),
+        )
+
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> Iterator[Group]:
+        """ListGroups: the groups in these states and of these types, compared without case; no
+        states or types mean all of them."""
+        wanted_states = {each.strip().lower() for each in states}
+        wanted_types = {each.lower() for each in types}
+        if not wanted_types or GROUP_TYPE in wanted_types:
+            for group in list(self._groups.values()):
+                if not wanted_states or group.state.lower() in wanted_states:
+                    yield group
 
     # ---- what the offsets and the placement ask ----------------------------------------------
 
@@ -313,6 +347,6 @@ class ClassicGroups:
         for call in self.on_changed:
             call(group.group_id)
 
-    def _new_member_id(self, request: JoinRequest) -> str:
+    def _id_for(self, request: JoinRequest) -> str:
         prefix = request.client_id if request.instance_id is None else request.instance_id
-        return f"{prefix}-{uuid.UUID(int=self._random.getrandbits(128), version=4)}"
+        return self._new_member_id(prefix)

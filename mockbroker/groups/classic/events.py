@@ -16,7 +16,7 @@ from mockbroker.groups.classic.model import (
     SyncRequest,
     SyncResult,
 )
-from mockbroker.groups.classic.rebalancing import MemberEvent, Rebalancing
+from mockbroker.groups.classic.rebalancing import GroupEvent, MemberEvent, Rebalancing
 from mockbroker.rows import Row
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "CodeEvent",
     "CommitEvent",
     "DeleteEvent",
+    "DescribeEvent",
     "Gate",
     "HeartbeatEvent",
     "JoinEvent",
@@ -140,3 +141,12 @@ class MissingGroup:
 
     def refuse(self, code: ErrorCode) -> None:
         self.code = code
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeEvent(GroupEvent):
+    """DescribeGroups names the group: what it shows."""
+
+    state: str
+    shows_metadata: bool = False
+    shows_assignments: bool = False

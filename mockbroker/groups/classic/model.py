@@ -16,7 +16,10 @@ from mockbroker.timers import Timer, Timers
 
 __all__ = [
     "CONSUMER",
+    "GROUP_TYPE",
     "NO_GENERATION",
+    "DescribedGroup",
+    "DescribedMember",
     "Group",
     "GroupState",
     "JoinAnswer",
@@ -35,6 +38,8 @@ __all__ = [
 
 CONSUMER: Final = "consumer"
 """The protocol type of consumers; Connect and others have their own."""
+GROUP_TYPE: Final = "classic"
+"""The type of these groups in ListGroups."""
 NO_GENERATION: Final = -1
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
@@ -125,6 +130,26 @@ class LeavingMember:
     member_id: str
     instance_id: str | None = None
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMember:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """``protocol_name`` and the metadata are empty unless the group is stable."""
+
+    state: str
+    protocol_type: str
+    protocol_name: str
+    members: tuple[DescribedMember, ...]
 
 
 JoinAnswer: TypeAlias = Callable[[JoinResult], None]

@@ -129,6 +129,20 @@ class Rebalancing:
         apply_first(self._rules.member_added, event, event)
         self.changed(group)
 
+    def replace(self, group: Group, instance_id: str, member_id: str) -> None:
+        """Give the member of an instance another id. Whoever waits with the former one is
+        fenced."""
+        former = group.instances[instance_id]
+        fenced = ErrorCode.FENCED_INSTANCE_ID
+        group.answer_join(former, JoinResult(fenced, former))
+        group.answer_sync(former, SyncResult(fenced))
+        member = group.members[former]
+        member.session.stop()
+        member.session = self.session(group, member_id)
+        group.rename(member, member_id)
+        self.renew(member)
+        self.changed(group)
+
     def renew(self, member: Member) -> None:
         member.session.renew(member.session_timeout_ms)
 

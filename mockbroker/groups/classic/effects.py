@@ -1,0 +1,95 @@
+"""Effects that rows of several tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+from kproto.error_codes import ErrorCode
+from mockbroker.groups.classic.events import (
+    Admission,
+    Gate,
+    JoinEvent,
+)
+from mockbroker.groups.classic.rebalancing import (
+    GroupEvent,
+    MemberEvent,
+)
+from mockbroker.rows import Release, Row
+
+__all__ = [
+    "COMPLETE",
+    "IN_REBALANCE",
+    "NEW_COORDINATOR",
+    "PREPARE",
+    "SETTLE",
+    "Do",
+    "GroupRow",
+    "MemberRow",
+    "Refuse",
+    "RefuseWithoutId",
+    "refuse_elsewhere",
+    "remove_member",
+    "renew_session",
+]
+
+GroupRow: TypeAlias = Row[GroupEvent, GroupEvent]
+MemberRow: TypeAlias = Row[MemberEvent, MemberEvent]
+
+NEW_COORDINATOR: Final[Release] = (4, 0)
+"""The first release with the coordinator that is written in Java."""
+
+EventT_contra = TypeVar("EventT_contra", contravariant=True)
+
+
+class _Refusable(Protocol):
+    def refuse(self, code: ErrorCode) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Do(Generic[EventT_contra]):
+    """An effect that is a function of the event."""
+
+    act: Callable[[EventT_contra], None]
+
+    def perform(self, subject: EventT_contra, /) -> None:
+        self.act(subject)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Answer with an error code, and the member id of the request where the response has one."""
+
+    code: ErrorCode
+
+    def perform(self, subject: _Refusable, /) -> None:
+        subject.refuse(self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseWithoutId:
+    """Answer with an error code and an empty member id: the client's own is not valid."""
+
+    code: ErrorCode
+
+    def perform(self, subject: JoinEvent, /) -> None:
+        subject.refuse_without_id(self.code)
+
+
+def remove_member(event: MemberEvent) -> None:
+    event.machine.remove(event.group, event.member_id)
+
+
+def renew_session(event: MemberEvent) -> None:
+    event.machine.renew(event.member)
+
+
+def refuse_elsewhere(event: Admission | Gate) -> None:
+    event.refuse(event.coordinator_error)
+
+
+COMPLETE: Final[Do[GroupEvent]] = Do(lambda event: event.machine.complete(event.group))
+PREPARE: Final[Do[GroupEvent]] = Do(lambda event: event.machine.prepare(event.group))
+SETTLE: Final[Do[GroupEvent]] = Do(lambda event: event.machine.settle(event.group))
+IN_REBALANCE: Final = Refuse(ErrorCode.REBALANCE_IN_PROGRESS)
