@@ -92,6 +92,7 @@ def _query(call: Call) -> FetchQuery:
         cuts_batches=version < _MAX_BYTES_SINCE,
         refused=replica_id >= 0 and not may(call),
         may_read=partial(_may_read, call, replica_id),
+        version=version,
     )
 
 

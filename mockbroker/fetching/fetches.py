@@ -9,6 +9,7 @@ from typing import Final
 
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.errors import ClusterError
+from mockbroker.fetching.down_conversion import CONVERSION, OLDEST_AS_STORED, Conversion
 from mockbroker.fetching.query import (
     FetchQuery,
     FetchResult,
@@ -20,7 +21,7 @@ from mockbroker.fetching.replica_selection import SELECTORS
 from mockbroker.fetching.sessions import FetchSession, FetchSessions, SessionContext
 from mockbroker.fetching.waiting import FetchWait
 from mockbroker.log.logs import Logs
-from mockbroker.rows import Release
+from mockbroker.rows import Release, apply_first, rows_of_release
 from mockbroker.state.actions import BrokerChanged, Change
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import TopicPartition
@@ -76,7 +77,10 @@ class StartedFetch:
             rest = iter(answers)
             count = len(answers) + len(self._refused)
             answers = [self._refused.get(number) or next(rest) for number in range(count)]
-        return self._context.finish(answers)
+        result = self._context.finish(answers)
+        if self._context.query.version < OLDEST_AS_STORED:
+            self._fetches.convert(self._context.query, result)
+        return result
 
 
 class Fetches:
@@ -91,6 +95,7 @@ class Fetches:
         self._release = release
         self._sessions: dict[int, FetchSessions] = {}
         self._waits: dict[FetchWait, None] = {}
+        self._conversion = rows_of_release(CONVERSION, release)
         self.max_bytes = int(self._static("fetch.max.bytes") or _UNLIMITED)
         """The most bytes of one answer, apart from a first batch that is larger."""
         self.reader = PartitionReader(
@@ -114,6 +119,14 @@ class Fetches:
         """Read what a request asks for. If ``wait`` is set, ``begin_wait`` comes before the
         answer."""
         return StartedFetch(self, self.sessions(query.broker_id).context(query))
+
+    def convert(self, query: FetchQuery, result: FetchResult) -> None:
+        """Replace records that the client's version does not know by older ones, or by errors."""
+        for answer in result.partitions:
+            topic = answer.position.topic
+            if topic in self._controller.state.topics:
+                conversion = Conversion(answer, self._logs.settings(topic), query)
+                apply_first(self._conversion, conversion, conversion)
 
     def begin_wait(self, wait: FetchWait, call: Callable[[], None]) -> None:
         """Let a fetch wait, and call ``call`` once it is to be answered, perhaps now.

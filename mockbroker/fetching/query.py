@@ -71,6 +71,7 @@ class FetchQuery:
     (version 11 on), None if only leaders may serve it. ``cuts_batches`` (up to version 2): limits
     hold for the first batch too, and the last one may be cut in the middle. ``may_read`` says
     whether the client may read a topic; ``refused``: it may not fetch as a replica at all.
+    ``version`` is the request's, for clients that do not know the records of today.
     """
 
     broker_id: int
@@ -87,6 +88,7 @@ class FetchQuery:
     rack: str | None = None
     cuts_batches: bool = False
     refused: bool = False
+    version: int = 18
     may_read: Callable[[str], bool] = field(default=lambda topic: True)
 
     @property
@@ -117,6 +119,12 @@ class PartitionAnswer:
     def urgent(self) -> bool:
         """Whether the fetch is answered at once because of this partition."""
         return bool(self.error_code) or self.diverging is not None or self.preferred_replica >= 0
+
+    def fail(self, error_code: int) -> None:
+        """Answer with an error alone, whatever was read."""
+        self.error_code = error_code
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = UNKNOWN
+        self.records, self.size, self.aborted = (), 0, None
 
 
 @dataclass(slots=True)

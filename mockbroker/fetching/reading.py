@@ -1,8 +1,9 @@
 """What one partition answers to a fetch: errors first, then a redirection, then records.
 
-Two tables, each in the order in which a broker checks. ``ADMISSION`` needs only metadata; it is
+Tables, each in the order in which a broker checks. ``ADMISSION`` needs only metadata; it is
 looked at once a fetch, and its errors do not end a wait for other partitions. ``ACCESS`` needs the
-partition, and is looked at again whenever something changes while a fetch waits.
+partition, and is looked at again whenever something changes while a fetch waits; then
+``WAIT_ENDS`` is, too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mockbroker.rows import Release, Row, apply_first, rows_of_release
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, Topic, TopicPartition
 
-__all__ = ["ACCESS", "ADMISSION", "PartitionReader"]
+__all__ = ["ACCESS", "ADMISSION", "WAIT_ENDS", "PartitionReader"]
 
 
 class _HasAnswer(Protocol):
@@ -109,6 +110,7 @@ class _Access:
         "answer",
         "data",
         "end_offset",
+        "ends_wait",
         "epoch_end",
         "hosted",
         "is_leader",
@@ -134,6 +136,7 @@ class _Access:
         self.query = query
         self.position = position
         self.answer = PartitionAnswer(position)
+        self.ends_wait = False
         self._preferred: int | None = None
         topic = reader.controller.state.topics.get(position.topic or "")
         partition = None if topic is None else topic.partition(position.partition)
@@ -204,7 +207,7 @@ class _Access:
         if self.position.last_fetched_epoch < 0:
             return False
         log = self.data.log
-        self.epoch_end = log.epochs.end_of(self.position.last_fetched_epoch, log.end_offset)
+        self.epoch_end = log.epochs.end_of(self.position.last_fetched_epoch, self.end_offset)
         return self.epoch_end == UNKNOWN_END
 
     @property
@@ -214,6 +217,12 @@ class _Access:
         return at.last_fetched_epoch >= 0 and (
             self.epoch_end.epoch < at.last_fetched_epoch or self.epoch_end.end_offset < at.offset
         )
+
+    @property
+    def in_older_segment(self) -> bool:
+        """Whether a newer segment than that of the client's offset has records for it."""
+        offset, end, log = self.position.offset, self.isolation_end, self.data.log
+        return offset < end and _segment_of(log, offset) < _segment_of(log, end)
 
     # ---- effects -----------------------------------------------------------------------------
 
@@ -236,6 +245,14 @@ class _Access:
         log, query = self.data.log, self.query
         limit = log.last_stable_offset if query.read_committed else log.high_watermark
         return min(limit, self.end_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class _TellOffsets:
+    """Answer without records."""
+
+    def perform(self, subject: _Access, /) -> None:
+        subject.tell_offsets()
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,19 +305,44 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
         "DP-FETCH-23",
         lambda at: at.from_stranger and at.position.leader_epoch >= 0,
         (_Fail(ErrorCode.UNKNOWN_LEADER_EPOCH),),
-        since=(3, 0),
+        since=(3, 3),
     ),
     Row(
         "DP-FETCH-23",
         lambda at: at.from_stranger,
         (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        since=(3, 3),
     ),
     Row("DP-FETCH-17", lambda at: at.redirected, (_Redirect(),), since=(2, 4)),
     Row("DP-FETCH-16", lambda at: at.epoch_unknown, _OUT_OF_RANGE, since=(2, 7)),
     Row("DP-FETCH-05", lambda at: at.position.offset < at.data.log.start_offset, _OUT_OF_RANGE),
     Row("DP-FETCH-16", lambda at: at.diverged, (_Diverge(),), since=(2, 7)),
     Row("DP-FETCH-05", lambda at: at.position.offset > at.end_offset, _OUT_OF_RANGE),
+    Row("DP-FETCH-23", lambda at: at.from_stranger, (_TellOffsets(),), until=(3, 3)),
 )
+
+
+# ---- a wait --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _EndWait:
+    """Answer now, however few bytes there are."""
+
+    def perform(self, subject: _Access, /) -> None:
+        subject.ends_wait = True
+
+
+WAIT_ENDS: Final[tuple[Row[_Access, _Access], ...]] = (
+    Row(
+        "DP-FETCH-11",
+        lambda at: at.position.offset > at.isolation_end,
+        (_EndWait(),),
+        since=(3, 8),
+    ),
+    Row("DP-FETCH-11", lambda at: at.in_older_segment, (_EndWait(),)),
+)
+"""When a fetch does not wait for its minimum of bytes, besides errors."""
 
 
 class PartitionReader:
@@ -324,6 +366,7 @@ class PartitionReader:
         """Whether the last batch is cut where the limit lies, as Kafka does at any version."""
         self._admission = rows_of_release(ADMISSION, release)
         self._access = rows_of_release(ACCESS, release)
+        self._wait_ends = rows_of_release(WAIT_ENDS, release)
 
     def refusal(self, query: FetchQuery, position: PartitionPosition) -> PartitionAnswer | None:
         """Return the error of a partition that cannot be read at all; None if it may be."""
@@ -360,14 +403,16 @@ class PartitionReader:
         """Return the bytes of a partition that a waiting fetch would get, its own limit aside;
         None if it is to be answered at once."""
         at = _Access(self, query, position)
-        if apply_first(self._access, at, at):
+        if apply_first(self._access, at, at) and at.answer.urgent:
             return None
-        offset, end, log = position.offset, at.isolation_end, at.data.log
-        if offset >= end or self._is_held(position):
+        if self._is_held(position):
             return 0
-        if _segment_of(log, offset) < _segment_of(log, end):
+        if apply_first(self._wait_ends, at, at):
             return None
-        return min(log.readable_bytes(offset, end), position.max_bytes)
+        offset, end = position.offset, at.isolation_end
+        if offset >= end:
+            return 0
+        return min(at.data.log.readable_bytes(offset, end), position.max_bytes)
 
     def log_of(self, position: PartitionPosition) -> PartitionLog | None:
         """Return the log of a partition; None if the partition is gone."""
