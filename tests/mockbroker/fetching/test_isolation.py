@@ -1,0 +1,63 @@
+"""What readers of committed records see, and the aborted transactions that they are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from mockbroker.cluster import Cluster
+from mockbroker.log.partition_log import AbortedTransaction
+from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.fetching.fetching import FOO, append, ask, row, values
+
+COMMITTED = 1
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster(1, topics=["foo=1"])
+
+
+@pytest.mark.requirement("DP-FETCH-14")
+def test_readers_of_committed_records_stop_at_an_open_transaction(cluster: Cluster) -> None:
+    append(cluster, b"a")
+    append(
+        cluster, b"open", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    append(cluster, b"b")
+    broker = DirectBroker(cluster)
+    found = row(ask(broker, {FOO: 0}, isolation_level=COMMITTED))
+    assert (values(found), found.last_stable_offset, found.high_watermark) == ([b"a"], 1, 3)
+    assert values(row(ask(broker, {FOO: 0}))) == [b"a", b"open", b"b"]
+
+
+@pytest.mark.requirement("DP-FETCH-15")
+@pytest.mark.parametrize(
+    ("offset", "most_bytes", "expected"),
+    [
+        (0, 1 << 20, [1, 2, 3]),
+        (0, 1, []),
+        (1, 1, [1]),
+        (3, 1, [1, 2]),
+        (4, 1 << 20, [1, 2, 3]),
+        (5, 1 << 20, [2, 3]),
+        (7, 1 << 20, [3]),
+        (8, 1 << 20, []),
+        (10, 1 << 20, []),
+    ],
+)
+def test_aborted_transactions_overlap_the_records(
+    cluster: Cluster, offset: int, most_bytes: int, expected: list[int]
+) -> None:
+    for number in range(10):
+        append(cluster, b"%d" % number)
+    cluster.logs.log(FOO).aborted += [
+        AbortedTransaction(1, 1, 4, 1),
+        AbortedTransaction(2, 3, 6, 5),
+        AbortedTransaction(3, 5, 7, 7),
+    ]
+    broker = DirectBroker(cluster)
+    position = {FOO: {"fetch_offset": offset, "partition_max_bytes": most_bytes}}
+    found = row(ask(broker, position, isolation_level=COMMITTED))
+    assert [each.producer_id for each in found.aborted_transactions or []] == expected
+    assert found.aborted_transactions is not None
+    assert row(ask(broker, position)).aborted_transactions is None
