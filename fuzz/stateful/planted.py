@@ -24,7 +24,7 @@ from mockbroker.reassignment.kraft import tables as kraft_rows
 from mockbroker.reassignment.kraft.controller import KRaftController
 from mockbroker.reassignment.transitions import Transition, WriteStateZnode
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
-from mockbroker.serving.response_cache import ResponseCache
+from mockbroker.serving.delivery import ResponseCache
 from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
 from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.controller import Controller

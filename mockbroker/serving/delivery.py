@@ -1,6 +1,8 @@
 """The last step of every exchange: an answer is encoded, takes its place in the order of its
 connection, and is written to the journal. No other module of ``serving`` writes the journal.
 
+The response cache keeps encoded answers, so that an equal request needs no other step.
+
 Passwords are left out, as ``redaction`` says.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import time
 from struct import Struct
-from typing import Final
+from typing import Final, TypeAlias
 
 from kproto.connection import (
     MalformedRequest,
@@ -16,8 +18,9 @@ from kproto.connection import (
     UnexpectedRequest,
 )
 from kproto.dialects import Dialect
-from kproto.journal import Direction, Journal
+from kproto.journal import ClientSoftware, Direction, Journal
 from mockbroker.apis import Session
+from mockbroker.apis.api_versions import API_VERSIONS
 from mockbroker.serving.exchange import Exchange, Reply
 from mockbroker.serving.redaction import (
     SASL_AUTHENTICATE,
@@ -25,12 +28,77 @@ from mockbroker.serving.redaction import (
     redacted_request,
     redacted_token,
 )
-from mockbroker.serving.response_cache import ResponseCache
+from mockbroker.state.cluster_state import ActionLog
 
-__all__ = ["Delivery"]
+__all__ = ["CachedResponse", "Delivery", "ResponseCache"]
 
 _PREFIX: Final = Struct(">ihhi")
 """Size, api key, api version, correlation id: the beginning of every request."""
+
+_MAX_REQUEST: Final = 4096
+_MAX_RESPONSES: Final = 256
+
+CachedResponse: TypeAlias = tuple[bytes, bytes, int, int, str | None, ClientSoftware | None, str]
+"""The response before and behind its correlation id; api key and version; client id; for
+ApiVersions, the software that the client names; the dialect."""
+
+
+class ResponseCache:
+    """Responses by the bytes of their requests: by receiving broker, bounded, and empty again as
+    soon as ``log`` has grown.
+
+    Clients send the same few requests over and over: ApiVersions, Metadata. Such a response depends
+    on the request's bytes, the receiving broker and the cluster's state alone, so equal bytes get
+    an equal response until the action log grows. The correlation id is left out of both: it stands
+    at the same place in every header.
+    """
+
+    def __init__(self, log: ActionLog) -> None:
+        self._log = log
+        self._known: dict[int, dict[bytes, CachedResponse]] = {}
+        self._offset = -1
+
+    def responses(self, broker_id: int) -> dict[bytes, CachedResponse] | None:
+        """Of one broker, by the request's bytes without its size and correlation id; None if there
+        are none that still hold."""
+        known = self._known.get(broker_id)
+        return None if known is None or self._offset != len(self._log) else known
+
+    def answer(self, exchange: Exchange) -> Reply | None:
+        """The response to the same bytes, if it still holds."""
+        known = self.responses(exchange.session.broker_id) if exchange.repeatable else None
+        if known is None:
+            return None
+        frame = exchange.request.frame
+        found = known.get(frame[4:8] + frame[12:])
+        return None if found is None else Reply(found[0] + frame[8:12] + found[1])
+
+    def remember(
+        self, session: Session, request: RequestReceived, response: bytes, offset: int
+    ) -> None:
+        """``response`` held while the log had ``offset`` entries."""
+        frame, header = request.frame, request.header
+        if len(frame) > _MAX_REQUEST or offset != len(self._log):
+            return
+        if offset != self._offset:
+            self._known.clear()
+            self._offset = offset
+        known = self._known.setdefault(session.broker_id, {})
+        if len(known) >= _MAX_RESPONSES:
+            known.clear()
+        known[frame[4:8] + frame[12:]] = (
+            response[:4],
+            response[8:],
+            header.request_api_key,
+            header.request_api_version,
+            header.client_id,
+            session.software if header.request_api_key == API_VERSIONS else None,
+            request.dialect.name,
+        )
+
+    def forget(self) -> None:
+        """Drop every response: equal requests are about to be answered otherwise."""
+        self._known.clear()
 
 
 class Delivery:

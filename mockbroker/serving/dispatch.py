@@ -44,7 +44,7 @@ from mockbroker.faults.matching import FaultRules
 from mockbroker.inter_broker.software_versions import served_by
 from mockbroker.profiles import Profile
 from mockbroker.security.policy import OPEN, Security
-from mockbroker.serving.delivery import Delivery
+from mockbroker.serving.delivery import Delivery, ResponseCache
 from mockbroker.serving.exchange import (
     CLOSE,
     Answer,
@@ -61,7 +61,6 @@ from mockbroker.serving.operations import Operations
 from mockbroker.serving.quirks import read_with_quirks
 from mockbroker.serving.refusals import RefusalStage, error_reply
 from mockbroker.serving.replay_stage import Replay, ReplayStage
-from mockbroker.serving.response_cache import ResponseCache
 from mockbroker.serving.sasl_gate import SaslGate
 from mockbroker.serving.scripts import Scripts, ScriptStage
 from mockbroker.serving.unserved_log import UnservedLog
