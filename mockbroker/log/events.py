@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from mockbroker.state.model import TopicPartition
 
-__all__ = ["MOST_EVENTS", "Appended", "DataEvent", "DataEvents", "Replicated"]
+__all__ = ["MOST_EVENTS", "Appended", "CodecMissing", "DataEvent", "DataEvents", "Replicated"]
 
 MOST_EVENTS: Final = 10_000
 
@@ -40,7 +40,16 @@ class Replicated:
     offset: int
 
 
-DataEvent: TypeAlias = Appended | Replicated
+@dataclass(frozen=True, slots=True)
+class CodecMissing:
+    """A batch was refused because the library of its codec is not installed here."""
+
+    at_ms: int
+    tp: TopicPartition
+    codec: int
+
+
+DataEvent: TypeAlias = Appended | CodecMissing | Replicated
 
 
 class DataEvents:

@@ -67,6 +67,7 @@ class Logs:
         self._controller = controller
         self._configs = configs
         self.release = release
+        self._needs_min_isr = release >= _WATERMARK_NEEDS_MIN_ISR
         self.most_bytes = most_bytes
         self.events = DataEvents()
         self.producer_expiration_ms = next(ms for since, ms in EXPIRATION if release >= since)
@@ -105,6 +106,13 @@ class Logs:
     def log(self, tp: TopicPartition) -> PartitionLog:
         """The log of a partition. Raises UnknownPartitionError."""
         return self.data(tp).log
+
+    def find(self, tp: TopicPartition) -> PartitionLog | None:
+        """The log of a partition; None for one that does not exist."""
+        try:
+            return self.log(tp)
+        except ClusterError:
+            return None
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, PartitionData]]:
         """Yield the partitions that have a log, in order."""
@@ -166,7 +174,8 @@ class Logs:
     def _advance_watermark(
         self, tp: TopicPartition, data: PartitionData, partition: Partition
     ) -> None:
-        needs = self.release >= _WATERMARK_NEEDS_MIN_ISR
+        # A full ISR is never too small: the effective min ISR is at most the number of replicas.
+        needs = self._needs_min_isr and len(partition.isr) < len(partition.replicas)
         data.replication.advance_watermark(partition, self.min_isr(tp) if needs else None)
 
     def _shrink(self) -> None:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from kproto.error_codes import ErrorCode
-from kproto.errors import DecodeError
-from kproto.records import Record, RecordBatches
+from kproto.errors import DecodeError, MissingExtraError
+from kproto.records import Compression, Record, RecordBatches, TimestampType
+from kproto.records.model import CODEC_MASK, TRANSACTIONAL
 from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header, with_time
+from mockbroker.log.conversion import CODECS, rebuild
+from mockbroker.log.events import CodecMissing
 from mockbroker.log.logs import Logs
 from mockbroker.log.partition_log import PartitionLog
 from mockbroker.log.produce_checks import (
@@ -24,21 +27,19 @@ from mockbroker.log.produce_checks import (
     FIRST_BATCH_ROWS,
     PARTITION_ROWS,
     REQUEST_ROWS,
+    STORED_ROWS,
+    UNREADABLE_ROWS,
     Arrival,
     ArrivedBatch,
     Layout,
     Refusal,
     RequestFacts,
+    RewrittenBatch,
     layout_of,
 )
 from mockbroker.log.producers import ROWS as PRODUCER_ROWS
 from mockbroker.log.producers import ProducerBatch, SequenceCheck
-from mockbroker.log.record_checks import (
-    RECORD_ROWS,
-    RecordError,
-    needs_records,
-    rejection_of,
-)
+from mockbroker.log.record_checks import RecordChecks, RecordError, needs_records
 from mockbroker.log.settings import LogSettings
 from mockbroker.rows import Row, apply_first, rows_of_release
 from mockbroker.state.controller import Controller
@@ -82,7 +83,9 @@ class Appender:
         self._partition_rows = rows_of_release(PARTITION_ROWS, release)
         self._first_rows = rows_of_release(FIRST_BATCH_ROWS, release)
         self._batch_rows = rows_of_release(BATCH_ROWS, release)
-        self._record_rows = rows_of_release(RECORD_ROWS, release)
+        self._stored_rows = rows_of_release(STORED_ROWS, release)
+        self._unreadable_rows = rows_of_release(UNREADABLE_ROWS, release)
+        self._record_checks = RecordChecks(release)
         self._producer_rows = rows_of_release(PRODUCER_ROWS, release)
 
     # ---- a request -----------------------------------------------------------------------------
@@ -111,6 +114,7 @@ class Appender:
         """
         tp = (topic or "", index)
         layout = layout_of(data)
+        attributes = _first_attributes(data, layout)
         partition = self._partition(tp) if is_known else None
         leads = partition is not None and partition.leader == broker_id
         arrival = Arrival(
@@ -120,14 +124,29 @@ class Appender:
             is_known,
             leads,
             len(partition.isr) if partition is not None and leads else 0,
-            self._logs.min_isr(tp) if leads else 0,
+            self._logs.min_isr(tp) if leads and request.acks == ALL_IN_SYNC else 0,
             layout,
-            _first_codec(data, layout),
+            attributes & CODEC_MASK,
+            not attributes & TRANSACTIONAL or self._is_in_transaction(tp, data),
         )
         refusal = Refusal()
         if apply_first(self._partition_rows, arrival, refusal) or data is None:
             return self._refused(tp, refusal)
         return self._append(tp, data, layout)
+
+    def _is_in_transaction(self, tp: TopicPartition, data: bytes | None) -> bool:
+        """Whether the partition is known to be part of the producer's open transaction. A
+        transaction coordinator would add partitions to it; without one, no transaction opens."""
+        log = self._logs.find(tp)
+        if data is None or len(data) < HEADER_SIZE or log is None:
+            return True  # other rows refuse it
+        header = read_header(data)
+        producer = log.producers.get(header.producer_id)
+        return (
+            producer is not None
+            and producer.transaction_start is not None
+            and producer.epoch == header.producer_epoch
+        )
 
     def _partition(self, tp: TopicPartition) -> Partition | None:
         try:
@@ -143,33 +162,27 @@ class Appender:
 
     def _append(self, tp: TopicPartition, data: bytes, layout: Layout) -> AppendOutcome:
         settings = self._logs.settings(tp[0])
+        places = layout.batches
+        if not places:  # an old message set without messages is no error
+            return AppendOutcome(tp, log_start_offset=self._logs.log(tp).start_offset)
         refusal = Refusal()
-        first_magic = layout.batches[0][2] if layout.batches else _NEWEST_MAGIC
+        count, first_magic = len(places), places[0][2]
         batches = [
-            ArrivedBatch(data, place, _header_at(data, place), settings, first_magic, _NEWEST_MAGIC)
-            for place in layout.batches
+            ArrivedBatch(data, place, _header_at(data, place), settings, first_magic, count)
+            for place in places
         ]
         for rows in (self._first_rows, self._batch_rows):
             for batch in batches:
                 if apply_first(rows, batch, refusal):
                     return self._refused(tp, refusal)
-        outcome = AppendOutcome(tp)
-        for batch in batches:
-            outcome = self._append_batch(tp, batch, settings)
-        return outcome
-
-    def _append_batch(
-        self, tp: TopicPartition, batch: ArrivedBatch, settings: LogSettings
-    ) -> AppendOutcome:
+        header = batches[0].header
+        if header is None or count > 1 or _target_codec(batches, settings) != header.codec:
+            return self._convert(tp, batches, settings)
+        if places[0][1] != len(data):
+            data = data[: places[0][1]]
         now_ms = self._controller.now_ms
-        log = self._logs.log(tp)
-        header = batch.header
-        assert header is not None
-        data = batch.data
-        if batch.at or batch.end != len(data):
-            data = data[batch.at : batch.end]
         if needs_records(header, settings, now_ms):
-            rejected = self._check_records(tp, data, header, settings, now_ms)
+            _, rejected = self._read(tp, batches, settings)
             if rejected is not None:
                 return rejected
         if settings.append_time:
@@ -178,18 +191,89 @@ class Appender:
         elif header.has_append_time:
             data = with_time(data, header, header.max_timestamp, append_time=False)
             header = read_header(data)
-        start = log.start_offset
+        return self._store(tp, data, header, settings, is_rebuilt=False)
+
+    def _convert(
+        self, tp: TopicPartition, batches: Sequence[ArrivedBatch], settings: LogSettings
+    ) -> AppendOutcome:
+        """Append batches that have to become one batch of magic 2, or have another codec."""
+        records, rejected = self._read(tp, batches, settings)
+        if rejected is not None:
+            return rejected
+        codec = _target_codec(batches, settings)
+        append_time = self._controller.now_ms if settings.append_time else None
+        try:
+            data = rebuild(records, batches[0].header, Compression(codec), append_time)
+        except MissingExtraError:
+            return self._without_codec(tp, codec)
+        return self._store(tp, data, read_header(data), settings, is_rebuilt=True)
+
+    def _read(
+        self, tp: TopicPartition, batches: Sequence[ArrivedBatch], settings: LogSettings
+    ) -> tuple[list[Record], AppendOutcome | None]:
+        """Return the records, and the answer if they are refused."""
+        records: list[Record] = []
+        for arrived in batches:
+            data = arrived.data[arrived.at : arrived.end]
+            try:
+                (batch,) = RecordBatches(data, check_crc=False)
+                found = batch.records()
+            except MissingExtraError:
+                return records, self._without_codec(tp, arrived.codec)
+            except DecodeError:
+                refusal = Refusal()
+                apply_first(self._unreadable_rows, arrived, refusal)
+                return records, self._refused(tp, refusal)
+            rejection = self._record_checks.rejection(
+                found,
+                tp,
+                settings,
+                self._controller.now_ms,
+                says_append_time=batch.timestamp_type is TimestampType.LOG_APPEND_TIME,
+            )
+            if rejection is not None:
+                start = self._logs.log(tp).start_offset if rejection.shows_start else -1
+                return records, AppendOutcome(
+                    tp,
+                    rejection.error,
+                    log_start_offset=start,
+                    record_errors=rejection.record_errors,
+                    text=rejection.text,
+                )
+            records += found
+        return records, None
+
+    def _without_codec(self, tp: TopicPartition, codec: int) -> AppendOutcome:
+        """Refuse a batch whose codec is not installed here."""
+        self._logs.events.append(CodecMissing(self._controller.now_ms, tp, codec))
+        start = self._logs.log(tp).start_offset
+        return AppendOutcome(tp, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, log_start_offset=start)
+
+    def _store(
+        self,
+        tp: TopicPartition,
+        data: bytes,
+        header: BatchHeader,
+        settings: LogSettings,
+        *,
+        is_rebuilt: bool,
+    ) -> AppendOutcome:
+        refusal = Refusal()
+        stored = RewrittenBatch(len(data), is_rebuilt, settings)
+        if apply_first(self._stored_rows, stored, refusal):
+            return self._refused(tp, refusal)
+        log = self._logs.log(tp)
         if header.producer_id >= 0:
             check = self._check_producer(log, header)
             if check.error:
-                return AppendOutcome(tp, check.error, log_start_offset=start)
+                return AppendOutcome(tp, check.error, log_start_offset=log.start_offset)
             if check.duplicate is not None:
                 kept = check.duplicate
                 return AppendOutcome(
                     tp,
                     base_offset=kept.first_offset,
                     log_append_time_ms=kept.timestamp,
-                    log_start_offset=start,
+                    log_start_offset=log.start_offset,
                     end_offset=kept.last_offset + 1,
                 )
         base_offset = self._logs.append(tp, data, header)
@@ -197,42 +281,9 @@ class Appender:
             tp,
             ErrorCode.NONE,
             base_offset,
-            now_ms if settings.append_time else -1,
+            self._controller.now_ms if settings.append_time else -1,
             log.start_offset,
             end_offset=base_offset + header.last_offset_delta + 1,
-        )
-
-    def _check_records(
-        self,
-        tp: TopicPartition,
-        data: bytes,
-        header: BatchHeader,
-        settings: LogSettings,
-        now_ms: int,
-    ) -> AppendOutcome | None:
-        try:
-            records = [
-                each for batch in RecordBatches(data, check_crc=False) for each in batch.records()
-            ]
-        except DecodeError:
-            start = self._logs.log(tp).start_offset
-            return AppendOutcome(tp, ErrorCode.INVALID_RECORD, log_start_offset=start)
-        rejection = rejection_of(
-            records,
-            self._record_rows,
-            tp,
-            settings,
-            now_ms,
-            says_append_time=header.has_append_time,
-        )
-        if rejection is None:
-            return None
-        return AppendOutcome(
-            tp,
-            rejection.error,
-            log_start_offset=self._logs.log(tp).start_offset,
-            record_errors=rejection.record_errors,
-            text=rejection.text,
         )
 
     def _check_producer(self, log: PartitionLog, header: BatchHeader) -> SequenceCheck:
@@ -289,18 +340,27 @@ class Appender:
         return ReplicationWait(self._controller, self._logs, outcomes)
 
 
+def _target_codec(batches: Sequence[ArrivedBatch], settings: LogSettings) -> int:
+    """The codec to store: the topic's, or that of the last compressed batch."""
+    codec = CODECS.get(settings.compression_type)
+    if codec is not None:
+        return codec
+    return next((each.codec for each in reversed(batches) if each.codec), 0)
+
+
 def _header_at(data: bytes, place: tuple[int, int, int]) -> BatchHeader | None:
     at, end, magic = place
     return read_header(data, at) if magic == _NEWEST_MAGIC and end - at >= HEADER_SIZE else None
 
 
-def _first_codec(data: bytes | None, layout: Layout) -> int:
+def _first_attributes(data: bytes | None, layout: Layout) -> int:
+    """The lower byte of the first batch's attributes: the codec, and bits of magic 2."""
     if data is None or not layout.batches:
         return 0
     at, end, magic = layout.batches[0]
-    if magic == _NEWEST_MAGIC:
-        return data[at + 22] & 7 if end - at > 22 else 0
-    return data[at + 17] & 7
+    if magic < _NEWEST_MAGIC:
+        return data[at + 17] & CODEC_MASK
+    return data[at + 22] if end - at > 22 else 0
 
 
 # ---- acks -1: the wait for replicas --------------------------------------------------------------

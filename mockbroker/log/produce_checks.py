@@ -26,12 +26,15 @@ __all__ = [
     "FIRST_BATCH_ROWS",
     "PARTITION_ROWS",
     "REQUEST_ROWS",
+    "STORED_ROWS",
+    "UNREADABLE_ROWS",
     "Arrival",
     "ArrivedBatch",
     "Layout",
     "Refusal",
     "Refuse",
     "RequestFacts",
+    "RewrittenBatch",
     "layout_of",
 ]
 
@@ -73,6 +76,8 @@ class Refuse:
         refusal.error = self.error
         refusal.shows_start = self.shows_start
 
+
+_INVALID: Final = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
 
 # ---- the request ---------------------------------------------------------------------------------
 
@@ -155,7 +160,7 @@ class Arrival:
     """One partition's data, and what the receiving broker knows of the partition.
 
     ``topic`` is None if the topic id is unknown. ``in_sync`` and ``min_isr`` are 0 on brokers that
-    do not lead. ``codec`` is that of the first batch. ``is_verified``: the partition is part of
+    do not lead, ``min_isr`` also without acks -1. ``codec`` is that of the first batch. ``is_verified``: the partition is part of
     the transaction of a transactional batch, as far as the release asks for it.
     """
 
@@ -262,10 +267,10 @@ class ArrivedBatch:
     """One batch of magic 2 within the data, or a message of an older format.
 
     Of a message of magic 0 or 1, ``header`` is None. ``first_magic`` is that of the first batch,
-    ``magic_kept`` that of the log.
+    ``count`` the number of batches in the data.
     """
 
-    __slots__ = ("at", "data", "end", "first_magic", "header", "magic", "magic_kept", "settings")
+    __slots__ = ("at", "count", "data", "end", "first_magic", "header", "magic", "settings")
 
     def __init__(
         self,
@@ -274,14 +279,14 @@ class ArrivedBatch:
         header: BatchHeader | None,
         settings: LogSettings,
         first_magic: int,
-        magic_kept: int,
+        count: int,
     ) -> None:
         self.data = data
         self.at, self.end, self.magic = place
         self.header = header
         self.settings = settings
         self.first_magic = first_magic
-        self.magic_kept = magic_kept
+        self.count = count
 
     @property
     def crc_is_right(self) -> bool:
@@ -319,7 +324,7 @@ def _has_wrong_count(header: BatchHeader) -> bool:
 
 def _is_for_other_format(batch: ArrivedBatch) -> bool:
     header = batch.header
-    if header is None or batch.magic_kept == _NEWEST_MAGIC:
+    if header is None or batch.settings.magic == _NEWEST_MAGIC:
         return False
     return header.is_transactional or header.producer_id >= 0
 
@@ -328,15 +333,16 @@ def _is_invalid(
     requirement: str, when: Callable[[ArrivedBatch], bool], since: Release = (0, 0)
 ) -> tuple[Row[ArrivedBatch, Refusal], Row[ArrivedBatch, Refusal]]:
     """INVALID_RECORD(87) came with 2.4; until then the error was CORRUPT_MESSAGE(2)."""
-    invalid = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
     return (
         Row(requirement, when, (Refuse(ErrorCode.CORRUPT_MESSAGE),), since=since, until=(2, 4)),
-        Row(requirement, when, (invalid,), since=(2, 4)),
+        Row(requirement, when, (_INVALID,), since=(2, 4)),
     )
 
 
 FIRST_BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
-    *_is_invalid("DP-PRODUCE-16", _of_header(lambda header: header.base_offset != 0), since=(1, 0)),
+    *_is_invalid(
+        "DP-PRODUCE-16", _of_header(lambda header: header.base_offset != 0), since=(0, 11)
+    ),
     Row(
         "DP-PRODUCE-17",
         lambda batch: batch.end - batch.at > batch.settings.max_message_bytes,
@@ -350,12 +356,29 @@ FIRST_BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
         ),
         (Refuse(ErrorCode.CORRUPT_MESSAGE),),
     ),
+    Row(
+        "DP-PRODUCE-09",
+        lambda batch: batch.codec > Compression.ZSTD,
+        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
+    ),
 )
 """All batches pass these before the first one is looked at by ``BATCH_ROWS``."""
 
 BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
-    *_is_invalid("DP-PRODUCE-19", lambda batch: batch.magic != batch.first_magic),
-    *_is_invalid("DP-PRODUCE-20", _of_header(_has_wrong_count), since=(0, 11)),
+    Row(
+        "DP-PRODUCE-19",
+        lambda batch: batch.magic != batch.first_magic,
+        (_INVALID,),
+        since=(2, 4),
+    ),
+    Row(
+        "DP-PRODUCE-20",
+        _of_header(lambda header: header.record_count == 0),
+        (Refuse(ErrorCode.CORRUPT_MESSAGE),),
+        since=(0, 11),
+        until=(1, 1),
+    ),
+    *_is_invalid("DP-PRODUCE-20", _of_header(_has_wrong_count), since=(1, 1)),
     *_is_invalid("DP-PRODUCE-21", _of_header(lambda header: header.is_control), since=(0, 11)),
     *_is_invalid(
         "DP-PRODUCE-22",
@@ -368,5 +391,39 @@ BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
         (Refuse(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, shows_start=True),),
         since=(0, 11),
         until=(4, 0),
+    ),
+    Row(
+        "DP-PRODUCE-28",
+        lambda batch: batch.count > 1 and batch.codec > 0,
+        (_INVALID,),
+        since=(2, 4),
+    ),
+)
+
+UNREADABLE_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = _is_invalid(
+    "DP-PRODUCE-28", lambda _: True
+)
+"""What a batch gets whose records cannot be read, for example because one is compressed within a
+compressed one."""
+
+
+class RewrittenBatch(NamedTuple):
+    """A batch as it would be stored. ``is_rebuilt``: its size may have changed."""
+
+    size: int
+    is_rebuilt: bool
+    settings: LogSettings
+
+
+STORED_ROWS: Final[Sequence[Row[RewrittenBatch, Refusal]]] = (
+    Row(
+        "DP-PRODUCE-29",
+        lambda batch: batch.is_rebuilt and batch.size > batch.settings.max_message_bytes,
+        (Refuse(ErrorCode.MESSAGE_TOO_LARGE),),
+    ),
+    Row(
+        "DP-PRODUCE-30",
+        lambda batch: batch.size > batch.settings.segment_bytes,
+        (Refuse(ErrorCode.RECORD_LIST_TOO_LARGE),),
     ),
 )

@@ -13,17 +13,21 @@ from kproto.error_codes import ErrorCode
 from kproto.records.model import NO_TIMESTAMP, Record
 from mockbroker.log.batch_header import BatchHeader
 from mockbroker.log.settings import LogSettings
-from mockbroker.rows import Row, apply_first
+from mockbroker.rows import Release, Row, always, apply_first, rows_of_release
 from mockbroker.state.model import TopicPartition
 
 __all__ = [
     "RECORD_ROWS",
+    "REJECTION_ROWS",
     "ArrivedRecord",
+    "RecordChecks",
     "RecordError",
+    "RecordErrors",
+    "RejectAtFirst",
     "RejectRecord",
+    "RejectWithAll",
     "Rejection",
     "needs_records",
-    "rejection_of",
 ]
 
 _SHOWN: Final = 3
@@ -35,16 +39,18 @@ class RecordError(NamedTuple):
     batch from 0."""
 
     batch_index: int
-    text: str
+    text: str | None
     error: ErrorCode
 
 
 class Rejection(NamedTuple):
-    """Why a batch is refused: the error of its partition with its text, and those of records."""
+    """Why a batch is refused: the error of its partition with its text, and those of records.
+    ``shows_start``: the answer has the log's start offset."""
 
     error: ErrorCode
-    text: str
+    text: str | None
     record_errors: tuple[RecordError, ...]
+    shows_start: bool
 
 
 class ArrivedRecord(NamedTuple):
@@ -87,6 +93,8 @@ class RejectRecord:
             offset=arrived.record.offset,
             least=arrived.least_ms,
             most=arrived.most_ms,
+            key=len(arrived.record.key or b""),
+            value=len(arrived.record.value or b""),
         )
         errors.append(RecordError(arrived.batch_index, text, self.error))
 
@@ -99,7 +107,8 @@ _OUT_OF_RANGE: Final = RejectRecord(
 )
 _FORGED_TIME: Final = RejectRecord(
     ErrorCode.INVALID_TIMESTAMP,
-    "Invalid timestamp type in message at offset {offset}. "
+    "Invalid timestamp type in message DefaultRecord(offset={offset}, timestamp={timestamp}, "
+    "key={key} bytes, value={value} bytes). "
     "Producer should not set timestamp type to LogAppendTime.",
 )
 
@@ -130,57 +139,114 @@ RECORD_ROWS: Final[Sequence[Row[ArrivedRecord, tuple[ArrivedRecord, list[RecordE
     Row("DP-PRODUCE-26", _is_out_of_range, (_OUT_OF_RANGE,), since=(0, 10), until=(3, 6)),
     Row(
         "DP-PRODUCE-27",
-        lambda arrived: arrived.says_append_time and not arrived.has_checked_time,
+        lambda arrived: arrived.says_append_time,
         (_FORGED_TIME,),
         since=(0, 10),
+        until=(3, 6),
+    ),
+    Row(
+        "DP-PRODUCE-27",
+        lambda arrived: arrived.says_append_time and not arrived.has_checked_time,
+        (_FORGED_TIME,),
+        since=(3, 6),
     ),
 )
 
 
+class RecordErrors:
+    """The errors of one batch, and what becomes of them."""
+
+    __slots__ = ("errors", "rejection")
+
+    def __init__(self, errors: list[RecordError]) -> None:
+        self.errors = errors
+        self.rejection: Rejection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RejectAtFirst:
+    """The first error decides. ``explains``: its text is told, and which record it was."""
+
+    explains: bool
+
+    def perform(self, subject: RecordErrors) -> None:
+        first = subject.errors[0]
+        if self.explains:
+            place = RecordError(first.batch_index, None, first.error)
+            subject.rejection = Rejection(first.error, first.text, (place,), shows_start=True)
+        else:
+            subject.rejection = Rejection(first.error, None, (), shows_start=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectWithAll:
+    """All errors are told; a wrong timestamp decides."""
+
+    def perform(self, subject: RecordErrors) -> None:
+        errors = tuple(subject.errors)
+        error, text = errors[0].error, _INVALID_TIMESTAMPS
+        if any(each.error == ErrorCode.INVALID_TIMESTAMP for each in errors):
+            error = ErrorCode.INVALID_TIMESTAMP
+        else:
+            shown = ", ".join(
+                f"RecordError(batchIndex={each.batch_index}, message='{each.text}')"
+                for each in errors[:_SHOWN]
+            )
+            text = (
+                f"One or more records have been rejected due to {len(errors)} record errors in "
+                f"total, and only showing the first three errors at most: [{shown}]"
+            )
+        subject.rejection = Rejection(error, text, errors, shows_start=True)
+
+
+_INVALID_TIMESTAMPS: Final = "One or more records have been rejected due to invalid timestamp"
+
+REJECTION_ROWS: Final[Sequence[Row[RecordErrors, RecordErrors]]] = (
+    Row("DP-PRODUCE-39", always, (RejectAtFirst(explains=False),), until=(2, 4)),
+    Row("DP-PRODUCE-39", always, (RejectAtFirst(explains=True),), since=(2, 4), until=(2, 5)),
+    Row("DP-PRODUCE-39", always, (RejectWithAll(),), since=(2, 5)),
+)
+"""What a batch with errors is answered."""
+
+
 def needs_records(header: BatchHeader, settings: LogSettings, now_ms: int) -> bool:
     """Whether a record of a batch of magic 2 may fail, as far as its header tells."""
-    if settings.compacted:
+    if settings.compacted or header.has_append_time:
         return True
     if settings.append_time:
-        return header.has_append_time
-    newest = header.max_timestamp
-    if newest > now_ms + settings.timestamp_after_max_ms:
+        return False
+    if header.max_timestamp > now_ms + settings.timestamp_after_max_ms:
         return True
-    if header.has_append_time:
-        return newest == NO_TIMESTAMP or newest < now_ms - settings.timestamp_before_max_ms
     least = now_ms - settings.timestamp_before_max_ms
     if header.record_count == 1:
-        return newest < least
+        return header.max_timestamp < least
     # Any record but the newest may be older than the limit. No time is before 1970.
     return least > 0
 
 
-def rejection_of(
-    records: Iterable[Record],
-    rows: Sequence[Row[ArrivedRecord, tuple[ArrivedRecord, list[RecordError]]]],
-    tp: TopicPartition,
-    settings: LogSettings,
-    now_ms: int,
-    *,
-    says_append_time: bool,
-) -> Rejection | None:
-    """Return why the batch of these records is refused; None if it is not. All records are
-    checked."""
-    errors: list[RecordError] = []
-    for index, record in enumerate(records):
-        arrived = ArrivedRecord(record, index, tp, settings, now_ms, says_append_time)
-        apply_first(rows, arrived, (arrived, errors))
-    if not errors:
-        return None
-    if any(each.error == ErrorCode.INVALID_TIMESTAMP for each in errors):
-        text = "One or more records have been rejected due to invalid timestamp"
-        return Rejection(ErrorCode.INVALID_TIMESTAMP, text, tuple(errors))
-    shown = ", ".join(
-        f"RecordError(batchIndex={each.batch_index}, message='{each.text}')"
-        for each in errors[:_SHOWN]
-    )
-    text = (
-        f"One or more records have been rejected due to {len(errors)} record errors in total, "
-        f"and only showing the first three errors at most: [{shown}]"
-    )
-    return Rejection(errors[0].error, text, tuple(errors))
+class RecordChecks:
+    """The checks of records that a release has."""
+
+    def __init__(self, release: Release) -> None:
+        self._rows = rows_of_release(RECORD_ROWS, release)
+        self._rejections = rows_of_release(REJECTION_ROWS, release)
+
+    def rejection(
+        self,
+        records: Iterable[Record],
+        tp: TopicPartition,
+        settings: LogSettings,
+        now_ms: int,
+        *,
+        says_append_time: bool,
+    ) -> Rejection | None:
+        """Return why the batch of these records is refused; None if it is not."""
+        errors: list[RecordError] = []
+        for index, record in enumerate(records):
+            arrived = ArrivedRecord(record, index, tp, settings, now_ms, says_append_time)
+            apply_first(self._rows, arrived, (arrived, errors))
+        if not errors:
+            return None
+        found = RecordErrors(errors)
+        apply_first(self._rejections, found, found)
+        return found.rejection

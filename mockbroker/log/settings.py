@@ -10,6 +10,10 @@ from mockbroker.configs.effective import EffectiveConfigs
 __all__ = ["LogSettings", "log_settings"]
 
 _UNLIMITED: Final = 2**63 - 1
+_FORMAT: Final = "message.format.version"
+_FORMAT_IGNORED_SINCE: Final = (3, 0)
+_MAGIC_SINCE: Final = ((0, 10), (0, 11))
+"""The versions that brought magic 1 and 2."""
 _BOTH_SIDES: Final = "message.timestamp.difference.max.ms"
 
 
@@ -33,6 +37,9 @@ class LogSettings:
     min_insync_replicas: int
     compression_type: str
     down_conversion: bool
+    magic: int
+    """The message format that clients see in the log: 0 or 1 before 0.11, or by
+    ``message.format.version`` before 3.0; else 2."""
 
 
 def log_settings(configs: EffectiveConfigs, topic: str) -> LogSettings:
@@ -69,5 +76,20 @@ def log_settings(configs: EffectiveConfigs, topic: str) -> LogSettings:
         timestamp_after_max_ms=limit("message.timestamp.after.max.ms"),
         min_insync_replicas=number("min.insync.replicas", 1),
         compression_type=text("compression.type", "producer"),
+        magic=_magic(configs, topic),
         down_conversion=text("message.downconversion.enable", "true") == "true",
     )
+
+
+def _magic(configs: EffectiveConfigs, topic: str) -> int:
+    definition = configs.definitions.topic.get(_FORMAT)
+    if definition is None or _line(definition.default) >= _FORMAT_IGNORED_SINCE:
+        return 2
+    line = _line(configs.topic(topic, _FORMAT).value)
+    return sum(line >= since for since in _MAGIC_SINCE)
+
+
+def _line(version: str | None) -> tuple[int, ...]:
+    """Return (0, 10) for "0.10.2-IV0"."""
+    numbers = (version or "").partition("-")[0].split(".")[:2]
+    return tuple(int(each) for each in numbers if each.isdigit())
