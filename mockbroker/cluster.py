@@ -186,7 +186,7 @@ class Cluster(DataSteps):
             controller.timers,
             config_release,
             self._group_settings,
-            has_offsets=lambda group_id: bool(self.offsets[group_id]),
+            has_offsets=lambda group_id: self.offsets.keeps(group_id),
         )
         """The classic groups."""
         self.coordinators.attach(

@@ -62,6 +62,8 @@ class Commitment:
     offsets: tuple[tuple[TopicPartition, OffsetToCommit], ...]
     retention_ms: int
     results: list[ErrorCode] | None = None
+    deleted: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose topic was deleted while the commit was held back; they are not stored."""
     _waiting: list[Callable[[], None]] = field(default_factory=list)
 
     def when_done(self, call: Callable[[], None]) -> None:
@@ -147,7 +149,7 @@ class OffsetStore:
         results = []
         for tp, wanted in commitment.offsets:
             results.append(self.metadata_error(wanted.metadata))
-            if not results[-1]:
+            if not results[-1] and tp not in commitment.deleted:
                 updates[tp] = self._stamped(wanted, commitment.retention_ms)
         code = self._update(commitment.group_id, updates) if updates else ErrorCode.NONE
         if code:
@@ -269,6 +271,10 @@ class OffsetStore:
             for offsets in (groups.get(group_id, {}),)
         )
 
+    def keeps(self, group_id: str) -> bool:
+        """Whether there are offsets of the group, pending ones included."""
+        return bool(self[group_id]) or self.has_pending(group_id)
+
     # ---- deleting --------------------------------------------------------------------------------
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
@@ -290,6 +296,9 @@ class OffsetStore:
             self._offsets.clear()
             self._pending.clear()
             return
+        for commitment in (each for held in self._held.values() for each in held):
+            gone = {tp for tp, _ in commitment.offsets if tp[0] == change.name}
+            commitment.deleted |= gone
         pending = [group_id for groups in self._pending.values() for group_id in groups]
         for group_id in dict.fromkeys((*self._offsets, *pending)):
             known = [self[group_id], *(each.get(group_id, {}) for each in self._pending.values())]
@@ -302,11 +311,11 @@ class OffsetStore:
         return int(self._configs.controller_value("offsets.retention.minutes")) * _MINUTE_MS
 
     def schedule_cleanup(self) -> None:
-        """See to it that the next check of the retention takes place, if there is something to
-        check. To be called when a group appears as well: an empty group without offsets goes."""
-        if self._cleanup.due_ms is None and (
-            self._offsets or any(True for _ in self.groups.group_ids())
-        ):
+        """Set the timer of the next check, or none while there is nothing to check. To be called
+        when a group appears or goes, too: an empty group without offsets goes at a check."""
+        if not self._offsets and not any(True for _ in self.groups.group_ids()):
+            self._cleanup.set(None)
+        elif self._cleanup.due_ms is None:
             value = self._configs.controller_value("offsets.retention.check.interval.ms")
             interval_ms = max(int(value), 1)
             checks = (self._controller.now_ms - self._started_ms) // interval_ms + 1
@@ -321,7 +330,7 @@ class OffsetStore:
             expired = [tp for tp in self[group_id] if self._is_expired(group_id, tp)]
             if expired:
                 self._update(group_id, dict.fromkeys(expired))
-            if not self[group_id] and not self.has_pending(group_id) and group_id not in self._held:
+            if not self.keeps(group_id) and not self._held.get(group_id):
                 self.groups.offsets_gone(group_id)
         self.schedule_cleanup()
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kproto.error_codes import ErrorCode
-from kproto.messages import OffsetCommitRequest, OffsetFetchRequest
+from kproto.error_codes import ErrorCode, message
+from kproto.messages import FindCoordinatorRequest, OffsetCommitRequest, OffsetFetchRequest
 from kproto.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -25,6 +25,7 @@ from mockbroker.coordinators.group_facts import GroupStanding
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offset_rules import OffsetToCommit
 from mockbroker.groups.classic.offset_facts import ClassicGroupFacts
+from mockbroker.security.authorizer import AclOperation, ResourceType
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.coordinators.offset_requests import (
     coordinated,
@@ -33,6 +34,7 @@ from tests.mockbroker.coordinators.offset_requests import (
     fetch,
     offset_commit,
 )
+from tests.mockbroker.security.enforced import ALICE, ENFORCED, allow
 from tests.mockbroker.wire import connect
 
 GROUP = CoordinatorKind.GROUP
@@ -439,3 +441,87 @@ async def test_held_commits_are_answered_when_they_are_released() -> None:
             )
             assert answer.topics[0].partitions[0].error_code == 0
             assert await fetched(True) == (5, 0)
+
+
+# ---- access rules --------------------------------------------------------------------------------
+
+
+def as_alice(version: int) -> DirectBroker:
+    release = (3, 9) if version in PROFILES else (4, 4)
+    return DirectBroker(
+        coordinated(config_release=release),
+        profile_name=PROFILES.get(version, SINCE_4_0),
+        security=ENFORCED,
+        principal=ALICE,
+    )
+
+
+@pytest.mark.requirement("DP-OFFSET-01")
+@pytest.mark.parametrize("version", range(11))
+def test_commits_need_read_on_the_group_and_each_topic(version: int) -> None:
+    broker = as_alice(version)
+    offsets = {FOO_0: 1, BAR_0: 2}
+    assert set(offset_commit(broker, version, offsets).values()) == {30}
+    allow(broker.cluster, AclOperation.DESCRIBE, "g", ResourceType.GROUP)
+    assert set(offset_commit(broker, version, offsets).values()) == {30}
+    allow(broker.cluster, AclOperation.READ, "g", ResourceType.GROUP)
+    assert set(offset_commit(broker, version, offsets).values()) == {29}
+    allow(broker.cluster, AclOperation.READ, "foo", ResourceType.TOPIC)
+    accepted = 35 if version == 0 else 0  # KRaft brokers have no ZooKeeper
+    assert offset_commit(broker, version, offsets) == {FOO_0: accepted, BAR_0: 29}
+
+
+@pytest.mark.requirement("DP-OFFSET-14", "DP-OFFSET-18")
+@pytest.mark.parametrize("version", range(1, 11))
+def test_fetches_need_describe_on_the_group_and_each_topic(version: int) -> None:
+    broker = as_alice(version)
+    broker.cluster.set_offset("g", FOO_0, 1)
+    broker.cluster.set_offset("g", BAR_0, 2)
+    wanted = {"bar": [0], "foo": [0]}
+    denied = {BAR_0: (-1, -1, "", 30), FOO_0: (-1, -1, "", 30)}
+    assert fetch(broker, version, wanted) == (30 if version >= 2 else denied)
+    allow(broker.cluster, AclOperation.DESCRIBE, "g", ResourceType.GROUP)
+    allow(broker.cluster, AclOperation.DESCRIBE, "foo", ResourceType.TOPIC)
+    found = (1, -1, "", 0)
+    assert fetch(broker, version, wanted) == {BAR_0: (-1, -1, "", 29), FOO_0: found}
+    if version >= 2:
+        assert fetch(broker, version, None) == {FOO_0: found}
+
+
+@pytest.mark.requirement("DP-OFFSET-11", "DP-OFFSET-18")
+def test_version_0_of_a_fetch_has_the_error_in_each_partition() -> None:
+    broker = as_alice(0)
+    assert fetch(broker, 0, {"foo": [0, 1]}) == {
+        FOO_0: (-1, -1, "", 30),
+        FOO_1: (-1, -1, "", 30),
+    }
+
+
+@pytest.mark.requirement("DP-OFFSET-19")
+def test_deleting_needs_delete_on_the_group_and_read_on_each_topic() -> None:
+    broker = as_alice(0)
+    broker.cluster.set_offset("g", FOO_0, 1)
+    broker.cluster.set_offset("g", BAR_0, 2)
+    assert delete(broker, {"foo": [0]}) == 30
+    allow(broker.cluster, AclOperation.DELETE, "g", ResourceType.GROUP)
+    allow(broker.cluster, AclOperation.READ, "foo", ResourceType.TOPIC)
+    assert delete(broker, {"bar": [0], "foo": [0]}) == {BAR_0: 29, FOO_0: 0}
+    assert set(broker.cluster.offsets["g"]) == {BAR_0}
+
+
+@pytest.mark.requirement("DP-COORD-04")
+@pytest.mark.parametrize("version", range(1, 7))
+def test_finding_a_coordinator_needs_describe_on_the_key(version: int) -> None:
+    broker = as_alice(2)
+    needs = ((0, 30, ResourceType.GROUP), (1, 53, ResourceType.TRANSACTIONAL_ID))
+    for key_type, code, kind in needs:
+
+        def search(key_type: int = key_type) -> tuple[int, str | None]:
+            keys: dict[str, Any] = {"key": "k"} if version < 4 else {"coordinator_keys": ["k"]}
+            answer = broker.ask(FindCoordinatorRequest(key_type=key_type, **keys), version)
+            (row,) = answer.coordinators if version >= 4 else [answer]
+            return row.error_code, row.error_message
+
+        assert search() == (code, "" if version >= 4 else message(code))
+        allow(broker.cluster, AclOperation.DESCRIBE, "k", kind)
+        assert search()[0] in (0, 15)
