@@ -170,7 +170,7 @@ def _partition(answer: PartitionAnswer) -> PartitionData:
             for each in answer.aborted
         ],
         preferred_read_replica=answer.preferred_replica,
-        records=slices[0].tobytes() if len(slices) == 1 else b"".join(slices),
+        records=None if slices is None else b"".join(slices),
     )
     if answer.diverging is not None:
         epoch, end_offset = answer.diverging

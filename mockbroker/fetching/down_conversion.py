@@ -65,7 +65,7 @@ class _Convert:
         answer, magic = subject.answer, subject.magic
         assert magic is not None, "the row's condition says so"
         try:
-            data = converted(b"".join(answer.records), magic, answer.position.offset)
+            data = converted(b"".join(answer.records or ()), magic, answer.position.offset)
         except UnsupportedCompressionError:
             return _Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE).perform(subject)
         answer.records, answer.size = (memoryview(data),), len(data)

@@ -126,7 +126,10 @@ class Fetches:
             topic = answer.position.topic
             if topic in self._controller.state.topics:
                 conversion = Conversion(answer, self._logs.settings(topic), query)
+                known = answer.error_code
                 apply_first(self._conversion, conversion, conversion)
+                if answer.error_code != known:
+                    self.reader.shape_refusal(answer)
 
     def begin_wait(self, wait: FetchWait, call: Callable[[], None]) -> None:
         """Let a fetch wait, and call ``call`` once it is to be answered, perhaps now.

@@ -101,7 +101,8 @@ class PartitionAnswer:
     """What a fetch gets of one partition. Offsets are -1 with an error.
 
     ``records`` are slices of the log of ``size`` bytes together, which hold until the log is
-    truncated. ``aborted`` is None unless only committed records were asked for.
+    truncated; None stands for null. ``aborted`` is None unless only committed records were asked
+    for.
     """
 
     position: PartitionPosition
@@ -109,7 +110,7 @@ class PartitionAnswer:
     high_watermark: int = UNKNOWN
     last_stable_offset: int = UNKNOWN
     log_start_offset: int = UNKNOWN
-    records: Sequence[memoryview] = ()
+    records: Sequence[memoryview] | None = ()
     size: int = 0
     aborted: list[AbortedTransaction] | None = None
     diverging: EpochEnd | None = None

@@ -18,11 +18,11 @@ from mockbroker.fetching.replica_selection import ReplicaSelector, ReplicaView
 from mockbroker.log.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.log.logs import Logs, PartitionData
 from mockbroker.log.partition_log import AbortedTransaction, PartitionLog
-from mockbroker.rows import Release, Row, apply_first, rows_of_release
+from mockbroker.rows import Release, Row, always, apply_first, rows_of_release
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, Topic, TopicPartition
 
-__all__ = ["ACCESS", "ADMISSION", "WAIT_ENDS", "PartitionReader"]
+__all__ = ["ACCESS", "ADMISSION", "REFUSALS", "WAIT_ENDS", "PartitionReader"]
 
 
 class _HasAnswer(Protocol):
@@ -96,6 +96,29 @@ ADMISSION: Final[tuple[Row[_Admission, _Admission], ...]] = (
         (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Without:
+    """What brokers put where a partition that is refused has no list and no records."""
+
+    aborted: bool
+    records: bool
+
+    def perform(self, subject: PartitionAnswer, /) -> None:
+        subject.aborted = [] if self.aborted else None
+        subject.records = () if self.records else None
+
+
+REFUSALS: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
+    Row("DP-FETCH-03", always, (_Without(aborted=False, records=True),), until=(3, 0)),
+    Row(
+        "DP-FETCH-03", always, (_Without(aborted=True, records=False),), since=(3, 0), until=(4, 0)
+    ),
+    Row("DP-FETCH-03", always, (_Without(aborted=True, records=True),), since=(4, 0)),
+)
+"""How a refusal by ``ADMISSION``, or for lack of a format, looks besides its error: null or empty.
+Errors of ``ACCESS`` have empty records and a null list in each release."""
 
 
 # ---- access --------------------------------------------------------------------------------------
@@ -365,13 +388,21 @@ class PartitionReader:
         self.cuts_batches = False
         """Whether the last batch is cut where the limit lies, as Kafka does at any version."""
         self._admission = rows_of_release(ADMISSION, release)
+        self._refusals = rows_of_release(REFUSALS, release)
         self._access = rows_of_release(ACCESS, release)
         self._wait_ends = rows_of_release(WAIT_ENDS, release)
 
     def refusal(self, query: FetchQuery, position: PartitionPosition) -> PartitionAnswer | None:
         """Return the error of a partition that cannot be read at all; None if it may be."""
         at = _Admission(self.controller, query, position)
-        return at.answer if apply_first(self._admission, at, at) else None
+        if not apply_first(self._admission, at, at):
+            return None
+        self.shape_refusal(at.answer)
+        return at.answer
+
+    def shape_refusal(self, answer: PartitionAnswer) -> None:
+        """Let a refusal look as this release's do."""
+        apply_first(self._refusals, answer, answer)
 
     def read(
         self, query: FetchQuery, position: PartitionPosition, most_bytes: int, *, first: bool
@@ -387,14 +418,14 @@ class PartitionReader:
             self._follow(query.replica_id, at)
         if position.offset < end and not self._is_held(position):
             room = min(position.max_bytes, most_bytes)
-            answer.records = log.read(
+            records = log.read(
                 position.offset,
                 end,
                 room,
                 at_least_one=first and not query.cuts_batches,
                 cut=query.cuts_batches or self.cuts_batches,
             )
-            answer.size = sum(map(len, answer.records))
+            answer.records, answer.size = records, sum(map(len, records))
         if query.read_committed and not query.from_replica:
             answer.aborted = _aborted(log, position.offset, answer.size)
         return answer

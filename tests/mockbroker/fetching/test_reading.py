@@ -61,6 +61,22 @@ def test_an_error_comes_without_offsets_and_records(broker: DirectBroker) -> Non
     assert (found.records, found.aborted_transactions) == (b"", None)
 
 
+@pytest.mark.requirement("DP-FETCH-03")
+@pytest.mark.parametrize(
+    ("release", "aborted", "records"),
+    [((2, 8), None, b""), ((3, 0), [], None), ((3, 9), [], None), ((4, 0), [], b"")],
+)
+def test_a_refusal_has_null_or_empty_lists(
+    release: tuple[int, int], aborted: object, records: object
+) -> None:
+    cluster = Cluster(1, topics=["foo=1"], config_release=release)
+    found = rows(ask(DirectBroker(cluster), {("unknown", 0): 0, FOO: 9}))
+    refused, failed = found.values()
+    assert (refused.aborted_transactions, refused.records) == (aborted, records)
+    assert (refused.high_watermark, refused.log_start_offset) == (-1, -1)
+    assert (failed.aborted_transactions, failed.records) == (None, b"")
+
+
 @pytest.mark.requirement("DP-FETCH-07", "DP-FETCH-08")
 def test_limits_hold_from_the_second_batch_on(cluster: Cluster, broker: DirectBroker) -> None:
     size = 0
