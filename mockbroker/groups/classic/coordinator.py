@@ -177,15 +177,13 @@ class ClassicGroups(TesterSteps):
             return code, ()
         if group.is_in(GroupState.DEAD):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, ()
-        whole = GroupEvent(self.machine, group)
         codes = []
         for each in members:
             event = LeaveEvent(self.machine, group, each.member_id, each.instance_id)
             apply_first(self._rules.leave, event, event)
             codes.append(event.code)
-            if event.code is ErrorCode.NONE:
-                apply_first(self._rules.member_left, whole, whole)
         if ErrorCode.NONE in codes:
+            whole = GroupEvent(self.machine, group)
             apply_first(self._rules.members_left, whole, whole)
         return ErrorCode.NONE, tuple(codes)
 

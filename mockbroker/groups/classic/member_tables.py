@@ -50,7 +50,6 @@ __all__ = [
     "ON_LEAVE",
     "ON_LEAVE_GATE",
     "ON_MEMBERS_LEFT",
-    "ON_MEMBER_LEFT",
     "ON_SYNC",
     "ON_SYNC_GATE",
     "GateRow",
@@ -134,12 +133,12 @@ def _answer_assignment(event: SyncEvent) -> None:
 
 
 ON_SYNC: Final[tuple[SyncRow, ...]] = (
-    Row("DP-SYNC-01", is_dead, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), until=(2, 3)),
+    Row("DP-SYNC-01", is_dead, (_NO_MEMBER,), until=(2, 3)),
     Row("DP-SYNC-01", is_dead, (Refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
     Row("DP-SYNC-02", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     # An empty group has no members.
-    Row("DP-SYNC-02 DP-SYNC-05", unknown_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
-    Row("DP-SYNC-02", unknown_instance, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), since=(3, 0)),
+    Row("DP-SYNC-02 DP-SYNC-05", unknown_member, (_NO_MEMBER,)),
+    Row("DP-SYNC-02", unknown_instance, (_NO_MEMBER,), since=(3, 0)),
     Row("DP-SYNC-03", other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
     Row("DP-SYNC-04", _other_protocol, (Refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
     Row("DP-SYNC-06", is_preparing, (Refuse(ErrorCode.REBALANCE_IN_PROGRESS),)),
@@ -166,12 +165,12 @@ def _completing_member(event: MemberEvent) -> bool:
 
 
 ON_HEARTBEAT: Final[tuple[Row[HeartbeatEvent, HeartbeatEvent], ...]] = (
-    Row("DP-BEAT-02", is_dead, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), until=(2, 3)),
+    Row("DP-BEAT-02", is_dead, (_NO_MEMBER,), until=(2, 3)),
     Row("DP-BEAT-02", is_dead, (Refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
     Row("DP-BEAT-05", _completing_member, (IN_REBALANCE,), until=(2, 3)),
     Row("DP-BEAT-03", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
-    Row("DP-BEAT-03 DP-BEAT-04", unknown_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
-    Row("DP-BEAT-03", unknown_instance, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), since=(3, 0)),
+    Row("DP-BEAT-03 DP-BEAT-04", unknown_member, (_NO_MEMBER,)),
+    Row("DP-BEAT-03", unknown_instance, (_NO_MEMBER,), since=(3, 0)),
     Row("DP-BEAT-03", other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
     Row("DP-BEAT-04", is_preparing, (IN_REBALANCE, Do(renew_session))),
     Row("DP-BEAT-05", is_completing, (IN_REBALANCE,), since=(2, 3), until=(2, 6)),
@@ -194,25 +193,32 @@ def _remove_instance(event: LeaveEvent) -> None:
     event.machine.remove(event.group, event.group.instances[event.instance_id])
 
 
+def _settle_without_pending(event: LeaveEvent) -> None:
+    event.machine.settle_without_pending(event.group)
+
+
 LeaveRow: TypeAlias = Row[LeaveEvent, LeaveEvent]
 
 ON_LEAVE: Final[tuple[LeaveRow, ...]] = (
-    Row("DP-LEAVE-03", _names_instance, (Do(_remove_instance),)),
-    Row("DP-LEAVE-03", _names_nobody, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
-    Row("DP-LEAVE-04", pending, (Do(remove_member),)),
+    Row("DP-LEAVE-03", _names_instance, (Do(_remove_instance), SETTLE), until=NEW_COORDINATOR),
+    Row("DP-LEAVE-03", _names_instance, (Do(_remove_instance),), since=NEW_COORDINATOR),
+    Row("DP-LEAVE-03", _names_nobody, (_NO_MEMBER,)),
+    Row(
+        "DP-LEAVE-04",
+        pending,
+        (Do(remove_member), Do(_settle_without_pending)),
+        until=NEW_COORDINATOR,
+    ),
+    Row("DP-LEAVE-04", pending, (Do(remove_member),), since=NEW_COORDINATOR),
     Row("DP-LEAVE-04", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
-    Row("DP-LEAVE-04", unknown_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
-    Row("DP-LEAVE-04", unknown_instance, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), since=(3, 0)),
-    Row("DP-LEAVE-05", always, (Do(remove_member),)),
+    Row("DP-LEAVE-04", unknown_member, (_NO_MEMBER,)),
+    Row("DP-LEAVE-04", unknown_instance, (_NO_MEMBER,), since=(3, 0)),
+    Row("DP-LEAVE-05", always, (Do(remove_member), SETTLE), until=NEW_COORDINATOR),
+    Row("DP-LEAVE-05", always, (Do(remove_member),), since=NEW_COORDINATOR),
 )
 """For each member that the request names."""
-
-ON_MEMBER_LEFT: Final[tuple[GroupRow, ...]] = (
-    Row("DP-LEAVE-05", always, (SETTLE,), until=NEW_COORDINATOR),
-)
-"""Each member that left, unless it was refused."""
 
 ON_MEMBERS_LEFT: Final[tuple[GroupRow, ...]] = (
     Row("DP-LEAVE-05", always, (SETTLE,), since=NEW_COORDINATOR),
 )
-"""After the last member that the request names, if one left."""
+"""After the last member that the request names, if one left: a handed-out id counts as one."""

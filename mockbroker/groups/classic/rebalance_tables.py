@@ -39,6 +39,7 @@ __all__ = [
     "ON_LATE",
     "ON_LEADER",
     "ON_MEMBER_ADDED",
+    "ON_PENDING_GONE",
     "ON_PREPARE",
     "ON_PREPARED",
     "ON_SESSION_END",
@@ -213,8 +214,18 @@ def _settle_after_session(event: MemberEvent) -> None:
     event.machine.settle_after_session(event.group)
 
 
+def _settle_without_pending(event: MemberEvent) -> None:
+    event.machine.settle_without_pending(event.group)
+
+
+ON_PENDING_GONE: Final[tuple[GroupRow, ...]] = (
+    Row("DP-GROUP-13", preparing_and_all_joined, (COMPLETE,), since=NEW_COORDINATOR),
+    Row("DP-GROUP-02", first_rebalance, ()),
+    Row("DP-GROUP-13", preparing_and_all_joined, (COMPLETE,)),
+)
+
 ON_SESSION_END: Final[tuple[MemberRow, ...]] = (
-    Row("DP-GROUP-13", pending, (Do(remove_member), Do(_settle_after_session))),
+    Row("DP-GROUP-13", pending, (Do(remove_member), Do(_settle_without_pending))),
     Row("DP-GROUP-16", _waits, (), until=(2, 1)),
     Row("DP-GROUP-16", _waits_and_is_known, (), since=(2, 1)),
     Row("DP-GROUP-12", always, (Do(remove_member), Do(_settle_after_session))),

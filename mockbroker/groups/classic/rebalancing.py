@@ -84,6 +84,8 @@ class Rules:
     session_end: MemberRows
     session_ended: GroupRows
     """A member is gone because its session ended."""
+    pending_gone: GroupRows
+    """An id that was handed out is forgotten."""
     sync_end: GroupRows
     """Time is up for members that have not synced."""
 
@@ -171,8 +173,14 @@ class Rebalancing:
         apply_first(self._rules.settle, event, event)
 
     def settle_after_session(self, group: Group) -> None:
+        """As ``settle``, if the session of a member has ended."""
         event = GroupEvent(self, group)
         apply_first(self._rules.session_ended, event, event)
+
+    def settle_without_pending(self, group: Group) -> None:
+        """Go on after an id that was handed out is forgotten: nobody waits for it any more."""
+        event = GroupEvent(self, group)
+        apply_first(self._rules.pending_gone, event, event)
 
     # ---- what waits --------------------------------------------------------------------------
 

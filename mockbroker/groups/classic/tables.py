@@ -29,7 +29,6 @@ from mockbroker.groups.classic.member_tables import (
     ON_HEARTBEAT_GATE,
     ON_LEAVE,
     ON_LEAVE_GATE,
-    ON_MEMBER_LEFT,
     ON_MEMBERS_LEFT,
     ON_SYNC,
     ON_SYNC_GATE,
@@ -54,6 +53,7 @@ from mockbroker.groups.classic.rebalance_tables import (
     ON_LATE,
     ON_LEADER,
     ON_MEMBER_ADDED,
+    ON_PENDING_GONE,
     ON_PREPARE,
     ON_PREPARED,
     ON_SESSION_END,
@@ -84,7 +84,6 @@ class RequestRules:
     sync: tuple[SyncRow, ...]
     heartbeat: tuple[Row[HeartbeatEvent, HeartbeatEvent], ...]
     leave: tuple[LeaveRow, ...]
-    member_left: tuple[GroupRow, ...]
     members_left: tuple[GroupRow, ...]
     sync_gate: tuple[GateRow, ...]
     heartbeat_gate: tuple[GateRow, ...]
@@ -111,6 +110,7 @@ def rules(release: Release) -> Rules:
         generation=rows_of_release(ON_GENERATION, release),
         session_end=rows_of_release(ON_SESSION_END, release),
         session_ended=rows_of_release(ON_SESSION_ENDED, release),
+        pending_gone=rows_of_release(ON_PENDING_GONE, release),
         sync_end=rows_of_release(ON_SYNC_END, release),
     )
 
@@ -126,7 +126,6 @@ def request_rules(release: Release) -> RequestRules:
         sync=rows_of_release(ON_SYNC, release),
         heartbeat=rows_of_release(ON_HEARTBEAT, release),
         leave=rows_of_release(ON_LEAVE, release),
-        member_left=rows_of_release(ON_MEMBER_LEFT, release),
         members_left=rows_of_release(ON_MEMBERS_LEFT, release),
         sync_gate=rows_of_release(ON_SYNC_GATE, release),
         heartbeat_gate=rows_of_release(ON_HEARTBEAT_GATE, release),

@@ -62,13 +62,19 @@ class TesterSteps:
         """End the session of a member, or of an id that was handed out, even if its join or sync
         waits: that gets UNKNOWN_MEMBER_ID(25)."""
         group = self._existing(group_id)
-        self.machine.remove(group, self._member_id(group, member))
+        member_id = self._member_id(group, member)
+        if self._forget_pending(group, member_id):
+            return
+        self.machine.remove(group, member_id)
         self.machine.settle_after_session(group)
 
     def remove_member(self, group_id: str, member: str) -> None:
         """Remove a member as an administrator does, by LeaveGroup."""
         group = self._existing(group_id)
-        self.machine.remove(group, self._member_id(group, member))
+        member_id = self._member_id(group, member)
+        if self._forget_pending(group, member_id):
+            return
+        self.machine.remove(group, member_id)
         self.machine.settle(group)
 
     def fence_instance(self, group_id: str, instance_id: str) -> str:
@@ -99,6 +105,13 @@ class TesterSteps:
 
     def _new_member_id(self, prefix: str) -> str:
         return f"{prefix}-{uuid.UUID(int=self._random.getrandbits(128), version=4)}"
+
+    def _forget_pending(self, group: Group, member_id: str) -> bool:
+        if member_id not in group.pending:
+            return False
+        self.machine.remove(group, member_id)
+        self.machine.settle_without_pending(group)
+        return True
 
     def _existing(self, group_id: str) -> Group:
         group = self._groups.get(group_id)
