@@ -64,7 +64,9 @@ class PartitionLog:
         """Where a reader of committed records stops: at the oldest transaction that is open, or
         whose marker is not replicated."""
         first = self.producers.first_unstable(self.high_watermark)
-        return self.high_watermark if first is None else min(self.high_watermark, first)
+        if first is None:
+            return self.high_watermark
+        return min(self.high_watermark, max(first, self.start_offset))
 
     # ---- appending -----------------------------------------------------------------------------
 
@@ -76,10 +78,24 @@ class PartitionLog:
         base_offset = self.end_offset
         self.storage.append(batch, base_offset, epoch)
         self.end_offset = base_offset + header.last_offset_delta + 1
-        if header.producer_id >= 0 and not header.is_control:
+        if header.is_control:
+            self._end_transaction(batch, header._replace(base_offset=base_offset))
+        elif header.producer_id >= 0:
             self.producers.appended(header, base_offset)
         self.appended_ms = now_ms
         return base_offset
+
+    def _end_transaction(self, batch: Buffer, header: BatchHeader) -> None:
+        marker = marker_of(StoredBatch(header, memoryview(batch)))
+        if marker is None:
+            return
+        start = self.producers.ended(marker)
+        if start is not None and not marker.is_commit:
+            following = self.producers.first_open
+            stable = marker.offset + 1 if following is None else following
+            self.aborted.append(
+                AbortedTransaction(marker.producer_id, start, marker.offset, stable)
+            )
 
     def _roll_if_full(self, size: int, now_ms: int, settings: LogSettings) -> None:
         held = self.storage.position(len(self.storage)) - self._segment_position

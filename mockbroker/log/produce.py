@@ -130,9 +130,9 @@ class Appender:
             not attributes & TRANSACTIONAL or self._is_in_transaction(tp, data),
         )
         refusal = Refusal()
-        if apply_first(self._partition_rows, arrival, refusal) or data is None:
+        if apply_first(self._partition_rows, arrival, refusal):
             return self._refused(tp, refusal)
-        return self._append(tp, data, layout)
+        return self._append(tp, data or b"", layout)
 
     def _is_in_transaction(self, tp: TopicPartition, data: bytes | None) -> bool:
         """Whether the partition is known to be part of the producer's open transaction. A

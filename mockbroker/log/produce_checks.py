@@ -160,8 +160,8 @@ class Arrival:
     """One partition's data, and what the receiving broker knows of the partition.
 
     ``topic`` is None if the topic id is unknown. ``in_sync`` and ``min_isr`` are 0 on brokers that
-    do not lead, ``min_isr`` also without acks -1. ``codec`` is that of the first batch. ``is_verified``: the partition is part of
-    the transaction of a transactional batch, as far as the release asks for it.
+    do not lead, ``min_isr`` also without acks -1. ``codec`` is that of the first batch.
+    ``is_verified``: the partition is part of the transaction of a transactional batch.
     """
 
     request: RequestFacts

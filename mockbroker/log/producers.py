@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.end_txn_marker import EndTxnMarker
-from kproto.records import RecordBatches, read_control_record
+from kproto.records import ControlRecordType, RecordBatches, read_control_record
 from mockbroker.log.batch_header import NO_SEQUENCE, BatchHeader
 from mockbroker.log.batch_storage import StoredBatch
 from mockbroker.rows import Release, Row, always
@@ -69,6 +69,7 @@ class Marker(NamedTuple):
     coordinator_epoch: int
     offset: int
     timestamp: int
+    is_commit: bool
 
 
 @dataclass(slots=True)
@@ -283,13 +284,18 @@ class Producers:
         """Return what is known of a producer."""
         return self._producers.get(producer_id)
 
+    @property
+    def first_open(self) -> int | None:
+        """The first offset of the oldest open transaction."""
+        return min(self._open.values()) if self._open else None
+
     def first_unstable(self, high_watermark: int) -> int | None:
         """Return the first offset of the oldest transaction that is open, or whose marker is not
         below the high watermark."""
         ended = self._ended
         while ended and ended[0][1] < high_watermark:
             ended.popleft()
-        first = min(self._open.values()) if self._open else None
+        first = self.first_open
         for start, marker in ended:
             if marker >= high_watermark and (first is None or start < first):
                 first = start
@@ -407,5 +413,6 @@ def marker_of(batch: StoredBatch) -> Marker | None:
                     control.message.coordinator_epoch,
                     header.last_offset,
                     header.max_timestamp,
+                    control.type == ControlRecordType.COMMIT,
                 )
     return None

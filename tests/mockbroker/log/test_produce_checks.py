@@ -111,9 +111,7 @@ def test_nothing_of_it_is_appended(
             pytest.mark.requirement("DP-PRODUCE-22")]),
     ],
 )  # fmt: skip
-def test_until_2_3_an_invalid_batch_is_a_corrupt_one(
-    data: bytes, since: tuple[int, int]
-) -> None:
+def test_until_2_3_an_invalid_batch_is_a_corrupt_one(data: bytes, since: tuple[int, int]) -> None:
     for release, code, start in ((since, 2, -1), (FORMER, 2, -1), ((2, 4), 87, 0)):
         cluster = new_cluster(release)
         assert codes(produce(cluster, data)) == (code, -1, -1, start), release
@@ -300,9 +298,7 @@ def test_times_have_limits(
 
 
 def appended(timestamp: int) -> bytes:
-    return batch(
-        b"abc", timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=timestamp
-    )
+    return batch(b"abc", timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=timestamp)
 
 
 @pytest.mark.parametrize(
