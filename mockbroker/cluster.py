@@ -48,6 +48,7 @@ from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_
 from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
 from mockbroker.log.produce import Appender
 from mockbroker.log.producer_ids import ProducerIds
+from mockbroker.log.record_deletion import Deletion, DeletionQuery, RecordDeletions
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
 from mockbroker.reassignment.identities import ReassignmentIdentity
@@ -176,6 +177,8 @@ class Cluster(DataSteps):
             controller, self._configs, config_release, self._change_partition
         )
         """The brokers that coordinate groups and transactions."""
+        self.deletions = RecordDeletions(controller, self.logs)
+        """Deletes records at the request of clients; ``delete_records`` is the entrance."""
         self.appender = Appender(controller, self.logs)
         """Appends what producers send."""
         self.producer_ids = ProducerIds(lambda: controller.state.brokers)
@@ -559,6 +562,13 @@ class Cluster(DataSteps):
         with self._acting():
             self.offsets.release_commits(group_id)
 
+    # ---- records (21) ----------------------------------------------------------------------------
+
+    def delete_records(self, query: DeletionQuery) -> Deletion:
+        """As ``RecordDeletions.delete``."""
+        with self._acting():
+            return self.deletions.delete(query)
+
     # ---- configs (32, 44), log dirs (35), ACLs (29, 30, 31) --------------------------------------
 
     def describe_configs(
@@ -610,7 +620,8 @@ class Cluster(DataSteps):
         self, broker_id: int, topics: PartitionsByTopic | None
     ) -> tuple[LogDir, ...]:
         """Return the log directories of a broker with the requested replicas; None requests all."""
-        return log_dirs.describe(self._state, broker_id, topics)
+        size_of = partial(self.logs.replica_size, broker_id)
+        return log_dirs.describe(self._state, broker_id, topics, size_of)
 
     @property
     def acls(self) -> Collection[AclBinding]:

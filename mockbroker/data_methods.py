@@ -66,6 +66,9 @@ class DataMethods:
     unclean_election = _step(DataSteps.unclean_election)
     jump_log_start = _step(DataSteps.jump_log_start)
     roll_segment = _step(DataSteps.roll_segment)
+    apply_retention = _step(DataSteps.apply_retention)
+    compact = _step(DataSteps.compact)
+    corrupt_batch = _step(DataSteps.corrupt_batch)
 
     # ---- records -----------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from mockbroker.elections.partition_change import counted
 from mockbroker.errors import ClusterError
+from mockbroker.log import cleaning
 from mockbroker.log.logs import Logs
 from mockbroker.log.record_documents import BatchDocument, parse_batch
 from mockbroker.log.seeding import batch_of
@@ -142,6 +143,27 @@ class DataSteps(Turns):
         with self._acting():
             if not self.logs.log(tp).roll(self._controller.now_ms):
                 raise ClusterError(f"the newest segment of {_name(tp)} is empty")
+
+    def apply_retention(self, partition: str | TopicPartition | None = None) -> None:
+        """Drop the segments that are past ``retention.ms`` or ``retention.bytes``, of one log or of
+        all. Records that are not replicated stay."""
+        with self._acting():
+            tp = None if partition is None else _partition(partition)
+            cleaning.apply_retention(self.logs, tp, self._controller.now_ms)
+
+    def compact(self, partition: str | TopicPartition | None = None) -> None:
+        """Compact a log, or those of all compacted topics: of the records with one key only the
+        newest stays. The newest segment and what is behind an open transaction stay as they are."""
+        with self._acting():
+            tp = None if partition is None else _partition(partition)
+            cleaning.compact(self.logs, tp, self._controller.now_ms)
+
+    def corrupt_batch(self, partition: str | TopicPartition, offset: int, how: str) -> None:
+        """Damage the stored batch that holds this offset: ``bit``, ``crc``, ``count`` or
+        ``codec``."""
+        with self._acting():
+            tp = _partition(partition)
+            cleaning.corrupt_batch(self.logs, tp, offset, how, self._controller.now_ms)
 
     def _led(self, tp: TopicPartition) -> TopicPartition:
         """Raises ClusterError for a partition without a leader."""

@@ -100,6 +100,9 @@ class ForwardedMethods:
     unclean_election = _forward(MockCluster.unclean_election)
     jump_log_start = _forward(MockCluster.jump_log_start)
     roll_segment = _forward(MockCluster.roll_segment)
+    apply_retention = _forward(MockCluster.apply_retention)
+    compact = _forward(MockCluster.compact)
+    corrupt_batch = _forward(MockCluster.corrupt_batch)
 
     # ---- records
     produce = _forward(MockCluster.produce)

@@ -55,6 +55,7 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (19, _TOPIC): _Op.CREATE,
     (20, _CLUSTER): _Op.DELETE,  # either of the two will do
     (20, _TOPIC): _Op.DELETE,
+    (21, _TOPIC): _Op.DELETE,
     (22, _CLUSTER): _Op.IDEMPOTENT_WRITE,  # or, since 2.8, WRITE on any topic
     (22, ResourceType.TRANSACTIONAL_ID): _Op.WRITE,
     (23, _CLUSTER): _Op.CLUSTER_ACTION,  # either of the two will do

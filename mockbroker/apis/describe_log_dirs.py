@@ -1,7 +1,7 @@
 """DescribeLogDirs (35, KIP-113): the replicas in each log directory of the receiving broker.
 
 Versions: 2 flexible; 3 a top-level error; 4 sizes of the volume (KIP-827); 5 cordoned directories.
-The mock stores no data, so sizes and lags are 0.
+Sizes are those of the stored batches; the volume has no size.
 """
 
 from __future__ import annotations

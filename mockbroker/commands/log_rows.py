@@ -15,6 +15,7 @@ from mockbroker.commands.arguments import (
     text_of,
 )
 from mockbroker.commands.command import Command
+from mockbroker.log.corruption import CORRUPTIONS
 from mockbroker.log.record_documents import parse_batch
 
 __all__ = ["LOG_ROWS"]
@@ -49,6 +50,12 @@ RECORDS_TEXT: Final = ArgumentType(
 
 _FOLLOWER: Final = Argument("broker", BROKER_ID, "The follower; none for all.", optional=True)
 _OFFSET: Final = Argument("offset", COUNT, "An offset.")
+_ANY_PARTITION: Final = Argument(
+    "partition", PARTITION.type, "The partition; none for all.", optional=True
+)
+CORRUPTION_TEXT: Final = ArgumentType(
+    "HOW", {"type": "string", "enum": list(CORRUPTIONS)}, text_of, str
+)
 
 LOG_ROWS: Final = (
     Command(
@@ -120,6 +127,32 @@ LOG_ROWS: Final = (
         "Close the newest segment of a log.",
         lambda on, given: on.cluster.roll_segment(given["partition"]),
         (PARTITION,),
-        details="Retention and compaction leave the newest segment alone.",
+        details="Compaction leaves the newest segment alone.",
+    ),
+    Command(
+        "apply-retention",
+        "Drop segments that are too old, or too much.",
+        lambda on, given: on.cluster.apply_retention(given["partition"]),
+        (_ANY_PARTITION,),
+        details="The topic's retention.ms and retention.bytes decide, by the virtual clock. Whole "
+        "segments go, and records that are not replicated stay. Without PARTITION, all logs.",
+    ),
+    Command(
+        "compact",
+        "Keep only the newest record of each key.",
+        lambda on, given: on.cluster.compact(given["partition"]),
+        (_ANY_PARTITION,),
+        details="The newest segment and what is behind an open transaction stay as they are. "
+        "Without PARTITION, the logs of all compacted topics.",
+    ),
+    Command(
+        "corrupt-batch",
+        "Damage a stored batch.",
+        lambda on, given: on.cluster.corrupt_batch(
+            given["partition"], given["offset"], given["how"]
+        ),
+        (PARTITION, _OFFSET, Argument("how", CORRUPTION_TEXT, "What is damaged.")),
+        details="HOW is bit (of the records), crc, count (of records) or codec (the bytes of a "
+        "compressed batch); the last two with a checksum that fits.",
     ),
 )

@@ -13,7 +13,16 @@ from typing import Final, TypeAlias
 
 from mockbroker.state.model import TopicPartition
 
-__all__ = ["MOST_EVENTS", "Appended", "CodecMissing", "DataEvent", "DataEvents", "Replicated"]
+__all__ = [
+    "MOST_EVENTS",
+    "Appended",
+    "BatchCorrupted",
+    "CodecMissing",
+    "Compacted",
+    "DataEvent",
+    "DataEvents",
+    "Replicated",
+]
 
 MOST_EVENTS: Final = 10_000
 
@@ -49,7 +58,29 @@ class CodecMissing:
     codec: int
 
 
-DataEvent: TypeAlias = Appended | CodecMissing | Replicated
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A log was compacted below ``end_offset``. ``records`` and ``size``, in bytes, are how much it
+    lost."""
+
+    at_ms: int
+    tp: TopicPartition
+    end_offset: int
+    records: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCorrupted:
+    """A tester damaged the stored batch that begins at ``offset``."""
+
+    at_ms: int
+    tp: TopicPartition
+    offset: int
+    how: str
+
+
+DataEvent: TypeAlias = Appended | BatchCorrupted | CodecMissing | Compacted | Replicated
 
 
 class DataEvents:

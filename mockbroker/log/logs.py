@@ -18,7 +18,7 @@ from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
 from mockbroker.log.events import Appended, DataEvents
-from mockbroker.log.partition_log import PartitionLog
+from mockbroker.log.partition_log import AbortedTransaction, PartitionLog, Segment
 from mockbroker.log.producers import EXPIRATION, EXPIRY_CHECK_MS, START_ROWS
 from mockbroker.log.replication import Replication
 from mockbroker.log.settings import LogSettings, log_settings
@@ -121,6 +121,14 @@ class Logs:
     def end_of(self, tp: TopicPartition, broker_id: int) -> int:
         """The end offset of a replica. Raises UnknownPartitionError."""
         return self.data(tp).replication.end_of(broker_id, self._controller.partition(tp))
+
+    def replica_size(self, broker_id: int, tp: TopicPartition) -> int:
+        """The bytes of the batches that a replica has. Raises UnknownPartitionError."""
+        if tp not in self._partitions:
+            return 0
+        storage = self._partitions[tp].log.storage
+        behind = storage.index_of(self.end_of(tp, broker_id))
+        return storage.position(behind) - storage.position(0)
 
     def min_isr(self, tp: TopicPartition) -> int:
         """How many in-sync replicas an append with acks -1 needs. Since 3.7 no more than there are
@@ -233,6 +241,18 @@ class Logs:
             acknowledged = max(watermark - log.end_offset, 0)
             lost = RecordsLost(*tp, log.end_offset, before - 1, acknowledged)
             self._controller.note(cause, lost)
+
+    def replace(
+        self,
+        tp: TopicPartition,
+        batches: Iterable[Buffer],
+        aborted: Iterable[AbortedTransaction],
+        segments: Iterable[Segment],
+    ) -> int:
+        """As ``PartitionLog.replace``."""
+        released = self.data(tp).log.replace(batches, aborted, segments)
+        self._bytes -= released
+        return released
 
     # ---- steps of a tester ---------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ batches; a record that is removed keeps its offset to itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from mockbroker.log.batch_header import BatchHeader, Buffer
@@ -201,6 +201,24 @@ class PartitionLog:
             self.segments.pop(0)
         self.changed()
         return released
+
+    def replace(
+        self,
+        batches: Iterable[Buffer],
+        aborted: Iterable[AbortedTransaction],
+        segments: Iterable[Segment],
+    ) -> int:
+        """Store these batches in place of all others, with the index of aborted transactions and
+        the segments that belong to them, as compaction does. Returns the bytes released."""
+        before = self.storage.size
+        self.storage.replace(batches)
+        self.aborted = list(aborted)
+        self.segments = list(segments)
+        self._segment_position = self.storage.position(
+            self.storage.index_of(self.segments[-1].base_offset)
+        )
+        self.changed()
+        return before - self.storage.size
 
     # ---- watching ------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ ISR stays where it is until it joins again. So only replicas that lag have a pos
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mockbroker.log.partition_log import PartitionLog
 from mockbroker.state.model import Partition
 
@@ -18,6 +20,7 @@ class Replication:
     def __init__(self, log: PartitionLog) -> None:
         self._log = log
         self._ends: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
         self._held: set[int] = set()
         self.watermark_lag = 0
         """How many records the high watermark stays behind, at least (a tester's step)."""
@@ -34,10 +37,24 @@ class Replication:
             return end
         return self._log.end_offset if broker_id in partition.isr else self._log.start_offset
 
+    def start_of(self, broker_id: int, partition: Partition) -> int:
+        """The offset at which a replica begins. One that lags does not know that the log begins
+        later than it did."""
+        start = self._log.start_offset
+        if broker_id == partition.leader or broker_id not in self._ends:
+            return start
+        return self._starts.get(broker_id, start)
+
+    def low_watermark(self, partition: Partition, live: Callable[[int], bool]) -> int:
+        """The least start of all live replicas."""
+        starts = [self.start_of(each, partition) for each in partition.hosts if live(each)]
+        return min(starts, default=self._log.start_offset)
+
     # ---- steps of a tester ---------------------------------------------------------------------
 
     def hold(self, broker_id: int, partition: Partition) -> None:
         """Let a replica stay where it is; it stays in the ISR."""
+        self._starts[broker_id] = self.start_of(broker_id, partition)
         self._ends[broker_id] = self.end_of(broker_id, partition)
         self._held.add(broker_id)
 
@@ -45,12 +62,18 @@ class Replication:
         """Let a held replica copy the log up to ``offset``, None: all of it; it stays held."""
         end = self._log.end_offset if offset is None else min(offset, self._log.end_offset)
         self._ends[broker_id] = max(self.end_of(broker_id, partition), end)
+        self._starts[broker_id] = self._log.start_offset
 
     def release(self, broker_id: int, partition: Partition) -> None:
         """Let a replica follow its leader again, if it is in sync."""
         self._held.discard(broker_id)
         if broker_id in partition.isr:
-            self._ends.pop(broker_id, None)
+            self._forget(broker_id)
+
+    def _forget(self, broker_id: int) -> None:
+        """Let a replica have what the leader has."""
+        self._ends.pop(broker_id, None)
+        self._starts.pop(broker_id, None)
 
     # ---- what the partition does ---------------------------------------------------------------
 
@@ -58,20 +81,22 @@ class Replication:
         """Follow a change of the ISR or the replicas. ``leader_changed`` comes first."""
         for broker_id in before.isr:
             if broker_id not in after.isr:
+                self._starts.setdefault(broker_id, self._log.start_offset)
                 self._ends.setdefault(broker_id, self._log.end_offset)
         for broker_id in after.isr:
             if broker_id not in before.isr:
-                self._ends.pop(broker_id, None)
+                self._forget(broker_id)
                 if broker_id in self._held:
+                    self._starts[broker_id] = self._log.start_offset
                     self._ends[broker_id] = self._log.end_offset
         for broker_id in [each for each in self._ends if each not in after.hosts]:
-            del self._ends[broker_id]
+            self._forget(broker_id)
             self._held.discard(broker_id)
 
     def leader_changed(self, end_offset: int, leader: int) -> None:
         """Cut every replica to the end of the new leader's log."""
         self._held.discard(leader)
-        self._ends.pop(leader, None)
+        self._forget(leader)
         for broker_id, end in self._ends.items():
             self._ends[broker_id] = min(end, end_offset)
 

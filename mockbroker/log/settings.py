@@ -29,6 +29,7 @@ class LogSettings:
     retention_bytes: int
     retention_ms: int
     delete_retention_ms: int
+    min_compaction_lag_ms: int
     compacted: bool
     deleted: bool
     append_time: bool
@@ -69,6 +70,7 @@ def log_settings(configs: EffectiveConfigs, topic: str) -> LogSettings:
         retention_bytes=number("retention.bytes", -1),
         retention_ms=number("retention.ms", -1),
         delete_retention_ms=number("delete.retention.ms", 86_400_000),
+        min_compaction_lag_ms=number("min.compaction.lag.ms", 0),
         compacted="compact" in policies,
         deleted="delete" in policies,
         append_time=text("message.timestamp.type", "CreateTime") == "LogAppendTime",

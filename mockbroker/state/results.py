@@ -196,7 +196,7 @@ class LogDirReplica:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One log directory of a broker (35). Nothing is stored, so the size of each replica is 0.
+    """One log directory of a broker (35). Sizes of replicas are bytes of batches.
 
     ``topics`` pairs topic names with their replicas here. -1 bytes means unknown, as on the wire.
     """

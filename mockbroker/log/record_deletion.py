@@ -1,0 +1,224 @@
+"""DeleteRecords (KIP-107): let a log begin later, and wait until every live replica does.
+
+A leader moves its own start at once. A replica that a tester holds, or that is out of sync, follows
+when it copies from the leader again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
+from mockbroker.log.leadership import access_error
+from mockbroker.log.logs import Logs, PartitionData
+from mockbroker.log.partition_log import PartitionLog
+from mockbroker.rows import Row, always, apply_first, rows_of_release
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import INTERNAL_TOPICS, Partition, TopicPartition
+
+__all__ = ["DELETION_ROWS", "HIGH_WATERMARK", "Deletion", "DeletionQuery", "DeletionWait",
+           "RecordDeletions"]  # fmt: skip
+
+HIGH_WATERMARK: Final = -1
+"""The offset of a request that means the high watermark."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionQuery:
+    """Delete the records of a partition before ``offset``. ``partition`` is as the receiving broker
+    knows it, None if it does not know it."""
+
+    tp: TopicPartition
+    broker_id: int
+    partition: Partition | None
+    offset: int
+    may_delete: bool = True
+
+
+@dataclass(slots=True)
+class Deletion:
+    """The answer for one partition. ``low_watermark`` is the least start of its live replicas, -1
+    with an error; ``start_offset`` is what it has to reach, None if that is decided."""
+
+    tp: TopicPartition
+    broker_id: int
+    error: ErrorCode = ErrorCode.NONE
+    low_watermark: int = -1
+    start_offset: int | None = None
+
+
+class _Step:
+    """One partition of a request: context and subject of the rows."""
+
+    __slots__ = ("controller", "deletion", "logs", "query")
+
+    def __init__(self, controller: Controller, logs: Logs, query: DeletionQuery) -> None:
+        self.controller = controller
+        self.logs = logs
+        self.query = query
+        self.deletion = Deletion(query.tp, query.broker_id)
+
+    @property
+    def access_error(self) -> ErrorCode:
+        return access_error(self.query.partition, self.query.broker_id)
+
+    @property
+    def log(self) -> PartitionLog:
+        return self.logs.log(self.query.tp)
+
+    @property
+    def start_offset(self) -> int:
+        offset = self.query.offset
+        return self.log.high_watermark if offset == HIGH_WATERMARK else offset
+
+
+_Row: TypeAlias = Row[_Step, _Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Delete nothing."""
+
+    error: ErrorCode
+
+    def perform(self, step: _Step) -> None:
+        step.deletion.error = self.error
+
+
+@dataclass(frozen=True, slots=True)
+class MoveStart:
+    """Let the leader's log begin at the offset, unless it begins later already."""
+
+    def perform(self, step: _Step) -> None:
+        start_offset = step.start_offset
+        step.logs.advance_start("delete_records", step.query.tp, start_offset)
+        step.deletion.start_offset = start_offset
+        step.deletion.low_watermark = low_watermark(step.controller, step.logs, step.query.tp)
+
+
+def low_watermark(controller: Controller, logs: Logs, tp: TopicPartition) -> int:
+    """The least start of a partition's live replicas. Raises UnknownPartitionError."""
+    data: PartitionData = logs.data(tp)
+    return data.replication.low_watermark(controller.partition(tp), controller.is_live)
+
+
+def _only_compacted(step: _Step) -> bool:
+    settings = step.logs.settings(step.query.tp[0])
+    return settings.compacted and not settings.deleted
+
+
+def _out_of_range(step: _Step) -> bool:
+    return not 0 <= step.start_offset <= step.log.high_watermark
+
+
+DELETION_ROWS: Final[tuple[_Row, ...]] = (
+    Row(
+        "DP-DELREC-01",
+        lambda step: not step.query.may_delete,
+        (Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+    ),
+    Row(
+        "DP-DELREC-01",
+        lambda step: step.query.partition is None,
+        (Refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+    ),
+    Row(
+        "DP-DELREC-01",
+        lambda step: step.query.tp[0] in INTERNAL_TOPICS,
+        (Refuse(ErrorCode.INVALID_TOPIC_EXCEPTION),),
+    ),
+    Row(
+        "DP-DELREC-01",
+        lambda step: bool(step.access_error),
+        (Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+    ),
+    Row("DP-DELREC-01", _only_compacted, (Refuse(ErrorCode.POLICY_VIOLATION),)),
+    Row("DP-DELREC-01", _out_of_range, (Refuse(ErrorCode.OFFSET_OUT_OF_RANGE),)),
+    Row("DP-DELREC-02", always, (MoveStart(),)),
+)
+
+
+class DeletionWait:
+    """Ends when every live replica of each partition begins where it has to, or when a partition
+    has lost its leader. ``deletions`` with errors are decided from the start."""
+
+    def __init__(self, controller: Controller, logs: Logs, deletions: Iterable[Deletion]) -> None:
+        self._controller = controller
+        self._logs = logs
+        self._call: Callable[[], None] = lambda: None
+        self._watched: list[PartitionLog] = []
+        self._waiting = [each for each in deletions if not self._decide(each)]
+        for deletion in self._waiting:
+            log = logs.log(deletion.tp)
+            log.watch(self, self._look)
+            self._watched.append(log)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every partition is decided."""
+        return not self._waiting
+
+    def when_over(self, call: Callable[[], None]) -> None:
+        """Call a function once every partition is decided, at once if they are."""
+        self._call = call
+        if self.is_over:
+            call()
+
+    def expire(self) -> None:
+        """End the wait: partitions that are not decided get REQUEST_TIMED_OUT(7). Their low
+        watermark is the one of the beginning."""
+        for deletion in self._waiting:
+            deletion.error = ErrorCode.REQUEST_TIMED_OUT
+        self.end()
+
+    def end(self) -> None:
+        """Watch no more."""
+        for log in self._watched:
+            log.unwatch(self)
+        self._watched.clear()
+        self._waiting = []
+
+    def _look(self) -> None:
+        if self._waiting:
+            self._waiting = [each for each in self._waiting if not self._decide(each)]
+            if not self._waiting:
+                self._call()
+
+    def _decide(self, deletion: Deletion) -> bool:
+        if deletion.start_offset is None:
+            return True
+        try:
+            partition = self._controller.partition(deletion.tp)
+            reached = low_watermark(self._controller, self._logs, deletion.tp)
+        except ClusterError:
+            deletion.error, deletion.low_watermark = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
+            return True
+        if partition.leader != deletion.broker_id:
+            deletion.error, deletion.low_watermark = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+            return True
+        if reached < deletion.start_offset:
+            return False
+        deletion.low_watermark = reached
+        return True
+
+
+class RecordDeletions:
+    """Deletes records of the logs of one cluster."""
+
+    def __init__(self, controller: Controller, logs: Logs) -> None:
+        self._controller = controller
+        self._logs = logs
+        self._rows = rows_of_release(DELETION_ROWS, logs.release)
+
+    def delete(self, query: DeletionQuery) -> Deletion:
+        """Let the leader's log begin at the offset, or say why not."""
+        step = _Step(self._controller, self._logs, query)
+        apply_first(self._rows, step, step)
+        return step.deletion
+
+    def wait(self, deletions: Iterable[Deletion]) -> DeletionWait:
+        """Wait for the replicas, unless they are there already."""
+        return DeletionWait(self._controller, self._logs, deletions)
