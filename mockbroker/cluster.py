@@ -500,21 +500,6 @@ class Cluster(DataSteps):
             self.create_topics([new])
         return None
 
-    def move_coordinator(self, kind: CoordinatorKind, key: str, broker_id: int) -> None:
-        """As ``Coordinators.move``."""
-        with self._acting():
-            self.coordinators.move(kind, key, broker_id)
-
-    def load_coordinator(self, kind: CoordinatorKind, key: str) -> None:
-        """As ``Coordinators.load``."""
-        with self._acting():
-            self.coordinators.load(kind, key)
-
-    def finish_loading(self, kind: CoordinatorKind, key: str) -> None:
-        """As ``Coordinators.finish_loading``."""
-        with self._acting():
-            self.coordinators.finish_loading(kind, key)
-
     @property
     def keeps_znodes(self) -> bool:
         """Whether the cluster stores its state in ZooKeeper."""
@@ -541,26 +526,6 @@ class Cluster(DataSteps):
             return FetchedOffset(tp, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         with self._in_zookeeper(), self.turn():
             return znode_offsets.read_offset(self._controller.znodes, group_id, tp)
-
-    def set_offset(self, group_id: str, tp: TopicPartition, offset: int) -> None:
-        """As ``OffsetStore.set_offset``."""
-        with self._acting():
-            self.offsets.set_offset(group_id, tp, offset)
-
-    def drop_offset(self, group_id: str, tp: TopicPartition) -> None:
-        """As ``OffsetStore.drop_offset``."""
-        with self._acting():
-            self.offsets.drop_offset(group_id, tp)
-
-    def hold_commits(self, group_id: str) -> None:
-        """As ``OffsetStore.hold_commits``."""
-        with self._acting():
-            self.offsets.hold_commits(group_id)
-
-    def release_commits(self, group_id: str) -> None:
-        """As ``OffsetStore.release_commits``."""
-        with self._acting():
-            self.offsets.release_commits(group_id)
 
     # ---- records (21) ----------------------------------------------------------------------------
 

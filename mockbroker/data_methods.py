@@ -9,6 +9,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from mockbroker.cluster import Cluster
 from mockbroker.data_steps import DataSteps
 from mockbroker.errors import ClusterError
+from mockbroker.groups.classic.descriptions import GroupView, view_group
 from mockbroker.log.partitioner import partition_of_key
 from mockbroker.log.record_documents import (
     CODECS,
@@ -18,6 +19,9 @@ from mockbroker.log.record_documents import (
     UnreadableBatch,
 )
 from mockbroker.log.seeding import read_records
+from mockbroker.state.model import TopicPartition
+from mockbroker.timers import wait_for_call
+from mockbroker.topics.spec import parse_topic_partition
 
 __all__ = ["DataMethods", "HeaderValues"]
 
@@ -69,6 +73,34 @@ class DataMethods:
     apply_retention = _step(DataSteps.apply_retention)
     compact = _step(DataSteps.compact)
     corrupt_batch = _step(DataSteps.corrupt_batch)
+    forget_producer = _step(DataSteps.forget_producer)
+
+    # ---- steps on requests that wait ---------------------------------------------------------
+
+    hold_produces = _step(DataSteps.hold_produces)
+    release_produces = _step(DataSteps.release_produces)
+    hold_fetches = _step(DataSteps.hold_fetches)
+    release_fetches = _step(DataSteps.release_fetches)
+    complete_fetches = _step(DataSteps.complete_fetches)
+    expire_fetch_session = _step(DataSteps.expire_fetch_session)
+    diverge = _step(DataSteps.diverge)
+
+    # ---- steps on coordinators, groups and offsets -------------------------------------------
+
+    move_coordinator = _step(DataSteps.move_coordinator)
+    load_coordinator = _step(DataSteps.load_coordinator)
+    finish_loading = _step(DataSteps.finish_loading)
+    hold_joins = _step(DataSteps.hold_joins)
+    complete_join = _step(DataSteps.complete_join)
+    rebalance = _step(DataSteps.rebalance)
+    expire_member = _step(DataSteps.expire_member)
+    remove_member = _step(DataSteps.remove_member)
+    fence_instance = _step(DataSteps.fence_instance)
+    set_generation = _step(DataSteps.set_generation)
+    set_offset = _step(DataSteps.set_offset)
+    drop_offset = _step(DataSteps.drop_offset)
+    hold_commits = _step(DataSteps.hold_commits)
+    release_commits = _step(DataSteps.release_commits)
 
     # ---- records -----------------------------------------------------------------------------
 
@@ -145,6 +177,70 @@ class DataMethods:
                     found.append(each)
         return found
 
+    # ---- groups ------------------------------------------------------------------------------
+
+    def groups(self) -> dict[str, GroupView]:
+        """Return the groups by id, with their states and members."""
+        self.follow_clock()
+        found = self.cluster.groups.groups
+        return {name: view_group(each) for name, each in found.items()}
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """Return the committed offsets of a group: ``{("foo", 0): 3}``; empty if it has none."""
+        self.follow_clock()
+        return {tp: each.offset for tp, each in sorted(self.cluster.offsets[group].items())}
+
+    async def wait_for_group(
+        self,
+        group: str,
+        *,
+        state: str | None = None,
+        members: int | None = None,
+        generation: int | None = None,
+        timeout: float = 10.0,
+    ) -> GroupView:
+        """Wait until a group exists and has this state, number of members and generation, as far as
+        they are given::
+
+            await mock.wait_for_group("g", state="Stable", members=2)
+
+        The condition is checked whenever the group changes. Raises TimeoutError after ``timeout``
+        seconds, with what the group is then.
+        """
+        wanted = {"state": state, "members": members, "generation": generation}
+
+        def holds() -> GroupView | None:
+            found = self.cluster.groups.group(group)
+            if found is None:
+                return None
+            facts = (str(found.state), len(found.members), found.generation)
+            pairs = zip(facts, wanted.values(), strict=True)
+            return view_group(found) if all(b in (None, a) for a, b in pairs) else None
+
+        listeners, looks = self.cluster.groups.on_changed, list[Callable[[str], None]]()
+
+        def register(call: Callable[[], None]) -> None:
+            def look(_group_id: str) -> None:
+                if holds() is not None:
+                    call()
+
+            looks.append(look)
+            listeners.append(look)
+            look(group)
+
+        try:
+            while await wait_for_call(register, int(timeout * 1000)):
+                if (found := holds()) is not None:
+                    return found
+        finally:
+            for look in looks:
+                listeners.remove(look)
+        known = self.cluster.groups.group(group)
+        is_now = "does not exist" if known is None else f"is {view_group(known)}"
+        asked = ", ".join(f"{name} {each}" for name, each in wanted.items() if each is not None)
+        problem = f"group {group!r} {is_now} after {timeout:g} s, wanted: {asked or 'a group'}"
+        raise TimeoutError(problem)
+
     # ---- assertions --------------------------------------------------------------------------
 
     def assert_produced(
@@ -177,6 +273,24 @@ class DataMethods:
                 f"Its records:\n{_listed(records)}"
             )
         return found
+
+    def assert_committed(self, group: str, offsets: Mapping[str | TopicPartition, int]) -> None:
+        """Assert that a group has committed these offsets, at least: ``{"foo-0": 3}``."""
+        __tracebackhide__ = True
+        found = self.committed(group)
+        wanted = {
+            parse_topic_partition(each) if isinstance(each, str) else each: offset
+            for each, offset in offsets.items()
+        }
+        if any(found.get(tp) != offset for tp, offset in wanted.items()):
+            raise AssertionError(
+                f"group {group!r} has committed {_offsets_text(found)}, not {_offsets_text(wanted)}"
+            )
+
+
+def _offsets_text(found: Mapping[TopicPartition, int]) -> str:
+    texts = (f"{topic}-{index} {offset}" for (topic, index), offset in found.items())
+    return ", ".join(texts) or "none"
 
 
 def _encoded(given: bytes | str | None) -> bytes | None:

@@ -6,16 +6,25 @@ and texts such as ``foo-0`` become partitions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
+from mockbroker.coordinators.kinds import CoordinatorKind
+from mockbroker.coordinators.offsets import OffsetStore
+from mockbroker.coordinators.placement import Coordinators
 from mockbroker.elections.partition_change import counted
 from mockbroker.errors import ClusterError
+from mockbroker.fetching.fetches import Fetches
+from mockbroker.groups.classic.coordinator import ClassicGroups
 from mockbroker.log import cleaning
 from mockbroker.log.logs import Logs
+from mockbroker.log.produce import Appender
 from mockbroker.log.record_documents import BatchDocument, parse_batch
 from mockbroker.log.seeding import batch_of
 from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.state.results import NewTopic
 from mockbroker.topics.spec import parse_topic_partition
 from mockbroker.turns import Turns
 
@@ -30,6 +39,11 @@ class DataSteps(Turns):
     """
 
     logs: Logs
+    appender: Appender
+    fetches: Fetches
+    coordinators: Coordinators
+    groups: ClassicGroups
+    offsets: OffsetStore
 
     # ---- replication -------------------------------------------------------------------------
 
@@ -165,11 +179,177 @@ class DataSteps(Turns):
             tp = _partition(partition)
             cleaning.corrupt_batch(self.logs, tp, offset, how, self._controller.now_ms)
 
+    def forget_producer(
+        self, partition: str | TopicPartition, producer_id: int | None = None
+    ) -> None:
+        """Forget what a log knows of an idempotent producer, or of all, as if its state had
+        expired."""
+        with self._acting():
+            self.logs.forget_producer(_partition(partition), producer_id)
+
+    # ---- requests that wait ------------------------------------------------------------------
+
+    def hold_produces(self, partition: str | TopicPartition | None = None) -> None:
+        """Let the answers to produce requests for a partition, or for all, wait until they are
+        released. The records are appended at once."""
+        with self._acting():
+            self.appender.holds.hold(self._known(partition))
+
+    def release_produces(self, partition: str | TopicPartition | None = None) -> None:
+        """Send the answers that wait, for a partition or for all, and hold no more."""
+        with self._acting():
+            self.appender.holds.release(self._known(partition))
+
+    def hold_fetches(self, partition: str | TopicPartition | None = None) -> None:
+        """Let fetches of a partition, or of all, see no records: they wait as long as they may."""
+        with self._acting():
+            self.fetches.hold_fetches(self._known(partition))
+
+    def release_fetches(self, partition: str | TopicPartition | None = None) -> None:
+        """Let fetches see the records of a partition, or of all, again."""
+        with self._acting():
+            self.fetches.release_fetches(self._known(partition))
+
+    def complete_fetches(self, partition: str | TopicPartition | None = None) -> None:
+        """Answer the fetches that wait for a partition, or all, with what there is."""
+        with self._acting():
+            self.fetches.complete_fetches(self._known(partition))
+
+    def expire_fetch_session(self, broker: int | None = None) -> None:
+        """Let a broker, or every broker, forget its fetch sessions: the next request of each has
+        error 70."""
+        with self._acting():
+            self.fetches.expire_sessions(broker)
+
+    def diverge(
+        self, partition: str | TopicPartition, epoch: int, offset: int | None = None
+    ) -> None:
+        """Let a leader epoch end at this offset for clients that ask, or where it does."""
+        with self._acting():
+            self.fetches.diverge(_partition(partition), epoch, offset)
+
+    # ---- coordinators ------------------------------------------------------------------------
+
+    def move_coordinator(self, kind: str | CoordinatorKind, key: str, broker: int) -> None:
+        """Make a broker the coordinator of a group or a transactional id: the leader of the
+        key's partition moves. ``kind`` is group, transaction or share."""
+        with self._coordinating(kind) as found:
+            self.coordinators.move(found, key, broker)
+
+    def load_coordinator(self, kind: str | CoordinatorKind, key: str) -> None:
+        """Let the coordinator of a key load its partition, until ``finish_loading``: requests have
+        error 14."""
+        with self._coordinating(kind) as found:
+            self.coordinators.load(found, key)
+
+    def finish_loading(self, kind: str | CoordinatorKind, key: str) -> None:
+        """End what ``load_coordinator`` began."""
+        with self._coordinating(kind) as found:
+            self.coordinators.finish_loading(found, key)
+
+    # ---- groups ------------------------------------------------------------------------------
+
+    def hold_joins(self, group: str) -> None:
+        """Keep rebalances of a group from completing, until ``complete_join``."""
+        with self._acting():
+            self.groups.hold_joins(group)
+
+    def complete_join(self, group: str) -> None:
+        """Complete the rebalance of a group now, without members that have not joined, and hold
+        no more."""
+        with self._acting():
+            self.groups.complete_join(group)
+
+    def rebalance(self, group: str) -> None:
+        """Let a group prepare a rebalance: its members get error 27 and join again."""
+        with self._acting():
+            self.groups.force_rebalance(group)
+
+    def expire_member(self, group: str, member: str) -> None:
+        """End the session of a member, given by its id or its instance id."""
+        with self._acting():
+            self.groups.expire_member(group, member)
+
+    def remove_member(self, group: str, member: str) -> None:
+        """Remove a member from its group, as an administrator does."""
+        with self._acting():
+            self.groups.remove_member(group, member)
+
+    def fence_instance(self, group: str, instance: str) -> None:
+        """Let a stranger take the instance id of a static member, which gets error 82."""
+        with self._acting():
+            self.groups.fence_instance(group, instance)
+
+    def set_generation(self, group: str, generation: int) -> None:
+        """Let a group be in another generation: requests of the former one get error 22."""
+        with self._acting():
+            self.groups.set_generation(group, generation)
+
+    # ---- offsets -----------------------------------------------------------------------------
+
+    def set_offset(self, group: str, partition: str | TopicPartition, offset: int) -> None:
+        """Commit an offset for a group, whoever its members are."""
+        with self._storing_offsets():
+            self.offsets.set_offset(group, _partition(partition), offset)
+
+    def drop_offset(self, group: str, partition: str | TopicPartition) -> None:
+        """Delete a committed offset, as if it had expired."""
+        with self._storing_offsets():
+            self.offsets.drop_offset(group, _partition(partition))
+
+    def hold_commits(self, group: str) -> None:
+        """Let the commits of a group wait: they are neither answered nor seen, and fetches of
+        stable offsets get error 88."""
+        with self._acting():
+            self.offsets.hold_commits(group)
+
+    def release_commits(self, group: str) -> None:
+        """Complete the commits that wait, in order, and let later ones pass."""
+        with self._acting():
+            self.offsets.release_commits(group)
+
+    def _storing_offsets(self) -> AbstractContextManager[CoordinatorKind]:
+        return self._coordinating(CoordinatorKind.GROUP)
+
+    @contextmanager
+    def _coordinating(self, kind: str | CoordinatorKind) -> Iterator[CoordinatorKind]:
+        """Enclose a step on a coordinator, whose internal topic is created first."""
+        found = _kind(kind)
+        if not self.coordinators.exists(found):
+            raise ClusterError(f"this release has no coordinators of {found.name.lower()}s")
+        topic = self.coordinators.new_topic(found)
+        if topic.name not in self._state.topics:
+            self.create_topics([topic])
+        with self._acting():
+            yield found
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> object:
+        """As CreateTopics does."""
+        raise NotImplementedError
+
+    def _known(self, partition: str | TopicPartition | None) -> TopicPartition | None:
+        """Raises UnknownPartitionError; None stands for all partitions."""
+        if partition is None:
+            return None
+        tp = _partition(partition)
+        self._controller.partition(tp)
+        return tp
+
     def _led(self, tp: TopicPartition) -> TopicPartition:
         """Raises ClusterError for a partition without a leader."""
         if self._controller.partition(tp).leader == NO_LEADER:
             raise ClusterError(f"{_name(tp)} is offline: it has no leader")
         return tp
+
+
+def _kind(given: str | CoordinatorKind) -> CoordinatorKind:
+    if isinstance(given, CoordinatorKind):
+        return given
+    try:
+        return CoordinatorKind[given.upper()]
+    except KeyError:
+        names = ", ".join(each.name.lower() for each in CoordinatorKind)
+        raise ClusterError(f"{given!r} is no kind of coordinator; the kinds are {names}") from None
 
 
 def _partition(given: str | TopicPartition) -> TopicPartition:

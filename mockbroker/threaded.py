@@ -103,11 +103,39 @@ class ForwardedMethods:
     apply_retention = _forward(MockCluster.apply_retention)
     compact = _forward(MockCluster.compact)
     corrupt_batch = _forward(MockCluster.corrupt_batch)
+    forget_producer = _forward(MockCluster.forget_producer)
+    hold_produces = _forward(MockCluster.hold_produces)
+    release_produces = _forward(MockCluster.release_produces)
+    hold_fetches = _forward(MockCluster.hold_fetches)
+    release_fetches = _forward(MockCluster.release_fetches)
+    complete_fetches = _forward(MockCluster.complete_fetches)
+    expire_fetch_session = _forward(MockCluster.expire_fetch_session)
+    diverge = _forward(MockCluster.diverge)
 
-    # ---- records
+    # ---- steps on coordinators, groups and offsets
+    move_coordinator = _forward(MockCluster.move_coordinator)
+    load_coordinator = _forward(MockCluster.load_coordinator)
+    finish_loading = _forward(MockCluster.finish_loading)
+    hold_joins = _forward(MockCluster.hold_joins)
+    complete_join = _forward(MockCluster.complete_join)
+    rebalance = _forward(MockCluster.rebalance)
+    expire_member = _forward(MockCluster.expire_member)
+    remove_member = _forward(MockCluster.remove_member)
+    fence_instance = _forward(MockCluster.fence_instance)
+    set_generation = _forward(MockCluster.set_generation)
+    set_offset = _forward(MockCluster.set_offset)
+    drop_offset = _forward(MockCluster.drop_offset)
+    hold_commits = _forward(MockCluster.hold_commits)
+    release_commits = _forward(MockCluster.release_commits)
+
+    # ---- records, groups and offsets
     produce = _forward(MockCluster.produce)
     records = _forward(MockCluster.records)
+    groups = _forward(MockCluster.groups)
+    committed = _forward(MockCluster.committed)
+    wait_for_group = _forward(MockCluster.wait_for_group)
     assert_produced = _forward(MockCluster.assert_produced)
+    assert_committed = _forward(MockCluster.assert_committed)
 
     # ---- what the cluster knows
     connections = _forward(MockCluster.connections)

@@ -11,7 +11,7 @@ in the request's order, as often as it names them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from kproto.error_codes import ErrorCode
@@ -31,6 +31,7 @@ from mockbroker.log.produce import AppendOutcome, ReplicationWait
 from mockbroker.log.produce_checks import ALL_IN_SYNC, RequestFacts
 from mockbroker.security.authorizer import AclOperation, ResourceType
 from mockbroker.state.metadata_views import MetadataView
+from mockbroker.state.model import TopicPartition
 from mockbroker.timers import Later, wait_for_call
 
 __all__ = ["produce"]
@@ -49,10 +50,37 @@ def produce(call: Call) -> Answer:
         return _refuse_all(call, request, refused)
     view = call.cluster.metadata_view(call.broker_id)
     outcomes = [(topic, _append(call, topic, facts, view)) for topic in request.topic_data]
+    held = call.cluster.appender.holds
+    appended = {each.tp for _, row in outcomes for each in row}
+    if request.acks and held.covers(appended):
+        return Later(lambda: _held(call, outcomes, appended))
     if request.acks == ALL_IN_SYNC:
         wait = call.cluster.appender.wait(each for _, row in outcomes for each in row)
         if not wait.is_over:
             return Later(lambda: _later(call, outcomes, wait))
+    return _response(call, outcomes)
+
+
+async def _held(
+    call: Call, outcomes: _Outcomes, appended: Collection[TopicPartition]
+) -> ProduceResponse:
+    """Wait until the tester releases the answer, then for the replicas."""
+    holds = call.cluster.appender.holds
+    waiting: list[Callable[[], None]] = []
+
+    def register(released: Callable[[], None]) -> None:
+        waiting.append(released)
+        holds.when_released(appended, released)
+
+    try:
+        await wait_for_call(register)
+    finally:
+        for each in waiting:
+            holds.forget(each)
+    if call.body.acks == ALL_IN_SYNC:
+        wait = call.cluster.appender.wait(each for _, row in outcomes for each in row)
+        if not wait.is_over:
+            return await _later(call, outcomes, wait)
     return _response(call, outcomes)
 
 

@@ -13,7 +13,15 @@ import click
 
 from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.ctl_clusters import cluster, scenario
-from mockbroker.cli.ctl_data import consume, produce, show_log
+from mockbroker.cli.ctl_data import (
+    consume,
+    group,
+    groups,
+    offsets,
+    produce,
+    show_log,
+    waiting,
+)
 from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
 from mockbroker.cli.option_types import ParsedOption, json_option
@@ -88,6 +96,10 @@ ctl.add_command(scenario)
 ctl.add_command(journal)
 ctl.add_command(produce)
 ctl.add_command(consume)
+ctl.add_command(group)
+ctl.add_command(groups)
+ctl.add_command(offsets)
+ctl.add_command(waiting)
 ctl.add_command(frame)
 
 

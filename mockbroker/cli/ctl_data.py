@@ -1,4 +1,4 @@
-"""``mockbroker ctl URL produce``, ``consume`` and ``log foo-0``: records and logs of a cluster."""
+"""``mockbroker ctl URL produce``, ``consume``, ``log foo-0``, ``group`` and the like: the data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.log.partitioner import partition_of_key
 from mockbroker.log.record_documents import CODECS, RecordDocument, parse_record
 
-__all__ = ["consume", "produce", "show_log"]
+__all__ = ["consume", "group", "groups", "offsets", "produce", "show_log", "waiting"]
 
 _RECORDS_A_BATCH: Final = 500
 _RECORDS_A_PAGE: Final = 1000
@@ -228,3 +228,112 @@ def show_log(client: ControlClient, partition: str, *, as_json: bool) -> None:
         click.echo(f"  broker {broker}  {', '.join(facts).replace('_', ' ')}")
     for each in answer["epochs"]:
         click.echo(f"  epoch {each['epoch']} from offset {each['start_offset']}")
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+
+@click.command("groups")
+@json_option
+@click.pass_obj
+def groups(client: ControlClient, as_json: bool) -> None:
+    """List the groups."""
+    answer = client.get("/groups")
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    for each in answer.values():
+        click.echo(_describe_group(each))
+
+
+def _describe_group(each: dict[str, Any]) -> str:
+    held = ", joins held" if each["held"] else ""
+    protocol = f", {each['protocol']}" if each["protocol"] else ""
+    return (
+        f"{each['group_id']}  {each['state']}, generation {each['generation']}{protocol}, "
+        f"{len(each['members'])} members{held}"
+    )
+
+
+@click.command("group")
+@click.argument("group_id", metavar="GROUP")
+@click.option("--wait", "state", metavar="STATE", help="Wait until the group has this state.")
+@click.option("--members", type=click.IntRange(0), help="Wait until it has so many members.")
+@click.option("--timeout", default="10s", show_default=True, metavar="DURATION",
+              help="How long to wait.")  # fmt: skip
+@json_option
+@click.pass_obj
+def group(
+    client: ControlClient,
+    group_id: str,
+    state: str | None,
+    members: int | None,
+    timeout: str,
+    as_json: bool,
+) -> None:
+    """Show a group with its members, perhaps after waiting for it."""
+    where = f"/groups/{quote(group_id, safe='')}"
+    if state is None and members is None:
+        answer = client.get(where)
+    else:
+        answer = client.get(f"{where}/wait", state=state, members=members, timeout=timeout)
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    click.echo(_describe_group(answer))
+    for each in answer["members"]:
+        click.echo(
+            "  " + "  ".join(_member_facts(each, leads=each["member_id"] == answer["leader"]))
+        )
+
+
+def _member_facts(member: dict[str, Any], *, leads: bool) -> Iterator[str]:
+    yield member["member_id"]
+    if member["instance_id"] is not None:
+        yield f"instance {member['instance_id']}"
+    if leads:
+        yield "leader"
+    for name in ("joining", "syncing"):
+        if member[name]:
+            yield name
+    if member["assignment"]:
+        yield " ".join(member["assignment"])
+
+
+@click.command("offsets")
+@click.argument("group_id", metavar="GROUP")
+@json_option
+@click.pass_obj
+def offsets(client: ControlClient, group_id: str, as_json: bool) -> None:
+    """Show the committed offsets of a group, and how far it lags."""
+    answer = client.get(f"/offsets/{quote(group_id, safe='')}")
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    for partition, each in answer.items():
+        lag = "" if each["lag"] is None else f"  lag {each['lag']}"
+        metadata = f"  {each['metadata']}" if each["metadata"] else ""
+        click.echo(f"{partition}  {each['offset']}{lag}{metadata}")
+
+
+@click.command("waiting")
+@json_option
+@click.pass_obj
+def waiting(client: ControlClient, as_json: bool) -> None:
+    """Show the requests that wait, and for what."""
+    answer = client.get("/waiting")
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    for each in answer["fetches"]:
+        wanted = f"{each['bytes']} of {each['min_bytes']} bytes of {' '.join(each['partitions'])}"
+        click.echo(f"fetch at broker {each['broker']}: {wanted}")
+    if answer["held_produces"]:
+        click.echo(f"produce: {answer['held_produces']} answers held")
+    for partition, count in answer["watched_logs"].items():
+        click.echo(f"{partition}: {count} requests wait for its log")
+    for what in ("joins", "syncs"):
+        for name, members in answer[what].items():
+            click.echo(f"group {name}: {what} of {' '.join(members)}")
+    due = "none" if answer["next_due_ms"] is None else f"at {answer['next_due_ms']} ms"
+    click.echo(f"simulated time {answer['now_ms']} ms, next timer {due}")

@@ -155,4 +155,63 @@ LOG_ROWS: Final = (
         details="HOW is bit (of the records), crc, count (of records) or codec (the bytes of a "
         "compressed batch); the last two with a checksum that fits.",
     ),
+    Command(
+        "forget-producer",
+        "Forget the idempotent producers of a log.",
+        lambda on, given: on.cluster.forget_producer(given["partition"], given["producer_id"]),
+        (PARTITION, Argument("producer_id", COUNT, "None for all.", optional=True)),
+        details="Sequence numbers start anew, as after producer.id.expiration.ms.",
+    ),
+    Command(
+        "hold-produces",
+        "Hold the answers to produce requests.",
+        lambda on, given: on.cluster.hold_produces(given["partition"]),
+        (_ANY_PARTITION,),
+        details="The records are appended at once; the answer waits for `release-produces`.",
+    ),
+    Command(
+        "release-produces",
+        "Send the answers that hold-produces keeps.",
+        lambda on, given: on.cluster.release_produces(given["partition"]),
+        (_ANY_PARTITION,),
+    ),
+    Command(
+        "hold-fetches",
+        "Let fetches see no records.",
+        lambda on, given: on.cluster.hold_fetches(given["partition"]),
+        (_ANY_PARTITION,),
+        details="They wait as long as they may, as if nothing were there.",
+    ),
+    Command(
+        "release-fetches",
+        "Let fetches see records again.",
+        lambda on, given: on.cluster.release_fetches(given["partition"]),
+        (_ANY_PARTITION,),
+    ),
+    Command(
+        "complete-fetches",
+        "Answer the fetches that wait.",
+        lambda on, given: on.cluster.complete_fetches(given["partition"]),
+        (_ANY_PARTITION,),
+        details="Each is answered at once with what there is.",
+    ),
+    Command(
+        "expire-fetch-session",
+        "Let brokers forget their fetch sessions.",
+        lambda on, given: on.cluster.expire_fetch_session(given["broker"]),
+        (Argument("broker", BROKER_ID, "A broker; none for all.", optional=True),),
+        details="The next request of each session fails with error 70 (KIP-227).",
+    ),
+    Command(
+        "diverge",
+        "Let a leader epoch end at another offset.",
+        lambda on, given: on.cluster.diverge(given["partition"], given["epoch"], given["offset"]),
+        (
+            PARTITION,
+            Argument("epoch", COUNT, "A leader epoch."),
+            Argument("offset", COUNT, "Where it ends; none: where it does.", optional=True),
+        ),
+        details="Fetches of that epoch past OFFSET get a diverging epoch, and "
+        "OffsetForLeaderEpoch answers OFFSET, as after a truncation.",
+    ),
 )

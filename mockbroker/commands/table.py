@@ -8,12 +8,15 @@ from typing import Any, Final
 from mockbroker.commands.arguments import BROKER_ID
 from mockbroker.commands.cluster_rows import CLUSTER_ROWS
 from mockbroker.commands.command import Command, CommandCall
+from mockbroker.commands.group_rows import GROUP_ROWS
 from mockbroker.commands.log_rows import LOG_ROWS
 from mockbroker.errors import ClusterError
 
 __all__ = ["COMMANDS", "parse_command"]
 
-COMMANDS: Final[Mapping[str, Command]] = {each.name: each for each in (*CLUSTER_ROWS, *LOG_ROWS)}
+COMMANDS: Final[Mapping[str, Command]] = {
+    each.name: each for each in (*CLUSTER_ROWS, *LOG_ROWS, *GROUP_ROWS)
+}
 """By name."""
 
 

@@ -1,14 +1,17 @@
-"""What can be read of the data: logs and their records."""
+"""What can be read of the data: logs, records, groups, committed offsets, requests that wait."""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import Any, Final
 
+from mockbroker.commands import MILLISECONDS
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.routes import WHOLE, ControlRequest, Member, Route, choice, query_integer
 from mockbroker.control.schemas import map_of, ref
 from mockbroker.errors import UnknownPartitionError
+from mockbroker.groups.classic.descriptions import GroupView, group_json
+from mockbroker.groups.classic.model import GroupState
 from mockbroker.log.descriptions import describe_log, summarize_log
 from mockbroker.log.record_documents import record_json
 from mockbroker.log.seeding import read_records
@@ -19,6 +22,7 @@ __all__ = ["DATA_ROUTES"]
 
 _MOST_RECORDS: Final = 10_000
 _USUAL_RECORDS: Final = 100
+_LONGEST_WAIT_MS: Final = 60_000
 
 
 async def _logs(request: ControlRequest) -> dict[str, Any]:
@@ -63,8 +67,93 @@ async def _records(request: ControlRequest) -> dict[str, Any]:
     }
 
 
+# ---- groups --------------------------------------------------------------------------------------
+
+
+async def _groups(request: ControlRequest) -> dict[str, Any]:
+    return {name: group_json(each) for name, each in request.mock.groups().items()}
+
+
+async def _group(request: ControlRequest) -> dict[str, Any]:
+    name = request.path["group"]
+    found = request.mock.groups().get(name)
+    if found is None:
+        raise RefusedError(404, f"no group {name!r:.80}")
+    return group_json(found)
+
+
+async def _wait_for_group(request: ControlRequest) -> dict[str, Any]:
+    query = dict(request.query)
+    timeout_ms = min(query.pop("timeout", 10_000), _LONGEST_WAIT_MS)
+    try:
+        found = await request.mock.wait_for_group(
+            request.path["group"], **query, timeout=timeout_ms / 1000
+        )
+    except TimeoutError as error:
+        raise RefusedError(408, str(error)) from None
+    return group_json(found)
+
+
+async def _offsets(request: ControlRequest) -> dict[str, Any]:
+    """Offsets stay when a group's members leave, so this needs no group."""
+    cluster = request.mock.cluster
+    request.mock.follow_clock()
+    found = {}
+    for (topic, index), each in sorted(cluster.offsets[request.path["group"]].items()):
+        known = cluster.topics.get(topic)
+        end = None
+        if known is not None and known.partition(index) is not None:
+            end = cluster.logs.log((topic, index)).high_watermark
+        found[f"{topic}-{index}"] = {
+            "offset": each.offset,
+            "leader_epoch": each.leader_epoch,
+            "metadata": each.metadata,
+            "committed_ms": each.commit_ms,
+            "lag": None if end is None else max(end - each.offset, 0),
+        }
+    return found
+
+
+async def _waiting(request: ControlRequest) -> dict[str, Any]:
+    request.mock.follow_clock()
+    cluster = request.mock.cluster
+    groups = request.mock.groups()
+    return {
+        "now_ms": cluster.now_ms,
+        "next_due_ms": cluster.next_due_ms,
+        "fetches": [
+            {
+                "broker": each.query.broker_id,
+                "partitions": [f"{topic}-{index}" for topic, index in each.partitions],
+                "bytes": each.waiting_bytes,
+                "min_bytes": each.min_bytes,
+            }
+            for each in cluster.fetches.waiting()
+        ],
+        "held_produces": cluster.appender.holds.waiting,
+        "watched_logs": {
+            f"{topic}-{index}": data.log.watched
+            for (topic, index), data in cluster.logs
+            if data.log.watched
+        },
+        "joins": _members(groups, "joining"),
+        "syncs": _members(groups, "syncing"),
+    }
+
+
+def _members(groups: dict[str, GroupView], waits: str) -> dict[str, list[str]]:
+    """Member ids by group: of those whose answer waits."""
+    found = {
+        name: [member.member_id for member in each.members if getattr(member, waits)]
+        for name, each in groups.items()
+    }
+    return {name: members for name, members in found.items() if members}
+
+
 _NO_PARTITION: Final = {404: "There is no cluster of this id, or no such partition."}
 _VALUES: Final = choice("text", "hex")
+_GROUP_STATES: Final = choice(*(str(each) for each in GroupState))
+_NO_GROUP: Final = {404: "There is no cluster of this id, or no such group."}
 
 DATA_ROUTES: Final = (
     Route("GET", "/logs", "Show where the log of each partition begins and ends.", _logs,
@@ -83,4 +172,21 @@ DATA_ROUTES: Final = (
           refusals=_NO_PARTITION,
           details="Control records are left out. A batch that cannot be decoded has the member "
           "`problem`."),
+    Route("GET", "/groups", "Show the groups with their members.", _groups, map_of(ref("Group"))),
+    Route("GET", "/groups/{group}", "Show a group with its members.", _group, ref("Group"),
+          refusals=_NO_GROUP),
+    Route("GET", "/groups/{group}/wait", "Wait until a group is as the query says.",
+          _wait_for_group, ref("Group"),
+          query=(
+              Member("state", *_GROUP_STATES, "Its state."),
+              Member("members", WHOLE, query_integer, "How many members it has."),
+              Member("generation", WHOLE, query_integer, "Its generation."),
+              Member("timeout", {**MILLISECONDS.schema, "default": "10s"},
+                     lambda _, text: MILLISECONDS.from_text(text), "At most a minute."),
+          ),
+          refusals={408: "The time-out has passed."}),
+    Route("GET", "/offsets/{group}", "Show the committed offsets of a group, with the lag.",
+          _offsets, map_of(ref("CommittedOffset"))),
+    Route("GET", "/waiting", "Show the requests that wait, and for what.", _waiting,
+          ref("Waiting")),
 )  # fmt: skip

@@ -18,6 +18,7 @@ _PATH_MEMBERS: Final[dict[str, tuple[Schema, str]]] = {
     "cluster": (TEXT, "The cluster's id, as `GET /clusters` lists it; 1 is the first."),
     "name": (TEXT, "The rule's name."),
     "sequence": (WHOLE, "The entry's sequence number."),
+    "group": (TEXT, "The group's id."),
     "partition": ({**TEXT, "examples": ["foo-0"]}, "A partition, such as foo-0."),
     "scenario": (TEXT, "The scenario's name."),
 }

@@ -221,6 +221,48 @@ COMPONENTS: Final[dict[str, Schema]] = {
         **_OFFSETS,
         records=array_of({"oneOf": [ref("Record"), ref("UnreadableBatch")]}),
     ),
+    "Group": object_of(
+        group_id=TEXT,
+        state={**TEXT, "description": "Empty, PreparingRebalance, CompletingRebalance, Stable."},
+        generation=_INTEGER,
+        protocol_type=_or_null(TEXT),
+        protocol=_or_null(TEXT),
+        leader={**_or_null(TEXT), "description": "The member id of the leader."},
+        held={**_FLAG, "description": "Whether hold-joins keeps its rebalance from completing."},
+        members=array_of(
+            object_of(
+                member_id=TEXT,
+                instance_id=_or_null(TEXT),
+                client_id=TEXT,
+                client_host=TEXT,
+                assignment={
+                    **_or_null(array_of(TEXT)),
+                    "description": "Partitions; null if it is not that of a consumer.",
+                },
+                joining={**_FLAG, "description": "Whether its JoinGroup waits."},
+                syncing={**_FLAG, "description": "Whether its SyncGroup waits."},
+                session_ends_ms=_or_null(_INTEGER),
+            )
+        ),
+    ),
+    "CommittedOffset": object_of(
+        offset=_INTEGER,
+        leader_epoch=_INTEGER,
+        metadata=TEXT,
+        committed_ms=_INTEGER,
+        lag={**_or_null(WHOLE), "description": "Records up to the high watermark."},
+    ),
+    "Waiting": object_of(
+        now_ms={**_INTEGER, "description": "The simulated time."},
+        next_due_ms={**_or_null(_INTEGER), "description": "When the next timer is due."},
+        fetches=array_of(
+            object_of(broker=_INTEGER, partitions=array_of(TEXT), bytes=WHOLE, min_bytes=_INTEGER)
+        ),
+        held_produces={**WHOLE, "description": "Answers that hold-produces keeps."},
+        watched_logs=map_of(WHOLE, description="Requests that wait for each log."),
+        joins=map_of(array_of(TEXT), description="Members whose JoinGroup waits, by group."),
+        syncs=map_of(array_of(TEXT), description="Members whose SyncGroup waits, by group."),
+    ),
     "Cluster": object_of(
         id=TEXT,
         bootstrap={**TEXT, "description": "host:port of every broker, comma-separated."},

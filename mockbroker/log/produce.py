@@ -15,6 +15,7 @@ from kproto.errors import DecodeError, MissingExtraError
 from kproto.records import Compression, Record, RecordBatches, TimestampType
 from kproto.records.model import CODEC_MASK, TRANSACTIONAL
 from mockbroker.errors import ClusterError
+from mockbroker.log.answer_holds import AnswerHolds
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header, with_time
 from mockbroker.log.conversion import CODECS, rebuild
 from mockbroker.log.events import CodecMissing
@@ -78,6 +79,8 @@ class Appender:
     def __init__(self, controller: Controller, logs: Logs) -> None:
         self._controller = controller
         self._logs = logs
+        self.holds = AnswerHolds()
+        """The partitions whose answers a tester holds."""
         release = logs.release
         self._request_rows = rows_of_release(REQUEST_ROWS, release)
         self._partition_rows = rows_of_release(PARTITION_ROWS, release)

@@ -12,12 +12,14 @@ from kspec.steps import check_step, take_step
 from mockbroker import MockCluster
 from mockbroker.cli.ctl import ctl
 from mockbroker.commands import COMMANDS, Command, parse_command
-from mockbroker.control import ROUTES
+from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.openapi import document
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import Fault
+from mockbroker.groups.classic.model import JoinRequest
 from mockbroker.scenarios import Story
-from tests.mockbroker.control.test_command_line import run_here, serving
+from mockbroker.threaded import ThreadedCluster
+from tests.mockbroker.control.test_command_line import run_here
 from tests.mockbroker.control.test_control import controlled
 
 CALLS = [
@@ -38,6 +40,29 @@ CALLS = [
     "compact",
     "jump-log-start foo-0 1",
     "unclean-election foo-0 2",
+    "forget-producer foo-0",
+    "forget-producer foo-0 7",
+    "hold-produces",
+    "release-produces",
+    "hold-fetches foo-0",
+    "release-fetches foo-0",
+    "complete-fetches",
+    "expire-fetch-session 1",
+    "diverge foo-0 0 1",
+    "hold-joins g",
+    "complete-join g",
+    "rebalance g",
+    "set-generation g 7",
+    "fence-instance g one",
+    "expire-member g one",
+    "remove-member g two",
+    "hold-commits g",
+    "release-commits g",
+    "set-offset g foo-0 1",
+    "drop-offset g foo-0",
+    "load-coordinator group g",
+    "finish-loading group g",
+    "move-coordinator group g 2",
     "hold-metadata 4",
     "release-metadata 4",
     "close-listener 4",
@@ -61,14 +86,23 @@ CALLS = [
 """Each command once, in an order in which the cluster can carry all of them out."""
 
 NOT_COMMANDS = {
-    "cluster", "consume", "fault", "frame", "journal", "log", "produce", "scenario", "state",
-    "znode",
+    "cluster", "consume", "fault", "frame", "group", "groups", "journal", "log", "offsets",
+    "produce", "scenario", "state", "waiting", "znode",
 }  # fmt: skip
 """What else ``mockbroker ctl`` has: it reads, or administers the control port."""
 
 
 def cluster() -> MockCluster:
-    return MockCluster(4, topics=["foo=1,2,3"], profile="kafka-2.4", clock="manual")
+    made = MockCluster(4, topics=["foo=1,2,3"], profile="kafka-2.4", clock="manual")
+    join_group(made)
+    return made
+
+
+def join_group(mock: MockCluster) -> None:
+    """Let three static members join group g; the simulated time stands, so they wait."""
+    for instance in ("one", "two", "three"):
+        request = JoinRequest("g", "", "consumer", (("range", b""),), 10_000, 60_000, instance)
+        mock.cluster.groups.join(request, lambda result: None)
 
 
 def words(text: str) -> list[str]:
@@ -100,13 +134,22 @@ def test_ctl_has_the_commands_of_the_table_and_no_other() -> None:
         assert (made.help or "").startswith(command.help)
 
 
-@pytest.mark.slow
 def test_ctl_carries_out_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("--brokers", "4", "--topic", "foo=1,2,3", "--profile", "kafka-2.4")
-    with serving(*options, "--clock", "manual", "--control", "127.0.0.1:0") as (_, ready):
-        for text in CALLS:
-            code = run_here(["ctl", ready["control"], *words(text)])
-            assert (code, capsys.readouterr().err) == (0, ""), text
+    options = {"topics": ["foo=1,2,3"], "profile": "kafka-2.4", "clock": "manual"}
+    with ThreadedCluster(4, **options) as mock:
+        control = ControlServer(mock.cluster)
+
+        async def start() -> None:
+            join_group(mock.cluster)
+            await control.start()
+
+        mock.submit(start()).result()
+        try:
+            for text in CALLS:
+                code = run_here(["ctl", control.url, *words(text)])
+                assert (code, capsys.readouterr().err) == (0, ""), text
+        finally:
+            mock.submit(control.stop()).result()
 
 
 def test_the_control_port_has_the_commands_of_the_table_and_no_other() -> None:
@@ -132,7 +175,8 @@ def json_value(command: Command, name: str, text: str) -> object:
 
 
 async def test_the_control_port_carries_out_every_command() -> None:
-    async with controlled(profile="kafka-2.4", clock="manual") as (_, client):
+    async with controlled(profile="kafka-2.4", clock="manual") as (mock, client):
+        join_group(mock)
         for text in CALLS:
             command = parse_command(text).command
             names = [each.name for each in command.arguments]
@@ -194,6 +238,7 @@ async def test_kspec_carries_out_every_command() -> None:
         ("replicate foo-0 2 5 6", "use `replicate TOPIC-PARTITION BROKER [OFFSET]`"),
         ("append foo-0 {x}", "records that begin with '{' must be JSON"),
         ('append foo-0 {"valeu": "x"}', "a record has no member 'valeu'; it accepts"),
+        ("move-coordinator party g 2", '"kind" must be one of group, transaction, share'),
         ("hold-elections now", "too many arguments"),
         ("append-znode", "lacks an argument; use `append-znode PATH TEXT`"),
     ],

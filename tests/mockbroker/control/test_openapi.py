@@ -16,6 +16,7 @@ from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.openapi import document, served_paths
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.page import page_files
+from tests.mockbroker.control.test_commands import join_group
 from tests.mockbroker.control.test_control import Client, controlled
 from tests.mockbroker.wire import connect
 
@@ -63,6 +64,29 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("compact", {}),
     ("jump-log-start", {"partition": "foo-0", "offset": 1}),
     ("unclean-election", {"partition": "foo-0", "broker": 2}),
+    ("forget-producer", {"partition": "foo-0", "producer_id": 7}),
+    ("hold-produces", {}),
+    ("release-produces", {"partition": None}),
+    ("hold-fetches", {"partition": "foo-0"}),
+    ("release-fetches", {"partition": "foo-0"}),
+    ("complete-fetches", {}),
+    ("expire-fetch-session", {}),
+    ("diverge", {"partition": "foo-0", "epoch": 0, "offset": 1}),
+    ("hold-joins", {"group": "g"}),
+    ("complete-join", {"group": "g"}),
+    ("rebalance", {"group": "g"}),
+    ("set-generation", {"group": "g", "generation": 7}),
+    ("fence-instance", {"group": "g", "instance": "one"}),
+    ("expire-member", {"group": "g", "member": "one"}),
+    ("remove-member", {"group": "g", "member": "two"}),
+    ("hold-commits", {"group": "g"}),
+    ("release-commits", {"group": "g"}),
+    ("set-offset", {"group": "g", "partition": "foo-0", "offset": 1}),
+    ("drop-offset", {"group": "g", "partition": "foo-0"}),
+    ("set-offset", {"group": "g", "partition": "foo-0", "offset": 0}),
+    ("load-coordinator", {"kind": "group", "key": "g"}),
+    ("finish-loading", {"kind": "group", "key": "g"}),
+    ("move-coordinator", {"kind": "group", "key": "g", "broker": 2}),
     ("hold-metadata", {"broker": 4}),
     ("release-metadata", {"broker": 4}),
     ("stop-broker", {"broker": 4}),
@@ -111,6 +135,12 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
     ("GET", "/logs", {}, "", None),
     ("GET", "/logs/{partition}", {"partition": "foo-0"}, "", None),
     ("GET", "/logs/{partition}/records", {"partition": "foo-0"}, "?from=1&max=5&values=hex", None),
+    ("GET", "/groups", {}, "", None),
+    ("GET", "/groups/{group}", {"group": "g"}, "", None),
+    ("GET", "/groups/{group}/wait", {"group": "g"}, "?members=1&timeout=1ms", None),
+    ("GET", "/groups/{group}/wait", {"group": "g"}, "?state=Stable&timeout=1ms", None),
+    ("GET", "/offsets/{group}", {"group": "g"}, "", None),
+    ("GET", "/waiting", {}, "", None),
     ("GET", "/clusters", {}, "", None),
     ("POST", "/clusters", {}, "", {"brokers": 2, "topics": ["bar:1:2"], "clock": "manual"}),
     ("GET", "/clusters/{cluster}", {"cluster": "2"}, "", None),
@@ -151,6 +181,7 @@ async def test_served_and_documented_routes_are_the_same():
 async def test_answers_are_as_documented(prefix: str):
     """Call every operation at least once, with bodies that the document allows."""
     async with controlled(clock="manual", profile="kafka-2.4") as (mock, client):
+        join_group(mock)
         async with connect(mock) as wire:
             await wire.ask(MetadataRequest(topics=None), 9)
         made = (await client.get("/openapi.json"))[1]

@@ -1,0 +1,141 @@
+"""The commands on coordinators, groups and committed offsets."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mockbroker.commands.arguments import (
+    BROKER,
+    COUNT,
+    PARTITION,
+    WORD,
+    Argument,
+    ArgumentType,
+)
+from mockbroker.commands.command import Command
+from mockbroker.errors import ClusterError
+
+__all__ = ["GROUP_ROWS"]
+
+_KINDS: Final = ("group", "transaction", "share")
+
+
+def _kind_json(name: str, value: Any) -> str:
+    if value not in _KINDS:
+        raise ClusterError(f'"{name}" must be one of {", ".join(_KINDS)}, not {value!r:.80}')
+    return str(value)
+
+
+COORDINATOR_KIND: Final = ArgumentType(
+    "KIND",
+    {"type": "string", "enum": list(_KINDS)},
+    _kind_json,
+    lambda word: _kind_json("kind", word),
+)
+_KIND: Final = Argument("kind", COORDINATOR_KIND, "group, transaction or share.")
+_GROUP: Final = Argument("group", WORD, "The group's id.")
+_MEMBER: Final = Argument("member", WORD, "A member id, or the instance id of a static member.")
+_KEY: Final = Argument("key", WORD, "The group's id, or the transactional id.")
+
+GROUP_ROWS: Final = (
+    Command(
+        "move-coordinator",
+        "Make a broker the coordinator of a group.",
+        lambda on, given: on.cluster.move_coordinator(given["kind"], given["key"], given["broker"]),
+        (_KIND, _KEY, BROKER),
+        details="The leader of the key's partition of the internal topic moves; the old "
+        "coordinator answers error 16. KIND is group, transaction or share.",
+    ),
+    Command(
+        "load-coordinator",
+        "Let a coordinator load its partition.",
+        lambda on, given: on.cluster.load_coordinator(given["kind"], given["key"]),
+        (_KIND, _KEY),
+        details="Its requests fail with error 14 until `finish-loading`.",
+    ),
+    Command(
+        "finish-loading",
+        "End the loading of a coordinator.",
+        lambda on, given: on.cluster.finish_loading(given["kind"], given["key"]),
+        (_KIND, _KEY),
+    ),
+    Command(
+        "hold-joins",
+        "Keep the rebalances of a group from completing.",
+        lambda on, given: on.cluster.hold_joins(given["group"]),
+        (_GROUP,),
+        details="JoinGroup requests wait until `complete-join`.",
+    ),
+    Command(
+        "complete-join",
+        "Complete the rebalance of a group now.",
+        lambda on, given: on.cluster.complete_join(given["group"]),
+        (_GROUP,),
+        details="Members that have not joined are left out, and joins are held no more.",
+    ),
+    Command(
+        "rebalance",
+        "Let a group rebalance.",
+        lambda on, given: on.cluster.rebalance(given["group"]),
+        (_GROUP,),
+        details="Its members get error 27 and join again.",
+    ),
+    Command(
+        "expire-member",
+        "End the session of a member.",
+        lambda on, given: on.cluster.expire_member(given["group"], given["member"]),
+        (_GROUP, _MEMBER),
+        details="The member gets error 25, and the group rebalances.",
+    ),
+    Command(
+        "remove-member",
+        "Remove a member from its group.",
+        lambda on, given: on.cluster.remove_member(given["group"], given["member"]),
+        (_GROUP, _MEMBER),
+        details="As an administrator does with LeaveGroup.",
+    ),
+    Command(
+        "fence-instance",
+        "Let a stranger take the instance id of a member.",
+        lambda on, given: on.cluster.fence_instance(given["group"], given["instance"]),
+        (_GROUP, Argument("instance", WORD, "The instance id of a static member.")),
+        details="The member that had it gets error 82 (KIP-345).",
+    ),
+    Command(
+        "set-generation",
+        "Let a group be in another generation.",
+        lambda on, given: on.cluster.set_generation(given["group"], given["generation"]),
+        (_GROUP, Argument("generation", COUNT, "Its number.")),
+        details="Requests of the former generation get error 22.",
+    ),
+    Command(
+        "set-offset",
+        "Commit an offset for a group.",
+        lambda on, given: on.cluster.set_offset(
+            given["group"], given["partition"], given["offset"]
+        ),
+        (_GROUP, PARTITION, Argument("offset", COUNT, "The offset.")),
+        details="Whoever its members are; a group that does not exist begins to.",
+    ),
+    Command(
+        "drop-offset",
+        "Delete a committed offset of a group.",
+        lambda on, given: on.cluster.drop_offset(given["group"], given["partition"]),
+        (_GROUP, PARTITION),
+        details="As if it had expired.",
+    ),
+    Command(
+        "hold-commits",
+        "Let the commits of a group wait.",
+        lambda on, given: on.cluster.hold_commits(given["group"]),
+        (_GROUP,),
+        details="They are neither answered nor seen until `release-commits`; fetches of stable "
+        "offsets get error 88.",
+    ),
+    Command(
+        "release-commits",
+        "Complete the commits that wait.",
+        lambda on, given: on.cluster.release_commits(given["group"]),
+        (_GROUP,),
+    ),
+)
