@@ -1,14 +1,14 @@
 """Older messages for older clients: Fetch 0 and 1 know magic 0 only, 2 and 3 magic 0 and 1.
 
 Releases before 4.0 convert what they store as magic 2. Headers are lost, control batches left out;
-batches of zstd cannot be converted (KIP-110). This module decodes records, as no other of the
-package does.
+batches of zstd cannot be converted (KIP-110). Logs of an older format (``message.format.version``)
+give all clients messages of it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ __all__ = [
 OLDEST_AS_STORED: Final = 10
 """From this version on, records go out as they are stored, whatever the topic's configs."""
 
+_NEWEST_MAGIC: Final = 2
 _TOO_LARGE: Final = struct.Struct(">qi")
 _BATCH_OVERHEAD: Final = 61
 
@@ -44,7 +45,7 @@ class Conversion:
         self.settings = settings
         self.query = query
         version = query.version
-        self.magic = 0 if version <= 1 else 1 if version <= 3 else None
+        self.magic = min(0 if version <= 1 else 1 if version <= 3 else 2, settings.magic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,10 @@ class _Convert:
     """Replace the records by older ones."""
 
     def perform(self, subject: Conversion, /) -> None:
-        answer, magic = subject.answer, subject.magic
-        assert magic is not None, "the row's condition says so"
+        answer = subject.answer
         try:
-            data = converted(b"".join(answer.records or ()), magic, answer.position.offset)
-        except UnsupportedCompressionError:
+            data = converted(answer.records or (), subject.magic, answer.position.offset)
+        except (UnsupportedCompressionError, MissingExtraError):
             return _Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE).perform(subject)
         answer.records, answer.size = (memoryview(data),), len(data)
         return None
@@ -83,60 +83,56 @@ CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
     Row(
         "DP-FORMAT-04",
         lambda at: (
-            at.magic is not None and not at.query.from_replica and not at.settings.down_conversion
+            at.magic < at.settings.magic
+            and not at.query.from_replica
+            and not at.settings.down_conversion
         ),
         (_Fail(ErrorCode.UNSUPPORTED_VERSION),),
         since=(2, 0),
     ),
     Row(
         "DP-FORMAT-03",
-        lambda at: at.magic is not None and at.answer.size > 0,
+        lambda at: at.magic < _NEWEST_MAGIC and at.answer.size > 0,
         (_Convert(),),
     ),
 )
 
 
 class UnsupportedCompressionError(Exception):
-    """A batch's codec is unknown to the older format, or its library is not installed here."""
+    """A batch of zstd, which older formats do not have."""
 
 
-def converted(data: bytes, magic: int, offset: int) -> bytes:
+def converted(slices: Sequence[memoryview], magic: int, offset: int) -> bytes:
     """Convert whole batches to messages of ``magic`` 0 or 1, for a reader at ``offset``.
 
     At most as many bytes as there were come out, but the first batch always. If nothing can be
     converted, it is the beginning of a message that is too large. Raises
-    UnsupportedCompressionError.
+    UnsupportedCompressionError, and MissingExtraError if the library of a codec is not installed.
     """
-    parts: list[bytes] = []
-    for batch in RecordBatches(data, check_crc=False, allow_partial=True):
+    parts, size = [], sum(map(len, slices))
+    for batch in RecordBatches(b"".join(slices), check_crc=False, allow_partial=True):
         if batch.is_control:
-            continue
-        if batch.magic <= magic:
-            parts.append(data[batch.offset : batch.offset + batch.size])
             continue
         if batch.compression is Compression.ZSTD:
             raise UnsupportedCompressionError
-        try:
-            parts.append(_messages(batch, magic, offset))
-        except MissingExtraError:
-            raise UnsupportedCompressionError from None
-    parts = [each for each in parts if each]
-    if not parts:
-        size = max(len(data), _TOO_LARGE.size)
-        return _TOO_LARGE.pack(-1, max(size + 1, _BATCH_OVERHEAD)).ljust(size, b"\0")
-    return b"".join(parts)[: max(len(data), len(parts[0]))]
+        records = batch.records()
+        if batch.compression is Compression.NONE:
+            records = [each for each in records if each.offset >= offset]
+        if records:
+            parts.append(_messages(batch, records, magic))
+    if parts:
+        return b"".join(parts)[: max(size, len(parts[0]))]
+    size = max(size, _TOO_LARGE.size)
+    return _TOO_LARGE.pack(-1, max(size + 1, _BATCH_OVERHEAD)).ljust(size, b"\0")
 
 
-def _messages(batch: Batch, magic: int, offset: int) -> bytes:
-    """A batch as messages. Without compression those before ``offset`` are left out."""
-    records: Iterable[Record] = batch.records()
-    if batch.compression is Compression.NONE:
-        records = [each for each in records if each.offset >= offset]
+def _messages(batch: Batch, records: Sequence[Record], magic: int) -> bytes:
     appended = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     return build_batch(
         [Record(each.offset, each.timestamp, each.key, each.value) for each in records],
         magic=magic,
         compression=batch.compression,
-        timestamp_type=batch.timestamp_type,
+        timestamp_type=batch.timestamp_type if magic else TimestampType.NO_TIMESTAMP_TYPE,
         log_append_time=batch.max_timestamp if appended else -1,
+        base_offset=records[0].offset,
     )

@@ -78,8 +78,7 @@ class StartedFetch:
             count = len(answers) + len(self._refused)
             answers = [self._refused.get(number) or next(rest) for number in range(count)]
         result = self._context.finish(answers)
-        if self._context.query.version < OLDEST_AS_STORED:
-            self._fetches.convert(self._context.query, result)
+        self._fetches.convert(self._context.query, result)
         return result
 
 
@@ -96,6 +95,7 @@ class Fetches:
         self._sessions: dict[int, FetchSessions] = {}
         self._waits: dict[FetchWait, None] = {}
         self._conversion = rows_of_release(CONVERSION, release)
+        self._has_older_formats = "message.format.version" in configs.definitions.topic
         self.max_bytes = int(self._static("fetch.max.bytes") or _UNLIMITED)
         """The most bytes of one answer, apart from a first batch that is larger."""
         self.reader = PartitionReader(
@@ -122,6 +122,8 @@ class Fetches:
 
     def convert(self, query: FetchQuery, result: FetchResult) -> None:
         """Replace records that the client's version does not know by older ones, or by errors."""
+        if query.version >= OLDEST_AS_STORED and not self._has_older_formats:
+            return
         for answer in result.partitions:
             topic = answer.position.topic
             if topic in self._controller.state.topics:

@@ -152,3 +152,27 @@ def test_batches_of_zstd_cannot_be_converted(version: int, code: int) -> None:
     cluster = old_cluster()
     append(cluster, b"a", compression=Compression.ZSTD)
     assert fetch(cluster, version).error_code == code
+
+
+@pytest.mark.requirement("DP-FORMAT-03")
+@pytest.mark.parametrize(
+    ("release", "format_version", "version", "magic"),
+    [
+        ((2, 8), "0.10.2", 12, 1),
+        ((2, 8), "0.10.2", 1, 0),
+        ((2, 8), "0.9.0", 4, 0),
+        ((2, 8), None, 4, 2),
+        ((3, 9), "0.10.2", 4, 2),
+        ((0, 10), None, 3, 1),
+    ],
+)
+def test_a_log_of_an_older_format_has_older_messages(
+    release: tuple[int, int], format_version: str | None, version: int, magic: int
+) -> None:
+    cluster = old_cluster(release)
+    if format_version is not None:
+        change = ("message.format.version", 0, format_version)
+        cluster.incremental_alter_configs([(2, "foo", [change])])
+    append(cluster, b"a")
+    (batch,) = RecordBatches(fetch(cluster, version).records)
+    assert batch.magic == magic
