@@ -26,6 +26,7 @@ from kproto.messages.produce_response import (
 )
 from mockbroker.apis.authorization import may
 from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.errors import UnreadableError
 from mockbroker.log.batch_header import HEADER_SIZE, read_header
 from mockbroker.log.produce import AppendOutcome, ReplicationWait
 from mockbroker.log.produce_checks import ALL_IN_SYNC, RequestFacts
@@ -46,8 +47,10 @@ def produce(call: Call) -> Answer:
     request: ProduceRequest = call.body
     facts = _facts(call, request)
     refused = call.cluster.appender.refusal(facts)
-    if refused:
-        return _refuse_all(call, request, refused)
+    if refused is not None:
+        if refused.disconnects:
+            raise UnreadableError(refused.disconnects)
+        return _refuse_all(call, request, refused.error)
     view = call.cluster.metadata_view(call.broker_id)
     outcomes = [(topic, _append(call, topic, facts, view)) for topic in request.topic_data]
     held = call.cluster.appender.holds
@@ -97,16 +100,15 @@ async def _later(call: Call, outcomes: _Outcomes, wait: ReplicationWait) -> Prod
 def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
     producers = set()
     idempotent = False
-    for topic in request.topic_data:
-        for partition in topic.partition_data:
-            data = partition.records
-            if data is None or len(data) < HEADER_SIZE or data[_MAGIC_AT] != 2:
-                continue
-            header = read_header(data)
-            if header.producer_id >= 0:
-                idempotent = True
-                if header.is_transactional:
-                    producers.add((header.producer_id, header.producer_epoch))
+    records = [part.records for topic in request.topic_data for part in topic.partition_data]
+    for data in records:
+        if data is None or len(data) < HEADER_SIZE or data[_MAGIC_AT] != 2:
+            continue
+        header = read_header(data)
+        if header.producer_id >= 0:
+            idempotent = True
+            if header.is_transactional:
+                producers.add((header.producer_id, header.producer_epoch))
     facts = RequestFacts(
         request.acks,
         call.version,
@@ -114,6 +116,7 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
         request.transactional_id,
         frozenset(producers),
         idempotent,
+        data=records,
     )
     if producers and request.transactional_id is not None:
         facts.may_write_id = may(call, ResourceType.TRANSACTIONAL_ID, request.transactional_id)

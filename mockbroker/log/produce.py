@@ -93,11 +93,10 @@ class Appender:
 
     # ---- a request -----------------------------------------------------------------------------
 
-    def refusal(self, request: RequestFacts) -> ErrorCode:
-        """Return the error of the whole request; NONE if its partitions decide."""
+    def refusal(self, request: RequestFacts) -> Refusal | None:
+        """Return what the whole request is answered; None if its partitions decide."""
         refusal = Refusal()
-        apply_first(self._request_rows, request, refusal)
-        return refusal.error
+        return refusal if apply_first(self._request_rows, request, refusal) else None
 
     def append(
         self,

@@ -30,6 +30,7 @@ __all__ = [
     "UNREADABLE_ROWS",
     "Arrival",
     "ArrivedBatch",
+    "Disconnect",
     "Layout",
     "Refusal",
     "Refuse",
@@ -56,13 +57,15 @@ _NEWEST_MAGIC: Final = 2
 
 
 class Refusal:
-    """The error that a row decided on. ``shows_start``: the answer has the log's start offset."""
+    """The error that a row decided on. ``shows_start``: the answer has the log's start offset.
+    ``disconnects`` is the reason why the connection is closed instead; empty if it is not."""
 
-    __slots__ = ("error", "shows_start")
+    __slots__ = ("disconnects", "error", "shows_start")
 
     def __init__(self) -> None:
         self.error = ErrorCode.NONE
         self.shows_start = False
+        self.disconnects = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,24 @@ class Refuse:
 
 _INVALID: Final = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
 
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """The connection is closed, as if the request could not be read."""
+
+    reason: str
+
+    def perform(self, refusal: Refusal) -> None:
+        refusal.disconnects = self.reason
+
+
 # ---- the request ---------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class RequestFacts:
-    """``producers`` are the (producer id, epoch) of transactional batches. ``may_write_id``: the
+    """``data`` are the records of all partitions, ``producers`` the (producer id, epoch) of
+    transactional batches. ``may_write_id``: the
     caller may write the request's transactional id. ``may_be_idempotent``: the caller has
     IdempotentWrite on the cluster."""
 
@@ -96,9 +111,31 @@ class RequestFacts:
     is_idempotent: bool = False
     may_write_id: bool = True
     may_be_idempotent: bool = True
+    data: Sequence[bytes | None] = ()
+
+    @property
+    def is_one_batch_each(self) -> bool:
+        """Whether the data of every partition is one batch of magic 2."""
+        return all(
+            len(batches) == 1 and batches[0][2] == _NEWEST_MAGIC
+            for batches in (layout_of(each).batches for each in self.data)
+        )
 
 
 REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
+    Row(
+        "DP-VER-01",
+        lambda request: request.version < 3,
+        (Disconnect("versions 0 to 2 are listed for the sake of librdkafka, and not served"),),
+        since=(4, 0),
+    ),
+    Row(
+        "DP-PRODUCE-08",
+        lambda request: request.version >= 3 and not request.is_one_batch_each,
+        (Disconnect("the data of a partition is not one batch of magic 2"),),
+        since=(0, 11),
+        until=(2, 4),
+    ),
     Row(
         "DP-PRODUCE-02",
         lambda request: (

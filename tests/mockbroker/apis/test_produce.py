@@ -1,49 +1,306 @@
-"""Produce and InitProducerId, request by request."""
+"""Produce (0) on the wire: every version, acks, waits for replicas, and who may produce."""
 
 from __future__ import annotations
 
+import asyncio
+import uuid
+from typing import Any
+
 import pytest
 
-from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from kproto.records import Record, build_batch
+from kproto.records import Compression, Record, build_batch
+from kproto.schema.model import ZERO_UUID
+from kproto.schema.versions import Versions
+from mockbroker import MockCluster
 from mockbroker.cluster import Cluster
+from mockbroker.security.authorizer import Authorizer
+from mockbroker.security.policy import Security
+from mockbroker.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.wire import connect
+from tests.support.toolchain import require_module
+
+SERVED = {0: Versions(0, 13)}
 
 
-def request(data: bytes | None, *, acks: int = 1, topic: str = "foo") -> ProduceRequest:
-    partition = PartitionProduceData(index=0, records=data)
-    return ProduceRequest(
-        acks=acks,
-        timeout_ms=1000,
-        topic_data=[TopicProduceData(name=topic, partition_data=[partition])],
-    )
-
-
-def batch(*values: bytes, **settings: int) -> bytes:
+def batch(*values: bytes, **settings: Any) -> bytes:
     return build_batch([Record(timestamp=1, value=value) for value in values], **settings)
 
 
-@pytest.mark.parametrize("acks", [1, -1])
-@pytest.mark.requirement("DP-PRODUCE-34")
-def test_batches_get_offsets(acks: int) -> None:
-    broker = DirectBroker(Cluster(3, topics=["foo=1,2,3"]))
-    for expected in (0, 2):
-        answer = broker.ask(request(batch(b"a", b"b"), acks=acks), 9)
-        found = answer.responses[0].partition_responses[0]
-        assert (found.error_code, found.base_offset) == (0, expected)
-        assert (found.log_append_time_ms, found.log_start_offset) == (-1, 0)
+def request(
+    *partitions: tuple[int, bytes | None],
+    acks: int = 1,
+    topic: str = "foo",
+    topic_id: uuid.UUID = ZERO_UUID,
+    timeout_ms: int = 60_000,
+) -> ProduceRequest:
+    rows = [PartitionProduceData(index=index, records=data) for index, data in partitions]
+    topics = [TopicProduceData(name=topic, topic_id=topic_id, partition_data=rows)]
+    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)
 
 
-@pytest.mark.requirement("DP-INIT-04", "DP-INIT-08")
-def test_producer_ids() -> None:
-    broker = DirectBroker(Cluster(2))
-    ids = [
-        broker.ask(InitProducerIdRequest(transactional_id=None), 4, broker_id=each).producer_id
-        for each in (1, 1, 2)
+def rows(answer: Any) -> list[tuple[int, int, int]]:
+    """(partition, error, base offset) of every row, in order."""
+    return [
+        (row.index, row.error_code, row.base_offset)
+        for topic in answer.responses
+        for row in topic.partition_responses
     ]
-    assert ids == [1000, 1001, 2000]
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+@pytest.mark.parametrize("version", range(14))
+@pytest.mark.requirement("DP-PRODUCE-34", "DP-VER-01")
+def test_every_version(version: int, acks: int) -> None:
+    old = version < 3
+    cluster = Cluster(3, topics=["foo=1,2,3"], config_release=(3, 9) if old else (4, 4))
+    broker = DirectBroker(cluster, apis=SERVED)
+    data = batch(b"a", b"b", magic={0: 0, 1: 0, 2: 1}.get(version, 2))
+    topic_id = cluster.topics["foo"].topic_id
+    for expected in (0, 2):
+        answer = broker.ask(request((0, data), acks=acks, topic_id=topic_id), version)
+        assert rows(answer) == [(0, 0, expected)]
+        row = answer.responses[0].partition_responses[0]
+        assert (row.log_append_time_ms, row.error_message, row.record_errors) == (-1, None, [])
+        assert row.log_start_offset == (0 if version >= 5 else -1)
+        assert answer.responses[0].topic_id == (topic_id if version >= 13 else ZERO_UUID)
+    newest = DirectBroker(Cluster(3, topics=["foo=1,2,3"]), apis=SERVED)
+    assert (newest.ask(request((0, data), acks=acks), version) is None) == old
+
+
+@pytest.mark.requirement("DP-PRODUCE-40", "DP-PRODUCE-41")
+def test_partitions_are_answered_as_they_were_asked() -> None:
+    cluster = Cluster(3, topics=["foo=1,2,3/2,1,3/1,2,3", "bar=1"])
+    broker = DirectBroker(cluster)
+    asked = request((2, batch(b"a")), (1, batch(b"b")), (0, batch(b"c")), (2, batch(b"d")))
+    asked.topic_data += request((0, batch(b"e")), (9, batch(b"f")), topic="bar").topic_data
+    assert rows(broker.ask(asked, 9)) == [
+        (2, 0, 0), (1, 6, -1), (0, 0, 0), (2, 0, 1), (0, 0, 0), (9, 3, -1),
+    ]  # fmt: skip
+
+
+@pytest.mark.requirement("DP-PRODUCE-04")
+def test_a_topic_is_known_by_its_id() -> None:
+    cluster = Cluster(1, topics=["foo=1"])
+    broker = DirectBroker(cluster)
+    asked = request((0, batch(b"a")), topic="", topic_id=uuid.UUID(int=5))
+    answer = broker.ask(asked, 13)
+    assert rows(answer) == [(0, 100, -1)]
+    assert answer.responses[0].topic_id == uuid.UUID(int=5)
+
+
+@pytest.mark.parametrize("version", [9, 10])
+@pytest.mark.requirement("DP-PRODUCE-14", "DP-PRODUCE-42")
+def test_a_broker_that_does_not_lead_says_who_does(version: int) -> None:
+    cluster = Cluster(4, topics=["foo=2,1,3/2,1,3"])
+    for broker_id in (1, 4):
+        answer = DirectBroker(cluster).ask(
+            request((0, batch(b"a")), (1, batch(b"b"))), version, broker_id=broker_id
+        )
+        assert rows(answer) == [(0, 6, -1), (1, 6, -1)]
+        leaders = {
+            (row.current_leader.leader_id, row.current_leader.leader_epoch)
+            for row in answer.responses[0].partition_responses
+        }
+        assert leaders == ({(2, 0)} if version >= 10 else {(-1, -1)})
+        nodes = [(each.node_id, each.host, each.port) for each in answer.node_endpoints]
+        leader = cluster.broker(2)
+        assert nodes == ([(2, leader.host, leader.port)] if version >= 10 else [])
+
+
+@pytest.mark.requirement("DP-PRODUCE-06")
+def test_a_broker_knows_what_its_metadata_has() -> None:
+    cluster = Cluster(1)
+    cluster.hold_metadata(1)
+    cluster.add_topic("foo=1")
+    assert rows(DirectBroker(cluster).ask(request((0, batch(b"a"))), 9)) == [(0, 3, -1)]
+    cluster.release_metadata(1)
+    cluster.hold_metadata(1)
+    cluster.delete_topics([("foo", ZERO_UUID)])
+    assert rows(DirectBroker(cluster).ask(request((0, batch(b"a"))), 9)) == [(0, 6, -1)]
+
+
+@pytest.mark.parametrize("version", [7, 8])
+@pytest.mark.requirement("DP-PRODUCE-38", "DP-PRODUCE-39")
+def test_failed_records_are_told_since_version_8(version: int) -> None:
+    cluster = Cluster(1, topics=["foo=1"])
+    cluster.incremental_alter_configs([(2, "foo", [("cleanup.policy", 0, "compact")])])
+    answer = DirectBroker(cluster).ask(request((0, batch(b"a"))), version)
+    row = answer.responses[0].partition_responses[0]
+    assert row.error_code == 87
+    if version >= 8:
+        assert row.error_message.startswith("One or more records have been rejected due to 1 ")
+        (error,) = row.record_errors
+        assert error.batch_index == 0
+        assert error.batch_index_error_message.startswith("Compacted topic cannot accept")
+    else:
+        assert (row.error_message, row.record_errors) == (None, [])
+
+
+# ---- who may -------------------------------------------------------------------------------------
+
+
+def allow(cluster: Cluster, kind: int, name: str, operation: int) -> None:
+    cluster.create_acls([AclBinding(kind, name, 3, "User:me", "*", operation, 3)])
+
+
+def secured(cluster: Cluster, release: str = "kafka-4.4") -> DirectBroker:
+    return DirectBroker(
+        cluster, profile_name=release, security=Security(authorizer=Authorizer()),
+        principal="User:me", apis={0: Versions(0, 9), 22: Versions(0, 4)},
+    )  # fmt: skip
+
+
+TOPIC, CLUSTER, TRANSACTIONAL_ID = 2, 4, 5
+WRITE, IDEMPOTENT_WRITE = 4, 12
+
+
+@pytest.mark.requirement("DP-PRODUCE-05")
+def test_producing_needs_write() -> None:
+    cluster = Cluster(1, topics=["foo=1"])
+    asked = request((0, batch(b"a")))
+    assert rows(secured(cluster).ask(asked, 9)) == [(0, 29, -1)]
+    allow(cluster, TOPIC, "foo", WRITE)
+    assert rows(secured(cluster).ask(asked, 9)) == [(0, 0, 0)]
+
+
+@pytest.mark.requirement("DP-PRODUCE-03")
+def test_an_idempotent_batch_is_authorized_until_2_7() -> None:
+    data = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+    for release, line, expected in (
+        ("kafka-2.7", (2, 7), [(0, 31, -1)]),
+        ("kafka-4.4", (4, 4), [(0, 0, 0)]),
+    ):
+        cluster = Cluster(1, topics=["foo=1"], config_release=line)
+        allow(cluster, TOPIC, "foo", WRITE)
+        assert rows(secured(cluster, release).ask(request((0, data)), 8)) == expected
+        allow(cluster, CLUSTER, "kafka-cluster", IDEMPOTENT_WRITE)
+        assert rows(secured(cluster, release).ask(request((0, data)), 8)) == [(0, 0, 0)]
+
+
+@pytest.mark.requirement("DP-PRODUCE-02")
+def test_a_transactional_batch_needs_its_id() -> None:
+    data = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    cluster = Cluster(1, topics=["foo=1"], config_release=(3, 5))
+    allow(cluster, TOPIC, "foo", WRITE)
+    asked = request((0, data), (0, batch(b"b")))
+    assert rows(secured(cluster).ask(asked, 9)) == [(0, 53, -1), (0, 53, -1)]
+    asked.transactional_id = "t"
+    assert rows(secured(cluster).ask(asked, 9)) == [(0, 53, -1), (0, 53, -1)]
+    allow(cluster, TRANSACTIONAL_ID, "t", WRITE)
+    assert rows(secured(cluster).ask(asked, 9)) == [(0, 0, 0), (0, 0, 1)]
+
+
+# ---- acks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-PRODUCE-33")
+async def test_without_acks_nothing_is_answered() -> None:
+    async with MockCluster(1, topics=["foo=1/1"]) as mock, connect(mock) as wire:
+        wire.send(wire.frame(request((0, batch(b"a")), acks=0), 9))
+        answer = await wire.ask(request((0, batch(b"b"))), 9)
+        assert rows(answer) == [(0, 0, 1)], "the first answer is that of the second request"
+        wire.send(wire.frame(request((9, batch(b"c")), (1, batch(b"d")), acks=0), 9))
+        assert await wire.closed() == b""
+        assert mock.cluster.logs.log(("foo", 1)).end_offset == 1, "the other one was appended"
+
+
+async def test_other_connections_do_not_wait() -> None:
+    async with MockCluster(2, topics=["foo=1,2"]) as mock:
+        logs = mock.cluster.logs
+        logs.hold_replication(("foo", 0), 2)
+        async with connect(mock) as wire, connect(mock) as other:
+            wire.send(wire.frame(request((0, batch(b"a")), acks=-1), 9))
+            assert rows(await other.ask(request((0, batch(b"b"))), 9))[0][1] == 0
+            while not logs.log(("foo", 0)).watched:
+                await asyncio.sleep(0)
+            logs.release_replication(("foo", 0), None)
+            _, answer = mock.dialect.decode_response(await wire.receive(), api_key=0, api_version=9)
+            assert rows(answer)[0][1] == 0
+        assert not logs.log(("foo", 0)).watched
+
+
+@pytest.mark.requirement("DP-PRODUCE-35")
+async def test_a_wait_ends_at_its_timeout() -> None:
+    async with MockCluster(2, topics=["foo=1,2/1"]) as mock:
+        mock.cluster.logs.hold_replication(("foo", 0), 2)
+        async with connect(mock) as wire:
+            asked = request((0, batch(b"a")), (1, batch(b"b")), acks=-1, timeout_ms=1)
+            assert rows(await wire.ask(asked, 9)) == [(0, 7, 0), (1, 0, 0)]
+        log = mock.cluster.logs.log(("foo", 0))
+        assert (log.end_offset, log.high_watermark, log.watched) == (1, 0, 0), "the records stay"
+
+
+async def test_a_client_that_leaves_waits_no_more() -> None:
+    async with MockCluster(2, topics=["foo=1,2"]) as mock:
+        log = mock.cluster.logs.log(("foo", 0))
+        mock.cluster.logs.hold_replication(("foo", 0), 2)
+        async with connect(mock) as wire:
+            wire.send(wire.frame(request((0, batch(b"a")), acks=-1), 9))
+            async with asyncio.timeout(10):
+                while not log.watched:
+                    await asyncio.sleep(0.001)
+        async with asyncio.timeout(10):
+            while log.watched:
+                await asyncio.sleep(0.001)
+
+
+# ---- released clients ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_an_idempotent_producer_of_librdkafka(codec: str) -> None:
+    confluent = require_module("confluent_kafka")
+    async with MockCluster(3, topics=["foo=1,2,3"]) as mock:
+
+        def work() -> list[int]:
+            producer = confluent.Producer(
+                {"bootstrap.servers": mock.bootstrap, "enable.idempotence": True,
+                 "compression.type": codec, "linger.ms": 1}
+            )  # fmt: skip
+            offsets: list[int] = []
+            for number in range(200):
+                producer.produce(
+                    "foo", b"value %d" % number,
+                    on_delivery=lambda error, message: offsets.append(
+                        -1 if error else message.offset()
+                    ),
+                )  # fmt: skip
+            assert producer.flush(10) == 0
+            return offsets
+
+        assert await asyncio.to_thread(work) == [*range(200)]
+        log = mock.cluster.logs.log(("foo", 0))
+        (producer,) = log.producers
+        assert (producer.producer_id % 1000, producer.last_sequence) == (0, 199)
+        headers = [each.header for each in log.storage.batches()]
+        assert {each.codec for each in headers} <= {0, Compression[codec.upper()]}
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+async def test_a_producer_of_kafka_python(acks: int | str) -> None:
+    kafka = require_module("kafka")
+    async with MockCluster(3, topics=["foo=1,2,3"]) as mock:
+
+        def work() -> list[int]:
+            producer = kafka.KafkaProducer(
+                bootstrap_servers=mock.bootstrap, acks=acks, enable_idempotence=acks == "all",
+                compression_type="gzip",
+            )  # fmt: skip
+            try:
+                sent = [producer.send("foo", b"value %d" % each) for each in range(20)]
+                return [each.get(10).offset for each in sent]
+            finally:
+                producer.close(10)
+
+        offsets = await asyncio.to_thread(work)
+        if acks:
+            assert offsets == [*range(20)]
+        async with asyncio.timeout(10):
+            while mock.cluster.logs.log(("foo", 0)).end_offset < 20:
+                await asyncio.sleep(0.001)

@@ -38,6 +38,14 @@ def codes(outcome: AppendOutcome) -> tuple[int, int, int, int]:
     )
 
 
+def refusal(release: tuple[int, int], request: RequestFacts) -> int | str:
+    """What a whole request is answered: an error, 0, or "closed"."""
+    found = new_cluster(release).appender.refusal(request)
+    if found is None:
+        return 0
+    return "closed" if found.disconnects else found.error
+
+
 PARTITIONS: list[Any] = [
     pytest.param({"topic": None}, GOOD, 100, -1, id="no-id", marks=[
         pytest.mark.requirement("DP-PRODUCE-04")]),
@@ -186,22 +194,42 @@ def test_transactional_batches_need_an_id_that_the_caller_may_write(
     facts: dict[str, Any], code: int
 ) -> None:
     request = RequestFacts(1, 9, producers=frozenset({(7, 0)}), is_idempotent=True, **facts)
-    assert new_cluster().appender.refusal(request) == code
+    assert refusal(NEW, request) == code
 
 
 @pytest.mark.requirement("DP-PRODUCE-03")
 def test_until_2_7_produce_needs_idempotent_write() -> None:
     request = RequestFacts(1, 9, is_idempotent=True, may_be_idempotent=False)
-    found = {release: new_cluster(release).appender.refusal(request) for release in (
-        (0, 11), (2, 7), (2, 8), NEW)}  # fmt: skip
+    found = {release: refusal(release, request) for release in ((0, 11), (2, 7), (2, 8), NEW)}
     assert found == {(0, 11): 31, (2, 7): 31, (2, 8): 0, NEW: 0}
+
+
+@pytest.mark.requirement("DP-PRODUCE-08")
+@pytest.mark.parametrize("data", [None, b"", OLD, GOOD + GOOD, GOOD[:50]])
+def test_until_2_3_a_request_that_is_not_one_batch_each_closes_the_connection(
+    data: bytes | None,
+) -> None:
+    request = RequestFacts(1, 7, data=[GOOD, data])
+    assert [refusal(release, request) for release in ((0, 11), FORMER, (2, 4))] == [
+        "closed", "closed", 0,
+    ]  # fmt: skip
+    assert refusal(FORMER, RequestFacts(1, 7, data=[GOOD, GOOD])) == 0
+    assert refusal(FORMER, RequestFacts(1, 2, data=[data])) == 0
+
+
+@pytest.mark.requirement("DP-VER-01")
+def test_since_4_0_the_oldest_versions_are_listed_only() -> None:
+    for version in range(4):
+        request = RequestFacts(1, version, data=[GOOD])
+        assert refusal((4, 0), request) == ("closed" if version < 3 else 0)
+        assert refusal((3, 9), request) == 0
 
 
 @pytest.mark.requirement("DP-PRODUCE-11")
 def test_since_3_6_a_request_has_one_transactional_producer() -> None:
     request = RequestFacts(1, 9, transactional_id="t", producers=frozenset({(7, 0), (8, 0)}))
-    assert new_cluster((3, 6)).appender.refusal(request) == 49
-    assert new_cluster((3, 5)).appender.refusal(request) == 0
+    assert refusal((3, 6), request) == 49
+    assert refusal((3, 5), request) == 0
 
 
 @pytest.mark.requirement("DP-PRODUCE-12")

@@ -1,0 +1,141 @@
+"""InitProducerId (22) and DescribeProducers (61)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kproto.messages.init_producer_id_request import InitProducerIdRequest
+from kproto.records import Record, build_batch
+from mockbroker.cluster import Cluster
+from mockbroker.log.producer_ids import BLOCK_SIZE, ProducerIds
+from mockbroker.security.authorizer import Authorizer
+from mockbroker.security.policy import Security
+from mockbroker.state.results import AclBinding
+from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.log.producing import FOO, NOW_MS, new_cluster, produce
+
+ANONYMOUS_ID = {"transactional_id": None}
+TOPIC, CLUSTER, TRANSACTIONAL_ID = 2, 4, 5
+WRITE, IDEMPOTENT_WRITE = 4, 12
+LITERAL, PREFIXED = 3, 4
+
+
+def ask(broker: DirectBroker, version: int = 4, **fields: Any) -> tuple[int, int, int]:
+    answer = broker.ask(InitProducerIdRequest(**{**ANONYMOUS_ID, **fields}), version)
+    return answer.error_code, answer.producer_id, answer.producer_epoch
+
+
+@pytest.mark.parametrize("version", range(6))
+@pytest.mark.requirement("DP-INIT-04", "DP-INIT-08")
+def test_each_producer_has_an_id(version: int) -> None:
+    for _ in range(2):
+        broker = DirectBroker(Cluster(2))
+        assert [ask(broker, version) for _ in range(2)] == [(0, 1000, 0), (0, 1001, 0)]
+        request = InitProducerIdRequest(transactional_id=None)
+        assert broker.ask(request, version, broker_id=2).producer_id == 2000
+
+
+@pytest.mark.requirement("DP-INIT-08")
+def test_a_broker_takes_block_after_block() -> None:
+    ids = ProducerIds(lambda: [1, 2, 3])
+    first = [ids.next_id(1) for _ in range(BLOCK_SIZE)]
+    assert first == [*range(1000, 2000)]
+    assert [ids.next_id(1), ids.next_id(2)] == [4000, 2000]
+    for _ in range(BLOCK_SIZE):
+        ids.next_id(2)
+    assert ids.next_id(2) == 5001
+
+
+@pytest.mark.requirement("DP-INIT-03", "DP-INIT-04")
+def test_what_cannot_be() -> None:
+    broker = DirectBroker(Cluster(1))
+    assert ask(broker, producer_id=7) == (42, -1, -1)
+    assert ask(broker, producer_epoch=0) == (42, -1, -1)
+    assert ask(broker, transactional_id="") == (42, -1, -1)
+
+
+def test_there_is_no_transaction_coordinator_yet() -> None:
+    assert ask(DirectBroker(Cluster(1)), transactional_id="t") == (15, -1, -1)
+
+
+def secured(cluster: Cluster, release: str) -> DirectBroker:
+    security = Security(authorizer=Authorizer())
+    return DirectBroker(cluster, profile_name=release, security=security, principal="User:me")
+
+
+def allow(cluster: Cluster, kind: int, name: str, operation: int, pattern: int = LITERAL) -> None:
+    cluster.create_acls([AclBinding(kind, name, pattern, "User:me", "*", operation, 3)])
+
+
+@pytest.mark.parametrize(
+    ("release", "rule", "code"),
+    [
+        ("kafka-2.7", None, 31),
+        ("kafka-2.7", (CLUSTER, "kafka-cluster", IDEMPOTENT_WRITE), 0),
+        ("kafka-2.7", (TOPIC, "foo", WRITE), 31),
+        ("kafka-3.9", None, 31),
+        ("kafka-3.9", (CLUSTER, "kafka-cluster", IDEMPOTENT_WRITE), 0),
+        ("kafka-3.9", (TOPIC, "foo", WRITE), 0),
+        ("kafka-3.9", (TOPIC, "not-there", WRITE), 0),
+        ("kafka-3.9", (TOPIC, "f", WRITE, PREFIXED), 0),
+        ("kafka-3.9", (TOPIC, "*", WRITE), 0),
+        ("kafka-3.9", (TOPIC, "foo", 3), 31),
+    ],
+)
+@pytest.mark.requirement("DP-INIT-01")
+def test_who_may_be_idempotent(release: str, rule: Any, code: int) -> None:
+    cluster = Cluster(1, topics=["foo=1"])
+    if rule is not None:
+        allow(cluster, *rule)
+    assert ask(secured(cluster, release), 1)[0] == code
+
+
+@pytest.mark.requirement("DP-INIT-01")
+def test_a_transactional_id_has_to_be_the_callers() -> None:
+    cluster = Cluster(1)
+    assert ask(secured(cluster, "kafka-4.4"), transactional_id="t") == (53, -1, -1)
+    allow(cluster, TRANSACTIONAL_ID, "t", WRITE)
+    assert ask(secured(cluster, "kafka-4.4"), transactional_id="t") == (15, -1, -1)
+
+
+# ---- DescribeProducers ---------------------------------------------------------------------------
+
+
+def described(cluster: Cluster, broker_id: int = 1, index: int = 0) -> tuple[int, list[Any]]:
+    request = DescribeProducersRequest(topics=[TopicRequest(name="foo", partition_indexes=[index])])
+    answer = DirectBroker(cluster).ask(request, 0, broker_id=broker_id)
+    (row,) = answer.topics[0].partitions
+    return row.error_code, [
+        (
+            each.producer_id,
+            each.producer_epoch,
+            each.last_sequence,
+            each.last_timestamp,
+            each.coordinator_epoch,
+            each.current_txn_start_offset,
+        )
+        for each in row.active_producers
+    ]
+
+
+@pytest.mark.requirement("DP-IDEM-16")
+def test_the_leader_lists_its_producers() -> None:
+    cluster = new_cluster((3, 5))
+    assert described(cluster) == (0, [])
+    for producer_id, transactional in ((9, True), (8, False)):
+        data = build_batch(
+            [Record(timestamp=NOW_MS - 3, value=b"v"), Record(timestamp=NOW_MS, value=b"v")],
+            producer_id=producer_id, producer_epoch=4, base_sequence=10,
+            is_transactional=transactional,
+        )  # fmt: skip
+        assert produce(cluster, data).error == 0
+    assert described(cluster) == (
+        0, [(8, 4, 11, NOW_MS, -1, -1), (9, 4, 11, NOW_MS, -1, 0)],
+    )  # fmt: skip
+    cluster.logs.forget_producer(FOO, 8)
+    assert len(described(cluster)[1]) == 1
+    assert described(cluster, broker_id=2) == (6, [])
+    assert described(cluster, index=7) == (3, [])
