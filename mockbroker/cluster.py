@@ -29,6 +29,7 @@ from mockbroker.configs.changes import ConfigChanges
 from mockbroker.configs.definitions import config_definitions
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.coordinators import znode_offsets
+from mockbroker.coordinators.group_log import GroupLog
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offset_rules import OffsetToCommit
 from mockbroker.coordinators.offsets import FetchedOffset, OffsetStore
@@ -43,6 +44,7 @@ from mockbroker.fetching.fetches import Fetches
 from mockbroker.groups.classic.coordinator import ClassicGroups
 from mockbroker.groups.classic.offset_facts import ClassicGroupFacts
 from mockbroker.groups.classic.settings import GroupSettings, group_settings
+from mockbroker.groups.classic.stored_groups import StoredGroups
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
@@ -206,6 +208,9 @@ class Cluster(DataSteps):
             ClassicGroupFacts(self.groups),
         )
         """The committed offsets of groups."""
+        group_log = GroupLog(controller, self.coordinators, self.appender, config_release)
+        self.offsets.store = group_log.store_offsets
+        StoredGroups(self.groups, group_log, config_release)
         self.groups.on_deleted.append(self.offsets.delete_group)
         self.groups.on_changed.append(lambda group_id: self.offsets.schedule_cleanup())
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))

@@ -29,7 +29,7 @@ _KIP_211: Final[Release] = (2, 1)
 """Offsets of a group last as long as the group has members."""
 _SUBSCRIPTIONS_KNOWN: Final[Release] = (2, 4)
 _STABLE_ONLY: Final[Release] = (2, 8)
-"""2.6 does not ask for the state and 2.8 does; 2.7 was not looked at."""
+"""Members that rebalance keep the offsets of their group."""
 _JAVA_COORDINATOR: Final[Release] = (4, 0)
 
 

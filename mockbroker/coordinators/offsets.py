@@ -174,7 +174,8 @@ class OffsetStore:
     def _update(self, group_id: str, updates: OffsetUpdates) -> ErrorCode:
         """Store updates, and apply them unless they could not be stored."""
         code = self.store(group_id, updates)
-        if code:
+        # A deletion that is not written takes place all the same: Kafka tries it again and again.
+        if code and any(update is not None for update in updates.values()):
             error = AppendError(code)
             apply_first(self._errors, error, error)
             return error.code

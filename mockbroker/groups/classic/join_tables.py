@@ -206,6 +206,7 @@ def _can_skip(event: JoinEvent) -> bool:
 
 def _store(event: JoinEvent) -> None:
     event.group.store()
+    event.machine.changed(event.group)
 
 
 def _answer_skipping(event: JoinEvent) -> None:
