@@ -40,11 +40,14 @@ _RACK_SINCE = 11
 _TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15
 _ENDPOINTS_SINCE = 16
+_ISOLATION_LEVELS = (0, 1)
 _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @register(1, "0-18")
 def fetch(call: Call) -> Answer:
+    if call.body.isolation_level not in _ISOLATION_LEVELS:
+        return _failure(call)
     started = call.cluster.fetches.start(_query(call))
     if started.wait is None:
         return _response(call, started)
@@ -60,6 +63,31 @@ async def _later(call: Call, started: StartedFetch) -> Message:
     finally:
         fetches.end_wait(wait)
     return _response(call, started)
+
+
+def _failure(call: Call) -> FetchResponse:
+    """Fail as a broker does on a request that it cannot make sense of: as a whole, and for clients
+    that know topics by name in each partition too."""
+    request: FetchRequest = call.body
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    response = FetchResponse(error_code=code, session_id=request.session_id)
+    if call.version < _TOPIC_IDS_SINCE:
+        response.responses = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    PartitionData(
+                        partition_index=each.partition,
+                        error_code=code,
+                        high_watermark=-1,
+                        records=b"",
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    return response
 
 
 # ---- the request ---------------------------------------------------------------------------------

@@ -195,9 +195,11 @@ class _Access:
 
     @property
     def from_stranger(self) -> bool:
-        """Whether a broker fetches as a replica that it is not."""
+        """Whether a broker fetches as a replica that it is not, or as the leader itself."""
         query = self.query
-        return query.from_replica and query.replica_id not in self.partition.hosts
+        return query.from_replica and (
+            query.replica_id == query.broker_id or query.replica_id not in self.partition.hosts
+        )
 
     @property
     def redirected(self) -> bool:
@@ -418,6 +420,9 @@ class PartitionReader:
             self._follow(query.replica_id, at)
         if position.offset < end and not self._is_held(position):
             room = min(position.max_bytes, most_bytes)
+            if room < 0:
+                answer.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+                return answer
             records = log.read(
                 position.offset,
                 end,
@@ -458,7 +463,7 @@ class PartitionReader:
     def _follow(self, replica_id: int, at: _Access) -> None:
         """The position of a replica that fetches is the end of its log."""
         tp, offset = (at.topic.name, at.partition.index), at.position.offset
-        if replica_id != at.partition.leader and self.logs.end_of(tp, replica_id) < offset:
+        if self.logs.end_of(tp, replica_id) < offset:
             self.logs.replicate(tp, replica_id, offset)
 
 

@@ -24,7 +24,7 @@ MAGIC = {0: 0, 1: 0, 2: 1, 3: 1}
 
 
 def old_cluster(release: tuple[int, int] = (3, 9), **configs: str) -> Cluster:
-    cluster = Cluster(1, topics=["foo=1"], config_release=release)
+    cluster = Cluster(2, topics=["foo=1,2"], config_release=release)
     for name, value in configs.items():
         cluster.incremental_alter_configs([(2, "foo", [(name.replace("_", "."), 0, value)])])
     return cluster
@@ -129,7 +129,7 @@ def test_a_topic_may_forbid_conversion(version: int, code: int) -> None:
     found = fetch(cluster, version)
     assert found.error_code == code
     assert (found.records is None, found.high_watermark) == ((True, -1) if code else (False, 1))
-    assert fetch(cluster, version, replica_id=1).error_code == 0, "replicas are not asked"
+    assert fetch(cluster, version, replica_id=2).error_code == 0, "replicas are not asked"
 
 
 @pytest.mark.requirement("DP-FORMAT-05")

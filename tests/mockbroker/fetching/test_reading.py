@@ -171,3 +171,16 @@ def test_the_leader_is_named_to_who_looks_for_it(version: int) -> None:
         assert (leader, nodes) == (
             ((2, 1), [(2, "leader.example", 9)]) if version >= 16 else ((-1, -1), [])
         )
+
+
+def test_what_makes_no_sense_fails_as_in_kafka(cluster: Cluster, broker: DirectBroker) -> None:
+    append(cluster, b"a")
+    negative = {"fetch_offset": 0, "partition_max_bytes": -1}
+    failed = row(ask(broker, {FOO: negative}))
+    assert (failed.error_code, failed.high_watermark, failed.records) == (-1, -1, b"")
+    assert row(ask(broker, {FOO: {**negative, "fetch_offset": 1}})).error_code == 0
+    answer = ask(broker, {FOO: 0}, isolation_level=7)
+    assert (answer.error_code, row(answer).error_code) == (-1, -1)
+    ids = {"foo": cluster.topics["foo"].topic_id}
+    answer = ask(broker, {FOO: 0}, 13, ids=ids, isolation_level=7)
+    assert (answer.error_code, answer.responses) == (-1, [])

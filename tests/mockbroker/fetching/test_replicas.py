@@ -153,6 +153,7 @@ def test_a_replica_reads_to_the_end_and_moves_the_watermark(version: int) -> Non
 
 
 @pytest.mark.requirement("DP-FETCH-23")
+@pytest.mark.parametrize("replica_id", [1, 3])
 @pytest.mark.parametrize(
     ("release", "epoch", "code"),
     [
@@ -162,12 +163,12 @@ def test_a_replica_reads_to_the_end_and_moves_the_watermark(version: int) -> Non
     ],
 )
 def test_a_broker_is_not_a_replica_of_everything(
-    release: tuple[int, int], epoch: int, code: int
+    release: tuple[int, int], epoch: int, code: int, replica_id: int
 ) -> None:
     cluster = Cluster(3, topics=["foo=1,2"], config_release=release)
     append(cluster, b"a")
     position = {"fetch_offset": 0, "current_leader_epoch": epoch}
-    found = row(ask(DirectBroker(cluster), {FOO: position}, 12, replica_id=3))
+    found = row(ask(DirectBroker(cluster), {FOO: position}, 12, replica_id=replica_id))
     assert (found.error_code, found.records) == (code, b"")
 
 
@@ -175,9 +176,9 @@ def test_a_broker_is_not_a_replica_of_everything(
 
 
 @pytest.mark.requirement("DP-FETCH-01", "DP-FETCH-23")
-@pytest.mark.parametrize("replica_id", [-1, 1])
+@pytest.mark.parametrize("replica_id", [-1, 2])
 def test_readers_and_replicas_need_permissions(replica_id: int) -> None:
-    cluster = Cluster(1, topics=["foo=1"])
+    cluster = Cluster(2, topics=["foo=1,2"])
     append(cluster, b"a")
     security = Security(Authorizer(frozenset({"User:admin"})))
     offsets = {FOO: 0, ("unknown", 0): 0}
