@@ -2,8 +2,15 @@
 
 import sys
 
-from benchmarks import bench_broker, bench_codec, bench_columns, bench_records, bench_start
+from benchmarks import (
+    bench_broker,
+    bench_codec,
+    bench_columns,
+    bench_data,
+    bench_records,
+    bench_start,
+)
 
-for benchmark in (bench_codec, bench_columns, bench_records, bench_start, bench_broker):
+for benchmark in (bench_codec, bench_columns, bench_records, bench_start, bench_broker, bench_data):
     sys.argv = [benchmark.__name__]
     benchmark.main()

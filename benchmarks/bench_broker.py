@@ -31,7 +31,7 @@ from benchmarks.report import Mark, Section, conclude, machine
 from kproto.messages import ApiVersionsRequest, MetadataRequest, ResponseHeader
 from kproto.messages.metadata_request import MetadataRequestTopic
 
-__all__ = ["main"]
+__all__ = ["PARTITIONS", "TOPIC", "Server", "librdkafka", "main", "mockbroker", "serving"]
 
 DEPTH = 32
 REQUESTS = 20_000
@@ -102,13 +102,21 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def librdkafka() -> Iterator[Server]:
-    with _process([sys.executable, "-c", LIBRDKAFKA]) as process:
-        yield Server("librdkafka", _address(_first_line(process)), process.pid)
+def serving(name: str, command: list[str]) -> Iterator[Server]:
+    """Run a server that prints the addresses of its brokers, separated by commas."""
+    with _process(command) as process:
+        first = _first_line(process).split(",")[0]
+        yield Server(name, _address(first), process.pid)
+
+
+def librdkafka() -> contextlib.AbstractContextManager[Server]:
+    """Run librdkafka's mock cluster."""
+    return serving("librdkafka", [sys.executable, "-c", LIBRDKAFKA])
 
 
 @contextlib.contextmanager
 def mockbroker() -> Iterator[Server]:
+    """Run this project's mock cluster."""
     serve = ["serve", "--brokers", "3", "--topic", f"{TOPIC}:{PARTITIONS}:3"]
     with _process([sys.executable, "-m", "mockbroker", *serve]) as process:
         first = json.loads(_first_line(process))["bootstrap"].split(",")[0]
