@@ -107,7 +107,7 @@ COMMIT_TIMES: Final[tuple[Row[CommitTimes, CommitTimes], ...]] = (
 
 @dataclass(slots=True)
 class Age:
-    """An offset whose end is looked for. ``expired`` is set by the row that applies."""
+    """An offset whose end is looked for. The row that applies sets ``expired``."""
 
     offset: CommittedOffset
     standing: GroupStanding
@@ -121,14 +121,6 @@ class Age:
         if self.offset.expires_ms is not None:
             return self.now_ms >= self.offset.expires_ms
         return self.now_ms - begins_ms >= self.retention_ms
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """The offset stays."""
-
-    def perform(self, age: Age) -> None:
-        age.expired = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +173,8 @@ EXPIRY: Final[tuple[Row[Age, Age], ...]] = (
     Row(_RETENTION, _is_empty, (SinceEmpty(),), since=_KIP_211),
     Row(_RETENTION, _unused, (SinceCommit(),), since=_SUBSCRIPTIONS_KNOWN, until=_STABLE_ONLY),
     Row(_RETENTION, _unused_in_stable, (SinceCommit(),), since=_STABLE_ONLY),
-    Row(_RETENTION, always, (Keep(),), since=_KIP_211),
 )
+"""Without a row the offset stays."""
 
 
 # ---- errors of an append -------------------------------------------------------------------------
