@@ -113,9 +113,9 @@ class _Without:
 REFUSALS: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
     Row("DP-FETCH-03", always, (_Without(aborted=False, records=True),), until=(3, 0)),
     Row(
-        "DP-FETCH-03", always, (_Without(aborted=True, records=False),), since=(3, 0), until=(4, 0)
+        "DP-FETCH-03", always, (_Without(aborted=True, records=False),), since=(3, 0), until=(3, 9)
     ),
-    Row("DP-FETCH-03", always, (_Without(aborted=True, records=True),), since=(4, 0)),
+    Row("DP-FETCH-03", always, (_Without(aborted=True, records=True),), since=(3, 9)),
 )
 """How a refusal by ``ADMISSION``, or for lack of a format, looks besides its error: null or empty.
 Errors of ``ACCESS`` have empty records and a null list in each release."""

@@ -99,7 +99,7 @@ class RejectRecord:
         errors.append(RecordError(arrived.batch_index, text, self.error))
 
 
-_KEYLESS: Final = "Compacted topic cannot accept message without key in topic partition {tp}."
+_KEYLESS: Final = "Compacted topic cannot accept message without key in topic partition {tp}"
 _OUT_OF_RANGE: Final = RejectRecord(
     ErrorCode.INVALID_TIMESTAMP,
     "Timestamp {timestamp} of message with offset {offset} is out of range. "

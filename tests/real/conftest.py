@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.real.compare import Comparison
+from tests.real.data.play import Tally
 from tests.real.kafka import RealKafka
 from tests.real.programs.batch import Played
 from tests.support.toolchain import require, require_module
 
 _COMPARISONS = pytest.StashKey[dict[str, Comparison | Played]]()
+_TALLIES = pytest.StashKey[dict[str, Tally]]()
 
 
 @pytest.fixture
@@ -45,11 +47,19 @@ def comparisons(pytestconfig: pytest.Config) -> dict[str, Comparison | Played]:
     return pytestconfig.stash.setdefault(_COMPARISONS, {})
 
 
+@pytest.fixture(scope="session")
+def tallies(pytestconfig: pytest.Config) -> dict[str, Tally]:
+    return pytestconfig.stash.setdefault(_TALLIES, {})
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     comparisons = config.stash.get(_COMPARISONS, {})
-    if comparisons:
+    tallies = config.stash.get(_TALLIES, {})
+    if comparisons or tallies:
         terminalreporter.section("real Kafka")
     for release, found in comparisons.items():
         terminalreporter.write_line(f"{release}: {found}")
+    for release, tally in tallies.items():
+        terminalreporter.write_line(f"{release}, data: {tally}")

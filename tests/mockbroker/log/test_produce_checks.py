@@ -263,7 +263,7 @@ def test_idempotent_batches_need_magic_2() -> None:
 KEYS = build_batch(
     [Record(timestamp=NOW_MS, key=key, value=b"v") for key in (None, b"k", None, None, None)]
 )
-KEYLESS = "Compacted topic cannot accept message without key in topic partition foo-0."
+KEYLESS = "Compacted topic cannot accept message without key in topic partition foo-0"
 
 
 @pytest.mark.requirement("DP-PRODUCE-24", "DP-PRODUCE-39", "DP-PRODUCE-38")

@@ -1,0 +1,45 @@
+"""The two clusters that sessions are played on: two brokers each, equal configs, wall clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mockbroker import MockCluster
+from tests.real.kafka import COMMON_CONFIGS, RealKafka
+
+__all__ = ["BROKER_IDS", "DATA_CONFIGS", "DataKafka", "data_mock"]
+
+BROKER_IDS: Final = (1, 2)
+
+DATA_CONFIGS: Final[Mapping[str, str]] = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "group.max.size": "4",
+    "max.incremental.fetch.session.cache.slots": "1000",
+}
+"""Broker configs of both sides, besides ``COMMON_CONFIGS``. One partition of each internal topic
+gives every group and every transactional id the same coordinator."""
+
+
+class DataKafka(RealKafka):
+    """Real brokers with ``DATA_CONFIGS``."""
+
+    def __init__(self, release: str, folder: Path) -> None:
+        super().__init__(release, folder, zookeeper=False, broker_ids=BROKER_IDS)
+
+    def _kraft_configs(self, broker_id: int) -> dict[str, str]:
+        return {**super()._kraft_configs(broker_id), **DATA_CONFIGS}
+
+
+def data_mock(profile: str) -> MockCluster:
+    """A mock of the same cluster. Its clock follows wall time, as Kafka's does."""
+    return MockCluster(
+        len(BROKER_IDS), profile=profile, broker_configs={**COMMON_CONFIGS, **DATA_CONFIGS}
+    )

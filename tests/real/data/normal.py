@@ -1,0 +1,243 @@
+"""What an answer says once the values are hidden that every run draws anew.
+
+``MASKED`` and ``UNORDERED`` name these values by API key and path, each with its reason; everything
+else is compared as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kproto.errors import DecodeError
+from kproto.records import Record, RecordBatches
+
+__all__ = ["MASKED", "UNORDERED", "Names", "normal"]
+
+CLOCK_MS: Final = 600_000
+"""Timestamps this close to the present come from a broker's clock; those that sessions send are
+further away."""
+
+
+class Masked(NamedTuple):
+    api_key: int
+    path: str
+    how: str
+    why: str
+
+
+MASKED: Final = (
+    Masked(0, "responses[].partitionResponses[].logAppendTimeMs", "clock", "the broker's clock"),
+    Masked(0, "nodeEndpoints[].port", "hide", "a free port"),
+    Masked(1, "nodeEndpoints[].port", "hide", "a free port"),
+    Masked(1, "sessionId", "session", "drawn at random"),
+    Masked(1, "responses[].partitions[].records", "records", "batches are compared field by field"),
+    Masked(
+        1,
+        "responses[].partitions[].abortedTransactions[].producerId",
+        "producer",
+        "counted by Kafka",
+    ),
+    Masked(2, "topics[].partitions[].timestamp", "clock", "the broker's clock, for LogAppendTime"),
+    Masked(3, "brokers[].port", "hide", "a free port"),
+    Masked(3, "clusterId", "hide", "drawn at random"),
+    Masked(10, "nodeId", "coordinator", "Kafka places the internal topics at random"),
+    Masked(10, "port", "hide", "a free port"),
+    Masked(10, "coordinators[].nodeId", "coordinator", "Kafka places internal topics at random"),
+    Masked(10, "coordinators[].port", "hide", "a free port"),
+    Masked(22, "producerId", "producer", "counted by Kafka over all sessions"),
+    Masked(
+        61, "topics[].partitions[].activeProducers[].producerId", "producer", "counted by Kafka"
+    ),
+    Masked(61, "topics[].partitions[].activeProducers[].lastTimestamp", "clock", "the clock"),
+    Masked(15, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
+)
+"""Fields whose values say nothing about the protocol; ``how`` says what stands in their place."""
+
+_MASKS: Final = {(each.api_key, each.path): each.how for each in MASKED}
+
+_HASHED: Final = "Kafka gathers them in a hash map"
+UNORDERED: Final[Mapping[tuple[int, str], tuple[tuple[str, ...], str]]] = {
+    (0, "responses"): (("name", "topicId"), _HASHED),
+    (0, "responses[].partitionResponses"): (("index",), _HASHED),
+    (1, "responses"): (("topic", "topicId"), "partitions with errors come first, or last"),
+    (2, "topics"): (("name",), _HASHED),
+    (2, "topics[].partitions"): (("partitionIndex",), _HASHED),
+    (3, "topics[].partitions"): (("partitionIndex",), _HASHED),
+    (3, "brokers"): (("nodeId",), _HASHED),
+    (8, "topics"): (("name", "topicId"), _HASHED),
+    (8, "topics[].partitions"): (("partitionIndex",), _HASHED),
+    (9, "topics"): (("name",), _HASHED),
+    (9, "topics[].partitions"): (("partitionIndex",), _HASHED),
+    (9, "groups[].topics"): (("name", "topicId"), _HASHED),
+    (9, "groups[].topics[].partitions"): (("partitionIndex",), _HASHED),
+    (11, "members"): (("memberId",), _HASHED),
+    (15, "groups"): (("groupId",), _HASHED),
+    (15, "groups[].members"): (("memberId",), _HASHED),
+    (16, "groups"): (("groupId",), _HASHED),
+    (21, "topics"): (("name",), _HASHED),
+    (21, "topics[].partitions"): (("partitionIndex",), _HASHED),
+    (23, "topics"): (("topic",), _HASHED),
+    (23, "topics[].partitions"): (("partition",), _HASHED),
+    (42, "results"): (("groupId",), _HASHED),
+    (47, "topics"): (("name",), _HASHED),
+    (47, "topics[].partitions"): (("partitionIndex",), _HASHED),
+    (61, "topics[].partitions[].activeProducers"): (("producerId",), _HASHED),
+}
+"""Arrays without an order: (api key, path) -> (fields to sort by, why)."""
+
+_MERGED: Final = {(0, "responses"): "partitionResponses", (1, "responses"): "partitions"}
+"""Where Kafka names a topic again, as it groups adjoining partitions only, and the mock as the
+request did."""
+
+
+_RANGE: Final = re.compile(r"within \[-?\d+, -?\d+\]")
+"""The timestamps that a topic accepts, around the present, in an error's text."""
+
+
+class Names:
+    """What stands for random values of one side: ids by the names that a script gave them."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._numbers: dict[tuple[str, int], str] = {}
+        self.coordinators: set[int] = set()
+        self.own = ""
+
+    def is_own(self, name: str) -> bool:
+        """Whether a group belongs to the session: other sessions' groups are theirs to compare."""
+        return name == self.own or name.startswith(f"{self.own}.")
+
+    def text(self, value: str, name: str) -> None:
+        """From now on ``value`` reads as ``<name>``, within longer texts too."""
+        if value:
+            self._texts[value] = f"<{name}>"
+
+    def producer(self, value: int, name: str) -> None:
+        """From now on the producer id ``value`` reads as ``<producer name>``."""
+        if value >= 0:
+            self._numbers["producer", value] = f"<producer {name}>"
+
+    def session(self, value: int, name: str = "") -> None:
+        """The same of a fetch session's id; 0 is none."""
+        if value > 0:
+            self._numbers["session", value] = f"<session {name}>"
+
+    def of_text(self, value: str) -> str:
+        value = _RANGE.sub("within [<range>]", value)
+        for each, name in self._texts.items():
+            if each in value:
+                value = value.replace(each, name)
+        return value
+
+    def of_number(self, kind: str, value: int) -> str | int:
+        return self._numbers.get((kind, value), value if value in (-1, 0) else "<unnamed>")
+
+
+def normal(answer: Any, api_key: int, version: int, names: Names) -> Any:
+    """``answer``, a response's message, as plain data that equal brokers give equally."""
+    return _normal(json.loads(answer.to_json(version)), api_key, "", names)
+
+
+def _normal(value: Any, api_key: int, path: str, names: Names) -> Any:
+    how = _MASKS.get((api_key, path))
+    if how is not None:
+        return _MASKING[how](value, names)
+    if isinstance(value, dict):
+        return {
+            key: _normal(each, api_key, f"{path}.{key}" if path else key, names)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        if (api_key, path) == (16, "groups"):
+            value = [row for row in value if names.is_own(row["groupId"])]
+        rows = [_normal(each, api_key, f"{path}[]", names) for each in value]
+        if (api_key, path) in _MERGED:
+            rows = _merged(rows, _MERGED[api_key, path])
+        if (api_key, path) in UNORDERED:
+            fields, _ = UNORDERED[api_key, path]
+            rows.sort(key=lambda row: [str(row.get(name)) for name in fields])
+        return rows
+    return names.of_text(value) if isinstance(value, str) else value
+
+
+def _merged(rows: list[dict[str, Any]], inner: str) -> list[dict[str, Any]]:
+    """One row for each topic, with the partitions of all its rows."""
+    found: dict[Any, dict[str, Any]] = {}
+    for row in rows:
+        key = row.get("topicId", row.get("name", row.get("topic")))
+        if key in found:
+            found[key][inner] = found[key][inner] + row[inner]
+        else:
+            found[key] = row
+    return list(found.values())
+
+
+def _clock(value: Any, names: Names) -> Any:
+    return "<now>" if abs(int(value) - time.time() * 1000) < CLOCK_MS else value
+
+
+def _records(value: Any, names: Names) -> Any:
+    """Every field of every whole batch but the checksum, which is checked. What a limit left of
+    another one is not compared: the mock leaves such a batch out (DP-FETCH-08)."""
+    if value is None:
+        return None
+    batches = RecordBatches(b64decode(value), allow_partial=True)
+    found: list[Any] = []
+    try:
+        found.extend(_batch(each, names) for each in batches)
+    except DecodeError as error:
+        found.append({"unreadable": str(error)})
+    return found
+
+
+def _batch(batch: Any, names: Names) -> dict[str, Any]:
+    if batch.magic < 2:
+        return {"magic": batch.magic, "codec": batch.compression.name,
+                "records": [_record(each, names) for each in batch]}  # fmt: skip
+    control = bool(batch.attributes & 0x20)
+    return {
+        "baseOffset": batch.base_offset,
+        "lastOffset": batch.last_offset,
+        "partitionLeaderEpoch": batch.partition_leader_epoch,
+        "magic": batch.magic,
+        "attributes": batch.attributes,
+        "baseTimestamp": _clock(batch.base_timestamp, names),
+        "maxTimestamp": _clock(batch.max_timestamp, names),
+        "producerId": names.of_number("producer", batch.producer_id),
+        "producerEpoch": batch.producer_epoch,
+        "baseSequence": batch.base_sequence,
+        "recordCount": batch.record_count,
+        "records": "<control>" if control else [_record(each, names) for each in batch],
+    }
+
+
+def _record(record: Record, names: Names) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "timestamp": _clock(record.timestamp, names),
+        "key": _bytes(record.key),
+        "value": _bytes(record.value),
+        "headers": [[key, _bytes(text)] for key, text in record.headers],
+    }
+
+
+def _bytes(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    text = value.decode("latin-1")
+    return text if len(text) < 40 else f"{text[:20]}... ({len(text)} bytes)"
+
+
+_MASKING: Final = {
+    "hide": lambda value, names: "<masked>",
+    "clock": _clock,
+    "producer": lambda value, names: names.of_number("producer", int(value)),
+    "session": lambda value, names: names.of_number("session", int(value)),
+    "records": _records,
+    "coordinator": lambda value, names: "<coordinator>" if value in names.coordinators else value,
+}

@@ -1,0 +1,15 @@
+"""All sessions: importing this registers every script."""
+
+from __future__ import annotations
+
+from tests.real.data import (  # noqa: F401 - each registers its sessions
+    administration,
+    fetch,
+    groups,
+    offsets,
+    produce,
+    reading,
+)
+from tests.real.data.registry import sessions
+
+__all__ = ["sessions"]
