@@ -20,7 +20,7 @@ from tests.real.known_differences import sift
 from tests.support.full import FULL, drawn
 from tests.support.toolchain import require
 
-SESSIONS: Final = 160
+SESSIONS: Final = 80
 """How many are played where not all are."""
 FIELDS_PER_SESSION: Final = 40
 """Fewer would mean that sessions end before they ask for anything."""

@@ -6,7 +6,7 @@ import struct
 import time
 from typing import Any, Final
 
-from kproto.records import Record, RecordBatches, build_batch
+from kproto.records import Record, build_batch
 from kproto.records.crc import crc32c
 from kproto.records.record_batch import HEADER
 
@@ -45,7 +45,3 @@ def changed(data: bytes, *, crc_right: bool = True, **fields: int) -> bytes:
     if crc_right:
         struct.pack_into(">I", made, 17, crc32c(bytes(made), _CHECKED, len(made)))
     return bytes(made)
-
-
-def last_offset(data: bytes) -> int:
-    return list(RecordBatches(data))[-1].last_offset

@@ -61,6 +61,17 @@ async def _pending(k: Side, name: str, **arguments: Any) -> str:
     return str(answer.member_id)
 
 
+async def rebalancing(k: Side, member: str, generation: int) -> None:
+    """Wait until the group rebalances, as its stable member learns."""
+    for _ in range(500):
+        body = heartbeat(k, member, generation)
+        answer = await k.exchange(body, k.version_of(12), k.coordinator, "main")
+        if answer is CLOSED or answer.error_code:
+            return
+        await asyncio.sleep(0.01)
+    raise Failed(f"{k.group} does not rebalance")
+
+
 async def _end(k: Side, name: str, task: asyncio.Task[Any]) -> Any:
     """The answer of a join that waited."""
     body, version, answer = await task
@@ -112,6 +123,7 @@ async def join_a_second(k: Side) -> None:
     first, generation = await one_member(k)
     second = await _pending(k, "second")
     waiting = k.start(join(k, second), "second")
+    await rebalancing(k, first, generation)
     await k.still_waits(waiting)
     await k.ask(heartbeat(k, first, generation))
     await k.ask(sync(k, first, generation))
@@ -135,6 +147,7 @@ async def join_again_with_other_protocols(k: Side) -> None:
     first, generation = await one_member(k)
     second = await _pending(k, "second")
     waiting = k.start(join(k, second, protocols=(("sticky", b"s"), ("range", b"r"))), "second")
+    await rebalancing(k, first, generation)
     await k.still_waits(waiting)
     await _join(k, "first", first, protocols=(("sticky", b"2"), ("range", b"1")))
     answer = await _end(k, "second", waiting)
@@ -310,6 +323,7 @@ async def sync_while_another_joins(k: Side) -> None:
     first, generation = await one_member(k)
     second = await _pending(k, "second")
     waiting = k.start(join(k, second), "second")
+    await rebalancing(k, first, generation)
     await k.still_waits(waiting)
     await k.ask(sync(k, first, generation))
 
@@ -407,6 +421,7 @@ async def leave_while_joining(k: Side) -> None:
     if not second:
         return
     waiting = k.start(join(k, second), "second")
+    await rebalancing(k, first, generation)
     await k.still_waits(waiting)
     await k.ask(leave(k, (second, None)))
     await _end(k, "second", waiting)

@@ -10,7 +10,7 @@ import json
 import re
 import time
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kproto.errors import DecodeError
@@ -233,7 +233,7 @@ def _bytes(value: bytes | None) -> str | None:
     return text if len(text) < 40 else f"{text[:20]}... ({len(text)} bytes)"
 
 
-_MASKING: Final = {
+_MASKING: Final[Mapping[str, Callable[[Any, Names], Any]]] = {
     "hide": lambda value, names: "<masked>",
     "clock": _clock,
     "producer": lambda value, names: names.of_number("producer", int(value)),

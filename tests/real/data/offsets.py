@@ -7,7 +7,7 @@ import uuid
 from kproto.messages import OffsetDeleteRequest
 from kproto.messages.offset_delete_request import OffsetDeleteRequestPartition as DeletedPartition
 from kproto.messages.offset_delete_request import OffsetDeleteRequestTopic as DeletedTopic
-from tests.real.data.groups import one_member
+from tests.real.data.groups import one_member, rebalancing
 from tests.real.data.registry import session
 from tests.real.data.requests import commit, committed, heartbeat, join, leave
 from tests.real.data.side import Side
@@ -80,6 +80,7 @@ async def commit_during_a_rebalance(k: Side) -> None:
     await k.create()
     member, generation = await one_member(k)
     joining = k.start(join(k), "second", version=3)
+    await rebalancing(k, member, generation)
     await k.still_waits(joining)
     await k.ask(commit(k, (0, 5, "a"), member=member, generation=generation))
     await k.ask(commit(k, (0, 5, "a")))

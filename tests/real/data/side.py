@@ -38,6 +38,8 @@ SILENT: Final = "the broker has not answered yet"
 PATIENCE: Final = 60.0
 POLL_SECONDS: Final = 0.02
 CREATE_VERSION: Final = 7
+MOMENT_SECONDS: Final = 0.4
+"""After this a broker that answers at once has answered, also on a busy machine."""
 MINUTE_MS: Final = 60_000
 _NOT_READY: Final = frozenset({14, 16})
 """The coordinator loads the partition, or has not begun to."""
@@ -183,7 +185,7 @@ class Side:
         self.note(body, version, answer)
         return answer
 
-    async def still_waits(self, task: asyncio.Task[Any], seconds: float = 0.15) -> None:
+    async def still_waits(self, task: asyncio.Task[Any], seconds: float = MOMENT_SECONDS) -> None:
         """Note whether the broker lets the request wait."""
         done, _ = await asyncio.wait([task], timeout=seconds)
         self.remark("after a moment", "answered" if done else SILENT)
