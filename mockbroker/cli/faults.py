@@ -21,8 +21,8 @@ __all__ = ["fault", "fault_options", "faults_into", "report_unused"]
 _MOST_BYTES: Final = 16 << 20
 _TEXTS: Final = frozenset(
     {
-        "name", "client_id", "software", "software_version", "topic", "error_message", "raw",
-        "trailing", "follow_with", "unknown_tag_data",
+        "name", "client_id", "software", "software_version", "topic", "group", "member",
+        "transactional_id", "error_message", "raw", "trailing", "follow_with", "unknown_tag_data",
     }
 )  # fmt: skip
 """Members whose value is text, even if it looks like a number."""

@@ -11,7 +11,8 @@ __all__ = ["conflict"]
 
 _ACTIONS: Final = (
     "apply", "steps_before", "steps_after", "reply", "error", "throttle", "as_version",
-    "unknown_tags", "set", "set_length", "set_bytes", "more", "replace_bytes", "correlation_id",
+    "unknown_tags", "set", "set_length", "set_bytes", "more", "replace_bytes", "corrupt",
+    "correlation_id",
     "correlation_off_by", "trailing", "length", "length_off_by", "truncate", "raw", "garbage",
     "tls_alert", "follow_with", "unsolicited", "never_answer", "delay", "hold_responses",
     "hold_for", "swap", "split", "disconnect",
@@ -22,7 +23,7 @@ _BYTES: Final = ("raw", "garbage", "tls_alert")
 """Members that replace the whole response. A rule has at most one."""
 _SAYS: Final = (
     "reply", "error", "throttle", "as_version", "unknown_tags", "set", "set_length", "set_bytes",
-    "more", "replace_bytes",
+    "more", "replace_bytes", "corrupt",
 )  # fmt: skip
 """Members that change the response message."""
 _SHAPES: Final = (

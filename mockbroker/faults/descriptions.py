@@ -49,6 +49,12 @@ MEMBERS: Final[Mapping[str, Mapping[str, Description]]] = {
         "partition": Description(
             "number", "A partition that the request names, of `topic` if that is given."
         ),
+        "group": Description("pattern", "A group that the request names."),
+        "member": Description("pattern", "A member id or an instance id that the request names."),
+        "transactional_id": Description("pattern", "A transactional id that the request names."),
+        "producer_id": Description(
+            "number", "A producer id that the request names, or of a batch that it holds."
+        ),
         "connection": Description(
             "`1`, `2+`",
             "The n-th of the connections that had a request which matches all members above.",
@@ -127,6 +133,12 @@ MEMBERS: Final[Mapping[str, Mapping[str, Description]]] = {
             "offset+length: hex",
             '`{"37+4": "7fffffff"}` replaces four bytes from offset 37 of the original frame, as '
             "`kproto decode --bytes` counts. Length 0 inserts.",
+        ),
+        "corrupt": Description(
+            "`bit`, `crc`, `count`, `codec`, `short`",
+            "Damages the first record batch of each partition, or of those that `topic` and "
+            "`partition` select: a bit of the records, the checksum, the count of records, the "
+            "bytes of the codec; `short` cuts the last batch off. The stored batch stays intact.",
         ),
     },
     "frame": {

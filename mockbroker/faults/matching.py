@@ -8,7 +8,7 @@ requests.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from kproto.journal import ClientSoftware, squash
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.apis.registry import Call
 from mockbroker.errors import FaultError
-from mockbroker.faults.request_entities import Named, Selection, Topics, named_by
+from mockbroker.faults.request_entities import Named, Selection, Topics, identities_of, named_by
 from mockbroker.faults.rule import Fault
 from mockbroker.timers import Timers
 
@@ -62,6 +62,10 @@ class ActiveFault:
         self.matched = 0
         self.random = random.Random(f"{fault.seed}/{name}")
         self.selection = Selection(fault.topic, fault.partition)
+        self._selects_identities = any(
+            each is not None
+            for each in (fault.group, fault.member, fault.transactional_id, fault.producer_id)
+        )
         self._api_keys = api_keys
         self._when = when
         self._versions = _range(fault.version)
@@ -139,7 +143,19 @@ class ActiveFault:
             and _like(None if software is None else software.name, fault.software)
             and _like(None if software is None else software.version, fault.software_version)
             and (not self.selection or self._names_selected(facts))
+            and (not self._selects_identities or self._names_identities(facts))
             and (self._when is None or (facts.call is not None and bool(self._when(facts.call()))))
+        )
+
+    def _names_identities(self, facts: RequestFacts) -> bool:
+        if facts.body is None:
+            return False
+        fault, named = self.fault, identities_of(facts.body, facts.version)
+        return (
+            _any_like(named.groups, fault.group)
+            and _any_like(named.members, fault.member)
+            and _any_like(named.transactional_ids, fault.transactional_id)
+            and (fault.producer_id is None or fault.producer_id in named.producer_ids)
         )
 
     def _names_selected(self, facts: RequestFacts) -> bool:
@@ -183,6 +199,10 @@ def _within(number: int, selection: Versions) -> bool:
 
 def _like(text: str | None, pattern: str | None) -> bool:
     return pattern is None or fnmatchcase(text or "", pattern)
+
+
+def _any_like(texts: Iterable[str], pattern: str | None) -> bool:
+    return pattern is None or any(fnmatchcase(each, pattern) for each in texts)
 
 
 class FaultRules:

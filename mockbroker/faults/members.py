@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict
 
+from mockbroker.faults.damaged_records import Corruption
 from mockbroker.faults.rule import CloseWith, Disconnect, ErrorAt, Place, Swap, TagLocation
 
 __all__ = ["FaultMembers"]
@@ -24,6 +25,10 @@ class FaultMembers(TypedDict, total=False):
     software_version: str | None
     topic: str | None
     partition: int | None
+    group: str | None
+    member: str | None
+    transactional_id: str | None
+    producer_id: int | None
     connection: int | str | None
     nth: int | str | None
     probability: float | None
@@ -47,6 +52,7 @@ class FaultMembers(TypedDict, total=False):
     set_bytes: dict[str, str]
     more: dict[str, int]
     replace_bytes: dict[str, str]
+    corrupt: Corruption | None
     correlation_id: int | None
     correlation_off_by: int | None
     trailing: str | None

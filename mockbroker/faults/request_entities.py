@@ -14,12 +14,14 @@ from kproto.schema.model import Field, Struct
 from mockbroker.state.model import Topic
 
 __all__ = [
+    "Identities",
     "Kind",
     "Named",
     "Selection",
     "Topics",
     "fields_of",
     "id_field",
+    "identities_of",
     "is_partitions",
     "is_topics",
     "kind_of",
@@ -147,6 +149,60 @@ def named_by(body: Message, version: int, topics: Topics) -> list[Named]:
     found: list[Named] = []
     _walk(body, schema_of(type(body)).root, version, None, topics, found)
     return found
+
+
+_MEMBERS: Final = frozenset({"MemberId", "GroupInstanceId", "InstanceId"})
+_GROUP_KEY: Final = 0
+_TRANSACTION_KEY: Final = 1
+_FIND_COORDINATOR: Final = 10
+_MAGIC_2: Final = 2
+_MAGIC_AT: Final = 16
+_PRODUCER_ID_AT: Final = 43
+
+
+class Identities(NamedTuple):
+    """The groups, members, transactional ids and producer ids that a request names."""
+
+    groups: frozenset[str]
+    members: frozenset[str]
+    transactional_ids: frozenset[str]
+    producer_ids: frozenset[int]
+
+
+def identities_of(body: Message, version: int) -> Identities:
+    """Return what a request names besides topics and partitions. FindCoordinator names groups and
+    transactional ids by their keys; a batch names its producer."""
+    found: dict[str, list[Any]] = {"groupId": [], "member": [], "transactionalId": [],
+                                   "producerId": []}  # fmt: skip
+    _collect(body, schema_of(type(body)).root, version, found)
+    if type(body).API_KEY == _FIND_COORDINATOR:
+        key_type = getattr(body, "key_type", _GROUP_KEY)
+        keys = [*getattr(body, "coordinator_keys", ()), getattr(body, "key", "")]
+        kind = {_GROUP_KEY: "groupId", _TRANSACTION_KEY: "transactionalId"}.get(key_type)
+        if kind is not None:
+            found[kind] += keys
+    groups, members, transactional, producers = (
+        frozenset(each for each in values if each not in (None, "")) for values in found.values()
+    )
+    return Identities(groups, members, transactional, producers)
+
+
+def _collect(value: Any, struct: Struct, version: int, found: dict[str, list[Any]]) -> None:
+    for field in fields_of(struct, version):
+        held, inner = getattr(value, field.python_name), field.type.inner_struct
+        if held is None:
+            continue
+        if inner is not None:
+            for each in held if field.type.kind == "array" else (held,):
+                _collect(each, inner, version, found)
+            continue
+        kind = "member" if field.name in _MEMBERS else field.entity_type
+        if kind in found:
+            found[kind] += held if field.type.kind == "array" else [held]
+        elif field.type.kind == "records" and len(held) >= _PRODUCER_ID_AT + 8:
+            producer = bytes(held[_PRODUCER_ID_AT : _PRODUCER_ID_AT + 8])
+            if held[_MAGIC_AT] == _MAGIC_2:
+                found["producerId"].append(int.from_bytes(producer, "big", signed=True))
 
 
 def _walk(

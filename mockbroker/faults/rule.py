@@ -17,6 +17,7 @@ from kproto.schema.versions import Versions
 from mockbroker.commands import parse_command
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults.conflicts import conflict
+from mockbroker.faults.damaged_records import Corruption
 from mockbroker.topics.spec import parse_milliseconds
 
 __all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Place", "Swap", "TagLocation"]
@@ -31,7 +32,8 @@ Swap: TypeAlias = Literal["order", "ids"]
 _WHICH: Final = frozenset(
     {
         "name", "broker", "api", "version", "client_id", "software", "software_version", "topic",
-        "partition", "connection", "nth", "probability", "seed", "times", "expires",
+        "partition", "group", "member", "transactional_id", "producer_id", "connection",
+        "nth", "probability", "seed", "times", "expires",
     }
 )  # fmt: skip
 """Members that select requests, and how many of them; the others say what happens."""
@@ -55,6 +57,7 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "split": (1, 1 << 20),
     "hold_responses": (1, 10_000),
     "partition": (0, 2**31 - 1),
+    "producer_id": (-1, 2**63 - 1),
 }
 
 
@@ -79,6 +82,10 @@ class Fault(
     software_version: str | None = None
     topic: str | None = None
     partition: int | None = None
+    group: str | None = None
+    member: str | None = None
+    transactional_id: str | None = None
+    producer_id: int | None = None
     connection: int | str | None = None
     nth: int | str | None = None
     probability: float | None = None
@@ -108,6 +115,7 @@ class Fault(
     set_bytes: dict[str, str] = {}
     more: dict[str, int] = {}
     replace_bytes: dict[str, str] = {}
+    corrupt: Corruption | None = None
 
     # ---- the bytes of the response -----------------------------------------------------------
     correlation_id: int | None = None

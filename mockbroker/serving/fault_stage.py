@@ -21,6 +21,7 @@ from kproto.errors import KprotoError
 from mockbroker.cluster import Cluster
 from mockbroker.commands import CommandCall, parse_command
 from mockbroker.faults import frame_edits, message_edits, partial_errors
+from mockbroker.faults.damaged_records import damage
 from mockbroker.faults.delivery import End, Hold, Plan, Step, Write, plan_answer
 from mockbroker.faults.error_places import chosen_places
 from mockbroker.faults.error_skeleton import ErrorSkeleton
@@ -29,7 +30,8 @@ from mockbroker.faults.partial_requests import part_of_request
 from mockbroker.faults.request_entities import Topics, named_by
 from mockbroker.faults.rule import Fault
 from mockbroker.serving.delivery import Delivery
-from mockbroker.serving.exchange import CLOSE, Close, Exchange, Pending, Reply
+from mockbroker.serving.exchange import CLOSE, Close, Exchange, Pending, Reply, Request
+from mockbroker.serving.fetch_requests import FETCH, with_session
 from mockbroker.serving.handlers import HandlerStage
 from mockbroker.timers import sleep
 
@@ -75,6 +77,9 @@ class FaultStage:
     def answer(self, exchange: Exchange) -> Pending | None:
         request, session = exchange.request, exchange.session
         received = request if isinstance(request, RequestReceived) else None
+        if received is not None and exchange.api_key == FETCH and self.rules.live:
+            whole = with_session(received.body, self.cluster.fetches, session.broker_id)
+            received = msgspec.structs.replace(received, body=whole)
         facts = RequestFacts(
             session.broker_id, session.connection_id, exchange.api_key, exchange.version,
             exchange.client_id, session.software, self.cluster.topics,
@@ -89,19 +94,29 @@ class FaultStage:
             self._predicate_failed(error)
 
         rule = self.rules.take(facts, failed)
-        return None if rule is None else Pending(_FaultRun(self, exchange, rule).run)
+        if rule is None:
+            return None
+        return Pending(_FaultRun(self, exchange, rule, received or request).run)
 
 
 class _FaultRun:
     """One request under one rule."""
 
-    def __init__(self, stage: FaultStage, exchange: Exchange, rule: ActiveFault) -> None:
+    def __init__(
+        self,
+        stage: FaultStage,
+        exchange: Exchange,
+        rule: ActiveFault,
+        whole: Request,
+    ) -> None:
         self._stage = stage
         self._delivery = stage.delivery
         self._exchange = exchange
         self._connection = exchange.connection
         self._session = exchange.session
         self._request = exchange.request
+        self._whole = whole
+        """The request with what its fetch session adds to it."""
         self._rule = rule
         self._fault: Fault = rule.fault
         self._key, self._request_version = exchange.api_key, exchange.version
@@ -225,7 +240,7 @@ class _FaultRun:
         return api, version
 
     async def _error(self) -> tuple[Message, int] | bytes | Close:
-        fault, request = self._fault, self._request
+        fault, request = self._fault, self._whole
         api, version = self._api_and_version()
         if not isinstance(request, RequestReceived):
             # The request was not decoded, so the response repeats nothing of it.
@@ -352,7 +367,7 @@ class _FaultRun:
     def _encoded(self, answer: tuple[Message, int] | bytes | None) -> tuple[bytes, int]:
         fault = self._fault
         if isinstance(answer, bytes):
-            changes = (fault.throttle is not None, fault.unknown_tags, fault.more)
+            changes = (fault.throttle is not None, fault.unknown_tags, fault.more, fault.corrupt)
             if not any(changes) and fault.as_version is None:
                 return answer, self._version
             body, version = self._decoded(answer), self._version
@@ -369,6 +384,11 @@ class _FaultRun:
         for name, count in fault.more.items():
             if not message_edits.lengthen(body, version, name, count):
                 self._problems.append(f"the response has no array {name!r} with an element to copy")
+        if fault.corrupt is not None:
+            selection = self._rule.selection
+            count, problem = damage(body, version, fault.corrupt, self._topics, selection)
+            if problem is not None or not count:
+                self._problems.append(problem or "the response has no records")
         header_tags = self._tag(body, version)
         frame = self._codec.encode_response(
             body,
