@@ -180,12 +180,8 @@ ON_HEARTBEAT: Final[tuple[Row[HeartbeatEvent, HeartbeatEvent], ...]] = (
 # ---- LeaveGroup ----------------------------------------------------------------------------------
 
 
-def _names_nobody(event: LeaveEvent) -> bool:
-    return event.member_id == ""
-
-
 def _names_instance(event: LeaveEvent) -> bool:
-    return _names_nobody(event) and event.instance_id in event.group.instances
+    return event.member_id == "" and event.instance_id in event.group.instances
 
 
 def _remove_instance(event: LeaveEvent) -> None:
@@ -202,7 +198,6 @@ LeaveRow: TypeAlias = Row[LeaveEvent, LeaveEvent]
 ON_LEAVE: Final[tuple[LeaveRow, ...]] = (
     Row("DP-LEAVE-03", _names_instance, (Do(_remove_instance), SETTLE), until=NEW_COORDINATOR),
     Row("DP-LEAVE-03", _names_instance, (Do(_remove_instance),), since=NEW_COORDINATOR),
-    Row("DP-LEAVE-03", _names_nobody, (_NO_MEMBER,)),
     Row(
         "DP-LEAVE-04",
         pending,

@@ -77,13 +77,10 @@ def _simple_and_empty(event: CommitEvent) -> bool:
     return event.generation < 0 and is_empty(event)
 
 
-def _simple(event: CommitEvent) -> bool:
-    """Neither a generation nor a member is named."""
-    return event.generation < 0 and event.member_id == "" and event.instance_id is None
-
-
 def _simple_and_transactional(event: CommitEvent) -> bool:
-    return _simple(event) and event.transactional
+    """A transaction names neither a generation nor a member."""
+    unnamed = event.member_id == "" and event.instance_id is None
+    return event.transactional and event.generation < 0 and unnamed
 
 
 def _plain_and_completing(event: CommitEvent) -> bool:
@@ -100,9 +97,8 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row("DP-OFFSET-06", _transactional, (), until=(2, 5)),
     Row("DP-OFFSET-04", _simple_and_empty, ()),
     Row("DP-OFFSET-05", _simple_and_transactional, ()),
-    Row("DP-OFFSET-05", _simple, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row("DP-OFFSET-06", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
-    Row("DP-OFFSET-06", unknown_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-OFFSET-05 DP-OFFSET-06", unknown_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row("DP-OFFSET-06", unknown_instance, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), since=(3, 0)),
     Row("DP-OFFSET-06", other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
     Row("DP-OFFSET-07", _plain_and_completing, (IN_REBALANCE,)),

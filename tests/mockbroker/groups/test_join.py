@@ -140,7 +140,7 @@ def test_this_mock_bounds_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- group ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("DP-JOIN-06", "DP-SYNC-01", "DP-BEAT-02")
+@pytest.mark.requirement("DP-JOIN-06", "DP-SYNC-01", "DP-BEAT-02", "DP-OFFSET-20")
 @pytest.mark.parametrize(("release", "code"), [((2, 2), 25), ((2, 3), 15), ((4, 4), 15)])
 def test_a_group_that_is_being_removed(release: tuple[int, int], code: int) -> None:
     at = Coordinator(release)
@@ -307,9 +307,12 @@ def test_before_the_leader_assigned_the_same_protocols_get_the_same_generation()
 @pytest.mark.requirement("DP-JOIN-15")
 def test_before_the_leader_assigned_other_protocols_begin_a_rebalance() -> None:
     at = Coordinator()
-    _, b = at.completing("a", "b")
-    assert at.join(b, protocols=BOTH).waits
+    a, b = at.completing("a", "b")
+    answer = at.join(b, protocols=(("range", b"new"),))
+    assert answer.waits
     assert at.state == "PreparingRebalance"
+    assert [each.metadata for each in at.join(a).result.members] == [b"meta", b"new"]
+    assert answer.result.generation == 3
 
 
 @pytest.mark.requirement("DP-JOIN-16")
@@ -325,8 +328,10 @@ def test_who_begins_a_rebalance_in_a_stable_group(
     answer = at.join(ids[who], protocols=protocols)
     assert at.state == ("PreparingRebalance" if rebalances else "Stable")
     assert answer.waits == rebalances
-    if not rebalances:
-        assert (answer.result.generation, answer.result.members) == (2, ())
+    if rebalances:
+        at.join(ids[1 - who])
+        assert at.group.members[ids[who]].protocols == protocols
+    assert answer.result.generation == (3 if rebalances else 2)
 
 
 @pytest.mark.requirement("DP-JOIN-14")
@@ -355,6 +360,7 @@ def test_a_static_member_is_replaced_without_a_rebalance(
     assert (at.state, answer.code, answer.result.generation) == ("Stable", 0, 2)
     member = answer.result.member_id
     assert member != ids[who]
+    assert at.group.members[member].protocols == (("range", b"new"),)
     leads = who == 0
     assert answer.result.skip_assignment == leads
     assert answer.result.leader == (member if leads else ids[0])
@@ -432,11 +438,12 @@ def test_whoever_waits_with_the_former_id_is_fenced() -> None:
     assert sync.code == ErrorCode.FENCED_INSTANCE_ID
 
 
-@pytest.mark.requirement("DP-JOIN-18")
-def test_a_replacement_survives_a_move_of_the_coordinator() -> None:
+@pytest.mark.requirement("DP-JOIN-18", "DP-JOIN-19")
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_replacement_survives_a_move_of_the_coordinator(version: int) -> None:
     at = Coordinator()
     at.stable(instances=("i", "j"))
-    member = at.join(instance="j", version=9).result.member_id
+    member = at.join(instance="j", version=version).result.member_id
     at.groups.unload(["g"])
     at.groups.load(["g"])
     assert at.sync(member, instance="j").result.assignment == b"j"

@@ -223,13 +223,15 @@ def test_up_to_2_2_no_generation_counts_before_the_leader_assigned(
 
 
 @pytest.mark.requirement("DP-LEAVE-03")
-def test_an_instance_id_alone_removes_its_member() -> None:
-    at = Coordinator()
+@pytest.mark.parametrize("release", [(3, 9), (4, 0)])
+def test_an_instance_id_alone_removes_its_member(release: tuple[int, int]) -> None:
+    at = Coordinator(release)
     a, _ = pair(at, "stable")
     codes = at.leave(LeavingMember("", "i"), LeavingMember("", "i"), LeavingMember(""))
     assert codes == (0, 25, 25)
     assert list(at.group.members) == [a]
     assert at.group.instances == {}
+    assert at.state == "PreparingRebalance"
 
 
 @pytest.mark.requirement("DP-LEAVE-04", "DP-LEAVE-05")
@@ -244,6 +246,19 @@ def test_a_handed_out_id_leaves(release: tuple[int, int], state: str) -> None:
     assert at.state == state
 
 
+@pytest.mark.requirement("DP-LEAVE-04")
+@pytest.mark.parametrize("release", [(3, 9), (4, 0)])
+def test_a_handed_out_id_that_leaves_is_waited_for_no_longer(release: tuple[int, int]) -> None:
+    at = Coordinator(release)
+    (a,) = at.preparing("a", "b")[:1]
+    at.groups.expire_member("g", list(at.group.members)[1])
+    pending = at.join(version=4).result.member_id
+    answer = at.join(a)
+    assert answer.waits
+    at.leave(pending)
+    assert answer.result.generation == 3
+
+
 @pytest.mark.requirement("DP-LEAVE-05")
 @pytest.mark.parametrize("release", [(3, 9), (4, 0)])
 @pytest.mark.parametrize("state", ["completing", "stable"])
@@ -255,7 +270,7 @@ def test_a_member_that_leaves_begins_a_rebalance(release: tuple[int, int], state
     assert at.group.leader == b
 
 
-@pytest.mark.requirement("DP-LEAVE-05")
+@pytest.mark.requirement("DP-LEAVE-05", "DP-GROUP-03")
 @pytest.mark.parametrize("release", [(3, 9), (4, 0)])
 def test_a_member_that_leaves_completes_the_rebalance_that_waited(
     release: tuple[int, int],

@@ -49,6 +49,13 @@ def test_without_an_initial_delay_the_first_member_is_alone() -> None:
     assert at.state == "CompletingRebalance"
 
 
+@pytest.mark.requirement("DP-COORD-11")
+def test_the_first_rebalance_does_not_wait_for_ids_that_were_handed_out() -> None:
+    at = Coordinator()
+    at.join(version=4)
+    assert at.join().result.generation == 1
+
+
 @pytest.mark.requirement("DP-COORD-10", "DP-COORD-11", "DP-COORD-12")
 @pytest.mark.parametrize(
     ("release", "longest"), [((1, 1), 300_000), ((2, 2), 300_000), ((2, 3), 1_800_000)]
@@ -73,8 +80,11 @@ def test_the_first_rebalance_waits_for_the_initial_delay() -> None:
 
 
 @pytest.mark.requirement("DP-GROUP-02")
-def test_a_new_member_prolongs_the_initial_delay_up_to_its_rebalance_timeout() -> None:
-    at = Coordinator(group_initial_rebalance_delay_ms=3000)
+@pytest.mark.parametrize("release", [(3, 9), (4, 4)])
+def test_a_new_member_prolongs_the_initial_delay_up_to_its_rebalance_timeout(
+    release: tuple[int, int],
+) -> None:
+    at = Coordinator(release, group_initial_rebalance_delay_ms=3000)
     answers = []
     # Members come all the time. 10 s are the longest rebalance time-out: 3 + 3 + 3 + 1.
     for _ in range(9):
@@ -198,14 +208,18 @@ def test_the_first_member_that_joined_leads_if_the_leader_is_late() -> None:
 @pytest.mark.requirement("DP-GROUP-07")
 def test_a_rebalance_that_no_static_member_joined_goes_on() -> None:
     at = Coordinator()
-    (a,) = at.stable(instances=("i",))
-    at.group.members[a].session.stop()
+    a, b = at.stable(instances=("i", "j"))
+    for member in at.group.members.values():
+        member.session.stop()
     at.groups.force_rebalance("g")
     at.advance(60_000)
-    assert (at.state, at.group.generation) == ("PreparingRebalance", 1)
-    at.advance(60_000)
-    assert (at.state, at.group.generation) == ("PreparingRebalance", 1)
-    assert at.join(a, instance="i").result.generation == 2
+    assert (at.state, at.group.generation) == ("PreparingRebalance", 2)
+    answer = at.join(b, instance="j")
+    at.advance(59_999)
+    assert answer.waits
+    at.advance(1)
+    assert (answer.result.generation, answer.result.leader) == (3, b)
+    assert list(at.group.members) == [a, b]
 
 
 @pytest.mark.requirement("DP-GROUP-08")
@@ -216,6 +230,8 @@ def test_a_rebalance_without_members_leaves_an_empty_group() -> None:
     assert (at.state, at.group.generation) == ("Empty", 2)
     assert (at.group.protocol_type, at.group.protocol_name) == ("consumer", None)
     assert at.group.leader is None
+    assert at.cluster.groups.group("g") is at.group
+    assert at.group.sync_timer is None
 
 
 @pytest.mark.requirement("DP-GROUP-09")
@@ -244,7 +260,7 @@ def test_a_member_without_an_assignment_gets_empty_bytes() -> None:
     assert at.state == "Stable"
 
 
-@pytest.mark.requirement("DP-GROUP-10")
+@pytest.mark.requirement("DP-GROUP-10", "DP-GROUP-09", "DP-GROUP-11", "DP-SYNC-07")
 @pytest.mark.parametrize(("release", "removed"), [((2, 7), False), ((2, 8), True), ((4, 4), True)])
 @pytest.mark.parametrize("leader_syncs", [True, False])
 def test_members_that_do_not_sync_are_removed_since_2_8(
@@ -324,7 +340,21 @@ def test_a_session_that_ends_completes_the_rebalance_that_waited(release: tuple[
 
 @pytest.mark.requirement("DP-GROUP-12")
 @pytest.mark.parametrize(("release", "completes"), [((3, 9), False), ((4, 0), True)])
-def test_since_4_0_a_session_that_ends_may_cut_the_initial_delay(
+def test_since_4_0_a_member_whose_session_ends_may_cut_the_initial_delay(
+    release: tuple[int, int], completes: bool
+) -> None:
+    at = Coordinator(release, group_initial_rebalance_delay_ms=1_000_000)
+    at.join(rebalance=900_000)
+    at.advance(100_000)
+    answer = at.join(rebalance=900_000)
+    at.advance(200_000)
+    assert len(at.group.members) == 1
+    assert answer.waits != completes
+
+
+@pytest.mark.requirement("DP-GROUP-02", "DP-GROUP-13")
+@pytest.mark.parametrize(("release", "completes"), [((3, 9), False), ((4, 0), True)])
+def test_since_4_0_an_id_that_is_forgotten_may_cut_the_initial_delay(
     release: tuple[int, int], completes: bool
 ) -> None:
     at = Coordinator(release, group_initial_rebalance_delay_ms=30_000)
@@ -335,8 +365,9 @@ def test_since_4_0_a_session_that_ends_may_cut_the_initial_delay(
 
 
 @pytest.mark.requirement("DP-GROUP-13")
-def test_an_id_that_does_not_join_is_forgotten() -> None:
-    at = Coordinator()
+@pytest.mark.parametrize("release", [(3, 9), (4, 0)])
+def test_an_id_that_does_not_join_is_forgotten(release: tuple[int, int]) -> None:
+    at = Coordinator(release)
     a, b = at.preparing("a", "b")
     pending = at.join(version=4, session=9000).result.member_id
     answers = [at.join(a), at.join(b)]
