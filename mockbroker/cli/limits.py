@@ -7,7 +7,7 @@ from typing import Any
 import click
 from cloup import option_group
 
-from mockbroker.cli.option_types import ParsedOption, duration_or_off
+from mockbroker.cli.option_types import ParsedOption, duration_or_off, parse_size
 
 __all__ = ["limit_options", "limits_of"]
 
@@ -60,6 +60,14 @@ limit_options = option_group(
         show_default=True,
         help="The most bytes of frames, client ids and notes that it keeps.",
     ),
+    click.option(
+        "--log-bytes",
+        type=ParsedOption("SIZE", parse_size),
+        default="1GiB",
+        show_default=True,
+        help="The most bytes of record batches in all logs, such as 64MiB. Past it the oldest "
+        "batches go, which the action log tells.",
+    ),
 )
 
 
@@ -72,4 +80,5 @@ def limits_of(options: dict[str, Any]) -> dict[str, Any]:
         "idle_timeout_ms": options["idle_timeout"],
         "journal_entries": options["journal_entries"],
         "journal_bytes": options["journal_bytes"],
+        "log_bytes": options["log_bytes"],
     }

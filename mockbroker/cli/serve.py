@@ -25,7 +25,7 @@ from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import journal_file, journal_sink
 from mockbroker.cli.limits import limit_options, limits_of
-from mockbroker.cli.option_types import ParsedOption, duration_or_off, parse_size
+from mockbroker.cli.option_types import ParsedOption, duration_or_off
 from mockbroker.cli.parent import parent_option, when_orphaned
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.replaying import replay_into, replay_options
@@ -160,14 +160,6 @@ def _kip_240(text: str) -> Dialect:
         default="wall",
         show_default=True,
         help="manual: only `mockbroker ctl URL advance` moves the simulated time.",
-    ),
-    click.option(
-        "--log-bytes",
-        type=ParsedOption("SIZE", parse_size),
-        default="1GiB",
-        show_default=True,
-        help="The most bytes of record batches in all logs, such as 64MiB. Past it the oldest "
-        "batches go, which the action log tells.",
     ),
 )
 @option_group(
@@ -313,7 +305,6 @@ def _build(
             propagation_ms=options["propagation"],
             busy_elections_fail=options["busy_elections"] == "error",
             clock=options["clock"],
-            log_bytes=options["log_bytes"],
             auto_create_topics=options["auto_create_topics"],
             reply35=options["reply35"],
             zookeeper=options["zookeeper"],
