@@ -11,6 +11,7 @@ base64.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,10 +20,13 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDi
 
 import msgspec
 
+from kproto.codec.message import Message
+from kproto.codec.registry import schema_of
 from kproto.deprecation import deprecated_names
 from kproto.dialects import Dialect, dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
+from kproto.schema.model import Struct
 
 __all__ = [
     "CLOSED_BY_BROKER",
@@ -421,9 +425,42 @@ def _describe_body(entry: Entry, using: Dialect | None) -> str:
     if decoded.body is None:
         return f"{len(entry.raw)} bytes" if entry.raw else ""
     try:
-        return str(decoded.body.to_json(decoded.version))
+        return _body_text(decoded.body, decoded.version or 0)
     except KprotoError as error:
         return f"!! {error}"
+
+
+def _body_text(body: Message, version: int) -> str:
+    """Return the body as JSON, with its record batches in words instead of base64."""
+    root = schema_of(type(body)).root
+    if not _holds_records(root):
+        return body.to_json(version)
+    value = body.to_json_value(version)
+    _summarize(body, value, root)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _holds_records(struct: Struct) -> bool:
+    return any(
+        field.type.kind == "records"
+        or (field.type.inner_struct is not None and _holds_records(field.type.inner_struct))
+        for field in struct.fields
+    )
+
+
+def _summarize(holder: Any, value: dict[str, Any], struct: Struct) -> None:
+    from kproto.records.summaries import summarize_batches  # most journals hold no records
+
+    for field in struct.fields:
+        name = field.name[0].lower() + field.name[1:]
+        held, inner = getattr(holder, field.python_name), field.type.inner_struct
+        if not held or name not in value:
+            continue
+        if field.type.kind == "records":
+            value[name] = summarize_batches(held)
+        elif inner is not None and field.type.kind == "array":
+            for each, written in zip(held, value[name], strict=True):
+                _summarize(each, written, inner)
 
 
 def printable(text: str) -> str:
