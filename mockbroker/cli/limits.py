@@ -72,7 +72,7 @@ limit_options = option_group(
 
 
 def limits_of(options: dict[str, Any]) -> dict[str, Any]:
-    """The options as fields of ``ClusterOptions``."""
+    """The limits of clients and the journal, as fields of ``ClusterOptions``."""
     return {
         "max_frame_bytes": options["max_frame_bytes"],
         "max_connections": options["max_connections"],
@@ -80,5 +80,4 @@ def limits_of(options: dict[str, Any]) -> dict[str, Any]:
         "idle_timeout_ms": options["idle_timeout"],
         "journal_entries": options["journal_entries"],
         "journal_bytes": options["journal_bytes"],
-        "log_bytes": options["log_bytes"],
     }

@@ -311,6 +311,7 @@ def _build(
             zxid=options["zxid"],
             **inter_broker_of(options),
             **security_of(options),
+            log_bytes=options["log_bytes"],
             **limits_of(options),
         )
         mock = MockCluster.from_options(cluster_options)
