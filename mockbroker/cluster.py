@@ -491,16 +491,26 @@ class Cluster(DataSteps):
 
     # ---- coordinators (10) -----------------------------------------------------------------------
 
-    def find_coordinator(self, kind: CoordinatorKind, key: str, broker_id: int) -> Broker | None:
+    def find_coordinator(
+        self,
+        kind: CoordinatorKind,
+        key: str,
+        broker_id: int,
+        *,
+        view: MetadataView | None = None,
+    ) -> Broker | None:
         """Return the coordinator of a key as this broker knows it; None while there is none.
 
         The first call for a kind creates its internal topic and returns None, as Kafka does.
+        ``view`` is the broker's metadata at the beginning of the request, by default the present.
         """
         if not self.coordinators.exists(kind):
             return None
+        if view is None:
+            view = self.metadata_view(broker_id)
         new = self.coordinators.new_topic(kind)
-        if new.name in self.metadata_view(broker_id).topics:
-            return self.coordinators.find(self.metadata_view(broker_id), kind, key)
+        if new.name in view.topics:
+            return self.coordinators.find(view, kind, key)
         if new.name not in self._state.topics and self.controller_id != NO_CONTROLLER:
             self.create_topics([new])
         return None
@@ -514,12 +524,10 @@ class Cluster(DataSteps):
         self, group_id: str, tp: TopicPartition, wanted: OffsetToCommit
     ) -> ErrorCode:
         """Store an offset as version 0 of OffsetCommit (8) does, and return its error."""
-        if not self._controller.keeps_znodes:
-            return ErrorCode.UNSUPPORTED_VERSION
         code = self.offsets.metadata_error(wanted.metadata)
         if code:
             return code
-        with self._acting():
+        with self._in_zookeeper(), self._acting():
             return znode_offsets.write_offset(self._controller.znodes, group_id, tp, wanted.offset)
 
     def offset_in_zookeeper(

@@ -19,6 +19,7 @@ from mockbroker.apis.authorization import may
 from mockbroker.apis.registry import Call, register
 from mockbroker.coordinators.kinds import CoordinatorKind, share_key
 from mockbroker.security.authorizer import ResourceType
+from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import Broker
 
 __all__ = ["find_coordinator"]
@@ -50,7 +51,8 @@ _NEEDS: Final = {
 def find_coordinator(call: Call) -> FindCoordinatorResponse:
     keys = [call.body.key] if call.version < 4 else call.body.coordinator_keys
     refused = _refusal(call)
-    rows = [_row(call, key) if refused is None else _failed(key, refused) for key in keys]
+    view = call.cluster.metadata_view(call.broker_id)  # what a key creates, the next does not see
+    rows = [_row(call, view, key) if refused is None else _failed(key, refused) for key in keys]
     if call.version >= 4:
         return FindCoordinatorResponse(coordinators=rows)
     (row,) = rows
@@ -83,23 +85,25 @@ def _refusal(call: Call) -> tuple[ErrorCode, str] | None:
     return (code, message(code)) if code else None
 
 
-def _row(call: Call, key: str) -> Coordinator:
+def _row(call: Call, view: MetadataView, key: str) -> Coordinator:
     kind = _kind(call)
     assert kind is not None, "that is refused"
     if kind in _RESOURCES:
         resource_type, refused = _RESOURCES[kind]
         if not may(call, resource_type, key):
             return _failed(key, (refused, ""))
+    if kind is CoordinatorKind.SHARE and call.version < _SHARE_KEYS_SINCE_VERSION:
+        return _failed(key, (ErrorCode.INVALID_REQUEST, ""))
+    if not call.cluster.coordinators.exists(kind):
+        return _failed(key, (ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
     needs = _NEEDS[kind]
     if not needs.keys() & call.advertised.keys():
         text = f"This broker has no coordinator: it does not serve {' or '.join(needs.values())}."
         return _failed(key, (ErrorCode.UNSUPPORTED_VERSION, text))
-    wanted: str | None = key
-    if kind is CoordinatorKind.SHARE:
-        wanted = share_key(key) if call.version >= _SHARE_KEYS_SINCE_VERSION else None
+    wanted = share_key(key) if kind is CoordinatorKind.SHARE else key
     if wanted is None:
         return _failed(key, (ErrorCode.INVALID_REQUEST, ""))
-    broker = call.cluster.find_coordinator(kind, wanted, call.broker_id)
+    broker = call.cluster.find_coordinator(kind, wanted, call.broker_id, view=view)
     if broker is None:
         return _failed(key, (ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
     return _coordinator(key, broker, ErrorCode.NONE, "")

@@ -51,18 +51,13 @@ class _Row:
 def offset_commit(call: Call) -> Answer:
     request: OffsetCommitRequest = call.body
     if not may(call, ResourceType.GROUP, request.group_id):
-        rows = [
-            [
-                _Row("", partition, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-                for partition in t.partitions
-            ]
-            for t in request.topics
-        ]
-        return _response(request, rows)
+        return _refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     rows = _checked(call, request)
     valid = [row for topic in rows for row in topic if not row.error]
     if not valid:
         return _response(request, rows)
+    if call.version == 0 and not call.cluster.keeps_znodes:
+        return _refused(request, ErrorCode.UNSUPPORTED_VERSION)
     if call.version == 0:
         for row in valid:
             row.error = call.cluster.commit_to_zookeeper(
@@ -142,6 +137,12 @@ def _finished(
     valid = [row for topic in rows for row in topic if not row.error]
     for row, code in zip(valid, codes, strict=True):
         row.error = code
+    return _response(request, rows)
+
+
+def _refused(request: OffsetCommitRequest, code: ErrorCode) -> Message:
+    """Return the error in every partition."""
+    rows = [[_Row("", partition, code) for partition in t.partitions] for t in request.topics]
     return _response(request, rows)
 
 

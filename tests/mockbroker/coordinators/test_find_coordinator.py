@@ -51,6 +51,14 @@ def test_each_of_several_keys_has_its_own_row(version: int) -> None:
     assert [row.node_id for row in rows] == [1, 2, 1, 1]  # 103 % 5, 104 % 5, 103 % 5, 0
 
 
+@pytest.mark.requirement("DP-COORD-02", "DP-COORD-03")
+def test_the_keys_of_the_first_request_all_fail() -> None:
+    """As Kafka 4.4.0 answers them: the topic is made while the request is."""
+    broker = DirectBroker(Cluster(1))
+    assert [row.error_code for row in ask(broker, 6, "g", "h")] == [15, 15]
+    assert [row.error_code for row in ask(broker, 6, "g", "h")] == [0, 0]
+
+
 @pytest.mark.requirement("DP-COORD-03")
 @pytest.mark.parametrize(("release", "text"), [("2.2", None), ("2.3", "NONE")])
 def test_releases_before_2_3_send_no_text(release: str, text: str | None) -> None:
@@ -95,6 +103,15 @@ def test_share_keys_need_version_6_and_their_form() -> None:
     valid, invalid = ask(broker, 6, SHARE_KEY, "g", kind=2)
     assert valid.error_code == 0
     assert (invalid.error_code, invalid.error_message) == (42, "")
+
+
+@pytest.mark.requirement("DP-COORD-04")
+def test_before_4_0_no_share_key_has_a_coordinator() -> None:
+    """As Kafka 3.9.2 answers them."""
+    broker = DirectBroker(Cluster(3, config_release=(3, 9)), profile_name="kafka-3.9")
+    for version in range(1, 6):
+        assert ask(broker, version, SHARE_KEY, kind=2)[0].error_code == 42
+    assert [row.error_code for row in ask(broker, 6, SHARE_KEY, "g", kind=2)] == [15, 15]
 
 
 @pytest.mark.requirement("DP-COORD-02")

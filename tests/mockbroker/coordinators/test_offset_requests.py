@@ -387,7 +387,8 @@ def test_version_0_keeps_offsets_in_zookeeper() -> None:
 @pytest.mark.requirement("DP-OFFSET-11")
 def test_version_0_is_refused_without_zookeeper() -> None:
     broker = broker_for(0)
-    assert offset_commit(broker, 0, {FOO_0: 5}) == {FOO_0: 35}
+    assert offset_commit(broker, 0, {FOO_0: 5, ("foo", 9): 1}) == {FOO_0: 35, ("foo", 9): 35}
+    assert offset_commit(broker, 0, {("foo", 9): 1}) == {("foo", 9): 3}
     assert fetch(broker, 0, {"foo": [0]}) == {FOO_0: (-1, -1, "", 35)}
 
 
@@ -467,8 +468,8 @@ def test_commits_need_read_on_the_group_and_each_topic(version: int) -> None:
     allow(broker.cluster, AclOperation.READ, "g", ResourceType.GROUP)
     assert set(offset_commit(broker, version, offsets).values()) == {29}
     allow(broker.cluster, AclOperation.READ, "foo", ResourceType.TOPIC)
-    accepted = 35 if version == 0 else 0  # KRaft brokers have no ZooKeeper
-    assert offset_commit(broker, version, offsets) == {FOO_0: accepted, BAR_0: 29}
+    expected = {FOO_0: 0, BAR_0: 29} if version else {FOO_0: 35, BAR_0: 35}  # no ZooKeeper
+    assert offset_commit(broker, version, offsets) == expected
 
 
 @pytest.mark.requirement("DP-OFFSET-14", "DP-OFFSET-18")
