@@ -29,7 +29,7 @@ from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.errors import UnreadableError
 from mockbroker.log.batch_header import HEADER_SIZE, read_header
 from mockbroker.log.produce import AppendOutcome, ReplicationWait
-from mockbroker.log.produce_checks import ALL_IN_SYNC, RequestFacts
+from mockbroker.log.produce_checks import ALL_IN_SYNC, Refusal, RequestFacts
 from mockbroker.security.authorizer import AclOperation, ResourceType
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import TopicPartition
@@ -50,7 +50,7 @@ def produce(call: Call) -> Answer:
     if refused is not None:
         if refused.disconnects:
             raise UnreadableError(refused.disconnects)
-        return _refuse_all(call, request, refused.error)
+        return _refuse_all(call, request, refused)
     view = call.cluster.metadata_view(call.broker_id)
     outcomes = [(topic, _append(call, topic, facts, view)) for topic in request.topic_data]
     held = call.cluster.appender.holds
@@ -148,17 +148,15 @@ def _append(
     ]
 
 
-def _refuse_all(call: Call, request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
-    return _response(
-        call,
-        [
-            (
-                topic,
-                [AppendOutcome((topic.name, each.index), error) for each in topic.partition_data],
-            )
-            for topic in request.topic_data
-        ],
-    )
+def _refuse_all(call: Call, request: ProduceRequest, refused: Refusal) -> ProduceResponse:
+    outcomes = []
+    for topic in request.topic_data:
+        row = [
+            AppendOutcome((topic.name, each.index), refused.error, text=refused.text)
+            for each in topic.partition_data
+        ]
+        outcomes.append((topic, row))
+    return _response(call, outcomes)
 
 
 def _response(call: Call, outcomes: _Outcomes) -> ProduceResponse:
@@ -182,7 +180,7 @@ def _response(call: Call, outcomes: _Outcomes) -> ProduceResponse:
 def _partition(outcome: AppendOutcome) -> PartitionProduceResponse:
     response = PartitionProduceResponse(
         index=outcome.tp[1],
-        error_code=outcome.error,
+        error_code=int(outcome.error),  # the native codec leaves enums to the slow one
         base_offset=outcome.base_offset,
         log_append_time_ms=outcome.log_append_time_ms,
         log_start_offset=outcome.log_start_offset,

@@ -129,12 +129,12 @@ class Appender:
             self._logs.min_isr(tp) if leads and request.acks == ALL_IN_SYNC else 0,
             layout,
             attributes & CODEC_MASK,
-            not attributes & TRANSACTIONAL or self._is_in_transaction(tp, data),
+            not leads or not attributes & TRANSACTIONAL or self._is_in_transaction(tp, data),
         )
         refusal = Refusal()
         if apply_first(self._partition_rows, arrival, refusal):
             return self._refused(tp, refusal)
-        return self._append(tp, data or b"", layout)
+        return self._append(tp, data or b"", layout, request)
 
     def _is_in_transaction(self, tp: TopicPartition, data: bytes | None) -> bool:
         """Whether the partition is known to be part of the producer's open transaction. A
@@ -162,7 +162,9 @@ class Appender:
 
     # ---- a partition ---------------------------------------------------------------------------
 
-    def _append(self, tp: TopicPartition, data: bytes, layout: Layout) -> AppendOutcome:
+    def _append(
+        self, tp: TopicPartition, data: bytes, layout: Layout, request: RequestFacts
+    ) -> AppendOutcome:
         settings = self._logs.settings(tp[0])
         places = layout.batches
         if not places:  # an old message set without messages is no error
@@ -179,7 +181,7 @@ class Appender:
                     return self._refused(tp, refusal)
         header = batches[0].header
         if header is None or count > 1 or _target_codec(batches, settings) != header.codec:
-            return self._convert(tp, batches, settings)
+            return self._convert(tp, batches, settings, request)
         if places[0][1] != len(data):
             data = data[: places[0][1]]
         now_ms = self._controller.now_ms
@@ -193,10 +195,14 @@ class Appender:
         elif header.has_append_time:
             data = with_time(data, header, header.max_timestamp, append_time=False)
             header = read_header(data)
-        return self._store(tp, data, header, settings, is_rebuilt=False)
+        return self._store(tp, data, header, settings, request, is_rebuilt=False)
 
     def _convert(
-        self, tp: TopicPartition, batches: Sequence[ArrivedBatch], settings: LogSettings
+        self,
+        tp: TopicPartition,
+        batches: Sequence[ArrivedBatch],
+        settings: LogSettings,
+        request: RequestFacts,
     ) -> AppendOutcome:
         """Append batches that have to become one batch of magic 2, or have another codec."""
         records, rejected = self._read(tp, batches, settings)
@@ -208,7 +214,7 @@ class Appender:
             data = rebuild(records, batches[0].header, Compression(codec), append_time)
         except MissingExtraError:
             return self._without_codec(tp, codec)
-        return self._store(tp, data, read_header(data), settings, is_rebuilt=True)
+        return self._store(tp, data, read_header(data), settings, request, is_rebuilt=True)
 
     def _read(
         self, tp: TopicPartition, batches: Sequence[ArrivedBatch], settings: LogSettings
@@ -257,6 +263,7 @@ class Appender:
         data: bytes,
         header: BatchHeader,
         settings: LogSettings,
+        request: RequestFacts,
         *,
         is_rebuilt: bool,
     ) -> AppendOutcome:
@@ -266,7 +273,7 @@ class Appender:
             return self._refused(tp, refusal)
         log = self._logs.log(tp)
         if header.producer_id >= 0:
-            check = self._check_producer(log, header)
+            check = self._check_producer(log, header, request)
             if check.error:
                 return AppendOutcome(tp, check.error, log_start_offset=log.start_offset)
             if check.duplicate is not None:
@@ -288,13 +295,16 @@ class Appender:
             end_offset=base_offset + header.last_offset_delta + 1,
         )
 
-    def _check_producer(self, log: PartitionLog, header: BatchHeader) -> SequenceCheck:
+    def _check_producer(
+        self, log: PartitionLog, header: BatchHeader, request: RequestFacts
+    ) -> SequenceCheck:
         batch = ProducerBatch(
             log.producers.get(header.producer_id),
             header.producer_epoch,
             header.base_sequence,
             (header.base_sequence + header.last_offset_delta) & _SEQUENCES,
             header.is_transactional,
+            header.is_transactional and request.adds_partitions,
         )
         check = SequenceCheck()
         apply_first(self._producer_rows, batch, (batch, check))
@@ -420,7 +430,7 @@ REPLICATION_ROWS: Final[Sequence[Row[Replicated, Replicated]]] = (
     Row(
         "DP-PRODUCE-32",
         lambda waiting: waiting.is_replicated,
-        (Decide(ErrorCode.NONE),),
+        (),
     ),
 )
 """The first row that applies ends the wait of a partition; none: it goes on."""

@@ -60,24 +60,27 @@ class Refusal:
     """The error that a row decided on. ``shows_start``: the answer has the log's start offset.
     ``disconnects`` is the reason why the connection is closed instead; empty if it is not."""
 
-    __slots__ = ("disconnects", "error", "shows_start")
+    __slots__ = ("disconnects", "error", "shows_start", "text")
 
     def __init__(self) -> None:
         self.error = ErrorCode.NONE
         self.shows_start = False
+        self.text: str | None = None
         self.disconnects = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Nothing of the partition's data is appended."""
+    """Nothing of the partition's data is appended. ``text`` is the error's message."""
 
     error: ErrorCode
     shows_start: bool = False
+    text: str | None = None
 
     def perform(self, refusal: Refusal) -> None:
         refusal.error = self.error
         refusal.shows_start = self.shows_start
+        refusal.text = self.text
 
 
 _INVALID: Final = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
@@ -112,6 +115,11 @@ class RequestFacts:
     may_write_id: bool = True
     may_be_idempotent: bool = True
     data: Sequence[bytes | None] = ()
+
+    @property
+    def adds_partitions(self) -> bool:
+        """Whether a transactional batch adds its partition to the transaction (KIP-890)."""
+        return self.version >= 12
 
     @property
     def is_one_batch_each(self) -> bool:
@@ -157,7 +165,12 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
     Row(
         "DP-PRODUCE-11",
         lambda request: len(request.producers) > 1,
-        (Refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING),),
+        (
+            Refuse(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                text="Transactional records contained more than one producer ID",
+            ),
+        ),
         since=(3, 6),
     ),
 )

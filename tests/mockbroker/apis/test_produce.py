@@ -196,6 +196,27 @@ def test_a_transactional_batch_needs_its_id() -> None:
     assert rows(secured(cluster).ask(asked, 9)) == [(0, 0, 0), (0, 0, 1)]
 
 
+@pytest.mark.requirement("DP-PRODUCE-11", "DP-PRODUCE-38")
+def test_two_transactional_producers_in_one_request() -> None:
+    cluster = Cluster(1, topics=["foo=1/1"])
+    one, other = (
+        batch(b"a", producer_id=each, producer_epoch=0, base_sequence=0, is_transactional=True)
+        for each in (1, 2)
+    )
+    asked = request((0, one), (1, other))
+    asked.transactional_id = "t"
+    answer = DirectBroker(cluster).ask(asked, 9)
+    assert rows(answer) == [(0, 49, -1), (1, 49, -1)]
+    assert {row.error_message for row in answer.responses[0].partition_responses} == {
+        "Transactional records contained more than one producer ID"
+    }
+    asked = request((0, one))
+    asked.transactional_id = "t"
+    answer = DirectBroker(cluster).ask(asked, 9)
+    assert rows(answer) == [(0, 49, -1)]
+    assert answer.responses[0].partition_responses[0].error_message is None
+
+
 # ---- acks ----------------------------------------------------------------------------------------
 
 

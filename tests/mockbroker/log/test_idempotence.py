@@ -8,7 +8,8 @@ import pytest
 
 from kproto.records import end_transaction_marker
 from mockbroker.cluster import Cluster
-from mockbroker.log.producers import Producers
+from mockbroker.log.producers import ROWS, ProducerBatch, Producers, SequenceCheck
+from mockbroker.rows import apply_first, rows_of_release
 from tests.mockbroker.log.producing import FOO, NOW_MS, batch, new_cluster, produce
 from tests.mockbroker.log.records import append_batch
 
@@ -80,6 +81,19 @@ def test_an_unknown_producer_in_the_middle(release: tuple[int, int], code: int) 
     cluster = new_cluster(release)
     assert send(cluster, 8)[0] == code
     assert send(new_cluster(release), 0) == (0, 0)
+
+
+@pytest.mark.parametrize(("release", "code"), [((4, 0), 0), ((4, 1), 45), ((4, 4), 45)])
+@pytest.mark.requirement("DP-IDEM-07")
+def test_a_transaction_of_version_2_begins_at_sequence_0(
+    release: tuple[int, int], code: int
+) -> None:
+    rows = rows_of_release(ROWS, release)
+    for implicit, expected in ((True, code), (False, 0)):
+        unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, implicit=implicit)
+        check = SequenceCheck()
+        apply_first(rows, unknown, (unknown, check))
+        assert check.error == expected
 
 
 @pytest.mark.parametrize(

@@ -223,8 +223,7 @@ class Producing(RuleBasedStateMachine):
             assert wait.is_over
 
 
-class TestProducing(Producing.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
-
-
-pytestmark = pytest.mark.requirement("DP-LOG-04", "DP-LOG-06", "DP-IDEM-01", "DP-IDEM-15")
+TestProducing = pytest.mark.requirement("DP-LOG-04", "DP-LOG-06", "DP-IDEM-01", "DP-IDEM-15")(
+    Producing.TestCase
+)
+TestProducing.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
