@@ -17,10 +17,11 @@ from kproto.errors import MissingExtraError
 from kproto.records import Batch, Compression, Record, RecordBatches, TimestampType, build_batch
 from mockbroker.fetching.query import FetchQuery, PartitionAnswer
 from mockbroker.log.settings import LogSettings
-from mockbroker.rows import Row
+from mockbroker.rows import Row, always
 
 __all__ = [
     "CONVERSION",
+    "FORMAT_REFUSALS",
     "OLDEST_AS_STORED",
     "Conversion",
     "UnsupportedCompressionError",
@@ -66,7 +67,7 @@ class _Convert:
         answer = subject.answer
         try:
             data = converted(answer.records or (), subject.magic, answer.position.offset)
-        except (UnsupportedCompressionError, MissingExtraError):
+        except UnsupportedCompressionError:
             return _Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE).perform(subject)
         answer.records, answer.size = (memoryview(data),), len(data)
         return None
@@ -98,35 +99,64 @@ CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _EmptyListNullRecords:
+    """Kafka's classes leave these two fields at their defaults."""
+
+    def perform(self, subject: PartitionAnswer, /) -> None:
+        subject.aborted, subject.records = [], None
+
+
+FORMAT_REFUSALS: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
+    Row("DP-FORMAT-04", always, (_EmptyListNullRecords(),), since=(3, 0)),
+)
+"""How a refusal by ``CONVERSION`` differs from other errors."""
+
+
 class UnsupportedCompressionError(Exception):
-    """A batch of zstd, which older formats do not have."""
+    """A batch of zstd, which older formats do not have, or of a codec whose library is missing."""
 
 
 def converted(slices: Sequence[memoryview], magic: int, offset: int) -> bytes:
     """Convert whole batches to messages of ``magic`` 0 or 1, for a reader at ``offset``.
 
-    At most as many bytes as there were come out, but the first batch always. If nothing can be
-    converted, it is the beginning of a message that is too large. Raises
-    UnsupportedCompressionError, and MissingExtraError if the library of a codec is not installed.
+    As many bytes come out as there were, or the first batch if that is larger: the rest is the
+    beginning of a message that is too large, which clients leave alone. Raises
+    UnsupportedCompressionError if the first batch cannot be converted.
     """
-    parts, size = [], sum(map(len, slices))
+    parts: list[bytes] = []
+    batch, size = None, sum(map(len, slices))
     for batch in RecordBatches(b"".join(slices), check_crc=False, allow_partial=True):
         if batch.is_control:
             continue
-        if batch.compression is Compression.ZSTD:
-            raise UnsupportedCompressionError
+        try:
+            messages = _messages(batch, magic, offset)
+        except UnsupportedCompressionError:
+            if parts:
+                break  # the client's next fetch begins here, and fails
+            raise
+        if messages:
+            parts.append(messages)
+    if batch is None:
+        return b""
+    size = max(size, len(parts[0]) if parts else _TOO_LARGE.size)
+    data = b"".join(parts)[:size]
+    left = size - len(data)
+    return (data + _TOO_LARGE.pack(-1, max(left + 1, _BATCH_OVERHEAD))).ljust(size, b"\0")[:size]
+
+
+def _messages(batch: Batch, magic: int, offset: int) -> bytes:
+    """A batch as messages. Without compression those before ``offset`` are left out."""
+    if batch.compression is Compression.ZSTD:
+        raise UnsupportedCompressionError
+    try:
         records = batch.records()
-        if batch.compression is Compression.NONE:
-            records = [each for each in records if each.offset >= offset]
-        if records:
-            parts.append(_messages(batch, records, magic))
-    if parts:
-        return b"".join(parts)[: max(size, len(parts[0]))]
-    size = max(size, _TOO_LARGE.size)
-    return _TOO_LARGE.pack(-1, max(size + 1, _BATCH_OVERHEAD)).ljust(size, b"\0")
-
-
-def _messages(batch: Batch, records: Sequence[Record], magic: int) -> bytes:
+    except MissingExtraError as error:
+        raise UnsupportedCompressionError from error
+    if batch.compression is Compression.NONE:
+        records = [each for each in records if each.offset >= offset]
+    if not records:
+        return b""
     appended = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     return build_batch(
         [Record(each.offset, each.timestamp, each.key, each.value) for each in records],

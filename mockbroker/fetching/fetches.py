@@ -9,7 +9,12 @@ from typing import Final
 
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.errors import ClusterError
-from mockbroker.fetching.down_conversion import CONVERSION, OLDEST_AS_STORED, Conversion
+from mockbroker.fetching.down_conversion import (
+    CONVERSION,
+    FORMAT_REFUSALS,
+    OLDEST_AS_STORED,
+    Conversion,
+)
 from mockbroker.fetching.query import (
     FetchQuery,
     FetchResult,
@@ -95,6 +100,7 @@ class Fetches:
         self._sessions: dict[int, FetchSessions] = {}
         self._waits: dict[FetchWait, None] = {}
         self._conversion = rows_of_release(CONVERSION, release)
+        self._format_refusals = rows_of_release(FORMAT_REFUSALS, release)
         self._has_older_formats = "message.format.version" in configs.definitions.topic
         self.max_bytes = int(self._static("fetch.max.bytes") or _UNLIMITED)
         """The most bytes of one answer, apart from a first batch that is larger."""
@@ -131,7 +137,7 @@ class Fetches:
                 known = answer.error_code
                 apply_first(self._conversion, conversion, conversion)
                 if answer.error_code != known:
-                    self.reader.shape_refusal(answer)
+                    apply_first(self._format_refusals, answer, answer)
 
     def begin_wait(self, wait: FetchWait, call: Callable[[], None]) -> None:
         """Let a fetch wait, and call ``call`` once it is to be answered, perhaps now.

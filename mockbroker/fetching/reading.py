@@ -99,26 +99,17 @@ ADMISSION: Final[tuple[Row[_Admission, _Admission], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Without:
-    """What brokers put where a partition that is refused has no list and no records."""
-
-    aborted: bool
-    records: bool
+class _EmptyList:
+    """List no aborted transactions, instead of a null."""
 
     def perform(self, subject: PartitionAnswer, /) -> None:
-        subject.aborted = [] if self.aborted else None
-        subject.records = () if self.records else None
+        subject.aborted = []
 
 
 REFUSALS: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
-    Row("DP-FETCH-03", always, (_Without(aborted=False, records=True),), until=(3, 0)),
-    Row(
-        "DP-FETCH-03", always, (_Without(aborted=True, records=False),), since=(3, 0), until=(3, 9)
-    ),
-    Row("DP-FETCH-03", always, (_Without(aborted=True, records=True),), since=(3, 9)),
+    Row("DP-FETCH-03", always, (_EmptyList(),), since=(3, 0)),
 )
-"""How a refusal by ``ADMISSION``, or for lack of a format, looks besides its error: null or empty.
-Errors of ``ACCESS`` have empty records and a null list in each release."""
+"""How a refusal by ``ADMISSION`` differs from an error of ``ACCESS``."""
 
 
 # ---- access --------------------------------------------------------------------------------------
@@ -399,12 +390,8 @@ class PartitionReader:
         at = _Admission(self.controller, query, position)
         if not apply_first(self._admission, at, at):
             return None
-        self.shape_refusal(at.answer)
+        apply_first(self._refusals, at.answer, at.answer)
         return at.answer
-
-    def shape_refusal(self, answer: PartitionAnswer) -> None:
-        """Let a refusal look as this release's do."""
-        apply_first(self._refusals, answer, answer)
 
     def read(
         self, query: FetchQuery, position: PartitionPosition, most_bytes: int, *, first: bool

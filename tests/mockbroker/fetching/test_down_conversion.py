@@ -51,7 +51,7 @@ def test_records_become_older_messages(version: int, codec: Compression) -> None
     ]
     stored(cluster, build_batch(records, compression=codec))
     data = fetch(cluster, version, 1).records
-    batches = list(RecordBatches(data))
+    batches = list(RecordBatches(data, allow_partial=True))
     assert {batch.magic for batch in batches} == {MAGIC[version]}
     assert {batch.compression for batch in batches} == {codec}
     timestamps = (5, 7) if version >= 2 else (-1, -1)
@@ -69,7 +69,9 @@ def test_messages_before_the_offset_are_left_out_unless_they_are_compressed() ->
 
     def offsets(start: int) -> list[int]:
         data = fetch(cluster, 3, start).records
-        return [record.offset for batch in RecordBatches(data) for record in batch]
+        return [
+            record.offset for batch in RecordBatches(data, allow_partial=True) for record in batch
+        ]
 
     assert offsets(1) == [1, 2, 3, 4]
     assert offsets(4) == [3, 4]
@@ -86,11 +88,13 @@ def test_the_time_of_the_broker_is_kept() -> None:
             log_append_time=99,
         ),
     )
-    (batch,) = RecordBatches(fetch(cluster, 2).records)
+    (batch,) = RecordBatches(fetch(cluster, 2).records, allow_partial=True)
     assert batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert [record.timestamp for record in batch] == [99]
     assert [
-        record.timestamp for each in RecordBatches(fetch(cluster, 1).records) for record in each
+        record.timestamp
+        for each in RecordBatches(fetch(cluster, 1).records, allow_partial=True)
+        for record in each
     ] == [-1]
 
 
@@ -102,23 +106,35 @@ def test_control_batches_are_left_out() -> None:
     )
     stored(cluster, marker)
     append(cluster, b"a")
-    (batch,) = RecordBatches(fetch(cluster, 3).records)
+    (batch,) = RecordBatches(fetch(cluster, 3).records, allow_partial=True)
     assert [record.offset for record in batch] == [1]
 
 
 @pytest.mark.requirement("DP-FORMAT-03", "DP-FETCH-08")
 @pytest.mark.parametrize("version", [0, 2])
-def test_a_batch_that_is_cut_is_too_large_for_the_client(version: int) -> None:
-    """The client sees the beginning of a message, and learns that its limit is too low."""
+def test_up_to_version_2_limits_hold_for_the_first_batch(version: int) -> None:
     cluster = old_cluster()
     append(cluster, b"x" * 1000)
-    data = fetch(cluster, version, partition_max_bytes=100).records
-    assert len(data) == 100
-    incomplete = RecordBatches(data, allow_partial=True).incomplete
-    assert incomplete is not None
-    assert incomplete.size is not None
-    assert incomplete.size > 100
-    assert len(fetch(cluster, 3, partition_max_bytes=100).records) > 1000
+    assert fetch(cluster, version, partition_max_bytes=100).records == b""
+    data = fetch(cluster, 3, partition_max_bytes=100).records
+    assert [
+        len(each.value or b"")
+        for batch in RecordBatches(data, allow_partial=True)
+        for each in batch
+    ] == [1000]
+
+
+@pytest.mark.requirement("DP-FORMAT-03")
+def test_as_many_bytes_go_out_as_were_read() -> None:
+    """What is left is the beginning of a message that is too large, which clients leave alone."""
+    cluster = old_cluster()
+    append(cluster, b"a")
+    found = RecordBatches(fetch(cluster, 3).records, allow_partial=True)
+    size = cluster.logs.log(FOO).storage.size
+    assert found.incomplete is not None
+    assert found.incomplete.offset + found.incomplete.available == size
+    assert found.incomplete.size is not None
+    assert found.incomplete.size > size
 
 
 @pytest.mark.requirement("DP-FORMAT-04")
@@ -154,6 +170,16 @@ def test_batches_of_zstd_cannot_be_converted(version: int, code: int) -> None:
     assert fetch(cluster, version).error_code == code
 
 
+@pytest.mark.requirement("DP-FORMAT-05")
+def test_batches_before_one_of_zstd_can_be_read() -> None:
+    cluster = old_cluster()
+    append(cluster, b"a")
+    append(cluster, b"b", compression=Compression.ZSTD)
+    found = fetch(cluster, 3)
+    (batch,) = RecordBatches(found.records, allow_partial=True)
+    assert [record.offset for record in batch] == [0]
+
+
 @pytest.mark.requirement("DP-FORMAT-03")
 @pytest.mark.parametrize(
     ("release", "format_version", "version", "magic"),
@@ -174,5 +200,5 @@ def test_a_log_of_an_older_format_has_older_messages(
         change = ("message.format.version", 0, format_version)
         cluster.incremental_alter_configs([(2, "foo", [change])])
     append(cluster, b"a")
-    (batch,) = RecordBatches(fetch(cluster, version).records)
+    (batch,) = RecordBatches(fetch(cluster, version).records, allow_partial=True)
     assert batch.magic == magic
