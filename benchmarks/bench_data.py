@@ -12,8 +12,8 @@ process, with acks from all replicas. The servers take turns in each round, anot
 time, so that a machine that slows down slows all of them. Compare the ratios, and only those of a
 machine that does nothing else: the section states the load before the run.
 
-"Server µs/MB" is the processor time, user and system, of a server's process for 1,000,000 bytes of
-values (Linux). The client is often the limit of a rate, and never of that time. librdkafka's mock
+"Server µs" is the processor time, user and system, of a server's process for a round trip, or for
+1,000,000 bytes of values (Linux). The client is often the limit of a rate, and never of that time. librdkafka's mock
 keeps only the last 5 MB of a partition, so it is not read from. Without Go, kfake is left out.
 """
 
@@ -167,9 +167,9 @@ def _take_turn(name: str, server: Server, records: int) -> None:
     before = server.processor_seconds()
     server.rates.setdefault(name, []).append(TURNS[name](server, records))
     after = server.processor_seconds()
-    if before is not None and after is not None and name != ROUND_TRIP:
-        megabytes = records * len(VALUE) / 1e6
-        server.cpu.setdefault(name, []).append((after - before) * 1e6 / megabytes)
+    if before is not None and after is not None:
+        units = ROUND_TRIPS if name == ROUND_TRIP else records * len(VALUE) / 1e6
+        server.cpu.setdefault(name, []).append((after - before) * 1e6 / units)
 
 
 # ---- the section ---------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _median(server: Server, name: str) -> float:
 
 
 def _section(servers: Sequence[Server], rounds: int, records: int, load: float) -> Section:
-    rows = [["median of turns", "µs or records/s", "least", "most", "server µs/MB"]]
+    rows = [["median of turns", "µs or records/s", "least", "most", "server µs"]]
     for name in TURNS:
         for server in servers:
             if name in server.rates:
@@ -216,8 +216,7 @@ def _section(servers: Sequence[Server], rounds: int, records: int, load: float) 
         tables=[rows],
         marks=_marks(by_name),
         figures={
-            server.name: {"medians": server.rates, "server_us_per_mb": server.cpu}
-            for server in servers
+            server.name: {"turns": server.rates, "server_us": server.cpu} for server in servers
         },
     )
 

@@ -21,8 +21,9 @@ static unknown_tag *sorted_tags(const struct_plan *plan, PyObject *tags) {
     if (found == NULL) return NULL;
     while (PyDict_Next(tags, &at, &key, &raw)) {
         int64_t tag;
-        if (number_of(key, &tag) || tag < 0 || tag > INT32_MAX || !PyBytes_CheckExact(raw) ||
-            PyBytes_GET_SIZE(raw) >= INT32_MAX || field_of_tag(plan, (uint32_t)tag)) {
+        if (!PyLong_CheckExact(key) || number_of(key, &tag) || tag < 0 || tag > INT32_MAX ||
+            !PyBytes_CheckExact(raw) || PyBytes_GET_SIZE(raw) >= INT32_MAX ||
+            field_of_tag(plan, (uint32_t)tag)) {
             PyMem_Free(found);
             return NULL;
         }

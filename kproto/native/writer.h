@@ -62,8 +62,10 @@ static inline uint8_t *put_bytes(uint8_t *at, const char *raw, Py_ssize_t size) 
 
 /* ---- numbers of Python ------------------------------------------------------------------------- */
 
+/* Also of a subclass, such as an IntEnum: like struct.pack, it reads the digits and runs no Python
+   code. */
 static inline int number_of(PyObject *value, int64_t *out) {
-    if (UNLIKELY(!PyLong_CheckExact(value))) return -1;
+    if (UNLIKELY(!PyLong_Check(value))) return -1;
 #if PY_VERSION_HEX >= 0x030C0000
     if (LIKELY(PyUnstable_Long_IsCompact((PyLongObject *)value))) {
         *out = PyUnstable_Long_CompactValue((PyLongObject *)value);

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from benchmarks.workloads import WORKLOADS
-from kproto.codec import registry
+from kproto.codec import interpreter, registry
 from kproto.codec.classes import make_message_class
 from kproto.codec.message import Message
+from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
-from kproto.messages import HeartbeatRequest, MetadataResponse
+from kproto.messages import HeartbeatRequest, HeartbeatResponse, MetadataResponse
 from kproto.messages.metadata_response import MetadataResponseTopic
 from kproto.schema.load import parse_message
 from tests.codegen.test_hostile import nested_schema
@@ -402,3 +403,14 @@ def test_the_methods_in_c_are_those_of_python() -> None:
     assert inspect.signature(HeartbeatRequest.decode).parameters.keys() == {
         "data", "version", "allow_trailing"
     }  # fmt: skip
+
+
+def test_numbers_of_an_enumeration_need_no_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handlers set error codes, which are ints of a subclass."""
+    plain = HeartbeatResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS)).encode(4)
+
+    def explain(*_: object) -> bytes:
+        raise AssertionError("the interpreter is asked")
+
+    monkeypatch.setattr(interpreter, "encode", explain)
+    assert HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS).encode(4) == plain
