@@ -410,7 +410,8 @@ class PartitionReader:
             if room < 0:
                 answer.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
                 return answer
-            records = log.read(
+            records = self._records(
+                log,
                 position.offset,
                 end,
                 room,
@@ -421,6 +422,23 @@ class PartitionReader:
         if query.read_committed and not query.from_replica:
             answer.aborted = _aborted(log, position.offset, answer.size)
         return answer
+
+    @staticmethod
+    def _records(
+        log: PartitionLog, offset: int, end: int, room: int, *, at_least_one: bool, cut: bool
+    ) -> list[memoryview]:
+        """Read up to the end of the first segment that has records, as Kafka does."""
+        for segment in log.segments[_segment_of(log, offset) :]:
+            found = log.read(
+                offset,
+                min(end, segment.base_offset),
+                room,
+                at_least_one=at_least_one,
+                cut=cut,
+            )
+            if found or segment.base_offset >= end:
+                return found
+        return log.read(offset, end, room, at_least_one=at_least_one, cut=cut)
 
     def waiting_bytes(self, query: FetchQuery, position: PartitionPosition) -> int | None:
         """Return the bytes of a partition that a waiting fetch would get, its own limit aside;
@@ -455,9 +473,9 @@ class PartitionReader:
 
 
 def _segment_of(log: PartitionLog, offset: int) -> int:
-    """The number of the segment that holds an offset, or would."""
+    """The number of the segment behind the one that holds an offset, or would."""
     if len(log.segments) == 1:
-        return 0
+        return 1
     return bisect_right(log.segments, offset, key=lambda segment: segment.base_offset)
 
 

@@ -96,6 +96,23 @@ def test_limits_hold_from_the_second_batch_on(cluster: Cluster, broker: DirectBr
     assert counts(max_bytes=0) == [1, 0]
 
 
+@pytest.mark.requirement("DP-FETCH-06")
+def test_an_answer_ends_with_its_segment(cluster: Cluster, broker: DirectBroker) -> None:
+    log = cluster.logs.log(FOO)
+    for value in (b"a", b"b", b"c", b"d"):
+        append(cluster, value)
+        if value in (b"b", b"c"):
+            log.roll(0)
+
+    def read(offset: int, **fields: int) -> list[bytes | None]:
+        return values(row(ask(broker, {FOO: offset}, **fields)))
+
+    assert [read(offset) for offset in range(5)] == [[b"a", b"b"], [b"b"], [b"c"], [b"d"], []]
+    assert read(0, partition_max_bytes=1) == [b"a"]
+    cluster.logs.lag_watermark(FOO, 2)
+    assert read(1) == [b"b"]
+
+
 @pytest.mark.requirement("DP-FETCH-07")
 def test_the_broker_limits_a_response() -> None:
     cluster = Cluster(1, topics=["foo=1", "bar=1"], broker_configs={"fetch.max.bytes": "1024"})

@@ -131,6 +131,34 @@ async def test_changes_end_the_wait(change: Callable[[Cluster], object], code: i
     assert found == (code, [])
 
 
+@pytest.mark.requirement("DP-FETCH-11")
+async def test_a_newer_segment_ends_the_wait() -> None:
+    fetch = Waiting(min_bytes=1000)
+    append(fetch.cluster, b"a")
+    await fetch.start()
+    assert not await fetch.done()
+    fetch.cluster.logs.log(FOO).roll(0)
+    append(fetch.cluster, b"b")
+    assert await fetch.answer() == [(0, [b"a"]), (0, [])]
+
+
+@pytest.mark.requirement("DP-FETCH-11")
+@pytest.mark.parametrize(("release", "waits"), [((3, 7), True), ((3, 8), False)])
+async def test_an_offset_above_the_watermark_does_not_wait_since_3_8(
+    release: tuple[int, int], waits: bool
+) -> None:
+    fetch = Waiting()
+    fetch.cluster = Cluster(2, topics=["foo=1,2", "bar=1,2"], config_release=release)
+    fetch.broker = DirectBroker(fetch.cluster)
+    fetch.cluster.logs.hold_replication(FOO, 2)
+    append(fetch.cluster, b"a")
+    await fetch.start(1)
+    assert await fetch.done() is not waits
+    if waits:
+        fetch.cluster.fetches.complete_fetches()
+    assert await fetch.answer() == [(0, []), (0, [])]
+
+
 @pytest.mark.requirement("DP-FETCH-12")
 async def test_time_ends_the_wait() -> None:
     fetch = Waiting(max_wait_ms=1, min_bytes=1000)
