@@ -274,7 +274,9 @@ class DataMethods:
             )
         return found
 
-    def assert_committed(self, group: str, offsets: Mapping[str | TopicPartition, int]) -> None:
+    def assert_committed(
+        self, group: str, offsets: Mapping[str, int] | Mapping[TopicPartition, int]
+    ) -> None:
         """Assert that a group has committed these offsets, at least: ``{"foo-0": 3}``."""
         __tracebackhide__ = True
         found = self.committed(group)

@@ -13,6 +13,7 @@ from mockbroker.errors import UnknownPartitionError
 from mockbroker.groups.classic.descriptions import GroupView, group_json
 from mockbroker.groups.classic.model import GroupState
 from mockbroker.log.descriptions import describe_log, summarize_log
+from mockbroker.log.logs import PartitionData
 from mockbroker.log.record_documents import record_json
 from mockbroker.log.seeding import read_records
 from mockbroker.state.model import Partition
@@ -29,11 +30,17 @@ async def _logs(request: ControlRequest) -> dict[str, Any]:
     request.mock.follow_clock()
     cluster = request.mock.cluster
     known = dict(cluster.logs)
+    written = request.query.get("only") == "written"
     return {
         f"{name}-{each.index}": summarize_log(known.get((name, each.index)), each)
         for name, topic in sorted(cluster.topics.items())
         for each in topic.partitions
+        if not written or _is_written(known.get((name, each.index)))
     }
+
+
+def _is_written(data: PartitionData | None) -> bool:
+    return data is not None and (data.log.end_offset > 0 or bool(data.replication.held))
 
 
 def _partition(request: ControlRequest) -> tuple[str, Partition]:
@@ -157,7 +164,8 @@ _NO_GROUP: Final = {404: "There is no cluster of this id, or no such group."}
 
 DATA_ROUTES: Final = (
     Route("GET", "/logs", "Show where the log of each partition begins and ends.", _logs,
-          map_of(ref("LogSummary"))),
+          map_of(ref("LogSummary")),
+          query=(Member("only", *choice("written"), "Only partitions that were written to."),)),
     Route("GET", "/logs/{partition}", "Show the log of a partition.", _log, ref("LogDescription"),
           refusals=_NO_PARTITION),
     Route("GET", "/logs/{partition}/records", "Show the records of a partition.", _records,

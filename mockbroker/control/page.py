@@ -35,7 +35,7 @@ __all__ = [
 HTML: Final = "text/html"
 
 _GROUPS: Final = (
-    ("cluster", "partitions"),
+    ("cluster", "partitions", "logs", "groups"),
     ("journal", "changes"),
     ("faults", "commands", "scenarios"),
 )

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from kproto.messages import (
 from mockbroker import MockCluster
 from mockbroker.commands import COMMANDS
 from mockbroker.control import ROUTES, ControlServer
+from mockbroker.groups.classic.model import JoinRequest
 from tests.browser.layout import covered, faint, runs_over
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
 from tests.mockbroker.wire import connect
@@ -286,6 +288,45 @@ async def test_the_page_follows_the_cluster(browser: Any, width: int, scheme: Sc
             assert await small_targets(watched) == []
             assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE
         keeps_to_itself(watched, url)
+
+
+@pytest.mark.requirement("DP-CTL-50", "DP-CTL-52")
+@pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESKTOP, "dark")])
+async def test_logs_and_groups_are_followed(browser: Any, width: int, scheme: Scheme) -> None:
+    async with (
+        served(clock="manual") as (mock, url),
+        opened(browser, url, width=width, scheme=scheme, name="data") as watched,
+    ):
+        await live(watched)
+        logs, groups = panel(watched, "logs"), panel(watched, "groups")
+        await reads(logs.locator("[data-empty]"), "No partition has records yet.")
+        await reads(groups.locator("[data-empty]"), "There are no groups yet.")
+        mock.produce("foo", value="one")
+        mock.hold_replication("foo-0", 2)
+        mock.produce("foo", value="two")
+        mock.set_offset(HOSTILE, "foo-0", 0)
+        mock.failover(2)  # an action, which the page learns of at once
+        row = logs.locator("[data-log='foo-0']")
+        await reads(
+            row.locator("span"), "offsets 0 to 2, high watermark 1, 1 record not replicated"
+        )
+        await reads(row.locator("div"), "★1 ✓ end 2 · 2 ✓ end 1 (1 behind) held · 3 ✓ end 2")
+        mock.release_replication("foo-0")
+        await reads(row.locator("span"), "offsets 0 to 2, high watermark 2")
+        await counts(groups.locator("li"), 1)
+        await reads(groups.locator("li span"), "Empty, generation 0, 0 members")
+        await reads(groups.locator("li div").last, "committed foo-0 0 (lag 2)")
+        request = JoinRequest("g", "", "consumer", (("range", b""),), 10_000, 60_000, "one")
+        mock.cluster.groups.join(request, lambda result: None)
+        await counts(groups.locator("li"), 2)
+        mine = groups.locator("[data-group=g]")
+        await reads(mine.locator("span"), "CompletingRebalance, generation 1, 1 member")
+        mock.hold_joins("g")
+        mock.rebalance("g")
+        await reads(mine.locator("span"), "PreparingRebalance, generation 1, 1 member, joins held")
+        mock.cluster.groups.join(replace(request, instance_id="two"), lambda result: None)
+        await reads(mine.locator("div").first, "one · two joins")
+        await looks_right(watched)
 
 
 async def test_an_empty_page_says_what_to_do(browser: Any) -> None:

@@ -6,12 +6,14 @@
 //   clusters  the entry of GET /clusters of this cluster     faults   the rules and their hits
 //   state     the object of GET /state                       actions  new entries of the action log
 //   entries   new entries of the journal                     gap      entries that were skipped
+//   logs      the object of GET /logs, without logs that were never written to
+//   groups    [group, committed offsets] of each group, as GET /groups and /offsets/ID have them
 //   tick      every few seconds
 
 import {paced} from "./dom.js";
 import {TokenError, chosen, follow, hasToken, onCluster, read, send, setToken} from "./server.js";
 
-const FIRST_ENTRIES = 400, FIRST_ACTIONS = 50, LATEST = 1000, TICK_MS = 3000;
+const FIRST_ENTRIES = 400, FIRST_ACTIONS = 50, LATEST = 1000, MOST_GROUPS = 20, TICK_MS = 3000;
 const $ = id => document.getElementById(id);
 const subscribers = new Map();
 
@@ -26,7 +28,7 @@ const page = {
       const changes = answer.actions?.length;
       showOutcome(`✓ ${label}` + (changes === undefined ? "" : changes === 0 ? ": no change"
         : `: ${changes} ${changes === 1 ? "change" : "changes"}`), "good");
-      await Promise.all([refresh.state(), refresh.faults(), refresh.clusters()]);
+      await Promise.all([refresh.state(), refresh.faults(), refresh.clusters(), refresh.data()]);
       return answer;
     } catch (error) {
       showOutcome(`✗ ${label}: ${error.message}`, "bad");
@@ -66,6 +68,13 @@ function showProblem(error) {
 const refresh = {
   async state() { emit("state", await read(onCluster("/state"))); },
   async faults() { emit("faults", (await read(onCluster("/faults"))).faults); },
+  async data() {
+    const [logs, groups] = await Promise.all(
+      [read(onCluster("/logs?only=written")), read(onCluster("/groups"))]);
+    emit("logs", logs);
+    emit("groups", await Promise.all(Object.values(groups).slice(0, MOST_GROUPS).map(async group =>
+      [group, await read(onCluster(`/offsets/${encodeURIComponent(group.group_id)}`))])));
+  },
   async clusters() {
     const {clusters} = await read("/clusters");
     const here = clusters.find(each => each.id === (chosen ?? "1"));
@@ -87,6 +96,7 @@ function showClusters(clusters) {
 const soon = (topic, milliseconds) =>
   paced(() => refresh[topic]().catch(showProblem), milliseconds);
 const stateSoon = soon("state", 60), faultsSoon = soon("faults", 300), clustersSoon = soon("clusters", 60);
+const dataSoon = soon("data", 300);
 
 // Events come one by one; panels get those of one moment together.
 function batches(topic) {
@@ -100,6 +110,7 @@ function tick() {
   stateSoon();
   faultsSoon();
   clustersSoon();
+  dataSoon();
   emit("tick");
 }
 
@@ -107,19 +118,19 @@ async function begin() {
   try {
     const [newest, log] = await Promise.all([
       read(onCluster(`/journal?last=${FIRST_ENTRIES}`)), read(onCluster(`/log?last=${FIRST_ACTIONS}`)),
-      refresh.clusters(), refresh.state(), refresh.faults(),
+      refresh.clusters(), refresh.state(), refresh.faults(), refresh.data(),
     ]);
     emit("entries", newest);
     emit("actions", log);
     const newEntry = batches("entries"), newAction = batches("actions");
     follow(after => onCluster(`/journal/stream?latest=${LATEST}&after=${after}`), newest.at(-1)?.sequence ?? 0,
       (event, data) => {
-        if (event === "entry") { newEntry(data); faultsSoon(); }
+        if (event === "entry") { newEntry(data); faultsSoon(); dataSoon(); }
         if (event === "gap") emit("gap", data);
       }, showConnection).catch(showProblem);
     follow(seen => onCluster(`/log/stream?since=${seen + 1}`), log.at(-1)?.offset ?? -1,
       (event, data) => {
-        if (event === "action") { newAction(data); stateSoon(); clustersSoon(); }
+        if (event === "action") { newAction(data); stateSoon(); clustersSoon(); dataSoon(); }
       }, showConnection).catch(showProblem);
     setInterval(tick, TICK_MS);
   } catch (error) { showProblem(error); }

@@ -133,6 +133,7 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
     ("DELETE", "/faults", {}, "", None),
     *(("POST", f"/{name}", {}, "", body) for name, body in STEPS),
     ("GET", "/logs", {}, "", None),
+    ("GET", "/logs", {}, "?only=written", None),
     ("GET", "/logs/{partition}", {"partition": "foo-0"}, "", None),
     ("GET", "/logs/{partition}/records", {"partition": "foo-0"}, "?from=1&max=5&values=hex", None),
     ("GET", "/groups", {}, "", None),

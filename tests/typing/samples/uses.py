@@ -22,6 +22,8 @@ from mockbroker.apis.registry import Call
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.faults.rule import Fault
 from mockbroker.fixture import MockKafka, MockKafkaFactory
+from mockbroker.groups.classic.descriptions import GroupView
+from mockbroker.log.record_documents import LoggedRecord
 from mockbroker.recorded_requests import Request, Requests
 from mockbroker.state.actions import Action
 from mockbroker.state.model import Partition
@@ -70,8 +72,25 @@ def threaded(mock: ThreadedCluster) -> None:
     assert_type(mock.faults, list[ActiveFault])
 
 
+def data(mock: ThreadedCluster) -> None:
+    assert_type(mock.produce("foo", key="k", value=b"v", headers={"a": None}), LoggedRecord)
+    assert_type(mock.records("foo", committed=True), list[LoggedRecord])
+    assert_type(mock.assert_produced("foo", value="v", times=1)[0].offset, int)
+    assert_type(mock.committed("g"), dict[tuple[str, int], int])
+    assert_type(mock.groups(), dict[str, GroupView])
+    assert_type(mock.wait_for_group("g", state="Stable", members=2), GroupView)
+    mock.assert_committed("g", {"foo-0": 3})
+    mock.assert_committed("g", mock.committed("g"))
+    mock.hold_replication("foo-0")
+    mock.hold_replication(("foo", 0), broker=2)
+    mock.set_offset("g", "foo-0", offset=3)
+    mock.fault(api="Fetch", group="g*", corrupt="crc")
+
+
 async def coroutines(mock: ThreadedCluster, kafka: MockKafka) -> None:
     assert_type(await mock.aio.join_isr("foo-0", 4), Partition)
+    assert_type(await mock.aio.wait_for_group("g", generation=1), GroupView)
+    assert_type(await mock.aio.records("foo"), list[LoggedRecord])
     await kafka.aio.stop_broker(2)
     assert_type(await kafka.aio.wait_for(MetadataRequest), Request[MetadataRequest])
 
