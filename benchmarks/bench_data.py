@@ -13,8 +13,9 @@ time, so that a machine that slows down slows all of them. Compare the ratios, a
 machine that does nothing else: the section states the load before the run.
 
 "Server µs" is the processor time, user and system, of a server's process for a round trip, or for
-1,000,000 bytes of values (Linux). The client is often the limit of a rate, and never of that time. librdkafka's mock
-keeps only the last 5 MB of a partition, so it is not read from. Without Go, kfake is left out.
+1,000,000 bytes of values (Linux). The client is often the limit of a rate, and never of that time.
+librdkafka's mock keeps only the last 5 MB of a partition, so it is not read from. Without Go, kfake
+is left out.
 """
 
 from __future__ import annotations

@@ -211,8 +211,9 @@ def _add_leaders(call: Call, response: ProduceResponse, outcomes: _Outcomes) -> 
                     leader_id=found.leader, leader_epoch=found.leader_epoch
                 )
                 leaders[found.leader] = None
-    response.node_endpoints = [
-        NodeEndpoint(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
-        for each in view.live_brokers()
-        if each.broker_id in leaders
-    ]
+    if leaders:
+        response.node_endpoints = [
+            NodeEndpoint(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
+            for each in view.live_brokers()
+            if each.broker_id in leaders
+        ]

@@ -47,7 +47,7 @@ DEBUGGER: Final = -2
 _KIP_207: Final[Release] = (2, 2)
 _KIP_734: Final[Release] = (3, 0)
 _KIP_405: Final[Release] = (3, 5)
-_TIMESTAMPS_CHECKED: Final[Release] = (3, 8)
+_TIMESTAMPS_CHECKED: Final[Release] = (3, 9)
 _KIP_1005: Final[Release] = (3, 9)
 _KIP_1023: Final[Release] = (4, 2)
 

@@ -174,7 +174,8 @@ def test_timestamps_belong_to_versions(timestamp: int, version: int, code: int) 
         ("kafka-3.0", (3, 0), -3, 6, 3),
         ("kafka-3.4", (3, 4), -4, 7, 1),
         ("kafka-3.5", (3, 5), -4, 8, 1),
-        ("kafka-3.5", (3, 5), -9, 8, 1),
+        ("kafka-3.8", (3, 8), -4, 7, 1),
+        ("kafka-3.8", (3, 8), -9, 8, 1),
     ],
 )
 def test_releases_that_do_not_check_take_a_negative_timestamp_for_a_time(
