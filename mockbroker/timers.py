@@ -17,6 +17,8 @@ __all__ = ["Alarm", "Later", "Timer", "Timers", "sleep", "wait_for_call", "wall_
 
 ResultT = TypeVar("ResultT")
 
+_MOST_REPLACED = 1000
+
 _EPOCH_AT_START_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 
 
@@ -58,6 +60,8 @@ class Timers:
         self._running = False
         self._end_ms = now_ms
         self._heap: list[tuple[int, int, Timer]] = []
+        self._replaced = 0
+        """How many entries of the heap no longer count."""
         self._numbers = itertools.count()
 
     def timer(self, call: Callable[[], None]) -> Timer:
@@ -66,12 +70,23 @@ class Timers:
 
     def schedule(self, timer: Timer) -> None:
         """For ``Timer.set``: replace the timer's entry in the heap."""
+        if timer.number >= 0:
+            self._replaced += 1
         timer.number = -1
         if timer.due_ms is not None:
             timer.number = next(self._numbers)
             heapq.heappush(self._heap, (timer.due_ms, timer.number, timer))
+        if self._replaced > _MOST_REPLACED and self._replaced > len(self._heap) // 2:
+            self._sweep()
         if not self._running:
             self.on_change()
+
+    def _sweep(self) -> None:
+        """Drop the entries that no longer count, so that timers that are set and stopped over and
+        over take no memory until they would have been due."""
+        self._heap = [entry for entry in self._heap if entry[1] == entry[2].number]
+        heapq.heapify(self._heap)
+        self._replaced = 0
 
     @property
     def next_due_ms(self) -> int | None:
@@ -79,6 +94,7 @@ class Timers:
         heap = self._heap
         while heap and heap[0][1] != heap[0][2].number:
             heapq.heappop(heap)
+            self._replaced -= 1
         return heap[0][0] if heap else None
 
     @property

@@ -95,6 +95,19 @@ def test_those_due_run_once_sorted_by_time_then_by_when_they_were_set(settings, 
     assert log == sorted(expected, key=lambda number: (due[number], order.index(number)))
 
 
+def test_timers_that_are_stopped_take_no_memory():
+    timers, log = Timers(), Log()
+    stays = timers.timer(recording(timers, log, "stays"))
+    stays.set(1_000_000)
+    for _ in range(20_000):
+        timer = timers.timer(recording(timers, log, "stopped"))
+        timer.set(500_000)
+        timer.set(None)
+    assert len(timers._heap) < 3_000
+    timers.run_until(1_000_000)
+    assert log == [("stays", 1_000_000)]
+
+
 async def test_waiting_for_a_call_ends_with_it_or_with_the_time_out():
     calls: list[Callable[[], None]] = []
     waiting = asyncio.ensure_future(wait_for_call(calls.append, 3_600_000))
