@@ -24,6 +24,7 @@ from rich.table import Table
 from demo.catalog import CLIENTS, Client
 from demo.catalog import client as client_named
 from demo.cluster import start
+from demo.data import play_data
 from demo.drivers import DriverError, drive
 from demo.recording import Recording
 from demo.screen import Terminal
@@ -87,7 +88,8 @@ def main(
     json_path: Path | None,
 ) -> None:
     """Drive real Kafka clients through a reassignment, a cancellation and an election on mock
-    clusters of an old and of the newest Kafka, and check every outcome."""
+    clusters of an old and of the newest Kafka, and check every outcome. A producer and a consumer
+    follow, unless --client or --profile chooses a part."""
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
     clients = [client_named(name) for name in dict.fromkeys(names)] or list(CLIENTS)
     if only_list:
@@ -109,9 +111,10 @@ def main(
             for profile in chosen
         ]
     Terminal(console).table(rows, absent, clients)
+    data_right = play_data(console.print) if not names and not profiles else None
     # A client named with --client has to run; others only if KPROTO_REQUIRE says so.
     required = [name for name in absent if name in names or _is_required(client_named(name))]
-    right = bool(rows) and not required and _all_right(rows)
+    right = bool(rows) and not required and _all_right(rows) and data_right is not False
     seconds = time.monotonic() - installed
     console.print(
         f"{len(launches)} of {len(clients)} clients in {seconds:.0f} s"

@@ -1,0 +1,139 @@
+"""The demo's part on data: a producer and a consumer of kafka-python on one mock cluster.
+
+Each step compares what the client saw with what the log holds. The last one loses a record that was
+acknowledged, by an unclean election, and shows that the consumer notices.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mockbroker.threaded import ThreadedCluster
+
+__all__ = ["DATA_STEPS", "DataStep", "play_data"]
+
+_SECONDS: Final = 10
+
+
+@dataclass(slots=True)
+class _Run:
+    kafka: Any
+    mock: ThreadedCluster
+    producer: Any
+    consumer: Any
+
+    @property
+    def foo(self) -> Any:
+        return self.kafka.TopicPartition("foo", 0)
+
+    def send(self, value: bytes) -> int:
+        offset: int = self.producer.send("foo", value).get(_SECONDS).offset
+        return offset
+
+    def read(self, count: int) -> list[bytes]:
+        return [next(self.consumer).value for _ in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class DataStep:
+    """``run`` returns None, or what differed."""
+
+    title: str
+    run: Callable[[_Run], str | None]
+
+
+def _differs(what: str, seen: object, right: object) -> str | None:
+    return None if seen == right else f"{what} is {seen}, right is {right}"
+
+
+def _produce(run: _Run) -> str | None:
+    offsets = [run.send(b"one"), run.send(b"two")]
+    return _differs("offsets", offsets, [0, 1]) or _differs(
+        "the log", [each.value for each in run.mock.records("foo")], [b"one", b"two"]
+    )
+
+
+def _consume(run: _Run) -> str | None:
+    return _differs("what the consumer read", run.read(2), [b"one", b"two"])
+
+
+def _retry(run: _Run) -> str | None:
+    run.mock.fault(api="Produce", disconnect="after", times=1)
+    run.send(b"three")
+    values = [each.value for each in run.mock.records("foo")]
+    return _differs("the log", values, [b"one", b"two", b"three"])
+
+
+def _lose(run: _Run) -> str | None:
+    run.mock.leave_isr("foo-0", 2)
+    run.send(b"four")
+    read = run.read(2)
+    run.mock.unclean_election("foo-0", 2)
+    problem = _differs("what the consumer read", read, [b"three", b"four"])
+    try:
+        next(run.consumer)
+    except run.kafka.errors.LogTruncationError as error:
+        found = error.divergent_offsets[run.foo]
+        return problem or _differs("the end of the log", found.offset, 3)
+    return problem or "the consumer did not notice"
+
+
+DATA_STEPS: Final[Sequence[DataStep]] = (
+    DataStep("an idempotent producer appends two records", _produce),
+    DataStep("a consumer reads them", _consume),
+    DataStep("an answer is lost: the retry makes no duplicate", _retry),
+    DataStep("an acknowledged record is lost: the consumer learns of it", _lose),
+)
+
+
+def play_data(show: Callable[[str], None]) -> bool | None:
+    """Play the steps and show a line for each; return whether all were right, and None if
+    kafka-python is not installed here."""
+    try:
+        import kafka
+        import kafka.errors
+    except ImportError:
+        show("Produce and consume: kafka-python is not installed")
+        return None
+    right = True
+    show(f"Produce and consume with kafka-python {kafka.__version__}")
+    with _quiet("kafka"), ThreadedCluster(topics=["foo=1,2,3"], profile="kafka-4.4") as mock:
+        run = _Run(
+            kafka,
+            mock,
+            kafka.KafkaProducer(bootstrap_servers=mock.bootstrap, enable_idempotence=True),
+            kafka.KafkaConsumer(bootstrap_servers=mock.bootstrap, auto_offset_reset="none"),
+        )
+        run.consumer.assign([run.foo])
+        run.consumer.seek(run.foo, 0)
+        for step in DATA_STEPS:
+            problem = _problem(step, run)
+            right = right and problem is None
+            show(f"  {'✓' if problem is None else '✗'} {step.title}"
+                 + ("" if problem is None else f": {problem}"))  # fmt: skip
+        run.producer.close()
+        run.consumer.close()
+    return right
+
+
+def _problem(step: DataStep, run: _Run) -> str | None:
+    try:
+        return step.run(run)
+    except Exception as error:  # a client may raise anything
+        return f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """The client logs the errors that the steps provoke."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

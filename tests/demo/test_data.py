@@ -1,0 +1,28 @@
+"""The demo's part on data: all steps come out right, and a wrong one is noticed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from demo import data
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+def test_every_step_comes_out_right() -> None:
+    pytest.importorskip("kafka")
+    lines: list[str] = []
+    assert data.play_data(lines.append) is True
+    assert len(lines) == 1 + len(data.DATA_STEPS)
+    assert all(line.startswith("  ✓ ") for line in lines[1:])
+
+
+def test_a_step_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kafka")
+    first = dataclasses.replace(data.DATA_STEPS[0], run=lambda run: run.mock.nothing)
+    monkeypatch.setattr(data, "DATA_STEPS", [first])
+    lines: list[str] = []
+    assert data.play_data(lines.append) is False
+    assert lines[1].startswith("  ✗ an idempotent producer appends two records: AttributeError")
