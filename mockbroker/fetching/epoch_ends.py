@@ -15,7 +15,7 @@ from mockbroker.state.model import Partition, TopicPartition
 
 __all__ = ["ROWS", "EpochQuery", "end_of_epoch"]
 
-_CONSUMERS_MAY_ASK: Final[Release] = (2, 3)
+_CONSUMERS_MAY_ASK: Final[Release] = (2, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ DEBUGGER: Final = -2
 
 _KIP_207: Final[Release] = (2, 2)
 _KIP_734: Final[Release] = (3, 0)
+_BATCH_IS_READ: Final[Release] = (3, 8)
 _KIP_405: Final[Release] = (3, 5)
 _TIMESTAMPS_CHECKED: Final[Release] = (3, 9)
 _KIP_1005: Final[Release] = (3, 9)
@@ -237,6 +238,23 @@ class FindNewest:
 
 
 @dataclass(frozen=True, slots=True)
+class FindIndexed:
+    """Find the record with the largest timestamp as a segment remembers it: only of a batch that
+    was not compressed is it the very record, and the epoch is the newest of the log."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        log = lookup.log
+        newest, epoch = first_of_newest(log, lookup.replica_end), log.epochs.latest
+        batch = None if newest is None else log.batch_of(newest.offset)
+        if newest is None or batch is None:
+            lookup.found = TimedOffset(-1, -1, epoch)
+            return
+        is_exact = not batch.header.codec and not batch.header.has_append_time
+        offset = newest.offset if is_exact else batch.header.last_offset
+        lookup.found = TimedOffset(newest.timestamp, offset, epoch)
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerFound:
     """Answer with the record that was found, if the client may read it. ``otherwise`` is what
     becomes of the answer if it may not, or if none was found."""
@@ -274,14 +292,28 @@ ANSWERS: Final[tuple[_LookupRow, ...]] = (
     Row(
         "DP-LISTOFF-11",
         _newest_while_behind,
-        (FindNewest(), AnswerFound(otherwise=RefuseAsUnavailable())),
+        (FindIndexed(), AnswerFound(otherwise=RefuseAsUnavailable())),
         since=_KIP_734,
+        until=_BATCH_IS_READ,
+    ),
+    Row(
+        "DP-LISTOFF-04",
+        _timestamp_is(MAX_TIMESTAMP),
+        (FindIndexed(), AnswerFound()),
+        since=_KIP_734,
+        until=_BATCH_IS_READ,
+    ),
+    Row(
+        "DP-LISTOFF-11",
+        _newest_while_behind,
+        (FindNewest(), AnswerFound(otherwise=RefuseAsUnavailable())),
+        since=_BATCH_IS_READ,
     ),
     Row(
         "DP-LISTOFF-04",
         _timestamp_is(MAX_TIMESTAMP),
         (FindNewest(), AnswerFound()),
-        since=_KIP_734,
+        since=_BATCH_IS_READ,
     ),
     Row("DP-LISTOFF-05", _timestamp_is(EARLIEST_LOCAL), (AnswerStart(),), since=_KIP_405),
     Row("DP-LISTOFF-06", _timestamp_is(LATEST_TIERED), (AnswerUnknown(),), since=_KIP_1005),

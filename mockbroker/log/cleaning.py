@@ -4,6 +4,8 @@ clock.
 
 from __future__ import annotations
 
+from typing import Final
+
 from kproto.errors import DecodeError, MissingExtraError
 from mockbroker.errors import ClusterError
 from mockbroker.log.compaction import compact_log, compaction_end
@@ -11,9 +13,12 @@ from mockbroker.log.corruption import damaged
 from mockbroker.log.events import BatchCorrupted, Compacted
 from mockbroker.log.logs import Logs
 from mockbroker.log.retention import retained_from
+from mockbroker.rows import Release
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["apply_retention", "compact", "corrupt_batch"]
+
+_END_IS_KEPT: Final[Release] = (3, 9)
 
 
 def apply_retention(logs: Logs, tp: TopicPartition | None, now_ms: int) -> None:
@@ -44,7 +49,7 @@ def _compact(logs: Logs, tp: TopicPartition, now_ms: int) -> None:
     log, settings = logs.log(tp), logs.settings(tp[0])
     end_offset = compaction_end(log, settings, now_ms)
     try:
-        found = compact_log(log, settings, now_ms)
+        found = compact_log(log, settings, now_ms, keeps_end=logs.release >= _END_IS_KEPT)
     except (DecodeError, MissingExtraError) as error:
         raise ClusterError(f"{_name(tp)} cannot be compacted: {error}") from None
     size = logs.replace(tp, found.batches, found.aborted, found.segments)

@@ -3,7 +3,8 @@
 Offsets stay as they are, so gaps appear. Only whole segments below the newest one, and below the
 first open transaction, are compacted. Tombstones, and markers of transactions without records, get
 a horizon when they are first seen (KIP-534) and go once it has passed. A batch without records
-stays as a header if a producer's last sequence is in it, or if the compacted range ends with it.
+stays as a header if a producer's last sequence is in it or, since 3.9, if the compacted range ends
+with it.
 """
 
 from __future__ import annotations
@@ -61,14 +62,18 @@ def compaction_end(log: PartitionLog, settings: LogSettings, now_ms: int) -> int
     return max((each.base_offset for each in log.segments if each.base_offset <= limit), default=0)
 
 
-def compact_log(log: PartitionLog, settings: LogSettings, now_ms: int) -> CompactedLog:
-    """Return what compaction makes of a log. Raises DecodeError or MissingExtraError if a batch
-    cannot be decoded."""
+def compact_log(
+    log: PartitionLog, settings: LogSettings, now_ms: int, *, keeps_end: bool = True
+) -> CompactedLog:
+    """Return what compaction makes of a log. ``keeps_end``: a header stays of the last batch that
+    was compacted, so that its last offset is not lost. Raises DecodeError or MissingExtraError if a
+    batch cannot be decoded."""
     storage = log.storage
     end_offset = compaction_end(log, settings, now_ms)
     behind = storage.index_of(end_offset)
     newest = _newest_offsets(log, behind)
-    compaction = _Compaction(log, newest, end_offset, now_ms, now_ms + settings.delete_retention_ms)
+    kept_end = end_offset if keeps_end else None
+    compaction = _Compaction(log, newest, kept_end, now_ms, now_ms + settings.delete_retention_ms)
     kept: list[Buffer] = []
     for batch in storage.batches(0, behind):
         found = compaction.compacted(batch)
@@ -152,7 +157,7 @@ class _Compaction:
 
     log: PartitionLog
     newest: dict[bytes, int]
-    end_offset: int
+    kept_end: int | None
     now_ms: int
     new_horizon_ms: int
     removed: int = 0
@@ -198,7 +203,7 @@ class _Compaction:
     def _is_last(self, header: BatchHeader) -> bool:
         """Whether a batch tells something that its records do not: where a producer is, or the
         last offset of what was compacted."""
-        if header.last_offset + 1 == self.end_offset:
+        if header.last_offset + 1 == self.kept_end:
             return True
         if header.producer_id not in self._last_of:
             return False

@@ -107,9 +107,10 @@ def test_who_may_answer(broker_id: int, body: OffsetForLeaderEpochRequest, code:
         ("kafka-4.4", (4, 4), None, 29),
         ("kafka-4.4", (4, 4), AclBinding(2, "foo", 3, "User:a", "*", 8, 3), 0),
         ("kafka-4.4", (4, 4), AclBinding(4, "kafka-cluster", 3, "User:a", "*", 9, 3), 0),
-        ("kafka-2.2", (2, 2), None, 31),
-        ("kafka-2.2", (2, 2), AclBinding(2, "foo", 3, "User:a", "*", 8, 3), 31),
-        ("kafka-2.2", (2, 2), AclBinding(4, "kafka-cluster", 3, "User:a", "*", 9, 3), 0),
+        ("kafka-2.1", (2, 1), None, 29),
+        ("kafka-2.0", (2, 0), None, 31),
+        ("kafka-2.0", (2, 0), AclBinding(2, "foo", 3, "User:a", "*", 8, 3), 31),
+        ("kafka-2.0", (2, 0), AclBinding(4, "kafka-cluster", 3, "User:a", "*", 9, 3), 0),
     ],
 )
 def test_who_may_ask(
@@ -119,7 +120,8 @@ def test_who_may_ask(
     if acl is not None:
         cluster.create_acls([acl])
     broker = DirectBroker(cluster, profile_name=profile_name, security=ENFORCED, principal="User:a")
-    assert ask(broker, request(0), 2)[0] == code
+    version = 1 if release < (2, 1) else 2
+    assert ask(broker, request(0), version)[0] == code
 
 
 @pytest.mark.requirement("DP-EPOCH-01", "DP-LOG-09")

@@ -189,6 +189,39 @@ def test_releases_that_do_not_check_take_a_negative_timestamp_for_a_time(
     assert (found[0], found[2]) == (0, offset)
 
 
+@pytest.mark.requirement("DP-LISTOFF-04", "DP-LISTOFF-11")
+@pytest.mark.parametrize(
+    ("release", "found"),
+    [
+        ((3, 7), [(0, -1, -1, 0), (0, 9, 1, 0), (0, 10, 4, 0), (0, 10, 4, 1), (78, -1, -1, -1)]),
+        ((3, 8), [NOTHING, (0, 9, 1, 0), (0, 10, 3, 0), (0, 10, 3, 0), (78, -1, -1, -1)]),
+    ],
+)
+def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(
+    release: tuple[int, int], found: list[tuple[int, ...]]
+) -> None:
+    cluster = Cluster(3, topics=["foo=1,2,3"], config_release=release)
+
+    def newest(broker_id: int) -> tuple[int, ...]:
+        profile_name = f"kafka-{release[0]}.{release[1]}"
+        return ask(cluster, -3, 7, profile_name=profile_name, broker_id=broker_id)
+
+    seen = [newest(1)]
+    append_times(cluster, 1, 9)
+    seen.append(newest(1))
+    append_times(cluster, 1, 10, 10, compression=Compression.GZIP)
+    seen.append(newest(1))
+    cluster.stop_broker(1)
+    seen.append(newest(2))
+    cluster.logs.hold_replication(FOO, 3)
+    append_times(cluster, 11)
+    cluster.start_broker(1)
+    cluster.join_isr(FOO, 1)
+    cluster.elect_leaders(0, [("foo", [0])])
+    seen.append(newest(1))
+    assert seen == found
+
+
 @pytest.mark.requirement("DP-LISTOFF-10", "DP-LISTOFF-13")
 def test_a_partition_must_be_named_once() -> None:
     cluster = Cluster(1, topics=["foo=1/1"])

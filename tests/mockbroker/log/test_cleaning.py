@@ -206,6 +206,21 @@ def test_a_producers_last_batch_stays_as_a_header() -> None:
 
 
 @pytest.mark.requirement("DP-RETAIN-02")
+@pytest.mark.parametrize(("release", "ranges"), [((3, 8), [(1, 1)]), ((3, 9), [(0, 0), (1, 1)])])
+def test_the_end_of_what_was_compacted_stays_as_a_header_since_3_9(
+    release: tuple[int, int], ranges: list[tuple[int, int]]
+) -> None:
+    cluster = Cluster(1, topics=["foo=1"], config_release=release)
+    cluster.incremental_alter_configs([(2, "foo", [("cleanup.policy", 0, "compact")])])
+    append(cluster, (None, b"no key"))
+    cluster.roll_segment(FOO)
+    append(cluster, (b"a", b"1"))
+    cluster.compact(FOO)
+    found = batches(log_of(cluster))
+    assert [(each.base_offset, each.last_offset) for each in found] == ranges
+
+
+@pytest.mark.requirement("DP-RETAIN-02")
 def test_aborted_records_go_first_and_their_marker_later() -> None:
     cluster = new_cluster(cleanup_policy="compact", delete_retention_ms="10")
     transactional = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
