@@ -95,7 +95,7 @@ class Appender:
 
     def refusal(self, request: RequestFacts) -> Refusal | None:
         """Return what the whole request is answered; None if its partitions decide."""
-        refusal = Refusal()
+        refusal = Refusal(request.corruption)
         return refusal if apply_first(self._request_rows, request, refusal) else None
 
     def append(

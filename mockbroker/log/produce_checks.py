@@ -34,6 +34,7 @@ __all__ = [
     "Layout",
     "Refusal",
     "Refuse",
+    "RefuseCorrupt",
     "RequestFacts",
     "RewrittenBatch",
     "layout_of",
@@ -60,9 +61,10 @@ class Refusal:
     """The error that a row decided on. ``shows_start``: the answer has the log's start offset.
     ``disconnects`` is the reason why the connection is closed instead; empty if it is not."""
 
-    __slots__ = ("disconnects", "error", "shows_start", "text")
+    __slots__ = ("corruption", "disconnects", "error", "shows_start", "text")
 
-    def __init__(self) -> None:
+    def __init__(self, corruption: str = "") -> None:
+        self.corruption = corruption
         self.error = ErrorCode.NONE
         self.shows_start = False
         self.text: str | None = None
@@ -84,6 +86,15 @@ class Refuse:
 
 
 _INVALID: Final = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseCorrupt:
+    """The request is refused as the broker reads the size or the magic of a batch."""
+
+    def perform(self, refusal: Refusal) -> None:
+        refusal.error = ErrorCode.CORRUPT_MESSAGE
+        refusal.text = refusal.corruption
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +128,21 @@ class RequestFacts:
     data: Sequence[bytes | None] = ()
 
     @property
+    def corruption(self) -> str:
+        """What is wrong with the first batch of a partition that cannot be one; empty if nothing
+        is."""
+        for data in self.data:
+            if data is None or len(data) < _UP_TO_MAGIC:
+                continue
+            (size,) = _INT.unpack_from(data, _SIZE_AT)
+            if size < _LEAST_MESSAGE:
+                return f"Record size {size} is less than the minimum record overhead (14)"
+            if data[_MAGIC_AT] > _NEWEST_MAGIC:
+                magic = (data[_MAGIC_AT] ^ 0x80) - 0x80  # an int8
+                return f"Invalid magic found in record: {magic}"
+        return ""
+
+    @property
     def adds_partitions(self) -> bool:
         """Whether a transactional batch adds its partition to the transaction (KIP-890)."""
         return self.version >= 12
@@ -143,6 +169,12 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
         (Disconnect("the data of a partition is not one batch of magic 2"),),
         since=(0, 11),
         until=(2, 4),
+    ),
+    Row(
+        "DP-PRODUCE-18",
+        lambda request: bool(request.corruption),
+        (RefuseCorrupt(),),
+        since=(2, 8),
     ),
     Row(
         "DP-PRODUCE-02",
@@ -268,6 +300,12 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         "DP-PRODUCE-09",
         lambda arrival: arrival.codec == Compression.ZSTD and arrival.request.version < 7,
         (Refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
+        since=(2, 1),
+    ),
+    Row(
+        "DP-PRODUCE-09",
+        lambda arrival: arrival.codec > Compression.ZSTD and 3 <= arrival.request.version < 7,
+        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
         since=(2, 1),
     ),
     Row(

@@ -142,6 +142,26 @@ def test_failed_records_are_told_since_version_8(version: int) -> None:
         assert (row.error_message, row.record_errors) == (None, [])
 
 
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (bytes(17), "Record size 0 is less than the minimum record overhead (14)"),
+        (bytes(11) + b"\x20" + bytes(4) + b"\x03", "Invalid magic found in record: 3"),
+        (bytes(11) + b"\x20" + bytes(4) + b"\xff", "Invalid magic found in record: -1"),
+    ],
+)
+@pytest.mark.requirement("DP-PRODUCE-18", "DP-PRODUCE-38")
+def test_a_batch_that_cannot_be_one_fails_the_request(data: bytes, text: str) -> None:
+    """As brokers of 3.9.2 and 4.4.0 answer."""
+    cluster = Cluster(1, topics=["foo=1/1"])
+    answer = DirectBroker(cluster).ask(request((0, batch(b"a")), (1, data)), 9)
+    assert rows(answer) == [(0, 2, -1), (1, 2, -1)]
+    assert {row.error_message for row in answer.responses[0].partition_responses} == {text}
+    former = DirectBroker(Cluster(1, topics=["foo=1/1"], config_release=(2, 7)))
+    answer = former.ask(request((0, batch(b"a")), (1, data)), 9)
+    assert rows(answer) == [(0, 0, 0), (1, 2, -1)]
+
+
 # ---- who may -------------------------------------------------------------------------------------
 
 

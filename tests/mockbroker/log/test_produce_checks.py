@@ -65,6 +65,8 @@ PARTITIONS: list[Any] = [
         pytest.mark.requirement("DP-PRODUCE-09")]),
     pytest.param({}, NO_CODEC, -1, 0, id="no-codec", marks=[
         pytest.mark.requirement("DP-PRODUCE-09")]),
+    pytest.param({"version": 6}, NO_CODEC, -1, -1, id="no-codec-early", marks=[
+        pytest.mark.requirement("DP-PRODUCE-09")]),
     pytest.param({"acks": 2}, GOOD, 21, -1, id="acks", marks=[
         pytest.mark.requirement("DP-PRODUCE-10")]),
     pytest.param({"broker_id": 2}, GOOD, 6, -1, id="follower", marks=[
