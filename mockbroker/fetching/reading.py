@@ -448,7 +448,8 @@ class PartitionReader:
             return None
         if self._is_held(position):
             return 0
-        if apply_first(self._wait_ends, at, at):
+        apply_first(self._wait_ends, at, at)
+        if at.ends_wait:
             return None
         offset, end = position.offset, at.isolation_end
         if offset >= end:

@@ -170,6 +170,7 @@ def test_a_broker_is_not_a_replica_of_everything(
     position = {"fetch_offset": 0, "current_leader_epoch": epoch}
     found = row(ask(DirectBroker(cluster), {FOO: position}, 12, replica_id=replica_id))
     assert (found.error_code, found.records) == (code, b"")
+    assert found.high_watermark == (-1 if code else 1)
 
 
 # ---- permissions ---------------------------------------------------------------------------------

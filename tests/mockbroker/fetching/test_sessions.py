@@ -101,7 +101,7 @@ def test_epochs_count_up_and_begin_again(client: Client) -> None:
     assert client.ask({}).error_code == 0
 
 
-@pytest.mark.requirement("DP-SESSION-01")
+@pytest.mark.requirement("DP-SESSION-01", "DP-SESSION-02")
 @pytest.mark.parametrize(("epoch", "opens"), [(-1, False), (0, True)])
 def test_a_full_fetch_ends_the_session_that_it_names(
     client: Client, epoch: int, opens: bool
