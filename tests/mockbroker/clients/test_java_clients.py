@@ -8,28 +8,12 @@ from pathlib import Path
 import pytest
 
 from mockbroker import MockCluster
+from tests.mockbroker.clients.programs import run
 from tests.real.jars import class_path
 from tests.support.toolchain import require
 
 PROGRAM = Path(__file__).with_name("RoundTrip.java")
-SECONDS = 180
 TOPIC = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
-
-
-async def run(*command: str) -> str:
-    """What a program prints; it must succeed."""
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    try:
-        async with asyncio.timeout(SECONDS):
-            out, errors = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode == 0, errors.decode()[-4000:]
-    return out.decode()
 
 
 @pytest.mark.slow

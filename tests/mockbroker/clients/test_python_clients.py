@@ -14,10 +14,13 @@ import pytest
 
 from mockbroker import MockCluster
 from tests.mockbroker.clients.scenario import BASE_MS, PARTITIONS, TOPIC, Client, Reader, play
+from tests.support.full import drawn
 from tests.support.toolchain import require, require_module
 
 SECONDS = 170
 BROKERS = 3
+PROFILES = ("kafka-2.4", "kafka-3.9", "kafka-4.4")
+"""The seed draws one of them; a full run has all."""
 TOPICS = ["foo=1,2,3/2,3,1/3,1,2/1,2,3"]
 
 
@@ -173,7 +176,7 @@ class _ConfluentReader(Reader):
 @pytest.mark.slow
 @pytest.mark.requirement("DP-GROUP-09", "DP-LISTOFF-08")
 @pytest.mark.parametrize("client", [KafkaPython, Confluent])
-@pytest.mark.parametrize("profile", ["kafka-2.4", "kafka-3.9", "kafka-4.4"])
+@pytest.mark.parametrize("profile", drawn("profiles", PROFILES, 1))
 async def test_clients_in_threads(client: type[KafkaPython | Confluent], profile: str) -> None:
     async with MockCluster(BROKERS, topics=TOPICS, profile=profile) as mock:
         await in_thread(client(mock.bootstrap))
@@ -255,7 +258,7 @@ class _AioKafkaReader(Reader):
 
 @pytest.mark.slow
 @pytest.mark.requirement("DP-GROUP-09", "DP-LISTOFF-08")
-@pytest.mark.parametrize("profile", ["kafka-3.9", "kafka-4.4"])
+@pytest.mark.parametrize("profile", drawn("profiles of aiokafka", PROFILES[1:], 1))
 async def test_aiokafka(profile: str) -> None:
     async with MockCluster(BROKERS, topics=TOPICS, profile=profile) as mock:
         await in_thread(AioKafka(mock.bootstrap))
@@ -266,7 +269,7 @@ async def test_aiokafka(profile: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("DP-FETCH-06", "DP-LISTOFF-08")
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+@pytest.mark.parametrize("codec", drawn("kcat", ("none", "gzip", "snappy", "lz4"), 1))
 async def test_kcat(codec: str) -> None:
     require("kcat")
     kcat = shutil.which("kcat") or "kcat"
