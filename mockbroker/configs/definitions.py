@@ -257,6 +257,7 @@ _BROKER = (
     _static("num.partitions", "INT", "1"),
     ConfigDefinition("num.replica.fetchers", "INT", "1", 1),
     _static("offset.metadata.max.bytes", "INT", "4096"),
+    _static("offsets.commit.timeout.ms", "INT", "5000"),
     _static("offsets.retention.check.interval.ms", "LONG", "600000"),
     ConfigDefinition("offsets.retention.minutes", "INT", "1440", 1, dynamic=False, until=(1, 1)),
     ConfigDefinition("offsets.retention.minutes", "INT", "10080", 1, dynamic=False, since=(2, 0)),

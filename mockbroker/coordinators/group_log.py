@@ -1,8 +1,8 @@
 """What coordinators of groups write to ``__consumer_offsets``, as Kafka writes it.
 
 The state itself is kept as objects (``offsets``, ``mockbroker.groups``); nothing is read back from
-the log. It is there for consumers of the topic, and so that a log that cannot be written fails
-commits.
+the log. It is there for consumers of the topic, and so that a log that cannot be written or
+replicated fails commits.
 
 ::
 
@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from kproto.codec.message import Message
-from kproto.error_codes import ErrorCode
 from kproto.messages.group_metadata_key import GroupMetadataKey
 from kproto.messages.group_metadata_value import GroupMetadataValue
 from kproto.messages.offset_commit_key import OffsetCommitKey
@@ -26,7 +25,7 @@ from kproto.records import Record
 from kproto.schema.model import ZERO_UUID
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offset_rules import CommittedOffset
-from mockbroker.coordinators.offsets import OffsetUpdates
+from mockbroker.coordinators.offsets import OffsetUpdates, Stored
 from mockbroker.coordinators.placement import Coordinators
 from mockbroker.log.produce import Appender
 from mockbroker.rows import Release
@@ -105,8 +104,8 @@ class GroupLog:
         self._appender = appender
         self._release = release
 
-    def store_offsets(self, group_id: str, updates: OffsetUpdates) -> ErrorCode:
-        """Append updates of a group's offsets as one batch, and return the error of the append."""
+    def store_offsets(self, group_id: str, updates: OffsetUpdates) -> Stored:
+        """Append updates of a group's offsets as one batch."""
         topics = self._controller.state.topics
         return self._append(
             group_id,
@@ -126,11 +125,15 @@ class GroupLog:
         """Append a group's generation, or None: its deletion."""
         self._append(group_id, [group_record(self._release, group_id, value)])
 
-    def _append(self, group_id: str, records: Iterable[Record]) -> ErrorCode:
+    def _append(self, group_id: str, records: Iterable[Record]) -> Stored:
         tp = self._coordinators.partition_of(CoordinatorKind.GROUP, group_id)
         topic = self._controller.state.topics.get(tp[0])
         partition = None if topic is None else topic.partition(tp[1])
         if partition is None or partition.leader == NO_LEADER:
             # Only testers act on groups that have no coordinator.
-            return ErrorCode.NONE
-        return self._appender.append_internal(partition.leader, tp, records).error
+            return Stored()
+        outcome = self._appender.append_internal(partition.leader, tp, records)
+        if outcome.error:
+            return Stored(outcome.error)
+        wait = self._appender.wait([outcome])
+        return Stored() if wait.is_over else Stored(wait=wait, outcome=outcome)

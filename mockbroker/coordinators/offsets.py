@@ -28,12 +28,13 @@ from mockbroker.coordinators.offset_rules import (
 )
 from mockbroker.coordinators.placement import Coordinators
 from mockbroker.errors import ClusterError
+from mockbroker.log.produce import AppendOutcome, ReplicationWait
 from mockbroker.rows import Release, apply_first, rows_of_release
 from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import TopicPartition
 
-__all__ = ["Commitment", "FetchedOffset", "OffsetStore", "OffsetUpdates"]
+__all__ = ["Commitment", "FetchedOffset", "OffsetStore", "OffsetUpdates", "Stored"]
 
 _OFFSETS_TOPIC: Final = INTERNAL_TOPIC_OF[CoordinatorKind.GROUP].name
 _MINUTE_MS: Final = 60_000
@@ -79,11 +80,23 @@ class Commitment:
             call()
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of updates that were to be written to ``__consumer_offsets``.
+
+    ``wait`` ends once the replicas have them, with the error of ``outcome``; None: they have them.
+    """
+
+    error: ErrorCode = ErrorCode.NONE
+    wait: ReplicationWait | None = None
+    outcome: AppendOutcome | None = None
+
+
 class OffsetStore:
     """The committed offsets of one cluster, which runs ``release``.
 
     ``groups`` answers what the offsets depend on. ``store``
-    writes updates to ``__consumer_offsets`` before they count, and returns the error of the append.
+    writes updates to ``__consumer_offsets`` before they count.
     """
 
     def __init__(
@@ -95,9 +108,7 @@ class OffsetStore:
         groups: GroupFacts,
     ) -> None:
         self.groups = groups
-        self.store: Callable[[str, OffsetUpdates], ErrorCode] = lambda group_id, updates: (
-            ErrorCode.NONE
-        )
+        self.store: Callable[[str, OffsetUpdates], Stored] = lambda group_id, updates: Stored()
         self._controller = controller
         self._configs = configs
         self._coordinators = coordinators
@@ -107,6 +118,7 @@ class OffsetStore:
         self._offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
         self._held: dict[str, list[Commitment]] = {}
+        self._replicating: dict[str, list[Commitment]] = {}
         self._sequence = 0
         self._started_ms = controller.now_ms
         self._cleanup = controller.timers.timer(self.remove_expired)
@@ -151,10 +163,61 @@ class OffsetStore:
             results.append(self.metadata_error(wanted.metadata))
             if not results[-1] and tp not in commitment.deleted:
                 updates[tp] = self._stamped(wanted, commitment.retention_ms)
-        code = self._update(commitment.group_id, updates) if updates else ErrorCode.NONE
+        stored = self.store(commitment.group_id, updates) if updates else Stored()
+        if stored.wait is None:
+            self._finish(commitment, updates, results, stored.error)
+        else:
+            self._await(commitment, updates, results, stored.wait, stored.outcome)
+
+    def _await(
+        self,
+        commitment: Commitment,
+        updates: OffsetUpdates,
+        results: list[ErrorCode],
+        wait: ReplicationWait,
+        outcome: AppendOutcome | None,
+    ) -> None:
+        """Let a commit wait until the replicas have it, at most offsets.commit.timeout.ms."""
+        waiting = self._replicating.setdefault(commitment.group_id, [])
+        waiting.append(commitment)
+
+        def end() -> None:
+            timer.set(None)
+            wait.end()
+            waiting.remove(commitment)
+            code = ErrorCode.NONE if outcome is None else outcome.error
+            self._finish(commitment, updates, results, code)
+
+        def expire() -> None:
+            wait.expire()
+            end()
+
+        timer = self._controller.timers.timer(expire)
+        longest_ms = int(self._configs.controller_value("offsets.commit.timeout.ms"))
+        timer.set(self._controller.now_ms + longest_ms)
+        wait.when_over(end)
+
+    def _finish(
+        self,
+        commitment: Commitment,
+        updates: OffsetUpdates,
+        results: list[ErrorCode],
+        code: ErrorCode,
+    ) -> None:
         if code:
+            code = self._error_of(code)
             results = [each or code for each in results]
+        else:
+            present = {tp: u for tp, u in updates.items() if tp not in commitment.deleted}
+            if present:
+                self._apply(commitment.group_id, present)
         commitment.finish(results)
+
+    def _error_of(self, code: ErrorCode) -> ErrorCode:
+        """Return the error that clients get for one of the append."""
+        error = AppendError(code)
+        apply_first(self._errors, error, error)
+        return error.code
 
     def _stamped(self, wanted: OffsetToCommit, wanted_ms: int) -> CommittedOffset:
         times = CommitTimes(
@@ -173,12 +236,14 @@ class OffsetStore:
 
     def _update(self, group_id: str, updates: OffsetUpdates) -> ErrorCode:
         """Store updates, and apply them unless they could not be stored."""
-        code = self.store(group_id, updates)
+        code = self.store(group_id, updates).error
         # A deletion that is not written takes place all the same: Kafka tries it again and again.
         if code and any(update is not None for update in updates.values()):
-            error = AppendError(code)
-            apply_first(self._errors, error, error)
-            return error.code
+            return self._error_of(code)
+        self._apply(group_id, updates)
+        return ErrorCode.NONE
+
+    def _apply(self, group_id: str, updates: OffsetUpdates) -> None:
         offsets = self._offsets.setdefault(group_id, {})
         for tp, update in updates.items():
             if update is not None:
@@ -190,7 +255,6 @@ class OffsetStore:
         if not offsets:
             del self._offsets[group_id]
         self.schedule_cleanup()
-        return ErrorCode.NONE
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -229,10 +293,16 @@ class OffsetStore:
         return rows
 
     def is_unstable(self, group_id: str, tp: TopicPartition) -> bool:
-        """Whether an offset of the partition is pending: of a transaction, or held back."""
+        """Whether an offset of the partition is pending: of a transaction, held back, or not
+        replicated yet."""
         return self.has_pending(group_id, tp) or any(
-            tp == each for held in self._held.get(group_id, ()) for each, _ in held.offsets
+            tp == each
+            for commitment in self._unfinished(group_id)
+            for each, _ in commitment.offsets
         )
+
+    def _unfinished(self, group_id: str) -> tuple[Commitment, ...]:
+        return (*self._held.get(group_id, ()), *self._replicating.get(group_id, ()))
 
     # ---- transactions ----------------------------------------------------------------------------
 
@@ -297,7 +367,8 @@ class OffsetStore:
             self._offsets.clear()
             self._pending.clear()
             return
-        for commitment in (each for held in self._held.values() for each in held):
+        unfinished = (*self._held.values(), *self._replicating.values())
+        for commitment in (each for waiting in unfinished for each in waiting):
             gone = {tp for tp, _ in commitment.offsets if tp[0] == change.name}
             commitment.deleted |= gone
         pending = [group_id for groups in self._pending.values() for group_id in groups]
@@ -331,7 +402,7 @@ class OffsetStore:
             expired = [tp for tp in self[group_id] if self._is_expired(group_id, tp)]
             if expired:
                 self._update(group_id, dict.fromkeys(expired))
-            if not self.keeps(group_id) and not self._held.get(group_id):
+            if not self.keeps(group_id) and not self._unfinished(group_id):
                 self.groups.offsets_gone(group_id)
         self.schedule_cleanup()
 

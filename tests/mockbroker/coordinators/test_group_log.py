@@ -17,7 +17,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.groups.classic.model import JoinRequest, JoinResult, SyncRequest, SyncResult
 from tests.mockbroker.coordinators.offset_requests import coordinated
 
-FOO_0, FOO_1 = ("foo", 0), ("foo", 1)
+FOO_0, FOO_1, BAR_0 = ("foo", 0), ("foo", 1), ("bar", 0)
 DAY = 24 * 3_600_000
 
 # Printed by java/OffsetRecords.java with the classes of Kafka 4.4.0.
@@ -160,3 +160,66 @@ def test_offsets_can_be_set_before_there_is_a_log() -> None:
     cluster.offsets.set_offset("g", FOO_0, 1)
     assert cluster.offsets["g"][FOO_0].offset == 1
     assert "__consumer_offsets" not in cluster.topics
+
+
+# ---- replication ---------------------------------------------------------------------------------
+
+
+def with_held_replication(release: tuple[int, int] = (4, 4)) -> tuple[Cluster, tuple[str, int]]:
+    cluster = coordinated(2, config_release=release)
+    cluster.set_offset("g", FOO_0, 1)
+    tp = cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
+    cluster.hold_replication(tp)
+    return cluster, tp
+
+
+@pytest.mark.requirement("DP-COORD-08", "DP-OFFSET-16")
+def test_commits_wait_for_the_replicas() -> None:
+    cluster, tp = with_held_replication()
+    first = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))])
+    second = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(3))])
+    assert (first.results, second.results) == (None, None)
+    assert cluster.offsets["g"][FOO_0].offset == 1
+    assert cluster.offsets.is_unstable("g", FOO_0)
+    cluster.release_replication(tp)
+    assert (first.results, second.results) == ([0], [0])
+    assert cluster.offsets["g"][FOO_0].offset == 3
+    assert not cluster.offsets.is_unstable("g", FOO_0)
+    cluster.advance(5000)
+    assert cluster.offsets["g"][FOO_0].offset == 3
+
+
+@pytest.mark.requirement("DP-COORD-08")
+@pytest.mark.parametrize(("release", "code"), [((3, 9), 7), ((4, 4), 15)])
+def test_commits_time_out_after_five_seconds(release: tuple[int, int], code: int) -> None:
+    cluster, tp = with_held_replication(release)
+    commitment = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))])
+    cluster.advance(4999)
+    results = [commitment.results]
+    cluster.advance(1)
+    results.append(commitment.results)
+    assert results == [None, [code]]
+    cluster.release_replication(tp)
+    assert cluster.offsets["g"][FOO_0].offset == 1
+
+
+@pytest.mark.requirement("DP-COORD-06", "DP-COORD-08")
+def test_commits_that_are_not_replicated_are_lost_with_their_leader() -> None:
+    cluster, tp = with_held_replication()
+    commitment = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))])
+    cluster.stop_broker(cluster.partition(*tp).leader)
+    assert commitment.results == [16]
+    assert cluster.offsets["g"][FOO_0].offset == 1
+    assert cluster.logs.log(tp).end_offset == 1
+
+
+@pytest.mark.requirement("DP-OFFSET-22")
+def test_commits_for_a_topic_that_is_deleted_meanwhile_are_not_kept() -> None:
+    cluster, tp = with_held_replication()
+    commitment = cluster.offsets.commit(
+        "g", [(FOO_0, OffsetToCommit(2)), (BAR_0, OffsetToCommit(4))]
+    )
+    cluster.delete_topics([(None, cluster.topics["foo"].topic_id)])
+    cluster.release_replication(tp)
+    assert commitment.results == [0, 0]
+    assert set(cluster.offsets["g"]) == {BAR_0}

@@ -12,6 +12,7 @@ from mockbroker.cluster import Cluster
 from mockbroker.coordinators.group_facts import GroupStanding
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offset_rules import OffsetToCommit
+from mockbroker.coordinators.offsets import Stored
 from mockbroker.errors import ClusterError
 from mockbroker.groups.classic.offset_facts import ClassicGroupFacts
 from mockbroker.timers import wait_for_call
@@ -285,7 +286,7 @@ def test_errors_of_the_append_are_translated(
         (BAR_0, OffsetToCommit(2)),
     ]
     for code, shown in expected.items():
-        cluster.offsets.store = lambda group_id, updates, code=code: ErrorCode(code)  # type: ignore[misc]
+        cluster.offsets.store = lambda group_id, updates, code=code: Stored(ErrorCode(code))  # type: ignore[misc]
         assert cluster.offsets.commit("g", offsets).results == [shown, 12, shown]
     assert {tp: each.offset for tp, each in cluster.offsets["g"].items()} == {BAR_0: 1}
 
@@ -310,7 +311,7 @@ def test_offsets_can_be_set_and_dropped() -> None:
         cluster.set_offset("g", ("foo", 9), 1)
     with pytest.raises(ClusterError, match="0 or more"):
         cluster.set_offset("g", FOO_0, -1)
-    cluster.offsets.store = lambda group_id, updates: ErrorCode.NOT_ENOUGH_REPLICAS
+    cluster.offsets.store = lambda group_id, updates: Stored(ErrorCode.NOT_ENOUGH_REPLICAS)
     with pytest.raises(ClusterError, match="cannot be written: error COORDINATOR_NOT_AVAILABLE"):
         cluster.set_offset("g", FOO_0, 1)
 
