@@ -36,10 +36,7 @@ _ALL: Final = (
     Known("commit-unknown-* #3", "answer.topics*", _EMPTY),
 )
 
-_SHARE: Final = "Kafka 3.9 looks for share coordinators, which it has as a preview without a topic"
 _OLD: Final = (
-    Known("find-coordinators-v*", "*error*", _SHARE),
-    Known("find-coordinators-of-share-keys-v*", "*error*", _SHARE),
     Known("fetch-offsets-of-nothing-*", "*topics*", _EMPTY),
     Known("list-special-offsets-*v0 *", "*errorCode", "version 0 refuses times below -2"),
     Known("list-offsets-of-unknown-v0 #4", "*errorCode", "version 0 refuses times below -2"),
