@@ -16,7 +16,10 @@ from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import GroupState, LeavingMember, SyncResult
 from tests.mockbroker.groups.members import Answer, Coordinator
 
-pytestmark = pytest.mark.requirement("DP-GROUP-03", "DP-GROUP-09", "DP-GROUP-11", "DP-GROUP-16")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.requirement("DP-GROUP-03", "DP-GROUP-09", "DP-GROUP-11", "DP-GROUP-16"),
+]
 
 RELEASES = [(1, 1), (2, 1), (2, 4), (2, 8), (3, 9), (4, 4)]
 INSTANCES = [None, None, "i", "j"]

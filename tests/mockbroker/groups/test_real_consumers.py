@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -17,7 +17,7 @@ from mockbroker import MockCluster
 from tests.mockbroker.fetching.fetching import append
 from tests.support.toolchain import require_module
 
-T = TypeVar("T")
+pytestmark = pytest.mark.slow
 
 SECONDS = 60
 PROFILES = ["kafka-0.10.2", "kafka-1.1", "kafka-2.4", "kafka-3.9", "kafka-4.4"]
