@@ -202,9 +202,9 @@ async def join_too_many(k: Side) -> None:
 @session(11)
 async def join_and_expire(k: Side) -> None:
     """The only member's session ends."""
-    answer = await _join(k, "first", session_ms=200)
+    answer = await _join(k, "first", session_ms=1500)
     await k.ask(sync(k, answer.member_id, answer.generation_id, [(answer.member_id, b"")]))
-    await asyncio.sleep(0.6)
+    await asyncio.sleep(2.5)
     await k.ask(heartbeat(k, answer.member_id, answer.generation_id))
     await _join(k, "second")
 
@@ -213,18 +213,18 @@ async def join_and_expire(k: Side) -> None:
 async def join_and_never_sync(k: Side) -> None:
     """The leader does not sync within its rebalance timeout."""
     answer = await _join(k, "first", rebalance_ms=300, session_ms=300)
-    await asyncio.sleep(0.9)
+    await asyncio.sleep(1.5)
     await k.ask(sync(k, answer.member_id, answer.generation_id))
 
 
 @session(11, since=1)
 async def join_without_a_late_member(k: Side) -> None:
     """One member does not join again within the rebalance timeout."""
-    answer = await _join(k, "first", rebalance_ms=400)
+    answer = await _join(k, "first", rebalance_ms=3000)
     first = answer.member_id
     await k.ask(sync(k, first, answer.generation_id, [(first, b"")]))
-    second = await _pending(k, "second", rebalance_ms=400)
-    waiting = k.start(join(k, second, rebalance_ms=400), "second")
+    second = await _pending(k, "second", rebalance_ms=3000)
+    waiting = k.start(join(k, second, rebalance_ms=3000), "second")
     answer = await _end(k, "second", waiting)
     await k.ask(heartbeat(k, first, answer.generation_id))
     await k.ask(heartbeat(k, answer.member_id, answer.generation_id))

@@ -28,7 +28,6 @@ _ALL: Final = (
     Known("produce-a-wrong-max-timestamp-*", "*maxTimestamp", _HEADER),
     Known("produce-a-partition-twice-*", "*", _TWICE),
     Known("produce-timestamps-by-default-*", "*records*", _SEGMENTS),
-    Known("fetch-committed-* #4", "*", "the mock takes an unknown isolation level for 0"),
     Known("list-offsets-twice-*", "*", f"{_TWICE}; {_EMPTY}"),
     Known("list-offsets-after-delete-records-*", "*", _DELETED),
     Known("delete-records-twice-in-a-request-*", "answer.topics*", _TWICE),
