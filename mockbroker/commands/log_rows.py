@@ -15,7 +15,7 @@ from mockbroker.commands.arguments import (
     text_of,
 )
 from mockbroker.commands.command import Command
-from mockbroker.log.corruption import CORRUPTIONS
+from mockbroker.log.corruptions import CORRUPTIONS
 from mockbroker.log.record_documents import parse_batch
 
 __all__ = ["LOG_ROWS"]

@@ -7,12 +7,9 @@ from typing import Final
 from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import HEADER_SIZE, with_header
 from mockbroker.log.batch_storage import StoredBatch
+from mockbroker.log.corruptions import CORRUPTIONS
 
-__all__ = ["CORRUPTIONS", "damaged"]
-
-CORRUPTIONS: Final = ("bit", "crc", "count", "codec")
-"""What can be damaged: a bit of the records, the checksum, the count of records, or the bytes of
-the codec. The checksum fits a wrong count and wrong bytes of a codec."""
+__all__ = ["damaged"]
 
 _CRC_AT: Final = 17
 _CODEC_BYTES: Final = 4
