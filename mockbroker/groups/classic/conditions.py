@@ -52,8 +52,12 @@ def _in(*states: GroupState) -> Callable[[GroupEvent], bool]:
     return lambda event: event.group.state in states
 
 
-is_empty, is_preparing, is_completing = _in(_EMPTY), _in(_PREPARING), _in(_COMPLETING)
-is_stable, is_dead, has_generation = _in(_STABLE), _in(_DEAD), _in(_COMPLETING, _STABLE)
+is_empty = _in(_EMPTY)
+is_preparing = _in(_PREPARING)
+is_completing = _in(_COMPLETING)
+is_stable = _in(_STABLE)
+is_dead = _in(_DEAD)
+has_generation = _in(_COMPLETING, _STABLE)
 can_rebalance = _in(_EMPTY, _COMPLETING, _STABLE)
 
 
