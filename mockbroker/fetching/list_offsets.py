@@ -316,10 +316,8 @@ ANSWERS: Final[tuple[_LookupRow, ...]] = (
         since=_BATCH_IS_READ,
     ),
     Row("DP-LISTOFF-05", _timestamp_is(EARLIEST_LOCAL), (AnswerStart(),), since=_KIP_405),
-    Row("DP-LISTOFF-06", _timestamp_is(LATEST_TIERED), (AnswerUnknown(),), since=_KIP_1005),
-    Row(
-        "DP-LISTOFF-07", _timestamp_is(EARLIEST_PENDING_UPLOAD), (AnswerUnknown(),), since=_KIP_1023
-    ),
+    Row("DP-LISTOFF-06", _timestamp_is(LATEST_TIERED), (), since=_KIP_1005),
+    Row("DP-LISTOFF-07", _timestamp_is(EARLIEST_PENDING_UPLOAD), (), since=_KIP_1023),
     Row(
         "DP-LISTOFF-11",
         lambda lookup: lookup.behind_own_epoch,
@@ -328,8 +326,9 @@ ANSWERS: Final[tuple[_LookupRow, ...]] = (
     ),
     Row("DP-LISTOFF-08", always, (FindTime(), AnswerFound())),
 )
-"""What a broker without tiered storage answers. Releases that do not check timestamps take an
-unknown negative one for a time, before that of every record."""
+"""What a broker without tiered storage answers. A row without effects: there is no such offset.
+Releases that do not check timestamps take an unknown negative one for a time, before that of every
+record."""
 
 
 @cache

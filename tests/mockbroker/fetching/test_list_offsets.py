@@ -311,6 +311,21 @@ def test_a_new_leader_behind_its_own_epoch(
 
 
 @pytest.mark.requirement("DP-LISTOFF-11")
+@pytest.mark.parametrize(("release", "epoch"), [((3, 7), 1), ((3, 8), 0)])
+def test_a_new_leader_behind_its_own_epoch_knows_the_newest_of_what_is_replicated(
+    release: tuple[int, int], epoch: int
+) -> None:
+    cluster = Cluster(3, topics=["foo=1,2,3"], config_release=release)
+    append_times(cluster, 30)
+    cluster.logs.hold_replication(FOO, 3)
+    append_times(cluster, 20)
+    cluster.stop_broker(1)
+    profile_name = f"kafka-{release[0]}.{release[1]}"
+    found = ask(cluster, -3, 7, profile_name=profile_name, broker_id=2)
+    assert found == (0, 30, 0, epoch)
+
+
+@pytest.mark.requirement("DP-LISTOFF-11")
 def test_older_releases_answer_behind_their_own_epoch() -> None:
     cluster = Cluster(3, topics=["foo=1,2,3"], config_release=(2, 1))
     append_times(cluster, 10)

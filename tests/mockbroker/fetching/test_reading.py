@@ -155,6 +155,19 @@ def test_the_first_error_in_order_counts(cluster: Cluster, broker: DirectBroker)
     assert code("foo", 1, current_leader_epoch=0) == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+@pytest.mark.requirement("DP-FETCH-01")
+def test_a_broker_answers_by_its_own_metadata(cluster: Cluster, broker: DirectBroker) -> None:
+    """Broker 1 has not learned of a new topic, nor that another was created anew."""
+    former = cluster.topics["foo"].topic_id
+    cluster.hold_metadata(1)
+    cluster.add_topic("new=1,2")
+    assert row(ask(broker, {("new", 0): 0})).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    cluster.delete_topics([("foo", uuid.UUID(int=0))])
+    cluster.add_topic("foo=1,2")
+    answer = broker.ask(request({FOO: 0}, ids={"foo": former}), 13)
+    assert row(answer).error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
 @pytest.mark.requirement("DP-FETCH-01", "DP-FETCH-20")
 def test_topics_may_be_named_by_id(cluster: Cluster, broker: DirectBroker) -> None:
     append(cluster, b"a")
