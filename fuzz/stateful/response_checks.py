@@ -27,8 +27,9 @@ __all__ = [
 _LOGGED: Final = frozenset({"ZnodeWritten", "Warned", "ElectionEnqueued", "ElectionProcessed"})
 """Actions that a ZooKeeper controller may log for a request it refuses: reading znodes, cleaning up
 /admin/reassign_partitions, and an election without effect."""
-_IN_DOUBT: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT})
-"""Errors that leave open whether the change was made."""
+_IN_DOUBT: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+"""Errors that leave open whether the change was made. The first FindCoordinator creates an internal
+topic, and answers that there is no coordinator yet."""
 
 
 def refused_changes_nothing(world: World, before: Facts, request: PendingRequest) -> None:
@@ -36,7 +37,7 @@ def refused_changes_nothing(world: World, before: Facts, request: PendingRequest
     in part leaves the refused topics and partitions unchanged (KIP-4, KIP-455: errors are per
     partition).
 
-    REQUEST_TIMED_OUT(7) promises nothing: the change may have been made, or may be made later.
+    ``_IN_DOUBT`` promise nothing: the change may have been made, or may be made later.
     """
     codes = list(error_codes(request.answer))
     if not codes or _IN_DOUBT.intersection(codes):

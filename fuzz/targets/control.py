@@ -20,7 +20,7 @@ import contextlib
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 from unittest import mock
@@ -165,17 +165,29 @@ def _joined(requests: list[tuple[Route, bytes]]) -> bytes:
     )
 
 
+def _sample(schema: Mapping[str, Any]) -> Any:
+    """A value that a schema allows: of those it names, or the least of its type."""
+    named = [*schema.get("enum", ()), *schema.get("examples", ())]
+    if named:
+        return named[0]
+    return schema.get("minimum", 1) if schema.get("type") == "integer" else "x"
+
+
 def seeds() -> Iterator[bytes]:
     """Yield every route once, with a valid body if it takes one."""
     values = {
-        "partition": "foo-0", "broker": 2, "level": "4=0-2", "duration": "500ms", "changes": 1,
+        "partition": "foo-0", "broker": 2, "level": "4=0-2", "duration": "500ms",
         "path": "/admin/reassign_partitions", "text": "{}", "topic": "foo:1:1",
         "address": "127.0.0.1:1",
     }  # fmt: skip
     for route in _ROUTES:
         body: Any = {"api": 46, "error": 41}
         if isinstance(route.body, tuple):
-            body = {each.name: values[each.name] for each in route.body if each.required}
+            body = {
+                each.name: values.get(each.name, _sample(each.schema))
+                for each in route.body
+                if each.required
+            }
         yield _joined([(route, b"" if route.body is None else json.dumps(body).encode())])
     clusters = next(each for each in _ROUTES if each.body is CLUSTER_OPTIONS)
     options = {
