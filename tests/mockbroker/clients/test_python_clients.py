@@ -78,10 +78,13 @@ class _KafkaPythonReader(Reader):
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             heartbeat_interval_ms=200,
+            # A poll that ends cancels a refresh of metadata, and a leader without metadata assigns
+            # nothing until the next refresh.
+            metadata_max_age_ms=1000,
         )
 
     def poll(self) -> tuple[list[bytes], Iterable[int]]:
-        found = self._consumer.poll(timeout_ms=100)
+        found = self._consumer.poll(timeout_ms=500)
         values = [record.value for records in found.values() for record in records]
         return values, [each.partition for each in self._consumer.assignment()]
 

@@ -92,6 +92,9 @@ def kafka_python(mock: MockCluster, all_of_them: Consumers) -> Callable[[str], N
             "foo",
             bootstrap_servers=mock.bootstrap,
             group_id="g",
+            # A poll that ends cancels a refresh of metadata, and a leader without metadata assigns
+            # nothing until the next refresh.
+            metadata_max_age_ms=1000,
             client_id=name,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
@@ -101,7 +104,7 @@ def kafka_python(mock: MockCluster, all_of_them: Consumers) -> Callable[[str], N
         try:
             going = True
             while going:
-                batches = consumer.poll(timeout_ms=50)
+                batches = consumer.poll(timeout_ms=200)
                 records = [(r.partition, r.offset) for each in batches.values() for r in each]
                 if records:
                     consumer.commit()
