@@ -16,10 +16,11 @@ from kproto.messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 from mockbroker.apis.authorization import authorized_names
+from mockbroker.apis.log_waits import wait_for_replicas
 from mockbroker.apis.partition_views import known_partition
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.log.record_deletion import Deletion, DeletionQuery, DeletionWait
-from mockbroker.timers import Later, wait_for_call
+from mockbroker.timers import Later
 
 __all__ = ["delete_records"]
 
@@ -51,12 +52,7 @@ def _queries(call: Call, topic: DeleteRecordsTopic, allowed: frozenset[str]) -> 
 
 
 async def _later(call: Call, deletions: _Deletions, wait: DeletionWait) -> DeleteRecordsResponse:
-    """Wait for the replicas. If the client disconnects, nobody waits any more."""
-    try:
-        if not await wait_for_call(wait.when_over, max(call.body.timeout_ms, 0)):
-            wait.expire()
-    finally:
-        wait.end()
+    await wait_for_replicas(wait, call.body.timeout_ms)
     return _response(deletions)
 
 

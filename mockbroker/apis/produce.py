@@ -25,6 +25,7 @@ from kproto.messages.produce_response import (
     TopicProduceResponse,
 )
 from mockbroker.apis.authorization import may
+from mockbroker.apis.log_waits import wait_for_replicas
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.errors import UnreadableError
 from mockbroker.log.batch_header import HEADER_SIZE, read_header
@@ -88,12 +89,7 @@ async def _held(
 
 
 async def _later(call: Call, outcomes: _Outcomes, wait: ReplicationWait) -> ProduceResponse:
-    """Wait for the replicas. If the client disconnects, nobody waits any more."""
-    try:
-        if not await wait_for_call(wait.when_over, max(call.body.timeout_ms, 0)):
-            wait.expire()
-    finally:
-        wait.end()
+    await wait_for_replicas(wait, call.body.timeout_ms)
     return _response(call, outcomes)
 
 

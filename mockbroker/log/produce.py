@@ -6,7 +6,7 @@ needs the in-sync replicas: ``ReplicationWait`` watches the logs of a request fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +42,7 @@ from mockbroker.log.producers import ROWS as PRODUCER_ROWS
 from mockbroker.log.producers import ProducerBatch, SequenceCheck
 from mockbroker.log.record_checks import RecordChecks, RecordError, needs_records
 from mockbroker.log.settings import LogSettings
+from mockbroker.log.waiting import LogWait
 from mockbroker.rows import Row, apply_first, rows_of_release
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TopicPartition
@@ -436,7 +437,7 @@ REPLICATION_ROWS: Final[Sequence[Row[Replicated, Replicated]]] = (
 """The first row that applies ends the wait of a partition; none: it goes on."""
 
 
-class ReplicationWait:
+class ReplicationWait(LogWait[Replicated]):
     """Ends when the high watermark has reached what one request appended, in every partition, or
     when it cannot any more. ``outcomes`` with errors are decided from the start."""
 
@@ -445,59 +446,23 @@ class ReplicationWait:
     ) -> None:
         self._controller = controller
         self._logs = logs
-        self._call: Callable[[], None] = lambda: None
-        self._waiting: list[Replicated] = []
-        for outcome in outcomes:
-            if not outcome.error and outcome.end_offset is not None:
-                leader = controller.partition(outcome.tp).leader
-                waiting = Replicated(outcome, logs.log(outcome.tp), leader)
-                if not self._is_decided(waiting):
-                    self._waiting.append(waiting)
-        for waiting in self._waiting:
-            waiting.log.watch(self, self._look)
+        super().__init__(
+            Replicated(each, logs.log(each.tp), controller.partition(each.tp).leader)
+            for each in outcomes
+            if not each.error and each.end_offset is not None
+        )
 
-    @property
-    def is_over(self) -> bool:
-        """Whether every partition is decided."""
-        return not self._waiting
+    def _log_of(self, part: Replicated) -> PartitionLog:
+        return part.log
 
-    def when_over(self, call: Callable[[], None]) -> None:
-        """Call a function once every partition is decided, at once if they are."""
-        self._call = call
-        if self.is_over:
-            call()
+    def _time_out(self, part: Replicated) -> None:
+        part.outcome.error = ErrorCode.REQUEST_TIMED_OUT
 
-    def expire(self) -> None:
-        """End the wait: partitions that are not decided get REQUEST_TIMED_OUT(7)."""
-        for waiting in self._waiting:
-            waiting.outcome.error = ErrorCode.REQUEST_TIMED_OUT
-        self.end()
-
-    def end(self) -> None:
-        """Watch no more."""
-        for waiting in self._waiting:
-            waiting.log.unwatch(self)
-        self._waiting = []
-
-    def _look(self) -> None:
-        if not self._waiting:
-            return
-        still: list[Replicated] = []
-        decided: list[Replicated] = []
-        for waiting in self._waiting:
-            (decided if self._is_decided(waiting) else still).append(waiting)
-        self._waiting = still
-        for waiting in decided:
-            if not any(each.log is waiting.log for each in still):
-                waiting.log.unwatch(self)
-        if not still:
-            self._call()
-
-    def _is_decided(self, waiting: Replicated) -> bool:
-        tp = waiting.outcome.tp
+    def _is_decided(self, part: Replicated) -> bool:
+        tp = part.outcome.tp
         try:
-            waiting.partition = self._controller.partition(tp)
-            waiting.min_isr = self._logs.min_isr(tp)
+            part.partition = self._controller.partition(tp)
+            part.min_isr = self._logs.min_isr(tp)
         except ClusterError:
-            waiting.partition = None
-        return apply_first(REPLICATION_ROWS, waiting, waiting)
+            part.partition = None
+        return apply_first(REPLICATION_ROWS, part, part)

@@ -6,7 +6,7 @@ when it copies from the leader again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -15,6 +15,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.log.leadership import access_error
 from mockbroker.log.logs import Logs, PartitionData
 from mockbroker.log.partition_log import PartitionLog
+from mockbroker.log.waiting import LogWait
 from mockbroker.rows import Row, always, apply_first, rows_of_release
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import INTERNAL_TOPICS, Partition, TopicPartition
@@ -141,67 +142,37 @@ DELETION_ROWS: Final[tuple[_Row, ...]] = (
 )
 
 
-class DeletionWait:
+class DeletionWait(LogWait[Deletion]):
     """Ends when every live replica of each partition begins where it has to, or when a partition
-    has lost its leader. ``deletions`` with errors are decided from the start."""
+    has lost its leader. ``deletions`` with errors are decided from the start. A partition that
+    times out keeps the low watermark of the beginning."""
 
     def __init__(self, controller: Controller, logs: Logs, deletions: Iterable[Deletion]) -> None:
         self._controller = controller
         self._logs = logs
-        self._call: Callable[[], None] = lambda: None
-        self._watched: list[PartitionLog] = []
-        self._waiting = [each for each in deletions if not self._decide(each)]
-        for deletion in self._waiting:
-            log = logs.log(deletion.tp)
-            log.watch(self, self._look)
-            self._watched.append(log)
+        super().__init__(deletions)
 
-    @property
-    def is_over(self) -> bool:
-        """Whether every partition is decided."""
-        return not self._waiting
+    def _log_of(self, part: Deletion) -> PartitionLog:
+        return self._logs.log(part.tp)
 
-    def when_over(self, call: Callable[[], None]) -> None:
-        """Call a function once every partition is decided, at once if they are."""
-        self._call = call
-        if self.is_over:
-            call()
+    def _time_out(self, part: Deletion) -> None:
+        part.error = ErrorCode.REQUEST_TIMED_OUT
 
-    def expire(self) -> None:
-        """End the wait: partitions that are not decided get REQUEST_TIMED_OUT(7). Their low
-        watermark is the one of the beginning."""
-        for deletion in self._waiting:
-            deletion.error = ErrorCode.REQUEST_TIMED_OUT
-        self.end()
-
-    def end(self) -> None:
-        """Watch no more."""
-        for log in self._watched:
-            log.unwatch(self)
-        self._watched.clear()
-        self._waiting = []
-
-    def _look(self) -> None:
-        if self._waiting:
-            self._waiting = [each for each in self._waiting if not self._decide(each)]
-            if not self._waiting:
-                self._call()
-
-    def _decide(self, deletion: Deletion) -> bool:
-        if deletion.start_offset is None:
+    def _is_decided(self, part: Deletion) -> bool:
+        if part.start_offset is None:
             return True
         try:
-            partition = self._controller.partition(deletion.tp)
-            reached = low_watermark(self._controller, self._logs, deletion.tp)
+            partition = self._controller.partition(part.tp)
+            reached = low_watermark(self._controller, self._logs, part.tp)
         except ClusterError:
-            deletion.error, deletion.low_watermark = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
+            part.error, part.low_watermark = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
             return True
-        if partition.leader != deletion.broker_id:
-            deletion.error, deletion.low_watermark = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+        if partition.leader != part.broker_id:
+            part.error, part.low_watermark = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
             return True
-        if reached < deletion.start_offset:
+        if reached < part.start_offset:
             return False
-        deletion.low_watermark = reached
+        part.low_watermark = reached
         return True
 
 
