@@ -21,7 +21,6 @@ __all__ = [
     "Compacted",
     "DataEvent",
     "DataEvents",
-    "Replicated",
 ]
 
 MOST_EVENTS: Final = 10_000
@@ -38,15 +37,6 @@ class Appended:
     last_offset: int
     size: int
     producer_id: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Replicated:
-    """The high watermark of a partition moved to ``offset``."""
-
-    at_ms: int
-    tp: TopicPartition
-    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +70,7 @@ class BatchCorrupted:
     how: str
 
 
-DataEvent: TypeAlias = Appended | BatchCorrupted | CodecMissing | Compacted | Replicated
+DataEvent: TypeAlias = Appended | BatchCorrupted | CodecMissing | Compacted
 
 
 class DataEvents:

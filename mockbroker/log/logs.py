@@ -134,7 +134,7 @@ class Logs:
         """How many in-sync replicas an append with acks -1 needs. Since 3.7 no more than there are
         replicas (KAFKA-15583)."""
         needed = self.settings(tp[0]).min_insync_replicas
-        if self.release < _WATERMARK_NEEDS_MIN_ISR:
+        if not self._needs_min_isr:
             return needed
         return min(needed, len(self._controller.partition(tp).replicas))
 
