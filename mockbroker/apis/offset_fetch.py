@@ -50,7 +50,7 @@ class _Topic:
 
 @dataclass(slots=True)
 class _Group:
-    """What is asked of one group, with ``topics`` None for all, and the answer."""
+    """The request for one group's offsets, and its answer. ``topics`` None requests all topics."""
 
     group_id: str
     topics: list[_Topic] | None
@@ -125,7 +125,7 @@ def _error(call: Call, group: _Group) -> ErrorCode:
 
 
 def _fill(call: Call, group: _Group) -> None:
-    """Look up what is asked for, as far as the caller may see it."""
+    """Look up the requested offsets of topics that the caller may describe."""
     if group.topics is None:
         group.topics = _all_topics(call, group.group_id)
         return

@@ -23,7 +23,8 @@ from mockbroker.log.corruption import damaged
 __all__ = ["Corruption", "damage"]
 
 Corruption: TypeAlias = Literal["bit", "crc", "count", "codec", "short"]
-"""What is damaged: as in the command ``corrupt-batch``, or ``short``: the last batch is cut off."""
+"""The kinds of damage: those of the command ``corrupt-batch``, and ``short``, which cuts the last
+batch off."""
 
 _MAGIC_2: Final = 2
 _MAGIC_AT: Final = 16

@@ -42,7 +42,7 @@ def _next_epoch(epoch: int) -> int:
 
 @dataclass(slots=True)
 class _CachedPartition:
-    """A partition of a session: from where the client reads, and what it was told last."""
+    """A partition of a session: the client's position, and the offsets of the last answer."""
 
     position: PartitionPosition
     high_watermark: int = -1

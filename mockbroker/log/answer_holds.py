@@ -11,7 +11,7 @@ __all__ = ["AnswerHolds"]
 
 
 class AnswerHolds:
-    """What is held, and what waits for it."""
+    """The held partitions, and the requests that wait for their release."""
 
     def __init__(self) -> None:
         self._all = False

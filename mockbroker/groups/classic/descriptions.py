@@ -47,7 +47,7 @@ class GroupView:
 
 
 def view_group(group: Group) -> GroupView:
-    """Return what is known of a group now."""
+    """Return a view of a group as it is now."""
     return GroupView(
         group.group_id,
         str(group.state),
