@@ -378,8 +378,6 @@ class PartitionReader:
         self.selector = selector
         self.held: set[TopicPartition] = set()
         self.holds_all = False
-        self.cuts_batches = False
-        """Whether the last batch is cut where the limit lies, as Kafka does at any version."""
         self._admission = rows_of_release(ADMISSION, release)
         self._refusals = rows_of_release(REFUSALS, release)
         self._access = rows_of_release(ACCESS, release)
@@ -416,7 +414,7 @@ class PartitionReader:
                 end,
                 room,
                 at_least_one=first and not query.cuts_batches,
-                cut=query.cuts_batches or self.cuts_batches,
+                cut=query.cuts_batches,
             )
             answer.records, answer.size = records, sum(map(len, records))
         if query.read_committed and not query.from_replica:
