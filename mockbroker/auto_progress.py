@@ -19,7 +19,7 @@ class AutoProgress:
     def __init__(self, controller: Controller, steps: Steps) -> None:
         self._controller = controller
         self._steps = steps
-        self._timer = controller.timers.timer(self._tick)
+        self._timer = controller.timers.timer(self._tick, "auto-progress")
 
     @property
     def next_tick_ms(self) -> int | None:

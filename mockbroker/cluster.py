@@ -47,6 +47,8 @@ from mockbroker.groups.classic.settings import GroupSettings, group_settings
 from mockbroker.groups.classic.stored_groups import StoredGroups
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
+from mockbroker.log.auto_retention import AutoRetention
+from mockbroker.log.events import MOST_EVENTS
 from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
 from mockbroker.log.produce import Appender
 from mockbroker.log.producer_ids import ProducerIds
@@ -130,7 +132,9 @@ class Cluster(DataSteps):
     ``busy_elections_fail``, KIP-183's other reading, a request fails with error 7 while another
     election is enqueued. ``config_release`` is the release whose configs and rows of rules apply.
 
-    ``log_bytes`` bounds the records that the cluster holds; past it the oldest go.
+    ``log_bytes`` bounds the records that the cluster holds; past it the oldest go. ``data_actions``
+    bounds the events of logs. With ``auto_retention_ms`` retention runs by itself at this interval.
+    ``virtual_waits``: requests wait for records and replicas by the virtual clock.
 
     Raises ClusterError for an invalid description.
     """
@@ -155,6 +159,9 @@ class Cluster(DataSteps):
         zxid: int = 0,
         newest: Mapping[int, int] | None = None,
         log_bytes: int = DEFAULT_LOG_BYTES,
+        data_actions: int = MOST_EVENTS,
+        auto_retention_ms: int | None = None,
+        virtual_waits: bool = False,
         machine: str | None = None,
     ) -> None:
         if machine is not None:
@@ -173,8 +180,10 @@ class Cluster(DataSteps):
             store=znodes if in_zookeeper else None,
         )
         self._configs = EffectiveConfigs(controller.state, config_definitions(config_release))
-        self.logs = Logs(controller, self._configs, config_release, log_bytes)
+        self.logs = Logs(controller, self._configs, config_release, log_bytes, data_actions)
         """The logs of all partitions."""
+        self.wait_timers = controller.timers if virtual_waits else None
+        """The clock by which requests wait for records and replicas; None is real time."""
         self.coordinators = Coordinators(
             controller, self._configs, config_release, self._change_partition
         )
@@ -253,6 +262,8 @@ class Cluster(DataSteps):
             self.add_topic(topic)
         if auto_progress_ms is not None:
             self.set_auto_progress(auto_progress_ms)
+        if auto_retention_ms is not None:
+            AutoRetention(controller, self.logs, auto_retention_ms)
 
     def _group_settings(self) -> GroupSettings:
         return group_settings(self._configs, next(iter(self._state.brokers)))

@@ -14,19 +14,21 @@ from kproto.dialects import Dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from kproto.znodes import ZnodeStore
+from mockbroker.log.events import MOST_EVENTS
 from mockbroker.log.logs import DEFAULT_LOG_BYTES
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.limits import DEFAULTS, Limits
 from mockbroker.state.model import Broker
 
-__all__ = ["Clock", "ClusterOptions", "Level", "takes_cluster_options"]
+__all__ = ["Clock", "ClusterOptions", "DataWaits", "Level", "takes_cluster_options"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
 Clock: TypeAlias = Literal["wall", "manual"]
+DataWaits: TypeAlias = Literal["real", "virtual"]
 
 Level: TypeAlias = str | Mapping[int, Versions | None]
 """A broker's software: a release (``"kafka-2.3"``), the API versions that differ from the
@@ -90,6 +92,14 @@ class ClusterOptions:
     log_bytes: int = DEFAULT_LOG_BYTES
     """The most bytes of record batches in all logs together. Past it the oldest batches of the
     largest log go, which the action log tells (LogStartMoved)."""
+    data_actions: int = MOST_EVENTS
+    """The most events of logs, such as appends, that are kept. The action log tells when the first
+    one is dropped (DataActionsDropped)."""
+    auto_retention_ms: int | None = None
+    """The interval at which retention is applied to all logs; None for never."""
+    data_waits: DataWaits = "real"
+    """How long polls and produce requests wait: ``real`` is the client's time, ``virtual`` the
+    simulated time, for scripted clients."""
 
     # ---- ZooKeeper ---------------------------------------------------------------------------
     zookeeper: str | ZnodeStore | None = None

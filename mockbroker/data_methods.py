@@ -217,29 +217,44 @@ class DataMethods:
             pairs = zip(facts, wanted.values(), strict=True)
             return view_group(found) if all(b in (None, a) for a, b in pairs) else None
 
-        listeners, looks = self.cluster.groups.on_changed, list[Callable[[str], None]]()
-
-        def register(call: Callable[[], None]) -> None:
-            def look(_group_id: str) -> None:
-                if holds() is not None:
-                    call()
-
-            looks.append(look)
-            listeners.append(look)
-            look(group)
-
-        try:
-            while await wait_for_call(register, int(timeout * 1000)):
-                if (found := holds()) is not None:
-                    return found
-        finally:
-            for look in looks:
-                listeners.remove(look)
+        view = await _wait_until(holds, self.cluster.groups.on_changed, timeout)
+        if view is not None:
+            return view
         known = self.cluster.groups.group(group)
         is_now = "does not exist" if known is None else f"is {view_group(known)}"
         asked = ", ".join(f"{name} {each}" for name, each in wanted.items() if each is not None)
         problem = f"group {group!r} {is_now} after {timeout:g} s, wanted: {asked or 'a group'}"
         raise TimeoutError(problem)
+
+    async def wait_for_committed(
+        self,
+        group: str,
+        offsets: Mapping[str, int] | Mapping[TopicPartition, int],
+        *,
+        timeout: float = 10.0,
+    ) -> dict[TopicPartition, int]:
+        """Wait until a group has committed these offsets, or later ones, and return all of its
+        committed offsets::
+
+            await mock.wait_for_committed("g", {"foo-0": 3})
+
+        The condition is checked whenever an offset of the group changes. Raises TimeoutError after
+        ``timeout`` seconds, with what is committed then.
+        """
+        wanted = _by_partition(offsets)
+
+        def holds() -> dict[TopicPartition, int] | None:
+            found = self.committed(group)
+            is_there = all(found.get(tp, -1) >= offset for tp, offset in wanted.items())
+            return found if is_there else None
+
+        found = await _wait_until(holds, self.cluster.offsets.on_changed, timeout)
+        if found is not None:
+            return found
+        raise TimeoutError(
+            f"group {group!r} has committed {_offsets_text(self.committed(group))} after "
+            f"{timeout:g} s, wanted: {_offsets_text(wanted)}"
+        )
 
     # ---- assertions --------------------------------------------------------------------------
 
@@ -279,15 +294,46 @@ class DataMethods:
     ) -> None:
         """Assert that a group has committed these offsets, at least: ``{"foo-0": 3}``."""
         __tracebackhide__ = True
-        found = self.committed(group)
-        wanted = {
-            parse_topic_partition(each) if isinstance(each, str) else each: offset
-            for each, offset in offsets.items()
-        }
+        found, wanted = self.committed(group), _by_partition(offsets)
         if any(found.get(tp) != offset for tp, offset in wanted.items()):
             raise AssertionError(
                 f"group {group!r} has committed {_offsets_text(found)}, not {_offsets_text(wanted)}"
             )
+
+
+async def _wait_until(
+    check: Callable[[], T | None], listeners: list[Callable[[str], None]], timeout: float
+) -> T | None:
+    """Call ``check`` now and whenever the listeners are called, until it returns a value, and again
+    once that step is complete. Returns None after ``timeout`` seconds."""
+    looks: list[Callable[[str], None]] = []
+
+    def register(call: Callable[[], None]) -> None:
+        def look(_name: str) -> None:
+            if check() is not None:
+                call()
+
+        looks.append(look)
+        listeners.append(look)
+        look("")
+
+    try:
+        while await wait_for_call(register, int(timeout * 1000)):
+            if (found := check()) is not None:
+                return found
+    finally:
+        for look in looks:
+            listeners.remove(look)
+    return None
+
+
+def _by_partition(
+    offsets: Mapping[str, int] | Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    return {
+        parse_topic_partition(each) if isinstance(each, str) else each: offset
+        for each, offset in offsets.items()
+    }
 
 
 def _offsets_text(found: Mapping[TopicPartition, int]) -> str:

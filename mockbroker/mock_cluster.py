@@ -172,6 +172,9 @@ class MockCluster(DataMethods):
             zxid=options.zxid,
             newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
             log_bytes=options.log_bytes,
+            data_actions=options.data_actions,
+            auto_retention_ms=options.auto_retention_ms,
+            virtual_waits=options.data_waits == "virtual",
             broker_configs={
                 "auto.create.topics.enable": str(options.auto_create_topics).lower(),
                 **options.broker_configs,

@@ -134,6 +134,7 @@ class ForwardedMethods:
     groups = _forward(MockCluster.groups)
     committed = _forward(MockCluster.committed)
     wait_for_group = _forward(MockCluster.wait_for_group)
+    wait_for_committed = _forward(MockCluster.wait_for_committed)
     assert_produced = _forward(MockCluster.assert_produced)
     assert_committed = _forward(MockCluster.assert_committed)
 

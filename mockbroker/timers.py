@@ -25,11 +25,13 @@ _EPOCH_AT_START_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 class Timer:
     """Calls a function when its time has come. ``Timers.timer`` makes one, not set yet."""
 
-    __slots__ = ("_call", "_timers", "due_ms", "number")
+    __slots__ = ("_call", "_timers", "due_ms", "name", "number")
 
-    def __init__(self, timers: Timers, call: Callable[[], None]) -> None:
+    def __init__(self, timers: Timers, call: Callable[[], None], name: str = "") -> None:
         self._timers = timers
         self._call = call
+        self.name = name
+        """What it is for, as testers read it."""
         self.due_ms: int | None = None
         """The time at which the function is called; None if the timer is not set."""
         self.number = -1
@@ -64,9 +66,16 @@ class Timers:
         """How many entries of the heap no longer count."""
         self._numbers = itertools.count()
 
-    def timer(self, call: Callable[[], None]) -> Timer:
+    def timer(self, call: Callable[[], None], name: str = "") -> Timer:
         """A timer that is not set yet."""
-        return Timer(self, call)
+        return Timer(self, call, name)
+
+    def pending(self) -> list[tuple[int, str]]:
+        """The times at which timers are due, with the timers' names, in order."""
+        heap = sorted(
+            (*entry[:2], entry[2].name) for entry in self._heap if entry[1] == entry[2].number
+        )
+        return [(due_ms, name) for due_ms, _, name in heap]
 
     def schedule(self, timer: Timer) -> None:
         """For ``Timer.set``: replace the timer's entry in the heap."""
@@ -163,11 +172,13 @@ async def sleep(seconds: float) -> None:
 
 
 async def wait_for_call(
-    register: Callable[[Callable[[], None]], None], timeout_ms: int | None = None
+    register: Callable[[Callable[[], None]], None],
+    timeout_ms: int | None = None,
+    timers: Timers | None = None,
 ) -> bool:
     """Wait until the function that is given to ``register`` is called, on this thread, or until
-    ``timeout_ms`` of real time have passed. Returns whether it was called. Calls after the first
-    have no effect."""
+    ``timeout_ms`` have passed: of real time, or by the clock of ``timers``. Returns whether it was
+    called. Calls after the first have no effect."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[bool] = loop.create_future()
 
@@ -178,6 +189,13 @@ async def wait_for_call(
     register(lambda: finish(True))
     if timeout_ms is None or done.done():
         return await done
+    if timers is not None:
+        timer = timers.timer(lambda: finish(False), "a request that waits")
+        timer.set(timers.now_ms + timeout_ms)
+        try:
+            return await done
+        finally:
+            timer.set(None)
     expiry = loop.call_later(timeout_ms / 1000, finish, False)
     try:
         return await done

@@ -46,7 +46,9 @@ class Turns:
         self._reassignment = reassignment
         self._elections = elections
         self._steps = steps
-        self._election_timer = controller.timers.timer(self._process_due_elections)
+        self._election_timer = controller.timers.timer(
+            self._process_due_elections, "time-out of an election"
+        )
         self._queues_elections = elections.era.queued
         self._keeps_znodes = controller.keeps_znodes
 

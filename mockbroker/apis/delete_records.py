@@ -52,7 +52,7 @@ def _queries(call: Call, topic: DeleteRecordsTopic, allowed: frozenset[str]) -> 
 
 
 async def _later(call: Call, deletions: _Deletions, wait: DeletionWait) -> DeleteRecordsResponse:
-    await wait_for_replicas(wait, call.body.timeout_ms)
+    await wait_for_replicas(wait, call.body.timeout_ms, call.cluster.wait_timers)
     return _response(deletions)
 
 

@@ -55,11 +55,13 @@ def fetch(call: Call) -> Answer:
 
 
 async def _later(call: Call, started: StartedFetch) -> Message:
-    """Wait in real time. If the client disconnects, the wait is withdrawn."""
+    """If the client disconnects, the wait is withdrawn."""
     fetches, wait = call.cluster.fetches, started.wait
     assert wait is not None, "a fetch that needs no wait is answered at once"
     try:
-        await wait_for_call(partial(fetches.begin_wait, wait), call.body.max_wait_ms)
+        await wait_for_call(
+            partial(fetches.begin_wait, wait), call.body.max_wait_ms, call.cluster.wait_timers
+        )
     finally:
         fetches.end_wait(wait)
     return _response(call, started)

@@ -5,8 +5,8 @@ Versions: 1 throttle time; 2 magic 1; 3 transactional id, and one batch of magic
 endpoints (KIP-951); 12 transactions of version 2 (KIP-890); 13 topic ids (KIP-516).
 
 With acks 0 there is no answer: if a partition fails, the connection is closed. With acks -1 the
-answer waits for the in-sync replicas, in real time at most ``timeout_ms``. Partitions are answered
-in the request's order, as often as it names them.
+answer waits for the in-sync replicas, at most ``timeout_ms``. Partitions are answered in the
+request's order, as often as it names them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ async def _held(
 
 
 async def _later(call: Call, outcomes: _Outcomes, wait: ReplicationWait) -> ProduceResponse:
-    await wait_for_replicas(wait, call.body.timeout_ms)
+    await wait_for_replicas(wait, call.body.timeout_ms, call.cluster.wait_timers)
     return _response(call, outcomes)
 
 

@@ -15,6 +15,7 @@ from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.ctl_clusters import cluster, scenario
 from mockbroker.cli.ctl_data import (
     consume,
+    data_actions,
     group,
     groups,
     offsets,
@@ -100,6 +101,7 @@ ctl.add_command(group)
 ctl.add_command(groups)
 ctl.add_command(offsets)
 ctl.add_command(waiting)
+ctl.add_command(data_actions)
 ctl.add_command(frame)
 
 

@@ -17,7 +17,16 @@ from mockbroker.errors import ClusterError
 from mockbroker.log.partitioner import partition_of_key
 from mockbroker.log.record_documents import CODECS, RecordDocument, parse_record
 
-__all__ = ["consume", "group", "groups", "offsets", "produce", "show_log", "waiting"]
+__all__ = [
+    "consume",
+    "data_actions",
+    "group",
+    "groups",
+    "offsets",
+    "produce",
+    "show_log",
+    "waiting",
+]
 
 _RECORDS_A_BATCH: Final = 500
 _RECORDS_A_PAGE: Final = 1000
@@ -302,11 +311,26 @@ def _member_facts(member: dict[str, Any], *, leads: bool) -> Iterator[str]:
 
 @click.command("offsets")
 @click.argument("group_id", metavar="GROUP")
+@click.option("--wait", "wanted", type=(str, click.IntRange(0)), metavar="TOPIC-PARTITION OFFSET",
+              help="Wait until the group has committed this offset, or a later one.")  # fmt: skip
+@click.option("--timeout", default="10s", show_default=True, metavar="DURATION",
+              help="How long to wait.")  # fmt: skip
 @json_option
 @click.pass_obj
-def offsets(client: ControlClient, group_id: str, as_json: bool) -> None:
+def offsets(
+    client: ControlClient,
+    group_id: str,
+    wanted: tuple[str, int] | None,
+    timeout: str,
+    as_json: bool,
+) -> None:
     """Show the committed offsets of a group, and how far it lags."""
-    answer = client.get(f"/offsets/{quote(group_id, safe='')}")
+    where = f"/offsets/{quote(group_id, safe='')}"
+    if wanted is None:
+        answer = client.get(where)
+    else:
+        partition, offset = wanted
+        answer = client.get(f"{where}/wait", partition=partition, offset=offset, timeout=timeout)
     if as_json:
         click.echo(json.dumps(answer))
         return
@@ -335,5 +359,31 @@ def waiting(client: ControlClient, as_json: bool) -> None:
     for what in ("joins", "syncs"):
         for name, members in answer[what].items():
             click.echo(f"group {name}: {what} of {' '.join(members)}")
+    for name, count in answer["commits"].items():
+        click.echo(f"group {name}: {count} commits")
+    for each in answer["timers"]:
+        click.echo(f"timer at {each['due_ms']} ms: {each['name']}")
     due = "none" if answer["next_due_ms"] is None else f"at {answer['next_due_ms']} ms"
     click.echo(f"simulated time {answer['now_ms']} ms, next timer {due}")
+
+
+@click.command("data-actions")
+@click.option("--since", type=click.IntRange(0), default=0, help="Start at this number.")
+@json_option
+@click.pass_obj
+def data_actions(client: ControlClient, since: int, as_json: bool) -> None:
+    """Show what happened to logs: appends, compactions and the like.
+
+    The action log has what a tester has to see of them, such as records that are lost; these are
+    too many for it, and a bounded ring keeps the newest.
+    """
+    answer = client.get("/data-actions", since=since)
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    if answer["dropped"] > since:
+        click.echo(f"{answer['dropped']} earlier ones are dropped", err=True)
+    for each in answer["actions"]:
+        known = ("number", "kind", "partition", "at_ms")
+        facts = "  ".join(f"{name} {value}" for name, value in each.items() if name not in known)
+        click.echo(f"{each['number']:>5}  {each['kind']}  {each['partition']}  {facts}")

@@ -1,4 +1,4 @@
-"""The options of ``mockbroker serve`` that limit clients and the journal."""
+"""The options of ``mockbroker serve`` that limit clients, the journal and logs."""
 
 from __future__ import annotations
 
@@ -67,6 +67,14 @@ limit_options = option_group(
         show_default=True,
         help="The most bytes of record batches in all logs, such as 64MiB. Past it the oldest "
         "batches go, which the action log tells.",
+    ),
+    click.option(
+        "--data-actions",
+        type=click.IntRange(1),
+        default=10_000,
+        show_default=True,
+        help="The most events of logs, such as appends, that are kept. The action log tells when "
+        "the first one is dropped.",
     ),
 )
 

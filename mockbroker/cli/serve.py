@@ -141,6 +141,13 @@ def _kip_240(text: str) -> Dialect:
         help="Let one replica join an ISR at this interval, such as 500ms.",
     ),
     click.option(
+        "--auto-retention",
+        type=ParsedOption("DURATION|off", duration_or_off),
+        default="off",
+        show_default=True,
+        help="Apply retention to all logs at this interval, such as 5m.",
+    ),
+    click.option(
         "--propagation",
         type=ParsedOption("DURATION|off", _propagation),
         default="off",
@@ -160,6 +167,14 @@ def _kip_240(text: str) -> Dialect:
         default="wall",
         show_default=True,
         help="manual: only `mockbroker ctl URL advance` moves the simulated time.",
+    ),
+    click.option(
+        "--data-waits",
+        type=click.Choice(["real", "virtual"]),
+        default="real",
+        show_default=True,
+        help="virtual: long polls and produce requests wait by the simulated time, for scripted "
+        "clients.",
     ),
 )
 @option_group(
@@ -311,7 +326,10 @@ def _build(
             zxid=options["zxid"],
             **inter_broker_of(options),
             **security_of(options),
+            auto_retention_ms=options["auto_retention"],
+            data_waits=options["data_waits"],
             log_bytes=options["log_bytes"],
+            data_actions=options["data_actions"],
             **limits_of(options),
         )
         mock = MockCluster.from_options(cluster_options)

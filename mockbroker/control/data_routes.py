@@ -5,14 +5,23 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, Final
 
-from mockbroker.commands import MILLISECONDS
+from mockbroker.commands import MILLISECONDS, text_of
 from mockbroker.control.errors import RefusedError
-from mockbroker.control.routes import WHOLE, ControlRequest, Member, Route, choice, query_integer
+from mockbroker.control.routes import (
+    TEXT,
+    WHOLE,
+    ControlRequest,
+    Member,
+    Route,
+    choice,
+    query_integer,
+)
 from mockbroker.control.schemas import map_of, ref
-from mockbroker.errors import UnknownPartitionError
+from mockbroker.errors import ClusterError, UnknownPartitionError
 from mockbroker.groups.classic.descriptions import GroupView, group_json
 from mockbroker.groups.classic.model import GroupState
 from mockbroker.log.descriptions import describe_log, summarize_log
+from mockbroker.log.events import event_json
 from mockbroker.log.logs import PartitionData
 from mockbroker.log.record_documents import record_json
 from mockbroker.log.seeding import read_records
@@ -23,6 +32,7 @@ __all__ = ["DATA_ROUTES"]
 
 _MOST_RECORDS: Final = 10_000
 _USUAL_RECORDS: Final = 100
+_USUAL_WAIT_MS: Final = 10_000
 _LONGEST_WAIT_MS: Final = 60_000
 
 
@@ -91,7 +101,7 @@ async def _group(request: ControlRequest) -> dict[str, Any]:
 
 async def _wait_for_group(request: ControlRequest) -> dict[str, Any]:
     query = dict(request.query)
-    timeout_ms = min(query.pop("timeout", 10_000), _LONGEST_WAIT_MS)
+    timeout_ms = min(query.pop("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
     try:
         found = await request.mock.wait_for_group(
             request.path["group"], **query, timeout=timeout_ms / 1000
@@ -121,6 +131,33 @@ async def _offsets(request: ControlRequest) -> dict[str, Any]:
     return found
 
 
+async def _wait_for_offset(request: ControlRequest) -> dict[str, Any]:
+    if "partition" not in request.query:
+        raise ClusterError("the parameter partition is required, such as partition=foo-0")
+    wanted = {request.query["partition"]: request.query.get("offset", 0)}
+    timeout_ms = min(request.query.get("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
+    try:
+        await request.mock.wait_for_committed(
+            request.path["group"], wanted, timeout=timeout_ms / 1000
+        )
+    except TimeoutError as error:
+        raise RefusedError(408, str(error)) from None
+    return await _offsets(request)
+
+
+async def _data_actions(request: ControlRequest) -> dict[str, Any]:
+    events = request.mock.cluster.logs.events
+    first = max(request.query.get("since", 0), events.dropped)
+    found = events.since(first)[:_MOST_RECORDS]
+    return {
+        "dropped": events.dropped,
+        "next": first + len(found),
+        "actions": [
+            {"number": number, **event_json(each)} for number, each in enumerate(found, first)
+        ],
+    }
+
+
 async def _waiting(request: ControlRequest) -> dict[str, Any]:
     request.mock.follow_clock()
     cluster = request.mock.cluster
@@ -145,6 +182,8 @@ async def _waiting(request: ControlRequest) -> dict[str, Any]:
         },
         "joins": _members(groups, "joining"),
         "syncs": _members(groups, "syncing"),
+        "commits": cluster.offsets.waiting_commits(),
+        "timers": [{"due_ms": due_ms, "name": name} for due_ms, name in cluster.timers.pending()],
     }
 
 
@@ -158,6 +197,12 @@ def _members(groups: dict[str, GroupView], waits: str) -> dict[str, list[str]]:
 
 
 _NO_PARTITION: Final = {404: "There is no cluster of this id, or no such partition."}
+_TIMEOUT: Final = Member(
+    "timeout",
+    {**MILLISECONDS.schema, "default": "10s"},
+    lambda _, text: MILLISECONDS.from_text(text),
+    "At most a minute.",
+)
 _VALUES: Final = choice("text", "hex")
 _GROUP_STATES: Final = choice(*(str(each) for each in GroupState))
 _NO_GROUP: Final = {404: "There is no cluster of this id, or no such group."}
@@ -189,12 +234,28 @@ DATA_ROUTES: Final = (
               Member("state", *_GROUP_STATES, "Its state."),
               Member("members", WHOLE, query_integer, "How many members it has."),
               Member("generation", WHOLE, query_integer, "Its generation."),
-              Member("timeout", {**MILLISECONDS.schema, "default": "10s"},
-                     lambda _, text: MILLISECONDS.from_text(text), "At most a minute."),
+              _TIMEOUT,
           ),
           refusals={408: "The time-out has passed."}),
     Route("GET", "/offsets/{group}", "Show the committed offsets of a group, with the lag.",
           _offsets, map_of(ref("CommittedOffset"))),
+    Route("GET", "/offsets/{group}/wait",
+          "Wait until a group has committed an offset of a partition, or a later one.",
+          _wait_for_offset, map_of(ref("CommittedOffset")),
+          query=(
+              Member("partition", {**TEXT, "examples": ["foo-0"]}, text_of,
+                     "The partition, which must be given."),
+              Member("offset", {**WHOLE, "default": 0}, query_integer, "The offset."),
+              _TIMEOUT,
+          ),
+          refusals={408: "The time-out has passed."}),
+    Route("GET", "/data-actions", "Show what happened to logs: appends, compactions and the like.",
+          _data_actions, ref("DataActions"),
+          query=(
+              Member("since", {**WHOLE, "default": 0}, query_integer,
+                     "The number of the first event."),
+          ),
+          details="A bounded ring keeps them; `dropped` is the number of the oldest one."),
     Route("GET", "/waiting", "Show the requests that wait, and for what.", _waiting,
           ref("Waiting")),
 )  # fmt: skip

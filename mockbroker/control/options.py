@@ -154,6 +154,15 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
         *_between(1, MAX_INTEGER),
         "The most bytes of record batches in all logs; past it the oldest go.",
     ),
+    "data_actions": (*_between(1, MAX_INTEGER), "The most events of logs that are kept."),
+    "auto_retention_ms": (
+        *_nullable(_between(1, 10**9)),
+        "The interval at which retention is applied to all logs.",
+    ),
+    "data_waits": (
+        *choice("real", "virtual"),
+        "virtual: long polls and produce requests wait by the simulated time.",
+    ),
     "max_frame_bytes": (*_between(1, DEFAULT_MAX_SIZE), "The largest request."),
     "max_connections": (*_between(1, 1_000_000), "The most connections of one broker."),
     "max_buffered_bytes": (

@@ -197,6 +197,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
         epochs=array_of(object_of(epoch=_INTEGER, start_offset=WHOLE)),
         segments=array_of(map_of(_INTEGER)),
         aborted=array_of(map_of(_INTEGER)),
+        producers=array_of(map_of(_or_null(_INTEGER))),
     ),
     "Record": object_of(
         (),
@@ -252,6 +253,22 @@ COMPONENTS: Final[dict[str, Schema]] = {
         committed_ms=_INTEGER,
         lag={**_or_null(WHOLE), "description": "Records up to the high watermark."},
     ),
+    "DataActions": object_of(
+        dropped={**WHOLE, "description": "How many events the ring has dropped."},
+        next={**WHOLE, "description": "The number of the next event."},
+        actions=array_of(
+            {
+                "type": "object",
+                "properties": {
+                    "number": WHOLE,
+                    "kind": {**TEXT, "description": "Such as Appended; it determines the others."},
+                    "partition": TEXT,
+                    "at_ms": {**_INTEGER, "description": "The simulated time."},
+                },
+                "required": ["number", "kind", "partition", "at_ms"],
+            }
+        ),
+    ),
     "Waiting": object_of(
         now_ms={**_INTEGER, "description": "The simulated time."},
         next_due_ms={**_or_null(_INTEGER), "description": "When the next timer is due."},
@@ -262,6 +279,8 @@ COMPONENTS: Final[dict[str, Schema]] = {
         watched_logs=map_of(WHOLE, description="Requests that wait for each log."),
         joins=map_of(array_of(TEXT), description="Members whose JoinGroup waits, by group."),
         syncs=map_of(array_of(TEXT), description="Members whose SyncGroup waits, by group."),
+        commits=map_of(WHOLE, description="Commits that are held or not replicated, by group."),
+        timers=array_of(object_of(due_ms=_INTEGER, name=TEXT)),
     ),
     "Cluster": object_of(
         id=TEXT,

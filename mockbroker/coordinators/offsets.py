@@ -109,6 +109,8 @@ class OffsetStore:
     ) -> None:
         self.groups = groups
         self.store: Callable[[str, OffsetUpdates], Stored] = lambda group_id, updates: Stored()
+        self.on_changed: list[Callable[[str], None]] = []
+        """Called with the id of a group whose committed offsets have changed."""
         self._controller = controller
         self._configs = configs
         self._coordinators = coordinators
@@ -121,7 +123,7 @@ class OffsetStore:
         self._replicating: dict[str, list[Commitment]] = {}
         self._sequence = 0
         self._started_ms = controller.now_ms
-        self._cleanup = controller.timers.timer(self.remove_expired)
+        self._cleanup = controller.timers.timer(self.remove_expired, "expiry of offsets")
         controller.add_hooks((TopicDeleted,), after=self._topic_deleted)
         coordinators.attach(
             CoordinatorKind.GROUP,
@@ -192,7 +194,9 @@ class OffsetStore:
             wait.expire()
             end()
 
-        timer = self._controller.timers.timer(expire)
+        timer = self._controller.timers.timer(
+            expire, f"group {commitment.group_id}: end of OffsetCommit"
+        )
         longest_ms = int(self._configs.controller_value("offsets.commit.timeout.ms"))
         timer.set(self._controller.now_ms + longest_ms)
         wait.when_over(end)
@@ -255,6 +259,11 @@ class OffsetStore:
         if not offsets:
             del self._offsets[group_id]
         self.schedule_cleanup()
+        self._changed(group_id)
+
+    def _changed(self, group_id: str) -> None:
+        for listener in tuple(self.on_changed):
+            listener(group_id)
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -332,6 +341,7 @@ class OffsetStore:
                     for tp, offset in offsets.items()
                     if tp not in present or offset.sequence > present[tp].sequence
                 )
+                self._changed(group_id)
         self.schedule_cleanup()
 
     def has_pending(self, group_id: str, tp: TopicPartition | None = None) -> bool:
@@ -437,6 +447,11 @@ class OffsetStore:
         if tp not in self[group_id]:
             raise ClusterError(f"group {group_id!r} has no offset for {tp[0]}-{tp[1]}")
         self._update(group_id, {tp: None})
+
+    def waiting_commits(self) -> dict[str, int]:
+        """How many commits of each group wait: held back, or for the replicas."""
+        counts = {each: len(self._unfinished(each)) for each in {*self._held, *self._replicating}}
+        return {group_id: counts[group_id] for group_id in sorted(counts) if counts[group_id]}
 
     def hold_commits(self, group_id: str) -> None:
         """Let commits of a group wait: they are neither answered nor seen, and fetches of stable

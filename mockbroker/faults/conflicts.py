@@ -17,7 +17,7 @@ _ACTIONS: Final = (
     "tls_alert", "follow_with", "unsolicited", "never_answer", "delay", "hold_responses",
     "hold_for", "swap", "split", "disconnect",
 )  # fmt: skip
-"""A rule needs at least one of these."""
+"""A rule needs at least one of these, unless it observes."""
 
 _BYTES: Final = ("raw", "garbage", "tls_alert")
 """Members that replace the whole response. A rule has at most one."""
@@ -62,6 +62,9 @@ _EXCLUDES: Final = (
 def conflict(fault: Fault) -> str | None:
     """Describe the first conflict between the members of a rule; None if there is none."""
     given = {name for name in fault.to_dict() if name != "name"}
+    if fault.observe:
+        action = next((name for name in _ACTIONS if name in given), None)
+        return None if action is None else f"observe cannot be combined with {action}"
     if not given & set(_ACTIONS):
         return f"the rule has no effect; it needs at least one of {', '.join(_ACTIONS)}"
     for name, needed in _NEEDS.items():

@@ -75,6 +75,11 @@ MEMBERS: Final[Mapping[str, Mapping[str, Description]]] = {
         "expires": Description(
             "duration", "The rule expires this long after it was added, by the cluster's clock."
         ),
+        "observe": Description(
+            "true",
+            "The rule only counts requests, and has no other effect: later rules and the broker "
+            "see them.",
+        ),
     },
     "cluster": {
         "apply": Description(

@@ -1,6 +1,7 @@
 """Which rule takes a request, and how often each rule was hit.
 
 Rules are tried in turn, those added later first; the first rule that matches takes the request.
+A rule that observes counts the request and leaves it to the rules behind it.
 Matching is deterministic: a rule's random numbers depend on its seed, its name and the earlier
 requests.
 """
@@ -72,7 +73,7 @@ class ActiveFault:
         self._connection = _range(fault.connection)
         self._nth = _range(fault.nth)
         self._timers = timers
-        self._timer = timers.timer(self.end)
+        self._timer = timers.timer(self.end, f"expiry of fault rule {name}")
         self._connections: dict[int, int] = {}
         self._removed = False
         self._waiting: list[Callable[[], None]] = []
@@ -288,7 +289,7 @@ class FaultRules:
         found = None
         for rule in self._rules:
             try:
-                if found is None and rule.takes(facts):
+                if found is None and rule.takes(facts) and not rule.fault.observe:
                     found = rule
             except Exception as error:  # a predicate may raise anything
                 failed(rule, error)

@@ -35,6 +35,7 @@ class FaultMembers(TypedDict, total=False):
     seed: int
     times: int | None
     expires: int | str | None
+    observe: bool
     apply: bool | None
     steps_before: list[str] | tuple[str, ...]
     steps_after: list[str] | tuple[str, ...]

@@ -94,6 +94,7 @@ class Fault(
     # ---- how many requests, and how long -----------------------------------------------------
     times: int | None = None
     expires: int | str | None = None
+    observe: bool = False
 
     # ---- steps of the cluster ---------------------------------------------------------------
     apply: bool | None = None

@@ -1,5 +1,5 @@
-"""What a broker's cleaning threads would do to its logs, when a tester says so. Time is the virtual
-clock.
+"""What a broker's cleaning threads would do to its logs. Time is the virtual clock, and the caller
+decides when they run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ __all__ = ["apply_retention", "compact", "corrupt_batch"]
 _END_IS_KEPT: Final[Release] = (3, 9)
 
 
-def apply_retention(logs: Logs, tp: TopicPartition | None, now_ms: int) -> None:
+def apply_retention(
+    logs: Logs, tp: TopicPartition | None, now_ms: int, *, cause: str = "apply_retention"
+) -> None:
     """Drop the segments of a partition, None: of all, that are past ``retention.ms`` or
     ``retention.bytes``. Records that are not replicated stay. Raises UnknownPartitionError."""
     for each in _partitions(logs, tp):
@@ -30,7 +32,7 @@ def apply_retention(logs: Logs, tp: TopicPartition | None, now_ms: int) -> None:
         if start_offset > log.start_offset:
             if start_offset == log.end_offset:
                 log.roll(now_ms)
-            logs.advance_start("apply_retention", each, start_offset)
+            logs.advance_start(cause, each, start_offset)
 
 
 def compact(logs: Logs, tp: TopicPartition | None, now_ms: int) -> None:

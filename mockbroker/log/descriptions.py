@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mockbroker.log.logs import Logs, PartitionData
+from mockbroker.log.producers import Producer
 from mockbroker.state.model import Partition
 
 __all__ = ["describe_log", "summarize_log"]
@@ -34,6 +35,15 @@ def _replica(data: PartitionData | None, broker_id: int, partition: Partition) -
     }
 
 
+def _producer(known: Producer) -> dict[str, Any]:
+    return {
+        "producer_id": known.producer_id,
+        "epoch": known.epoch,
+        "last_sequence": known.last_sequence,
+        "transaction_start": known.transaction_start,
+    }
+
+
 def describe_log(logs: Logs, topic: str, partition: Partition) -> dict[str, Any]:
     """Return everything about a log but its records."""
     data = logs.data((topic, partition.index))
@@ -47,4 +57,5 @@ def describe_log(logs: Logs, topic: str, partition: Partition) -> dict[str, Any]
         "epochs": [each._asdict() for each in log.epochs.starts],
         "segments": [each._asdict() for each in log.segments],
         "aborted": [each._asdict() for each in log.aborted],
+        "producers": [_producer(each) for each in log.producers],
     }

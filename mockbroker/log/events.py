@@ -1,16 +1,19 @@
 """What happens to logs, as values in a bounded ring. Never bytes of records.
 
 Appends are far too many for the action log, which is kept whole; what a tester has to see in it
-(records lost, a log that begins later) is an action (``mockbroker.state.actions``).
+(records lost, a log that begins later, the first event that the ring drops) is an action
+(``mockbroker.state.actions``).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from mockbroker.errors import ClusterError
 from mockbroker.state.model import TopicPartition
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "Compacted",
     "DataEvent",
     "DataEvents",
+    "event_json",
 ]
 
 MOST_EVENTS: Final = 10_000
@@ -74,22 +78,41 @@ DataEvent: TypeAlias = Appended | BatchCorrupted | CodecMissing | Compacted
 
 
 class DataEvents:
-    """The newest events; ``dropped`` counts those that gave way to them."""
+    """The newest ``most`` events. ``on_full`` is called when the first of them is dropped."""
 
-    def __init__(self, most: int = MOST_EVENTS) -> None:
+    def __init__(self, most: int = MOST_EVENTS, on_full: Callable[[], None] = lambda: None) -> None:
+        if most < 1:
+            raise ClusterError(f"data_actions is {most}; it must be at least 1")
         self._events: deque[DataEvent] = deque(maxlen=most)
+        self._most = most
+        self._on_full = on_full
         self._count = 0
 
     @property
     def dropped(self) -> int:
+        """How many events gave way to newer ones."""
         return self._count - len(self._events)
 
     def append(self, event: DataEvent) -> None:
         self._events.append(event)
         self._count += 1
+        if self._count == self._most + 1:
+            self._on_full()
+
+    def since(self, number: int) -> list[DataEvent]:
+        """Return the events from this number on, as far as they are kept. Events are counted from
+        0; ``dropped`` is the number of the oldest."""
+        return list(self._events)[max(number - self.dropped, 0) :]
 
     def __iter__(self) -> Iterator[DataEvent]:
         return iter(tuple(self._events))
 
     def __len__(self) -> int:
         return len(self._events)
+
+
+def event_json(event: DataEvent) -> dict[str, Any]:
+    """Return an event as JSON values, with the name of its kind."""
+    fields = {each.name: getattr(event, each.name) for each in dataclasses.fields(event)}
+    topic, index = fields.pop("tp")
+    return {"kind": type(event).__name__, "partition": f"{topic}-{index}", **fields}

@@ -17,7 +17,7 @@ from kproto.records.model import NO_TIMESTAMP
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
-from mockbroker.log.events import Appended, DataEvents
+from mockbroker.log.events import MOST_EVENTS, Appended, DataEvents
 from mockbroker.log.partition_log import AbortedTransaction, PartitionLog, Segment
 from mockbroker.log.producers import EXPIRATION, EXPIRY_CHECK_MS, START_ROWS
 from mockbroker.log.replication import Replication
@@ -26,6 +26,7 @@ from mockbroker.rows import Release, apply_first, rows_of_release
 from mockbroker.state.actions import (
     Change,
     ConfigChanged,
+    DataActionsDropped,
     LogStartMoved,
     PartitionChanged,
     RecordsLost,
@@ -52,7 +53,8 @@ class PartitionData:
 
 class Logs:
     """``release`` is the release whose rules apply. ``most_bytes`` bounds the batches of all logs;
-    past it the oldest batches of the largest log go, with an action that tells it.
+    past it the oldest batches of the largest log go, with an action that tells it. ``most_events``
+    bounds ``events``.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Logs:
         configs: EffectiveConfigs,
         release: Release,
         most_bytes: int = DEFAULT_LOG_BYTES,
+        most_events: int = MOST_EVENTS,
     ) -> None:
         if most_bytes < 1:
             raise ClusterError(f"log_bytes is {most_bytes}; it must be at least 1")
@@ -69,10 +72,13 @@ class Logs:
         self.release = release
         self._needs_min_isr = release >= _WATERMARK_NEEDS_MIN_ISR
         self.most_bytes = most_bytes
-        self.events = DataEvents()
+        self.events = DataEvents(
+            most_events,
+            lambda: controller.note("data_actions", DataActionsDropped(most_events)),
+        )
         self.producer_expiration_ms = next(ms for since, ms in EXPIRATION if release >= since)
         """How long after its last batch a producer is forgotten, if it has no transaction."""
-        self._expiry = controller.timers.timer(self._expire_producers)
+        self._expiry = controller.timers.timer(self._expire_producers, "expiry of producers")
         self._start_rows = rows_of_release(START_ROWS, release)
         self._partitions: dict[TopicPartition, PartitionData] = {}
         self._settings: dict[str, LogSettings] = {}

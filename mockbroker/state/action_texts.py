@@ -143,6 +143,10 @@ def _records_lost(entry: Entry) -> str:
     return f"{lost}, {entry['acknowledged']} of them acknowledged"
 
 
+def _events_dropped(entry: Entry) -> str:
+    return f"events of logs are dropped; the newest {entry['kept']} are kept"
+
+
 _TEXTS: Final[Mapping[str, Callable[[Entry], str]]] = {
     "PartitionChanged": _partition_changed,
     "LeaderAndIsrSent": _leader_and_isr,
@@ -153,6 +157,7 @@ _TEXTS: Final[Mapping[str, Callable[[Entry], str]]] = {
     "Warned": _warned,
     "LogStartMoved": _log_start,
     "RecordsLost": _records_lost,
+    "DataActionsDropped": _events_dropped,
 }
 
 

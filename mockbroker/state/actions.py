@@ -27,6 +27,7 @@ __all__ = [
     "Change",
     "ConfigChanged",
     "ControllerChanged",
+    "DataActionsDropped",
     "ElectionEnqueued",
     "ElectionProcessed",
     "ElectionsHeld",
@@ -308,6 +309,13 @@ class RecordsLost:
     acknowledged: int
 
 
+@dataclass(frozen=True, slots=True)
+class DataActionsDropped:
+    """The ring of the events of logs is full: from now on it keeps the newest ``kept``."""
+
+    kept: int
+
+
 SentRequest: TypeAlias = LeaderAndIsrSent | StopReplicaSent | UpdateMetadataSent | LiveBrokersSent
 """A request that a controller sends to brokers."""
 
@@ -339,6 +347,7 @@ Change: TypeAlias = (
     | Warned
     | LogStartMoved
     | RecordsLost
+    | DataActionsDropped
 )
 
 KINDS: Final = tuple(kind.__name__ for kind in get_args(Change))

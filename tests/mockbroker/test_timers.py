@@ -129,3 +129,13 @@ async def test_what_starts_later_may_also_be_dropped():
     Later(start)
     assert not started
     assert await Later(start) == 7
+
+
+def test_what_is_pending_is_listed_in_order():
+    timers = Timers()
+    for name, due in (("b", 20), ("never", None), ("a", 10), ("c", 20)):
+        timers.timer(lambda: None, name).set(due)
+    moved = timers.timer(lambda: None, "moved")
+    moved.set(5)
+    moved.set(30)
+    assert timers.pending() == [(10, "a"), (20, "b"), (20, "c"), (30, "moved")]

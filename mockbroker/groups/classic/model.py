@@ -163,11 +163,12 @@ class Session:
     """A deadline that requests push back. Its timer runs at the deadline set first and then at the
     next one, so that a heartbeat costs no entry in the heap of timers."""
 
-    __slots__ = ("_end", "_timer", "_timers", "deadline_ms")
+    __slots__ = ("_end", "_name", "_timer", "_timers", "deadline_ms")
 
-    def __init__(self, timers: Timers, end: Callable[[], None]) -> None:
+    def __init__(self, timers: Timers, end: Callable[[], None], name: str = "") -> None:
         self._timers = timers
         self._end = end
+        self._name = name
         self._timer: Timer | None = None
         self.deadline_ms: int | None = None
         """When the session ends; None if it does not run."""
@@ -176,7 +177,7 @@ class Session:
         """Let the session end after this time, unless it is renewed before."""
         self.deadline_ms = self._timers.now_ms + timeout_ms
         if self._timer is None:
-            self._timer = self._timers.timer(self._due)
+            self._timer = self._timers.timer(self._due, self._name)
         if self._timer.due_ms is None or self._timer.due_ms > self.deadline_ms:
             self._timer.set(self.deadline_ms)
 

@@ -117,7 +117,11 @@ class Rebalancing:
 
     def session(self, group: Group, member_id: str) -> Session:
         """A session that does not run yet."""
-        return Session(self.timers, partial(self.end_session, group, member_id))
+        return Session(
+            self.timers,
+            partial(self.end_session, group, member_id),
+            f"group {group.group_id}: session of {member_id}",
+        )
 
     def add_pending(self, group: Group, member_id: str, timeout_ms: int) -> None:
         """Reserve an id for a member that has to join with it."""
@@ -272,7 +276,9 @@ class Rebalancing:
     def wait_for_syncs(self, group: Group) -> None:
         """Give the members of this generation one rebalance time-out to sync."""
         group.unsynced = set(group.members)
-        group.sync_timer = self._timer(group.rebalance_timeout_ms, partial(self._sync_over, group))
+        group.sync_timer = self._timer(
+            group, "SyncGroup", group.rebalance_timeout_ms, partial(self._sync_over, group)
+        )
 
     def _sync_over(self, group: Group) -> None:
         group.sync_timer = None
@@ -321,7 +327,7 @@ class Rebalancing:
 
     def set_join_timer(self, group: Group, delay_ms: int, call: Callable[[], None]) -> None:
         self.stop_join_timer(group)
-        group.join_timer = self._timer(delay_ms, call)
+        group.join_timer = self._timer(group, "JoinGroup", delay_ms, call)
 
     def stop_join_timer(self, group: Group) -> None:
         if group.join_timer is not None:
@@ -342,7 +348,7 @@ class Rebalancing:
         for session in group.pending.values():
             session.stop()
 
-    def _timer(self, delay_ms: int, call: Callable[[], None]) -> Timer:
-        timer = self.timers.timer(call)
+    def _timer(self, group: Group, what: str, delay_ms: int, call: Callable[[], None]) -> Timer:
+        timer = self.timers.timer(call, f"group {group.group_id}: end of {what}")
         timer.set(self.timers.now_ms + delay_ms)
         return timer

@@ -86,8 +86,8 @@ CALLS = [
 """Each command once, in an order in which the cluster can carry all of them out."""
 
 NOT_COMMANDS = {
-    "cluster", "consume", "fault", "frame", "group", "groups", "journal", "log", "offsets",
-    "produce", "scenario", "state", "waiting", "znode",
+    "cluster", "consume", "data-actions", "fault", "frame", "group", "groups", "journal", "log",
+    "offsets", "produce", "scenario", "state", "waiting", "znode",
 }  # fmt: skip
 """What else ``mockbroker ctl`` has: it reads, or administers the control port."""
 

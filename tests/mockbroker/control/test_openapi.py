@@ -141,6 +141,8 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
     ("GET", "/groups/{group}/wait", {"group": "g"}, "?members=1&timeout=1ms", None),
     ("GET", "/groups/{group}/wait", {"group": "g"}, "?state=Stable&timeout=1ms", None),
     ("GET", "/offsets/{group}", {"group": "g"}, "", None),
+    ("GET", "/offsets/{group}/wait", {"group": "g"}, "?partition=foo-0&timeout=1ms", None),
+    ("GET", "/data-actions", {}, "?since=1", None),
     ("GET", "/waiting", {}, "", None),
     ("GET", "/clusters", {}, "", None),
     ("POST", "/clusters", {}, "", {"brokers": 2, "topics": ["bar:1:2"], "clock": "manual"}),

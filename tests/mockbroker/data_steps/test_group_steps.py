@@ -132,6 +132,7 @@ async def test_commits_wait_while_they_are_held() -> None:
             while not mock.cluster.offsets.is_unstable("g", ("foo", 0)):
                 await asyncio.sleep(0)
         assert mock.committed("g") == {}
+        assert mock.cluster.offsets.waiting_commits() == {"g": 1}
         mock.release_commits("g")
         assert (await waiting).topics[0].partitions[0].error_code == 0
         assert mock.committed("g") == {("foo", 0): 7}
@@ -154,7 +155,39 @@ async def test_a_wait_ends_when_the_group_changes_or_says_what_it_is() -> None:
         assert len(mock.cluster.groups.on_changed) == len(cluster().cluster.groups.on_changed)
 
 
-@pytest.mark.requirement("DP-CTL-52", "DP-CTL-53", "DP-CTL-54")
+@pytest.mark.requirement("DP-API-97", "DP-CTL-53")
+async def test_a_wait_ends_when_an_offset_is_committed_or_says_which_are() -> None:
+    async with cluster() as mock:
+        await coordinated(mock)
+        before = len(mock.cluster.offsets.on_changed)
+        waiting = asyncio.create_task(mock.wait_for_committed("g", {"foo-0": 2, "foo-1": 1}))
+        await asyncio.sleep(0)
+        mock.set_offset("g", "foo-0", 3)
+        mock.set_offset("g", "foo-1", 0)
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        mock.set_offset("g", "foo-1", 1)
+        assert await waiting == {("foo", 0): 3, ("foo", 1): 1}
+        text = "group 'g' has committed foo-0 3, foo-1 1 after 0 s, wanted: foo-0 4"
+        with pytest.raises(TimeoutError, match=text):
+            await mock.wait_for_committed("g", {("foo", 0): 4}, timeout=0)
+        assert len(mock.cluster.offsets.on_changed) == before
+
+
+@pytest.mark.requirement("DP-API-97", "DP-CTL-53")
+async def test_the_control_port_waits_for_an_offset() -> None:
+    async with controlled() as (_, client):
+        where = "/offsets/g/wait?partition=foo-0"
+        assert (await client.get(f"{where}&timeout=1ms"))[0] == 408
+        waiting = asyncio.create_task(client.get(f"{where}&offset=1"))
+        await client.step("set-offset", group="g", partition="foo-0", offset=1)
+        status, found = await waiting
+        assert (status, found["foo-0"]["offset"]) == (200, 1)
+        assert (await client.get(f"{where}&offset=2&timeout=1ms"))[0] == 408
+        assert (await client.get("/offsets/g/wait"))[0] == 400
+
+
+@pytest.mark.requirement("DP-CTL-52", "DP-CTL-53", "DP-CTL-54", "DP-API-97")
 async def test_the_control_port_shows_groups_and_offsets() -> None:
     options = {"broker_configs": {"group.initial.rebalance.delay.ms": "0"}, "clock": "manual"}
     async with controlled(**options) as (mock, client):
@@ -178,6 +211,8 @@ async def test_the_control_port_shows_groups_and_offsets() -> None:
         _, waiting = await client.get("/waiting")
         assert waiting["next_due_ms"] is not None
         assert (waiting["fetches"], waiting["joins"], waiting["syncs"]) == ([], {}, {})
+        assert {"due_ms": 10_000, "name": f"group g: session of {one}"} in waiting["timers"]
+        assert waiting["commits"] == {}
         assert (await client.get("/groups/nope"))[0] == 404
         assert (await client.get("/groups/g/wait?members=5&timeout=1ms"))[0] == 408
         assert (await client.get("/groups/g/wait?state=Sleeping"))[0] == 400

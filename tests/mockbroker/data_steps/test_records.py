@@ -151,6 +151,8 @@ def test_the_command_line_writes_and_prints_records(
             (["log", "foo-0", "--topic", "foo"], 2), (["produce", "foo", "--header", "x", "y"], 2),
             (["produce", "foo", "--json-lines", "{x"], 1),
             (["produce", "foo", "--json-lines", '{"valeu": 1}'], 1),
+            (["offsets", "g", "--wait", "foo-0", "1", "--timeout", "1ms"], 1),
+            (["offsets", "g", "--wait", "foo-0"], 2),
         ):  # fmt: skip
             assert ctl(capsys, url, *words)[0] == code, words
     assert run_here(["serve", "--log-bytes", "0"]) == 2

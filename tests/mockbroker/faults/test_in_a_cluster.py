@@ -85,6 +85,20 @@ async def test_the_controller_moves_between_two_requests():
         assert refused == [41, 0]
 
 
+@pytest.mark.requirement("DP-API-96")
+async def test_a_rule_only_counts_and_its_hits_are_waited_for():
+    async with MockCluster(topics=["foo:1:1"], strict_faults=True) as mock, connect(mock) as wire:
+        rule = mock.fault(name="seen", api="Metadata", observe=True)
+        third = asyncio.create_task(mock.wait_for_hit("seen", hits=3))
+        for _ in range(3):
+            assert not third.done()
+            assert [each.name for each in (await wire.ask(METADATA, 9)).topics] == ["foo"]
+        async with asyncio.timeout(PATIENCE):
+            await third
+        assert rule.hits == 3
+        assert not mock.journal.select(event="fault: seen")
+
+
 async def test_stale_metadata():
     async with MockCluster(topics=["foo=1,2,3"], strict_faults=True) as mock:
         mock.fault(api=3, times=1, steps_before=["hold-metadata self"])

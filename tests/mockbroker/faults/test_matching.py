@@ -173,6 +173,20 @@ def test_what_is_added_later_is_asked_first_and_a_file_in_its_order():
     assert [each.name for each in made.unused()] == ["d"]
 
 
+@pytest.mark.requirement("DP-API-96")
+def test_a_rule_that_observes_counts_and_leaves_the_request_to_the_next():
+    made = rules(
+        Fault(name="counts", observe=True, api=3, nth="2+", times=2), Fault(name="acts", delay=1)
+    )
+    counts, acts = made
+    requests = [3, 45, 3, 3, 3]
+    assert [take(made, asked(api_key=key)) for key in requests] == [acts] * 5
+    assert (counts.matched, counts.hits, counts.live) == (3, 2, False)
+    assert take(rules(Fault(observe=True)), asked()) is None
+    with pytest.raises(FaultError, match="observe cannot be combined with delay"):
+        Fault(observe=True, delay=1)
+
+
 def test_a_rule_that_is_used_up_or_removed_or_over_takes_nothing():
     timers = Timers()
     made = rules(
