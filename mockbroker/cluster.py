@@ -53,6 +53,7 @@ from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
 from mockbroker.log.produce import Appender
 from mockbroker.log.producer_ids import ProducerIds
 from mockbroker.log.record_deletion import Deletion, DeletionQuery, RecordDeletions
+from mockbroker.quotas.throttling import Throttles
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
 from mockbroker.reassignment.identities import ReassignmentIdentity
@@ -196,6 +197,8 @@ class Cluster(DataSteps):
         """The ids of idempotent producers."""
         self.fetches = Fetches(controller, self._configs, self.logs, config_release)
         """Fetch sessions, and fetches that wait."""
+        self.throttles = Throttles(config_release)
+        """The clients that a tester has throttled."""
         self.groups = ClassicGroups(
             controller.timers,
             config_release,
@@ -714,6 +717,11 @@ class Cluster(DataSteps):
         if changes < 0:
             raise ClusterError(f"the number of changes must be 0 or more, not {changes}")
         self._controller.die_after(changes)
+
+    def throttle_client(self, client_id: str, milliseconds: int) -> None:
+        """Give every answer to a client this throttle time, and mute its connections for as long;
+        0 ends it."""
+        self.throttles.set(client_id, milliseconds)
 
     # ---- controls: znodes ------------------------------------------------------------------------
 

@@ -376,6 +376,11 @@ class MockCluster(DataMethods):
         self.cluster.set_level(broker_id, own)
         self._sockets.hang_up(broker_id)
 
+    def throttle_client(self, client_id: str, milliseconds: int) -> None:
+        """Give every answer to a client this throttle time, and mute its connections for as long,
+        as a quota does (KIP-219); 0 ends it. Before Kafka 2.0 the answers come so much later."""
+        self.cluster.throttle_client(client_id, milliseconds)
+
     def advertise(self, broker_id: int, address: str) -> None:
         """Send clients of a broker to another ``host:port``, such as a forwarded port. The broker
         keeps listening where it does."""

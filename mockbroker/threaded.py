@@ -68,6 +68,7 @@ class ForwardedMethods:
     # ---- steps of the cluster
     create_topic = _forward(MockCluster.create_topic)
     advertise = _forward(MockCluster.advertise)
+    throttle_client = _forward(MockCluster.throttle_client)
     join_isr = _forward(MockCluster.join_isr)
     leave_isr = _forward(MockCluster.leave_isr)
     failover = _forward(MockCluster.failover)

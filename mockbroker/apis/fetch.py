@@ -156,7 +156,9 @@ def _positions(call: Call, request: FetchRequest, by_id: bool) -> list[Partition
 
 
 def _response(call: Call, started: StartedFetch) -> FetchResponse:
-    result = started.answer()
+    throttle = call.cluster.throttles.of(call.client_id)
+    withheld = throttle is not None and throttle.empties_fetches
+    result = started.withhold() if withheld else started.answer()
     response = FetchResponse(
         error_code=result.error_code,
         session_id=result.session_id,

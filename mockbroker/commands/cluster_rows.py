@@ -13,6 +13,7 @@ from mockbroker.commands.arguments import (
     PARTITION,
     PATH,
     TOPIC,
+    WORD,
     ZNODE_TEXT,
     ZNODE_TEXT_OR_NULL,
     Argument,
@@ -94,6 +95,15 @@ CLUSTER_ROWS: Final = (
         details="The broker keeps listening where it does. This is for clients that reach it "
         "through a forwarded port that is known only once the cluster runs, such as a port that a "
         "container publishes.",
+    ),
+    Command(
+        "throttle-client",
+        "Throttle every answer to a client.",
+        lambda on, given: on.cluster.throttle_client(given["client_id"], given["duration"]),
+        (Argument("client_id", WORD, "The client's id."), DURATION),
+        details="As a quota does (KIP-219): each answer has this throttle time, and the broker "
+        "reads nothing more of the connection for as long; a fetch is answered empty. Before "
+        "Kafka 2.0 the answers come so much later. 0ms ends it.",
     ),
     Command(
         "hold-metadata",

@@ -75,6 +75,10 @@ class StartedFetch:
             answers.append(answer)
         return answers
 
+    def withhold(self) -> FetchResult:
+        """Return an answer without partitions, for a client that is throttled."""
+        return self._context.withhold()
+
     def answer(self) -> FetchResult:
         """Return the answer. A fetch that has waited is read again."""
         answers = self._answers if self.wait is None else self._read()

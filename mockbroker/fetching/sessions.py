@@ -111,6 +111,14 @@ class SessionContext:
         session_id = self.sessions.open(self.query, answers) if self.opens else NO_SESSION
         return FetchResult(0, session_id, answers)
 
+    def withhold(self) -> FetchResult:
+        """Tell the client nothing. No session is opened; the one that there is goes on."""
+        if self.error_code or self.session is None:
+            return FetchResult(self.error_code)
+        if self.session.epoch != _next_epoch(self.query.session_epoch):
+            return FetchResult(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.session_id)
+        return FetchResult(0, self.session.session_id)
+
     def _tell_news(self, session: FetchSession, answers: Iterable[PartitionAnswer]) -> FetchResult:
         if session.epoch != _next_epoch(self.query.session_epoch):
             # An equal request came meanwhile.

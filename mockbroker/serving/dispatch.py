@@ -4,11 +4,12 @@ A request goes through a chain of stages; the first that has an answer decides:
 
 1. SASL closes connections that break its rules (``sasl_gate``), if clients must authenticate,
 2. a rule of faults (``fault_stage``), if one may still be hit,
-3. a recording (``replay_stage``), if there is one,
-4. the response cache,
-5. scripts (``scripts``), if there are any,
-6. the handler of the api key (``handlers``, ``mockbroker.apis``),
-7. the refusal (``refusals``).
+3. the throttle of the client (``throttle_stage``), if any client is throttled,
+4. a recording (``replay_stage``), if there is one,
+5. the response cache,
+6. scripts (``scripts``), if there are any,
+7. the handler of the api key (``handlers``, ``mockbroker.apis``),
+8. the refusal (``refusals``).
 
 ``delivery`` encodes the answer and writes the journal; ``server`` writes the bytes.
 """
@@ -63,6 +64,7 @@ from mockbroker.serving.refusals import RefusalStage, error_reply
 from mockbroker.serving.replay_stage import Replay, ReplayStage
 from mockbroker.serving.sasl_gate import SaslGate
 from mockbroker.serving.scripts import Scripts, ScriptStage
+from mockbroker.serving.throttle_stage import ThrottleStage
 from mockbroker.serving.unserved_log import UnservedLog
 
 __all__ = ["Dispatcher"]
@@ -124,6 +126,8 @@ class Dispatcher:
             codec, self.served_by, fallback_row=profile.fallback_row, reply35=reply35,
             unserved=unserved,
         )  # fmt: skip
+        self._throttle_stage = ThrottleStage(cluster.throttles, self._broker_answer, self._send)
+        cluster.throttles.on_live.append(self._link_stages)
         self._script_stage = ScriptStage(self.scripts, self.handlers.call)
         self.scripts.on_change.append(self._scripts_changed)
         self._link_stages()
@@ -138,6 +142,8 @@ class Dispatcher:
             stages.append(self._script_stage)
         stages += [self.handlers, self._refusals]
         self._after_faults = tuple(stages)
+        if self.cluster.throttles.live:
+            stages.insert(0, self._throttle_stage)
         if self.faults.live:
             stages.insert(0, self._fault_stage)
         if self.security.sasl is not None:

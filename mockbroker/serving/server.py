@@ -96,7 +96,12 @@ class BrokerProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._quiet = 0
         sasl = self._session.sasl
-        special = self._dispatcher.faults.live or self._late or (sasl is not None and sasl.ends_ms)
+        special = (
+            self._dispatcher.faults.live
+            or self._dispatcher.cluster.throttles.live
+            or self._late
+            or (sasl is not None and sasl.ends_ms)
+        )
         if self._connection.idle and not special:
             data = self._serve_known(data)
         if data and not self._closing:

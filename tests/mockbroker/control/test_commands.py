@@ -71,6 +71,7 @@ CALLS = [
     "start-broker 4",
     "set-level 4 4=0-2",
     "advertise 4 localhost:32768",
+    "throttle-client reader 500ms",
     "advance 2000ms",
     "propagation 0ms",
     "hold-elections",

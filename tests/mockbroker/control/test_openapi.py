@@ -93,6 +93,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("start-broker", {"broker": 4}),
     ("set-level", {"broker": 4, "level": "4=0-2"}),
     ("advertise", {"broker": 4, "address": "localhost:32768"}),
+    ("throttle-client", {"client_id": "reader", "duration": "500ms"}),
     ("advance", {"duration": "2s"}),
     ("propagation", {"duration": 0}),
     ("hold-elections", {}),

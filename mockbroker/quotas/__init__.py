@@ -1,0 +1,1 @@
+"""Clients that the brokers slow down."""
