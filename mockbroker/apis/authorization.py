@@ -79,6 +79,7 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (47, _TOPIC): _Op.READ,
     (60, _CLUSTER): _Op.DESCRIBE,  # to hear what else one may do
     (61, _TOPIC): _Op.READ,
+    (69, _GROUP): _Op.DESCRIBE,
     (75, _TOPIC): _Op.DESCRIBE,
 }
 """(API key, resource type) -> the operation that the caller must be allowed."""

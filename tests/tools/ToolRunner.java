@@ -1,18 +1,22 @@
 import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
  * Runs main methods of Kafka's command-line tools in one process: a JVM's start takes longer than
- * most of them do. A line in is a class name and its arguments, separated by U+001F; a line out is
- * the exit code, standard output and standard error, the latter two in base64.
+ * most of them do. A line in is a class name, the standard input in base64 and the arguments,
+ * separated by U+001F; a line out is the exit code, standard output and standard error, the latter
+ * two in base64.
  */
 public class ToolRunner {
     private static final class Exited extends Error {
@@ -27,6 +31,9 @@ public class ToolRunner {
     /** Of the first exit: some tools catch what it throws here, and then exit again. */
     private static Integer exitCode;
 
+    /** What a tool does when its process ends: the console producer sends its last batch then. */
+    private static final List<Runnable> shutdownHooks = new ArrayList<>();
+
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = System.out;
         // Set once for all commands: Scala's Console keeps the streams that it finds at first.
@@ -38,6 +45,7 @@ public class ToolRunner {
             }
             throw new Exited(code);
         });
+        collectShutdownHooks();
         BufferedReader lines =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -45,7 +53,10 @@ public class ToolRunner {
             out.reset();
             err.reset();
             exitCode = null;
-            int code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
+            shutdownHooks.clear();
+            System.setIn(new ByteArrayInputStream(Base64.getDecoder().decode(words[1])));
+            int code = run(words[0], Arrays.copyOfRange(words, 2, words.length));
+            shutdownHooks.forEach(Runnable::run);
             System.out.flush();
             System.err.flush();
             answers.println(code + " " + encode(out) + " " + encode(err));
@@ -53,15 +64,33 @@ public class ToolRunner {
         }
     }
 
-    private static int run(String name, String[] words) throws Exception {
-        Method main = Class.forName(name).getMethod("main", String[].class);
+    /** By reflection, as old releases of Exit know no hooks. */
+    private static void collectShutdownHooks() throws ReflectiveOperationException {
+        Class<?> adder;
         try {
-            main.invoke(null, (Object) words);
+            adder = Class.forName("org.apache.kafka.common.utils.Exit$ShutdownHookAdder");
+        } catch (ClassNotFoundException absent) {
+            return;
+        }
+        Object collecting = Proxy.newProxyInstance(
+            adder.getClassLoader(), new Class<?>[] {adder}, (proxy, method, arguments) -> {
+                shutdownHooks.add((Runnable) arguments[1]);
+                return null;
+            });
+        Exit.class.getMethod("setShutdownHookAdder", adder).invoke(null, collecting);
+    }
+
+    private static int run(String name, String[] words) {
+        try {
+            Class.forName(name).getMethod("main", String[].class).invoke(null, (Object) words);
         } catch (InvocationTargetException problem) {
             if (exitCode == null) {
                 problem.getCause().printStackTrace();
                 return 1;
             }
+        } catch (ReflectiveOperationException | LinkageError wrongClassPath) {
+            wrongClassPath.printStackTrace();
+            return 1;
         }
         return exitCode == null ? 0 : exitCode;
     }

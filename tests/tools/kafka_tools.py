@@ -14,7 +14,7 @@ from typing import Final, Self
 from tests.support.maven import artifacts
 from tests.tools.commands import Outcome
 
-__all__ = ["MAIN_CLASSES", "RELEASES", "JavaTools", "KafkaTools"]
+__all__ = ["MAIN_CLASSES", "RELEASES", "JavaTools", "KafkaTools", "class_path"]
 
 _HERE: Final = Path(__file__).resolve().parent
 _STOP_SECONDS: Final = 10.0
@@ -23,7 +23,17 @@ MAIN_CLASSES: Final = {
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "producer-performance": "org.apache.kafka.tools.ProducerPerformance",
+    "consumer-performance": "org.apache.kafka.tools.ConsumerPerformance",
+    "end-to-end-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
 }
+
+_IN_SCALA: Final = {"3.9.2": {"console-producer": "kafka.tools.ConsoleProducer"}}
 
 _KAFKA: Final = (
     "kafka-clients",
@@ -39,16 +49,28 @@ _KAFKA: Final = (
     "kafka-metadata",
     "kafka-raft",
 )
-_COMMON: Final = (("net.sf.jopt-simple:jopt-simple", "5.0.4"), ("org.slf4j:slf4j-api", "1.7.36"))
+_COMMON: Final = (
+    ("net.sf.jopt-simple:jopt-simple", "5.0.4"),
+    ("net.sourceforge.argparse4j:argparse4j", "0.7.0"),
+    ("com.google.re2j:re2j", "1.8"),
+    ("org.slf4j:slf4j-api", "1.7.36"),
+)
 _JACKSON: Final = "com.fasterxml.jackson.core:jackson-"
+_CSV: Final = "com.fasterxml.jackson.dataformat:jackson-dataformat-csv"
 RELEASES: Final = {
     "3.9.2": (
         *_COMMON,
         *((f"{_JACKSON}{each}", "2.16.2") for each in ("databind", "core", "annotations")),
+        (_CSV, "2.16.2"),
+        ("org.apache.kafka:kafka_2.13", "3.9.2"),
+        ("org.scala-lang:scala-library", "2.13.14"),
+        ("commons-validator:commons-validator", "1.9.0"),
+        ("com.typesafe.scala-logging:scala-logging_2.13", "3.9.5"),
     ),
     "4.3.1": (
         *_COMMON,
         *((f"{_JACKSON}{each}", "2.21.2") for each in ("databind", "core")),
+        (_CSV, "2.21.2"),
         (f"{_JACKSON}annotations", "2.21"),
         ("org.apache.kafka:kafka-coordinator-common", "4.3.1"),
         ("org.pcollections:pcollections", "4.0.2"),
@@ -87,25 +109,31 @@ class JavaTools:
         self._process.kill()
         self._process.communicate(timeout=_STOP_SECONDS)
 
-    async def run(self, tool: str, *arguments: str) -> Outcome:
-        return await asyncio.to_thread(self._run, self._main_classes[tool], arguments)
+    async def run(self, tool: str, *arguments: str, text: str = "") -> Outcome:
+        """The outcome of a tool that finds ``text`` on its standard input."""
+        return await asyncio.to_thread(self._run, self._main_classes[tool], arguments, text)
 
-    def _run(self, main_class: str, arguments: tuple[str, ...]) -> Outcome:
+    def _run(self, main_class: str, arguments: tuple[str, ...], text: str) -> Outcome:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write("\x1f".join((main_class, *arguments)) + "\n")
+        words = (main_class, base64.b64encode(text.encode()).decode(), *arguments)
+        self._process.stdin.write("\x1f".join(words) + "\n")
         self._process.stdin.flush()
         code, out, err = self._process.stdout.readline().split()
         return Outcome(int(code), _text(out), _text(err))
 
 
 class KafkaTools(JavaTools):
-    """Those of releases that have them in Java."""
+    """Those of the releases in ``RELEASES``."""
 
     def __init__(self, release: str) -> None:
-        wanted = [(f"org.apache.kafka:{name}", release) for name in _KAFKA]
-        jars = artifacts([*wanted, *RELEASES[release]])
-        super().__init__(os.pathsep.join(map(str, jars)), MAIN_CLASSES)
+        super().__init__(class_path(release), {**MAIN_CLASSES, **_IN_SCALA.get(release, {})})
+
+
+def class_path(release: str) -> str:
+    """The class path of the tools of one of ``RELEASES``."""
+    wanted = [(f"org.apache.kafka:{name}", release) for name in _KAFKA]
+    return os.pathsep.join(map(str, artifacts([*wanted, *RELEASES[release]])))
 
 
 def _text(word: str) -> str:

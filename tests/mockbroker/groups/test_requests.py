@@ -9,6 +9,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from kproto.messages import (
+    ConsumerGroupDescribeRequest,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     FindCoordinatorRequest,
@@ -142,6 +143,8 @@ def test_only_the_coordinator_answers() -> None:
         assert at.ask(request, version, broker_id=elsewhere).error_code == code
     described = at.ask(DescribeGroupsRequest(groups=["g"]), 6, broker_id=elsewhere)
     assert (described.groups[0].error_code, described.groups[0].group_state) == (code, "")
+    new = at.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 1, broker_id=elsewhere)
+    assert new.groups[0].error_code == code
     deleted = at.ask(DeleteGroupsRequest(groups_names=["g"]), 2, broker_id=elsewhere)
     assert deleted.results[0].error_code == code
 
@@ -249,6 +252,36 @@ def test_a_group_that_does_not_exist_is_dead(version: int) -> None:
     assert found.error_message == ("Group none not found." if missing else None)
 
 
+# ---- ConsumerGroupDescribe -----------------------------------------------------------------------
+
+
+def described_as_new(name: str) -> list[tuple[int, str | None]]:
+    """(error, text) of a classic group and of one that does not exist."""
+    at = broker(name)
+    stable(at)
+    version = profile(name).versions[69].highest
+    groups = at.ask(ConsumerGroupDescribeRequest(group_ids=["g", "none"]), version).groups
+    assert [each.group_id for each in groups] == ["g", "none"]
+    return [(each.error_code, each.error_message) for each in groups]
+
+
+@pytest.mark.requirement("DP-MIGRATE-08")
+def test_a_classic_group_is_no_consumer_group() -> None:
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+    assert described_as_new("kafka-4.0") == [
+        (code, "Group g is not a consumer group."),
+        (code, "Group none not found."),
+    ]
+
+
+@pytest.mark.requirement("DP-VER-06")
+def test_consumer_groups_need_their_feature() -> None:
+    assert described_as_new("kafka-3.9") == [(ErrorCode.UNSUPPORTED_VERSION, None)] * 2
+
+
+# ---- authorized operations -----------------------------------------------------------------------
+
+
 @pytest.mark.requirement("DP-OFFSET-23")
 @pytest.mark.parametrize(
     ("name", "bits"),
@@ -339,6 +372,8 @@ def test_groups_that_the_caller_may_not_use() -> None:
     at.cluster.create_acls([allowed("mine", AclOperation.DESCRIBE)])
     at.cluster.create_acls([allowed("mine", AclOperation.DELETE)])
     assert listed(at) == ["mine"]
+    new = at.ask(ConsumerGroupDescribeRequest(group_ids=["mine", "other"]), 1).groups
+    assert [(each.group_id, each.error_code) for each in new] == [("other", code), ("mine", 69)]
     groups = at.ask(DescribeGroupsRequest(groups=["mine", "other"]), 6).groups
     assert [(each.group_id, each.error_code) for each in groups] == [("other", code), ("mine", 0)]
     results = at.ask(DeleteGroupsRequest(groups_names=["other", "mine"]), 2).results

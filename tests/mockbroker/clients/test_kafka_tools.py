@@ -1,0 +1,274 @@
+"""Kafka's own command-line tools that produce, consume and administer groups, of two releases.
+
+What a tool prints is compared with what the mock cluster holds. ``VerifiableProducer`` and
+``VerifiableConsumer``, of which Kafka's system tests are made, run in processes of their own, since
+they end their JVM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from mockbroker import MockCluster
+from mockbroker.log.record_documents import LoggedRecord
+from tests.mockbroker.clients.programs import run
+from tests.support.full import drawn
+from tests.support.toolchain import require
+from tests.tools.kafka_tools import RELEASES, KafkaTools, class_path
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+TOPIC: Final = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
+PARTITIONS: Final = 4
+PATIENCE: Final = 60.0
+JAVA: Final = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+@pytest.fixture(scope="module", params=drawn("kafka's tools", [*RELEASES], 1))
+def kafka(request: pytest.FixtureRequest) -> Iterator[tuple[str, KafkaTools]]:
+    require("java", "maven")
+    with KafkaTools(request.param) as tools:
+        yield request.param, tools
+
+
+def cluster(release: str) -> MockCluster:
+    return MockCluster(3, topics=[TOPIC], profile=f"kafka-{release.rpartition('.')[0]}")
+
+
+class Tools:
+    """The tools of a release, with a mock cluster's brokers as bootstrap servers."""
+
+    def __init__(self, kafka: tuple[str, KafkaTools], mock: MockCluster) -> None:
+        self.release, self._tools = kafka
+        self.bootstrap = mock.bootstrap
+
+    async def run(self, tool: str, *arguments: str, text: str = "") -> list[str]:
+        """The lines that the tool prints; it must succeed."""
+        return await self.bare(tool, "--bootstrap-server", self.bootstrap, *arguments, text=text)
+
+    async def bare(self, tool: str, *arguments: str, text: str = "") -> list[str]:
+        """As ``run``, for tools that have no option for the bootstrap servers."""
+        outcome = await self._tools.run(tool, *arguments, text=text)
+        assert outcome.code == 0, outcome
+        return outcome.out.splitlines()
+
+    async def table(self, tool: str, *arguments: str) -> list[dict[str, str]]:
+        """The rows of a table without blanks in its cells, by the names of its columns."""
+        # 3.9 pads the cells of offsets that it has reset, and leaves out the ends of lines.
+        lines = [line.split() for line in await self.run(tool, *arguments) if line]
+        names, cells = lines[0], [cell for line in lines[1:] for cell in line]
+        if len(lines) == 1:
+            start = names.index("NEW-OFFSET") + 1
+            names, cells = names[:start], names[start:]
+        rows = range(0, len(cells), len(names))
+        return [dict(zip(names, cells[row : row + len(names)], strict=True)) for row in rows]
+
+    def since_4(self, new: str, old: str) -> str:
+        return old if self.release.startswith("3.") else new
+
+
+def by_place(records: list[LoggedRecord]) -> dict[tuple[int, int], bytes | None]:
+    return {(each.partition, each.offset): each.value for each in records}
+
+
+def ends(mock: MockCluster) -> dict[int, int]:
+    counts = dict.fromkeys(range(PARTITIONS), 0)
+    for each in mock.records("foo"):
+        counts[each.partition] += 1
+    return counts
+
+
+# ---- VerifiableProducer and VerifiableConsumer ---------------------------------------------------
+
+
+def events(out: str, name: str) -> list[dict[str, Any]]:
+    """The events of that name that a verifiable tool printed, a line each."""
+    return [found for line in out.splitlines() if (found := json.loads(line))["name"] == name]
+
+
+@asynccontextmanager
+async def verifiable_consumer(
+    release: str, mock: MockCluster, group: str
+) -> AsyncIterator[Callable[[], Any]]:
+    """A member of the group until the block ends; yields a call that ends it and returns what it
+    printed."""
+    process = await asyncio.create_subprocess_exec(
+        *JAVA, "-cp", class_path(release), "org.apache.kafka.tools.VerifiableConsumer",
+        "--bootstrap-server", mock.bootstrap, "--topic", "foo", "--group-id", group,
+        "--reset-policy", "earliest", "--verbose", "--group-instance-id", "one",
+        stdout=PIPE, stderr=DEVNULL,
+    )  # fmt: skip
+    printed = asyncio.ensure_future(process.communicate())
+
+    async def end() -> str:
+        process.terminate()
+        async with asyncio.timeout(PATIENCE):
+            out, _ = await printed
+        return out.decode()
+
+    try:
+        yield end
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await printed
+
+
+@pytest.mark.requirement("DP-GROUP-09", "DP-OFFSET-23", "DP-MIGRATE-08")
+async def test_what_the_verifiable_producer_sent_is_what_the_consumer_reads(
+    kafka: tuple[str, KafkaTools],
+) -> None:
+    release, _ = kafka
+    async with cluster(release) as mock:
+        tools = Tools(kafka, mock)
+        out = await run(
+            *JAVA, "-cp", class_path(release), "org.apache.kafka.tools.VerifiableProducer",
+            "--bootstrap-server", mock.bootstrap, "--topic", "foo", "--max-messages", "300",
+            "--acks", "-1", "--repeating-keys", "20",
+        )  # fmt: skip
+        sent = {
+            (each["partition"], each["offset"]): each["value"].encode()
+            for each in events(out, "producer_send_success")
+        }
+        (total,) = events(out, "tool_data")
+        assert (total["sent"], total["acked"], len(sent)) == (300, 300, 300)
+        assert sent == by_place(mock.records("foo"))
+
+        async with verifiable_consumer(release, mock, "readers") as end:
+            async with asyncio.timeout(PATIENCE):
+                while sum(mock.committed("readers").values()) < 300:
+                    await asyncio.sleep(0.05)
+            (member,) = mock.groups()["readers"].members
+            (row,) = await tools.table(
+                "consumer-groups", "--describe", "--group", "readers", "--members"
+            )
+            assert row["CONSUMER-ID"] == member.member_id
+            assert (row["HOST"], row["#PARTITIONS"]) == ("/127.0.0.1", "4")
+            printed = await end()
+        read = {
+            (each["partition"], each["offset"]): each["value"].encode()
+            for each in events(printed, "record_data")
+        }
+        assert read == sent
+        assert all(each["success"] for each in events(printed, "offsets_committed"))
+        assert {index: mock.committed("readers")["foo", index] for index in ends(mock)} == ends(
+            mock
+        )
+
+
+# ---- consoles, offsets and groups ----------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-OFFSET-13", "DP-OFFSET-20", "DP-OFFSET-24", "DP-LISTOFF-08")
+async def test_a_group_reads_again_after_its_offsets_were_reset(
+    kafka: tuple[str, KafkaTools], tmp_path: Path
+) -> None:
+    release, _ = kafka
+    async with cluster(release) as mock:
+        tools = Tools(kafka, mock)
+        reader = tools.since_4("--reader-property", "--property")
+        await tools.run(
+            "console-producer", "--topic", "foo", reader, "parse.key=true",
+            reader, "parse.headers=true",
+            text="".join(f"h:{i}\tk{i}\tv{i}\n" for i in range(30)),
+        )  # fmt: skip
+        everything = sorted(
+            f"Partition:{each.partition}\tOffset:{each.offset}\th:{i}\tk{i}\tv{i}"
+            for i, each in enumerate(sorted(mock.records("foo"), key=number))
+            if each.headers == (("h", b"%d" % i),)
+        )
+        assert len(everything) == 30
+
+        assert await consume(tools) == everything
+        assert await tools.run("consumer-groups", "--list") == ["readers"]
+        described = await tools.table("consumer-groups", "--describe", "--group", "readers")
+        assert {
+            int(row["PARTITION"]): (row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"])
+            for row in described
+        } == {index: (str(end), str(end), "0") for index, end in ends(mock).items() if end}
+
+        every = ("--group", "readers", "--topic", "foo")
+        reset = await tools.table(
+            "consumer-groups", "--reset-offsets", "--to-earliest", "--execute", *every
+        )
+        assert {row["PARTITION"]: row["NEW-OFFSET"] for row in reset} == dict.fromkeys("0123", "0")
+        assert await consume(tools) == everything
+
+        end = ends(mock)[0]
+        assert await tools.run("get-offsets", "--topic", "foo") == [
+            f"foo:{index}:{each}" for index, each in ends(mock).items()
+        ]
+        plan = tmp_path / "delete.json"
+        plan.write_text(
+            json.dumps(
+                {"version": 1, "partitions": [{"topic": "foo", "partition": 0, "offset": end - 1}]}
+            )
+        )
+        deleted = await tools.run("delete-records", "--offset-json-file", str(plan))
+        assert deleted[-1] == f"partition: foo-0\tlow_watermark: {end - 1}"
+        found = await tools.run("get-offsets", "--topic-partitions", "foo:0", "--time", "earliest")
+        assert found == [f"foo:0:{end - 1}"]
+
+        await tools.run("consumer-groups", "--delete-offsets", *every)
+        assert mock.committed("readers") == {}
+        await tools.run("consumer-groups", "--reset-offsets", "--to-latest", "--execute", *every)
+        await tools.run("consumer-groups", "--delete", "--group", "readers")
+        assert mock.groups() == {}
+
+
+def number(record: LoggedRecord) -> int:
+    """Of the record with the value v7: 7."""
+    return int((record.value or b"")[1:])
+
+
+async def consume(tools: Tools) -> list[str]:
+    """What the console consumer prints of 30 records, in order."""
+    shown = tools.since_4("--formatter-property", "--property")
+    printed = ("partition", "offset", "key", "headers")
+    lines = await tools.run(
+        "console-consumer", "--topic", "foo", "--group", "readers", "--max-messages", "30",
+        "--from-beginning", "--timeout-ms", "30000",
+        *(word for name in printed for word in (shown, f"print.{name}=true")),
+    )  # fmt: skip
+    return sorted(lines)
+
+
+# ---- measurements --------------------------------------------------------------------------------
+
+
+async def test_the_tools_that_measure(kafka: tuple[str, KafkaTools]) -> None:
+    release, _ = kafka
+    async with cluster(release) as mock:
+        tools = Tools(kafka, mock)
+        produced = await tools.bare(
+            "producer-performance", "--topic", "foo", "--num-records", "2000",
+            "--record-size", "100", "--throughput", "-1",
+            tools.since_4("--command-property", "--producer-props"),
+            f"bootstrap.servers={mock.bootstrap}",
+        )  # fmt: skip
+        assert re.match(r"2000 records sent, ", produced[-1])
+        assert sum(ends(mock).values()) == 2000
+        consumed = await tools.run(
+            "consumer-performance", "--topic", "foo",
+            tools.since_4("--num-records", "--messages"), "2000",
+        )  # fmt: skip
+        names, cells = (line.split(", ") for line in consumed[-2:])
+        assert dict(zip(names, cells, strict=True))["data.consumed.in.nMsg"] == "2000"
+        values = (mock.bootstrap, "foo", "100", "all", "50")
+        options = ("--bootstrap-server", "--topic", "--num-records", "--producer-acks",
+                   "--record-size")  # fmt: skip
+        named = [word for pair in zip(options, values, strict=True) for word in pair]
+        latency = await tools.bare(
+            "end-to-end-latency", *(values if release.startswith("3.") else named)
+        )
+        assert re.match(r"Percentiles: 50th = \d+, 99th = \d+, 99.9th = \d+", latency[-1])
+        assert sum(ends(mock).values()) == 2100
