@@ -369,7 +369,7 @@ class Cluster(DataSteps):
 
         ``view.offset`` changes whenever the content may have changed, so it serves as a cache key.
         """
-        return self._state.view(broker_id, self.now_ms)
+        return self._state.view(broker_id, self._controller.timers.now_ms)
 
     def state(self) -> dict[str, Any]:
         """Return the object of ``mockbroker ctl URL state --json``."""

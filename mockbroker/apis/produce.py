@@ -28,11 +28,10 @@ from mockbroker.apis.authorization import may
 from mockbroker.apis.log_waits import wait_for_replicas
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.errors import UnreadableError
-from mockbroker.log.batch_header import HEADER_SIZE, read_header
+from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.log.produce import AppendOutcome, ReplicationWait
 from mockbroker.log.produce_checks import ALL_IN_SYNC, Refusal, RequestFacts
 from mockbroker.security.authorizer import AclOperation, ResourceType
-from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import TopicPartition
 from mockbroker.timers import Later, wait_for_call
 
@@ -52,15 +51,16 @@ def produce(call: Call) -> Answer:
         if refused.disconnects:
             raise UnreadableError(refused.disconnects)
         return _refuse_all(call, request, refused)
-    view = call.cluster.metadata_view(call.broker_id)
-    outcomes = [(topic, _append(call, topic, facts, view)) for topic in request.topic_data]
+    outcomes = _append(call, request, facts)
     held = call.cluster.appender.holds
-    appended = {each.tp for _, row in outcomes for each in row}
-    if request.acks and held.covers(appended):
-        return Later(lambda: _held(call, outcomes, appended))
+    if request.acks and held:
+        appended = {each.tp for _, row in outcomes for each in row}
+        if held.covers(appended):
+            return Later(lambda: _held(call, outcomes, appended))
     if request.acks == ALL_IN_SYNC:
-        wait = call.cluster.appender.wait(each for _, row in outcomes for each in row)
-        if not wait.is_over:
+        waiting = [each for _, row in outcomes for each in row if not each.is_replicated]
+        wait = call.cluster.appender.wait(waiting) if waiting else None
+        if wait is not None and not wait.is_over:
             return Later(lambda: _later(call, outcomes, wait))
     return _response(call, outcomes)
 
@@ -94,54 +94,62 @@ async def _later(call: Call, outcomes: _Outcomes, wait: ReplicationWait) -> Prod
 
 
 def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
-    producers = set()
-    idempotent = False
     records = [part.records for topic in request.topic_data for part in topic.partition_data]
-    for data in records:
-        if data is None or len(data) < HEADER_SIZE or data[_MAGIC_AT] != 2:
-            continue
-        header = read_header(data)
-        if header.producer_id >= 0:
-            idempotent = True
+    facts = RequestFacts(
+        request.acks, call.version, call.client_id, request.transactional_id, data=records
+    )
+    producers = set()
+    for data, layout in zip(records, facts.layouts, strict=True):
+        header = layout.header or _first_header(data)
+        if header is not None and header.producer_id >= 0:
+            facts.is_idempotent = True
             if header.is_transactional:
                 producers.add((header.producer_id, header.producer_epoch))
-    facts = RequestFacts(
-        request.acks,
-        call.version,
-        call.client_id,
-        request.transactional_id,
-        frozenset(producers),
-        idempotent,
-        data=records,
-    )
-    if producers and request.transactional_id is not None:
-        facts.may_write_id = may(call, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-    if idempotent:
+    if producers:
+        facts.producers = frozenset(producers)
+        if request.transactional_id is not None:
+            facts.may_write_id = may(call, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    if facts.is_idempotent:
         facts.may_be_idempotent = call.authorizes(AclOperation.IDEMPOTENT_WRITE)
     return facts
 
 
-def _append(
-    call: Call, topic: TopicProduceData, facts: RequestFacts, view: MetadataView
-) -> list[AppendOutcome]:
-    found = view.topic_by_id(topic.topic_id) if call.version >= 13 else view.topics.get(topic.name)
-    name: str | None = topic.name
-    if call.version >= 13:
-        name = None if found is None else found.name
-    may_write = name is None or may(call, ResourceType.TOPIC, name)
+def _first_header(data: bytes | None) -> BatchHeader | None:
+    """The header that the data begins with, if it is of magic 2."""
+    if data is None or len(data) < HEADER_SIZE or data[_MAGIC_AT] != 2:
+        return None
+    return read_header(data)
+
+
+def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcomes:
+    broker_id = call.session.broker_id
+    view = call.cluster.metadata_view(broker_id)
     append = call.cluster.appender.append
-    return [
-        append(
-            call.broker_id,
-            name,
-            each.index,
-            each.records,
-            facts,
-            may_write=may_write,
-            is_known=found is not None and found.partition(each.index) is not None,
-        )
-        for each in topic.partition_data
-    ]
+    layouts = iter(facts.layouts)
+    outcomes = []
+    for topic in request.topic_data:
+        name: str | None = topic.name
+        if call.version >= 13:
+            found = view.topic_by_id(topic.topic_id)
+            name = None if found is None else found.name
+        else:
+            found = view.topics.get(topic.name)
+        may_write = name is None or may(call, ResourceType.TOPIC, name)
+        row = [
+            append(
+                broker_id,
+                name,
+                each.index,
+                each.records,
+                facts,
+                may_write=may_write,
+                is_known=found is not None and found.partition(each.index) is not None,
+                layout=next(layouts),
+            )
+            for each in topic.partition_data
+        ]
+        outcomes.append((topic, row))
+    return outcomes
 
 
 def _refuse_all(call: Call, request: ProduceRequest, refused: Refusal) -> ProduceResponse:
@@ -156,7 +164,8 @@ def _refuse_all(call: Call, request: ProduceRequest, refused: Refusal) -> Produc
 
 
 def _response(call: Call, outcomes: _Outcomes) -> ProduceResponse:
-    if call.body.acks == 0 and any(each.error for _, row in outcomes for each in row):
+    failed = [each for _, row in outcomes for each in row if each.error]
+    if failed and call.body.acks == 0:
         call.session.ended = True
     response = ProduceResponse(
         responses=[
@@ -168,7 +177,7 @@ def _response(call: Call, outcomes: _Outcomes) -> ProduceResponse:
             for topic, row in outcomes
         ]
     )
-    if call.version >= 10:
+    if failed and call.version >= 10:
         _add_leaders(call, response, outcomes)
     return response
 

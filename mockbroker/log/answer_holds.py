@@ -18,6 +18,10 @@ class AnswerHolds:
         self._held: set[TopicPartition] = set()
         self._waiting: dict[Callable[[], None], Collection[TopicPartition]] = {}
 
+    def __bool__(self) -> bool:
+        """Whether any partition is held."""
+        return self._all or bool(self._held)
+
     @property
     def waiting(self) -> int:
         """The number of requests that wait."""

@@ -7,11 +7,11 @@ Appends are far too many for the action log, which is kept whole; what a tester 
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from mockbroker.errors import ClusterError
 from mockbroker.state.model import TopicPartition
@@ -30,8 +30,7 @@ __all__ = [
 MOST_EVENTS: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(msgspec.Struct, frozen=True, gc=False):
     """A leader appended a batch. ``producer_id`` is -1 without idempotence; ``size`` is in
     bytes."""
 
@@ -43,8 +42,7 @@ class Appended:
     producer_id: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class CodecMissing:
+class CodecMissing(msgspec.Struct, frozen=True, gc=False):
     """A batch was refused because the library of its codec is not installed here."""
 
     at_ms: int
@@ -52,8 +50,7 @@ class CodecMissing:
     codec: int
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(msgspec.Struct, frozen=True, gc=False):
     """A log was compacted below ``end_offset``. ``records`` and ``size``, in bytes, are how much it
     lost."""
 
@@ -64,8 +61,7 @@ class Compacted:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCorrupted:
+class BatchCorrupted(msgspec.Struct, frozen=True, gc=False):
     """A tester damaged the stored batch that begins at ``offset``."""
 
     at_ms: int
@@ -113,6 +109,6 @@ class DataEvents:
 
 def event_json(event: DataEvent) -> dict[str, Any]:
     """Return an event as JSON values, with the name of its kind."""
-    fields = {each.name: getattr(event, each.name) for each in dataclasses.fields(event)}
+    fields = msgspec.structs.asdict(event)
     topic, index = fields.pop("tp")
     return {"kind": type(event).__name__, "partition": f"{topic}-{index}", **fields}

@@ -136,13 +136,11 @@ class Logs:
         behind = storage.index_of(self.end_of(tp, broker_id))
         return storage.position(behind) - storage.position(0)
 
-    def min_isr(self, tp: TopicPartition) -> int:
+    def min_isr(self, topic: str, partition: Partition) -> int:
         """How many in-sync replicas an append with acks -1 needs. Since 3.7 no more than there are
         replicas (KAFKA-15583)."""
-        needed = self.settings(tp[0]).min_insync_replicas
-        if not self._needs_min_isr:
-            return needed
-        return min(needed, len(self._controller.partition(tp).replicas))
+        needed = self.settings(topic).min_insync_replicas
+        return min(needed, len(partition.replicas)) if self._needs_min_isr else needed
 
     # ---- appending -----------------------------------------------------------------------------
 
@@ -154,10 +152,9 @@ class Logs:
         data = self.data(tp)
         partition = self._controller.partition(tp)
         log = data.log
-        now_ms = self._controller.now_ms
-        base_offset = log.append(
-            batch, header, partition.leader_epoch, now_ms, self.settings(tp[0])
-        )
+        now_ms = self._controller.timers.now_ms
+        settings = self.settings(tp[0])
+        base_offset = log.append(batch, header, partition.leader_epoch, now_ms, settings)
         if header.producer_id >= 0 and self._expiry.due_ms is None:
             self._expiry.set(now_ms + EXPIRY_CHECK_MS)
         size = len(batch)
@@ -190,7 +187,8 @@ class Logs:
     ) -> None:
         # A full ISR is never too small: the effective min ISR is at most the number of replicas.
         needs = self._needs_min_isr and len(partition.isr) < len(partition.replicas)
-        data.replication.advance_watermark(partition, self.min_isr(tp) if needs else None)
+        least = self.min_isr(tp[0], partition) if needs else None
+        data.replication.advance_watermark(partition, least)
 
     def _shrink(self) -> None:
         """Drop the oldest batches of the largest log, down to seven eighths of the limit."""

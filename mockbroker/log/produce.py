@@ -36,10 +36,13 @@ from mockbroker.log.produce_checks import (
     Refusal,
     RequestFacts,
     RewrittenBatch,
+    is_ordinary_arrival,
+    is_ordinary_batch,
+    is_ordinary_request,
     layout_of,
 )
 from mockbroker.log.producers import ROWS as PRODUCER_ROWS
-from mockbroker.log.producers import ProducerBatch, SequenceCheck
+from mockbroker.log.producers import ProducerBatch, SequenceCheck, is_ordinary_sequence
 from mockbroker.log.record_checks import RecordChecks, RecordError, needs_records
 from mockbroker.log.settings import LogSettings
 from mockbroker.log.waiting import LogWait
@@ -61,7 +64,8 @@ class AppendOutcome:
     """What a producer is answered for one partition.
 
     ``end_offset`` is the end of what was appended, or of the batch that was a duplicate; None if
-    there is an error. ``text`` and ``record_errors`` come with rejected records.
+    there is an error. ``is_replicated``: the in-sync replicas had it at once, so with acks -1
+    nothing is left to wait for. ``text`` and ``record_errors`` come with rejected records.
     """
 
     tp: TopicPartition
@@ -72,6 +76,7 @@ class AppendOutcome:
     record_errors: tuple[RecordError, ...] = ()
     text: str | None = None
     end_offset: int | None = None
+    is_replicated: bool = False
 
 
 class Appender:
@@ -96,6 +101,8 @@ class Appender:
 
     def refusal(self, request: RequestFacts) -> Refusal | None:
         """Return what the whole request is answered; None if its partitions decide."""
+        if is_ordinary_request(request):
+            return None
         refusal = Refusal(request.corruption)
         return refusal if apply_first(self._request_rows, request, refusal) else None
 
@@ -109,15 +116,18 @@ class Appender:
         *,
         may_write: bool,
         is_known: bool,
+        layout: Layout | None = None,
     ) -> AppendOutcome:
         """Append one partition's data, all of it or nothing.
 
         ``topic`` is None if its id is unknown. ``is_known``: the receiving broker has metadata of
-        the partition.
+        the partition. ``layout`` is that of the data, if it is known.
         """
         tp = (topic or "", index)
-        layout = layout_of(data)
-        attributes = _first_attributes(data, layout)
+        if layout is None:
+            layout = layout_of(data)
+        header = layout.header
+        attributes = _first_attributes(data, layout) if header is None else header.attributes
         partition = self._partition(tp) if is_known else None
         leads = partition is not None and partition.leader == broker_id
         arrival = Arrival(
@@ -127,14 +137,17 @@ class Appender:
             is_known,
             leads,
             len(partition.isr) if partition is not None and leads else 0,
-            self._logs.min_isr(tp) if leads and request.acks == ALL_IN_SYNC else 0,
+            self._logs.min_isr(tp[0], partition)
+            if partition is not None and leads and request.acks == ALL_IN_SYNC
+            else 0,
             layout,
             attributes & CODEC_MASK,
             not leads or not attributes & TRANSACTIONAL or self._is_in_transaction(tp, data),
         )
-        refusal = Refusal()
-        if apply_first(self._partition_rows, arrival, refusal):
-            return self._refused(tp, refusal)
+        if not is_ordinary_arrival(arrival):
+            refusal = Refusal()
+            if apply_first(self._partition_rows, arrival, refusal):
+                return self._refused(tp, refusal)
         return self._append(tp, data or b"", layout, request)
 
     def _is_in_transaction(self, tp: TopicPartition, data: bytes | None) -> bool:
@@ -170,16 +183,20 @@ class Appender:
         places = layout.batches
         if not places:  # an old message set without messages is no error
             return AppendOutcome(tp, log_start_offset=self._logs.log(tp).start_offset)
-        refusal = Refusal()
         count, first_magic = len(places), places[0][2]
-        batches = [
-            ArrivedBatch(data, place, _header_at(data, place), settings, first_magic, count)
-            for place in places
-        ]
-        for rows in (self._first_rows, self._batch_rows):
-            for batch in batches:
-                if apply_first(rows, batch, refusal):
-                    return self._refused(tp, refusal)
+        if layout.header is not None:
+            batches = [ArrivedBatch(data, places[0], layout.header, settings, first_magic, count)]
+        else:
+            batches = [
+                ArrivedBatch(data, place, _header_at(data, place), settings, first_magic, count)
+                for place in places
+            ]
+        if not is_ordinary_batch(batches[0]):
+            refusal = Refusal()
+            for rows in (self._first_rows, self._batch_rows):
+                for batch in batches:
+                    if apply_first(rows, batch, refusal):
+                        return self._refused(tp, refusal)
         header = batches[0].header
         if header is None or count > 1 or _target_codec(batches, settings) != header.codec:
             return self._convert(tp, batches, settings, request)
@@ -287,13 +304,15 @@ class Appender:
                     end_offset=kept.last_offset + 1,
                 )
         base_offset = self._logs.append(tp, data, header)
+        end_offset = base_offset + header.last_offset_delta + 1
         return AppendOutcome(
             tp,
             ErrorCode.NONE,
             base_offset,
             self._controller.now_ms if settings.append_time else -1,
             log.start_offset,
-            end_offset=base_offset + header.last_offset_delta + 1,
+            end_offset=end_offset,
+            is_replicated=log.high_watermark >= end_offset,
         )
 
     def _check_producer(
@@ -308,7 +327,8 @@ class Appender:
             header.is_transactional and request.adds_partitions,
         )
         check = SequenceCheck()
-        apply_first(self._producer_rows, batch, (batch, check))
+        if not is_ordinary_sequence(batch):
+            apply_first(self._producer_rows, batch, (batch, check))
         return check
 
     # ---- coordinators --------------------------------------------------------------------------
@@ -330,7 +350,7 @@ class Appender:
             is_known=partition is not None,
             leads=partition is not None and partition.leader == broker_id,
             in_sync=0 if partition is None else len(partition.isr),
-            min_isr=0 if partition is None else self._logs.min_isr(tp),
+            min_isr=0 if partition is None else self._logs.min_isr(tp[0], partition),
             layout=_ONE_BATCH,
             codec=0,
         )
@@ -358,7 +378,10 @@ def _target_codec(batches: Sequence[ArrivedBatch], settings: LogSettings) -> int
     codec = CODECS.get(settings.compression_type)
     if codec is not None:
         return codec
-    return next((each.codec for each in reversed(batches) if each.codec), 0)
+    for each in reversed(batches):
+        if each.codec:
+            return each.codec
+    return 0
 
 
 def _header_at(data: bytes, place: tuple[int, int, int]) -> BatchHeader | None:
@@ -462,7 +485,7 @@ class ReplicationWait(LogWait[Replicated]):
         tp = part.outcome.tp
         try:
             part.partition = self._controller.partition(tp)
-            part.min_isr = self._logs.min_isr(tp)
+            part.min_isr = self._logs.min_isr(tp[0], part.partition)
         except ClusterError:
             part.partition = None
         return apply_first(REPLICATION_ROWS, part, part)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
 from kproto.records.crc import crc32, crc32c
-from kproto.records.model import CODEC_MASK, Compression
-from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader
+from kproto.records.model import CODEC_MASK, CONTROL, Compression
+from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.log.settings import LogSettings
 from mockbroker.rows import Release, Row
 from mockbroker.state.model import INTERNAL_TOPICS
@@ -37,6 +37,9 @@ __all__ = [
     "RefuseCorrupt",
     "RequestFacts",
     "RewrittenBatch",
+    "is_ordinary_arrival",
+    "is_ordinary_batch",
+    "is_ordinary_request",
     "layout_of",
 ]
 
@@ -55,6 +58,7 @@ _CRC_AT: Final = {0: 12, 1: 12, 2: 17}
 _INT: Final = struct.Struct(">i")
 _UNSIGNED: Final = struct.Struct(">I")
 _NEWEST_MAGIC: Final = 2
+_ZSTD: Final = int(Compression.ZSTD)
 
 
 class Refusal:
@@ -115,7 +119,7 @@ class RequestFacts:
     """``data`` are the records of all partitions, ``producers`` the (producer id, epoch) of
     transactional batches. ``may_write_id``: the
     caller may write the request's transactional id. ``may_be_idempotent``: the caller has
-    IdempotentWrite on the cluster."""
+    IdempotentWrite on the cluster. ``layouts`` are those of ``data``, in its order."""
 
     acks: int
     version: int
@@ -126,13 +130,17 @@ class RequestFacts:
     may_write_id: bool = True
     may_be_idempotent: bool = True
     data: Sequence[bytes | None] = ()
+    layouts: Sequence[Layout] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layouts = [layout_of(each) for each in self.data]
 
     @property
     def corruption(self) -> str:
         """What is wrong with the first batch of a partition that cannot be one; empty if nothing
         is."""
-        for data in self.data:
-            if data is None or len(data) < _UP_TO_MAGIC:
+        for data, layout in zip(self.data, self.layouts, strict=True):
+            if data is None or layout.batches or not layout.is_corrupt:
                 continue
             (size,) = _INT.unpack_from(data, _SIZE_AT)
             if size < _LEAST_MESSAGE:
@@ -152,7 +160,7 @@ class RequestFacts:
         """Whether the data of every partition is one batch of magic 2."""
         return all(
             len(batches) == 1 and batches[0][2] == _NEWEST_MAGIC
-            for batches in (layout_of(each).batches for each in self.data)
+            for batches in (each.batches for each in self.layouts)
         )
 
 
@@ -208,22 +216,37 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
 )
 """These decide for every partition."""
 
+
+def is_ordinary_request(request: RequestFacts) -> bool:
+    """Whether certainly none of ``REQUEST_ROWS`` applies, in any release. False says nothing."""
+    if request.version < 3 or request.producers:
+        return False
+    if request.is_idempotent and not request.may_be_idempotent:
+        return False
+    return all(layout.header is not None for layout in request.layouts)
+
+
 # ---- a partition ---------------------------------------------------------------------------------
 
 
 class Layout(NamedTuple):
     """The whole batches of one partition's data: where each begins and ends, and its magic.
     ``is_corrupt``: no batch can begin behind them. A batch that is cut off is ignored, as in
-    Kafka."""
+    Kafka. ``header`` is that of the batch if the data is one batch of magic 2, and nothing else."""
 
     batches: tuple[tuple[int, int, int], ...]
     is_corrupt: bool
+    header: BatchHeader | None = None
 
 
 def layout_of(data: bytes | None) -> Layout:
     """Find the batches by their sizes."""
-    batches: list[tuple[int, int, int]] = []
     at, end = 0, 0 if data is None else len(data)
+    if data is not None and end >= HEADER_SIZE:
+        header = read_header(data)
+        if header.magic == _NEWEST_MAGIC and header.length + _ENTRY_HEADER == end:
+            return Layout(((0, end, _NEWEST_MAGIC),), False, header)
+    batches: list[tuple[int, int, int]] = []
     while data is not None and end - at >= _UP_TO_MAGIC:
         (size,) = _INT.unpack_from(data, at + _SIZE_AT)
         magic = data[at + _MAGIC_AT]
@@ -347,6 +370,23 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         (Refuse(ErrorCode.CORRUPT_MESSAGE),),
     ),
 )
+
+
+def is_ordinary_arrival(arrival: Arrival) -> bool:
+    """Whether certainly none of ``PARTITION_ROWS`` applies, in any release. False says nothing."""
+    acks = arrival.request.acks
+    return (
+        arrival.leads
+        and arrival.is_known
+        and arrival.may_write
+        and arrival.is_verified
+        and arrival.topic is not None
+        and arrival.topic not in INTERNAL_TOPICS
+        and arrival.layout.header is not None
+        and arrival.codec < _ZSTD
+        and (acks in (0, 1) or (acks == ALL_IN_SYNC and arrival.in_sync >= arrival.min_isr))
+    )
+
 
 # ---- a batch -------------------------------------------------------------------------------------
 
@@ -487,6 +527,24 @@ BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
         since=(2, 4),
     ),
 )
+
+
+def is_ordinary_batch(batch: ArrivedBatch) -> bool:
+    """Whether certainly none of ``FIRST_BATCH_ROWS`` and ``BATCH_ROWS`` applies, in any release.
+    False says nothing."""
+    header, settings = batch.header, batch.settings
+    return (
+        header is not None
+        and batch.count == 1
+        and batch.first_magic == batch.magic == settings.magic == _NEWEST_MAGIC
+        and header.base_offset == 0
+        and 0 < header.record_count == header.last_offset_delta + 1
+        and header.attributes & (CODEC_MASK | CONTROL) <= _ZSTD
+        and (header.producer_id < 0 or header.base_sequence >= 0)
+        and batch.end - batch.at <= settings.max_message_bytes
+        and batch.crc_is_right
+    )
+
 
 UNREADABLE_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = _is_invalid(
     "DP-PRODUCE-28", lambda _: True

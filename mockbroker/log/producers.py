@@ -34,6 +34,7 @@ __all__ = [
     "Producers",
     "Refused",
     "SequenceCheck",
+    "is_ordinary_sequence",
     "marker_of",
 ]
 
@@ -246,6 +247,19 @@ ROWS: Final[Sequence[_Row]] = (
     Row("DP-IDEM-11", _leaves_transaction, (Refused(ErrorCode.INVALID_TXN_STATE),)),
 )
 """The first row that applies decides. A batch to which none applies is appended."""
+
+
+def is_ordinary_sequence(batch: ProducerBatch) -> bool:
+    """Whether certainly none of ``ROWS`` applies, in any release. False says nothing."""
+    known = batch.known
+    return (
+        known is not None
+        and known.epoch == batch.epoch != NO_EPOCH
+        and known.transaction_start is None
+        and bool(known.batches)
+        and batch.first_sequence == known.batches[-1].last_sequence + 1 <= batch.last_sequence
+        and batch.duplicate(_KEPT_BATCHES) is None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,9 @@ class ClusterState:
     def view(self, broker_id: int, now_ms: int) -> MetadataView:
         """Return the metadata that a broker has: held, or delayed by the propagation time."""
         held = self.held_views.get(broker_id)
-        return self._history.view(now_ms) or self._current() if held is None else held
+        if held is None and self._history.delay_ms:
+            held = self._history.view(now_ms)
+        return self._current() if held is None else held
 
     @property
     def propagation_ms(self) -> int:
