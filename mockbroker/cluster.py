@@ -458,7 +458,6 @@ class Cluster(DataSteps):
     def withdraw_election(self, started: StartedElection) -> None:
         """Drop an election whose client disconnected, unless it is already enqueued."""
         self._elections.withdraw(started)
-        self._set_election_timer()
 
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 

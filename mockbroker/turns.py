@@ -46,9 +46,7 @@ class Turns:
         self._reassignment = reassignment
         self._elections = elections
         self._steps = steps
-        self._election_timer = controller.timers.timer(
-            self._process_due_elections, "time-out of an election"
-        )
+        elections.on_due = self._settle
         self._queues_elections = elections.era.queued
         self._keeps_znodes = controller.keeps_znodes
 
@@ -71,7 +69,6 @@ class Turns:
                 self.on_death(death.broker_id)
                 raise
             finally:
-                self._set_election_timer()
                 self.on_step()
 
     def _settle(self) -> None:
@@ -123,11 +120,3 @@ class Turns:
         """Let time pass until what ``clock`` returns, once it is this step's turn."""
         with self._acting():
             self._controller.timers.run_until(clock())
-
-    def _process_due_elections(self) -> None:
-        self._settle()
-        self._set_election_timer()
-
-    def _set_election_timer(self) -> None:
-        if self._queues_elections:
-            self._election_timer.set(self._elections.next_due())

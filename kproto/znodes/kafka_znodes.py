@@ -118,7 +118,7 @@ class _BrokerText(msgspec.Struct):
     jmx_port: Int32 = -1
 
 
-def decode_broker(path: str, data: bytes) -> BrokerRegistration:
+def decode_broker(path: str, data: bytes | str) -> BrokerRegistration:
     """Decode versions 4 and 5."""
     text = decode(path, data, _BrokerText)
     endpoints = []
@@ -211,7 +211,7 @@ class _TopicText(msgspec.Struct):
     topic_id: str | None = None
 
 
-def decode_topic(path: str, data: bytes) -> TopicAssignment:
+def decode_topic(path: str, data: bytes | str) -> TopicAssignment:
     """Decode any version."""
     text = decode(path, data, _TopicText)
     return TopicAssignment(
@@ -272,7 +272,7 @@ def encode_partition_state(state: PartitionState) -> bytes:
     )
 
 
-def decode_partition_state(path: str, data: bytes) -> PartitionState:
+def decode_partition_state(path: str, data: bytes | str) -> PartitionState:
     return decode(path, data, PartitionState)
 
 
@@ -290,7 +290,7 @@ class _ControllerText(msgspec.Struct):
     brokerid: BrokerId
 
 
-def decode_controller(path: str, data: bytes) -> int:
+def decode_controller(path: str, data: bytes | str) -> int:
     """Return the controller's broker id."""
     return decode(path, data, _ControllerText).brokerid
 
@@ -300,7 +300,7 @@ def encode_controller_epoch(epoch: int) -> bytes:
     return str(epoch).encode()
 
 
-def decode_controller_epoch(path: str, data: bytes) -> int:
+def decode_controller_epoch(path: str, data: bytes | str) -> int:
     return decode(path, data, Int32)
 
 
@@ -326,7 +326,7 @@ class _ConfigText(msgspec.Struct):
     config: dict[str, str]
 
 
-def decode_config(path: str, data: bytes) -> dict[str, str]:
+def decode_config(path: str, data: bytes | str) -> dict[str, str]:
     return decode(path, data, _ConfigText).config
 
 
@@ -340,7 +340,7 @@ class _ConfigChangeText(msgspec.Struct):
     entity_path: str
 
 
-def decode_config_change(path: str, data: bytes) -> tuple[int, str] | None:
+def decode_config_change(path: str, data: bytes | str) -> tuple[int, str] | None:
     """Return the resource type and name in a notification; None for users and clients."""
     folder, _, name = decode(path, data, _ConfigChangeText).entity_path.partition("/")
     for resource_type, known in _CONFIG_FOLDERS.items():

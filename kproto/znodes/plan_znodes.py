@@ -74,7 +74,9 @@ class _PlanText(msgspec.Struct, forbid_unknown_fields=True):
     version: Int32 = 0
 
 
-def decode_reassign_partitions(path: str, data: bytes) -> dict[tuple[str, int], PlannedReplicas]:
+def decode_reassign_partitions(
+    path: str, data: bytes | str
+) -> dict[tuple[str, int], PlannedReplicas]:
     """Return the plan by topic and partition, in the order of the text."""
     return {
         (entry.topic, entry.partition): PlannedReplicas(entry.replicas, entry.original_replicas)
@@ -97,7 +99,7 @@ class _ElectionText(msgspec.Struct):
     partitions: tuple[_ElectionEntry, ...]
 
 
-def decode_preferred_replica_election(path: str, data: bytes) -> list[tuple[str, int]]:
+def decode_preferred_replica_election(path: str, data: bytes | str) -> list[tuple[str, int]]:
     """Return the partitions in the order of the text, each once."""
     entries = decode(path, data, _ElectionText).partitions
     return list(dict.fromkeys((entry.topic, entry.partition) for entry in entries))

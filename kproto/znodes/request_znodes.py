@@ -68,7 +68,7 @@ class _RequestText(msgspec.Struct, forbid_unknown_fields=True):
     version: Int32 = 1
 
 
-def decode_request(path: str, data: bytes) -> ReassignmentRequest:
+def decode_request(path: str, data: bytes | str) -> ReassignmentRequest:
     """Decode a request, in the order of the text. Without a legacy flag it is not a legacy one."""
     text = decode(path, data, _RequestText)
     return ReassignmentRequest(
@@ -101,5 +101,5 @@ def encode_reassignment(reassignment: RequestedReassignment) -> bytes:
     return encode(text)
 
 
-def decode_reassignment(path: str, data: bytes) -> RequestedReassignment:
+def decode_reassignment(path: str, data: bytes | str) -> RequestedReassignment:
     return decode(path, data, RequestedReassignment)

@@ -13,7 +13,16 @@ import msgspec
 
 from kproto.znodes.errors import MalformedZnodeError
 
-__all__ = ["BrokerId", "Ids", "Int32", "PartitionIndex", "decode", "encode"]
+__all__ = [
+    "BrokerId",
+    "Ids",
+    "Int32",
+    "PartitionIndex",
+    "bytes_of",
+    "decode",
+    "encode",
+    "text_of",
+]
 
 T = TypeVar("T")
 
@@ -23,14 +32,29 @@ PartitionIndex = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Ids = tuple[BrokerId, ...]
 
 
+def text_of(data: bytes) -> str:
+    """Decode the data of a znode. Bytes that are not UTF-8 are kept as surrogates."""
+    return data.decode(errors="surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """Encode text for a znode; the inverse of ``text_of``, and defined for every ``str``."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
+
+
 def encode(value: Any) -> bytes:
     """Encode compact JSON with the keys in the given order."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode(path: str, data: bytes, shape: type[T]) -> T:
-    """Parse ``data`` as ``shape``. ``MalformedZnodeError`` names ``path`` and the position in
-    it."""
+def decode(path: str, data: bytes | str, shape: type[T]) -> T:
+    """Parse ``data``, or text as from ``text_of``, as ``shape``. ``MalformedZnodeError`` names
+    ``path`` and the position in it."""
+    if isinstance(data, str):
+        data = bytes_of(data)
     if not data:
         raise MalformedZnodeError(path, "empty, and not JSON")
     try:

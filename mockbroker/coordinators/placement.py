@@ -55,8 +55,9 @@ class Coordinators:
         }
         self._loading: set[TopicPartition] = set()
         controller.add_hooks(
-            (PartitionChanged, TopicDeleted), before=self._before, after=self._after
+            (TopicDeleted,), before=self._before_deletion, after=self._after_deletion
         )
+        controller.add_hooks((PartitionChanged,), after=self._partition_changed)
 
     # ---- finding ---------------------------------------------------------------------------------
 
@@ -195,15 +196,17 @@ class Coordinators:
         """The partitions that ``load`` keeps in loading."""
         return frozenset(self._loading)
 
-    def _before(self, cause: str, change: Change) -> None:
+    def _before_deletion(self, cause: str, change: Change) -> None:
         if isinstance(change, TopicDeleted) and change.name in _KIND_OF:
             for partition in self._controller.state.topics[change.name].partitions:
                 self._unload((change.name, partition.index))
 
-    def _after(self, cause: str, change: Change) -> None:
+    def _after_deletion(self, cause: str, change: Change) -> None:
         if isinstance(change, TopicDeleted):
             self._loading = {tp for tp in self._loading if tp[0] != change.name}
-        elif isinstance(change, PartitionChanged) and change.topic in _KIND_OF:
+
+    def _partition_changed(self, cause: str, change: Change) -> None:
+        if isinstance(change, PartitionChanged) and change.topic in _KIND_OF:
             before, after = change.before.leader, change.after.leader
             tp = (change.topic, change.after.index)
             if before == after:

@@ -7,8 +7,8 @@ an election that was enqueued is still held later. The znode ``/admin/preferred_
 is queued in the same way, without a request. Kafka's own brokers wait for the controller's queue
 without a bound.
 
-Time is the controller's clock; whoever advances it calls ``settle`` at each ``next_due``. ``elect``
-decides who is elected.
+Time is the controller's clock. ``settle`` does what is due, and sets a timer for what is not.
+``elect`` decides who is elected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from kproto.znodes.plan_znodes import (
 from mockbroker.elections.elect import PREFERRED, Elected, LeaderElections, Wanted
 from mockbroker.state.actions import ElectionEnqueued, ElectionProcessed, Warned
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import NO_CONTROLLER, TopicPartition
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
@@ -119,8 +118,11 @@ class ElectionQueue:
     """Elections that wait for their turn, and requests that wait for their answer.
 
     ``busy_is_error``: a request that finds KIP-183's flag set is answered with error 7 at once,
-    instead of waiting for it.
+    instead of waiting for it. The owner sets ``on_due``, which is called when a time-out has passed
+    or a change has reached the brokers, and calls ``settle``.
     """
+
+    on_due: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(
         self, controller: Controller, elections: LeaderElections, *, busy_is_error: bool = False
@@ -133,6 +135,7 @@ class ElectionQueue:
         self._for_flag: list[_Election] = []
         self._enqueued: dict[int, _Election] = {}
         self._for_metadata: list[StartedElection] = []
+        self._timer = controller.timers.timer(lambda: self.on_due(), "time-out of an election")
 
     # ---- in ----------------------------------------------------------------------------------
 
@@ -151,6 +154,7 @@ class ElectionQueue:
             started.finish(started.outcome(self._elections))
         else:
             self._submit(started)
+            self._set_timer()
         return started
 
     def start_from_znode(self) -> None:
@@ -166,6 +170,7 @@ class ElectionQueue:
             self._for_flag.remove(started)
         if started in self._for_metadata:
             self._for_metadata.remove(started)
+        self._set_timer()
 
     @property
     def _flag_is_set(self) -> bool:
@@ -198,15 +203,16 @@ class ElectionQueue:
         while self._process_next() or self._pass_flag():
             processed = True
         self._answer()
+        self._set_timer()
         return processed
 
-    def next_due(self) -> int | None:
-        """Return when to call ``settle`` next if nothing else happens before; None for never."""
+    def _set_timer(self) -> None:
+        """Set the timer to the next time-out, or to the next arrival of a change at the brokers."""
         times = [each.deadline_ms for each in self._callers()]
-        if not times:
-            return None
-        arrival = self._controller.state.next_arrival(self._controller.now_ms)
-        return min(times) if arrival is None else min(*times, arrival)
+        arrival = self._controller.state.next_arrival(self._controller.now_ms) if times else None
+        if arrival is not None:
+            times.append(arrival)
+        self._timer.set(min(times, default=None))
 
     def _callers(self) -> Iterator[StartedElection]:
         """Yield the requests that wait for an answer, in order."""
@@ -267,7 +273,7 @@ class ElectionQueue:
         if text is None:
             return
         try:
-            requested = decode_preferred_replica_election(path, bytes_of(text))
+            requested = decode_preferred_replica_election(path, text)
         except MalformedZnodeError as error:
             controller.record(_ZNODE, Warned(f"{error}; nothing elected"))
             requested = []

@@ -8,7 +8,7 @@ partition, which deletes the znode. A list that names a broker twice starts with
 and is never removed, since the partition never has those replicas.
 
 This is how Kafka 2.4 and later work, and the drafts of KIP-455. Before 2.4 the controller rewrites
-the znode from its memory (``zookeeper.effects.RewritePlan``).
+the znode from its memory (``zookeeper.tables.RewritePlan``).
 
 Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka does not check for it:
 2.4.1 removes all replicas of the partition, and 3.9.2 records that all are to be removed, then
@@ -30,7 +30,6 @@ from kproto.znodes.plan_znodes import (
 from mockbroker.reassignment.znode_watches import ZnodeWatch
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["PLAN_WATCH", "Reassigns", "pending", "remove_from_plan", "rewrite_plan", "start_plan"]
@@ -72,7 +71,7 @@ def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tupl
     if text is None:
         return {}
     try:
-        plan = decode_reassign_partitions(REASSIGN_PARTITIONS, bytes_of(text))
+        plan = decode_reassign_partitions(REASSIGN_PARTITIONS, text)
     except MalformedZnodeError as error:
         controller.record(_CAUSE, Warned(f"{error}; no reassignments in it"))
         return {}

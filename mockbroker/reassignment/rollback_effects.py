@@ -29,6 +29,8 @@ from mockbroker.reassignment.transitions import (
     Transition,
     WriteStateZnode,
     WriteTopicZnode,
+    dropped,
+    replicas,
 )
 from mockbroker.rows import Effect
 from mockbroker.state.actions import ReplicasMoved
@@ -40,9 +42,7 @@ __all__ = [
     "OFFLINE",
     "MoveReplicas",
     "RemoveFromIsr",
-    "dropped",
     "finish_with",
-    "replicas",
     "take_offline",
 ]
 
@@ -85,16 +85,6 @@ class RemoveFromIsr:
             )
             WriteStateZnode().perform(transition)
             Commit().perform(transition)
-
-
-def replicas(context: RuleContext) -> Brokers:
-    """The draft's replicas."""
-    return context.now.replicas
-
-
-def dropped(context: RuleContext) -> Brokers:
-    """The replicas that the row has removed so far."""
-    return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 
 def take_offline(which: Choice) -> Effects:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeAlias
 
 from kproto.error_codes import ErrorCode
-from kproto.znodes.kafka_znodes import topic_path
 from mockbroker.errors import Refusal
 from mockbroker.rows import Effect, Row, apply_first
 from mockbroker.state.actions import (
@@ -58,8 +57,13 @@ __all__ = [
     "WriteStateZnode",
     "WriteTopicZnode",
     "ZnodeWriter",
+    "dropped",
+    "idle",
     "leader_and_isr",
+    "replicas",
+    "requested",
     "run_first",
+    "target",
     "targeted",
     "untargeted",
     "update_metadata",
@@ -102,7 +106,7 @@ Choice: TypeAlias = Callable[[RuleContext], Brokers]
 class ZnodeWriter(Protocol):
     """What effects need of a controller that keeps its metadata in ZooKeeper."""
 
-    def topic_text(self, topic: Topic) -> str: ...
+    def store_topic(self, controller: Controller, cause: str, topic: Topic) -> None: ...
 
     def store_state(
         self, controller: Controller, cause: str, name: str, partition: Partition
@@ -136,6 +140,35 @@ class Transition(RuleContext):
     def live(self, brokers: Brokers) -> Brokers:
         return tuple(filter(self.is_live, brokers))
 
+
+# ---- conditions and choices that several tables use ----------------------------------------------
+
+
+def idle(context: RuleContext) -> bool:
+    """No reassignment is in progress."""
+    return not context.start.reassigning
+
+
+def requested(context: RuleContext) -> Brokers:
+    return context.requested_replicas
+
+
+def target(context: RuleContext) -> Brokers:
+    """T as it was when the row began."""
+    return context.target
+
+
+def replicas(context: RuleContext) -> Brokers:
+    """R as the row has made it so far."""
+    return context.now.replicas
+
+
+def dropped(context: RuleContext) -> Brokers:
+    """The replicas that the row has removed so far."""
+    return tuple(each for each in context.start.replicas if each not in context.now.replicas)
+
+
+# ---- tables --------------------------------------------------------------------------------------
 
 Effects: TypeAlias = tuple[Effect[Transition], ...]
 Table: TypeAlias = tuple[Row[RuleContext, Transition], ...]
@@ -250,8 +283,9 @@ class WriteTopicZnode:
         name, index = transition.tp
         topic = transition.controller.state.topics[name]
         partitions = (*topic.partitions[:index], transition.now, *topic.partitions[index + 1 :])
-        text = transition.writer.topic_text(replace(topic, partitions=partitions))
-        transition.controller.znodes.put(transition.cause, topic_path(name), text)
+        transition.writer.store_topic(
+            transition.controller, transition.cause, replace(topic, partitions=partitions)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from mockbroker.errors import Refusal
 from mockbroker.reassignment.controller import Dependencies
 from mockbroker.state.actions import PartitionsAdded, Warned
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import SEEN, bytes_of
+from mockbroker.state.controller_znodes import SEEN
 from mockbroker.state.model import NO_CONTROLLER, Partition
 from mockbroker.topics.assignments import new_partition
 
@@ -104,7 +104,7 @@ def _more_partitions(loader: TopicLoader, controller: Controller, name: str) -> 
     text = controller.znodes.read(path, watch=True)
     present = len(controller.state.topics[name].partitions)
     try:
-        found = {} if text is None else decode_topic(path, bytes_of(text)).partitions
+        found = {} if text is None else decode_topic(path, text).partitions
         added: list[Partition] = []
         while present + len(added) in found:
             index = present + len(added)
@@ -141,7 +141,7 @@ def _config_changes(loader: TopicLoader, controller: Controller, _: WatchedEvent
         path = f"{CONFIG_CHANGES}/{name}"
         text = controller.znodes.read(path) or ""
         try:
-            about = decode_config_change(path, bytes_of(text))
+            about = decode_config_change(path, text)
         except MalformedZnodeError as error:
             controller.record("zookeeper", Warned(f"{error}; passed over"))
             continue

@@ -69,7 +69,6 @@ from mockbroker.state.actions import (
 )
 from mockbroker.state.cluster_state import TOPIC
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import (
     NO_CONTROLLER,
     Broker,
@@ -129,7 +128,7 @@ class ZooKeeperController:
         text = controller.znodes.read(CONTROLLER_EPOCH)
         if text is None:
             return 0
-        return decode_controller_epoch(CONTROLLER_EPOCH, bytes_of(text))
+        return decode_controller_epoch(CONTROLLER_EPOCH, text)
 
     def load_topic(self, controller: Controller, cause: str, name: str) -> bool:
         """Load a topic that is on record and not known yet. Returns whether it could be read. A
@@ -139,7 +138,7 @@ class ZooKeeperController:
         if text is None or name in controller.state.topics or name in controller.state.deleting:
             return False
         try:
-            assignment = _checked(path, decode_topic(path, bytes_of(text)))
+            assignment = _checked(path, decode_topic(path, text))
             topic_id = _topic_id(name, assignment)
             partitions = tuple(self._found(controller, cause, name, assignment))
         except MalformedZnodeError as error:
@@ -180,7 +179,7 @@ class ZooKeeperController:
         path = config_path(resource_type, name)
         text = controller.znodes.read(path)
         try:
-            found = {} if text is None else decode_config(path, bytes_of(text))
+            found = {} if text is None else decode_config(path, text)
         except MalformedZnodeError as error:
             warn(controller, cause, f"{error}; taken as no configs")
             found = {}
@@ -218,7 +217,7 @@ class ZooKeeperController:
         text = controller.znodes.read(path, watch=True)
         try:
             if text is not None:
-                return _checked(path, decode_topic(path, bytes_of(text)))
+                return _checked(path, decode_topic(path, text))
         except MalformedZnodeError as error:
             warn(controller, cause, f"{error}; the replicas stay as they were known")
         return TopicAssignment(partitions={})
@@ -248,7 +247,7 @@ class ZooKeeperController:
         if text is None:
             return found
         try:
-            state = decode_partition_state(path, bytes_of(text))
+            state = decode_partition_state(path, text)
             stat = controller.state.znode_stats.get(path)
             on_record = replace(
                 found,
@@ -277,11 +276,11 @@ class ZooKeeperController:
             case ControllerChanged(_, after, epoch):
                 self._store_controller(controller, cause, after, epoch)
             case TopicCreated(topic):
-                self._store_topic(controller, cause, topic, topic.partitions)
+                self._store_partitions(controller, cause, topic, topic.partitions)
             case PartitionsAdded(name, added):
                 topic = controller.state.topics[name]
                 grown = replace(topic, partitions=topic.partitions + added)
-                self._store_topic(controller, cause, grown, added)
+                self._store_partitions(controller, cause, grown, added)
             case TopicDeleted(name):
                 topic = controller.state.topics[name]
                 # First, as brokers do: a successor continues the deletion.
@@ -317,11 +316,11 @@ class ZooKeeperController:
         controller.znodes.put(cause, CONTROLLER, text.decode(), ephemeral=True)
         controller.znodes.put(cause, CONTROLLER_EPOCH, encode_controller_epoch(epoch).decode())
 
-    def _store_topic(
+    def _store_partitions(
         self, controller: Controller, cause: str, topic: Topic, new: Sequence[Partition]
     ) -> None:
-        text = self.topic_text(topic)
-        controller.znodes.put(cause, topic_path(topic.name), text)
+        """Write a topic, and the state of its new partitions."""
+        self.store_topic(controller, cause, topic)
         for partition in new:
             self.store_state(controller, cause, topic.name, partition)
 
@@ -356,19 +355,22 @@ class ZooKeeperController:
     ) -> bool:
         """Write a partition's state znode. Returns whether its text changed."""
         path = partition_state_path(name, partition.index)
-        epoch = self._epoch_of_writer(controller, path, partition)
+        epoch = controller.state.controller_epoch
+        if self.leaders_write_isr and _same_leader_epoch(controller, name, partition):
+            epoch = self._epoch_of_leader(controller, path)
         return controller.znodes.put(cause, path, self.state_text(partition, epoch))
 
-    def _epoch_of_writer(self, controller: Controller, path: str, partition: Partition) -> int:
-        """The controller epoch that the writer knows. The controller raises the leader epoch when
-        it writes; otherwise the leader does, which knows the controller that elected it."""
+    def _epoch_of_leader(self, controller: Controller, path: str) -> int:
+        """The controller epoch that the leader writes: that of the controller that elected it."""
         text = controller.state.znodes.get(path)
-        if self.leaders_write_isr and text is not None:
+        if text is not None:
             with contextlib.suppress(MalformedZnodeError):  # the write repairs it
-                written = decode_partition_state(path, bytes_of(text))
-                if written.leader_epoch == partition.leader_epoch:
-                    return written.controller_epoch
+                return decode_partition_state(path, text).controller_epoch
         return controller.state.controller_epoch
+
+    def store_topic(self, controller: Controller, cause: str, topic: Topic) -> None:
+        """Write ``/brokers/topics/T``."""
+        controller.znodes.put(cause, topic_path(topic.name), self.topic_text(topic))
 
     def topic_text(self, topic: Topic) -> str:
         """The text of ``/brokers/topics/T``."""
@@ -472,6 +474,14 @@ def _stopped_hosts(controller: Controller, topic: Topic) -> set[int]:
     """Stopped brokers that host the topic, and cannot delete it now."""
     stopped = {each.broker_id for each in controller.state.brokers.values() if not each.live}
     return {broker for each in topic.partitions for broker in each.hosts} & stopped
+
+
+def _same_leader_epoch(controller: Controller, name: str, partition: Partition) -> bool:
+    """Whether the leader makes this change: the controller raises the leader epoch with each of
+    its own, and it creates partitions."""
+    topic = controller.state.topics.get(name)
+    known = None if topic is None else topic.partition(partition.index)
+    return known is not None and known.leader_epoch == partition.leader_epoch
 
 
 def warn(controller: Controller, cause: str, text: str) -> None:

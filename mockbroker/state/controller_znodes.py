@@ -16,27 +16,15 @@ from kproto.znodes import (
     WatchedEvent,
     ZnodeStore,
 )
+from kproto.znodes.texts import bytes_of, text_of
 from mockbroker.errors import ClusterError
 from mockbroker.state.actions import Change, ZnodeWritten
 from mockbroker.state.cluster_state import ClusterState
 
-__all__ = ["SEEN", "ControllerZnodes", "bytes_of", "text_of"]
+__all__ = ["SEEN", "ControllerZnodes"]
 
 SEEN: Final = "zookeeper"
 """The cause of a ``ZnodeWritten`` by another client, which is logged when it is read here."""
-
-
-def text_of(data: bytes) -> str:
-    """Decode the data of a znode. Bytes that are not UTF-8 are kept as surrogates."""
-    return data.decode(errors="surrogateescape")
-
-
-def bytes_of(text: str) -> bytes:
-    """Encode text for a znode; the inverse of ``text_of``, and defined for every ``str``."""
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode(errors="surrogatepass")
 
 
 class ChangeRecorder(Protocol):

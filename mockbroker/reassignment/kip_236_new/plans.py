@@ -25,7 +25,6 @@ from kproto.znodes.plan_znodes import (
 )
 from mockbroker.reassignment.transitions import Brokers, Transition
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
 
 __all__ = [
@@ -71,7 +70,7 @@ class PendingPartition(Partition):
 
 def read_plan(path: str, text: str) -> Plan:
     """Read a plan, in the order of the text. Raises MalformedZnodeError."""
-    return decode_reassign_partitions(path, bytes_of(text))
+    return decode_reassign_partitions(path, text)
 
 
 def repeated(text: str) -> list[TopicPartition]:

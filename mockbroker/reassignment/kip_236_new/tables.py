@@ -18,7 +18,7 @@ from mockbroker.reassignment.kip_236_new.plans import (
     SetPending,
     WritePlan,
 )
-from mockbroker.reassignment.rollback_effects import finish_with, replicas
+from mockbroker.reassignment.rollback_effects import finish_with
 from mockbroker.reassignment.transitions import (
     Brokers,
     Commit,
@@ -34,6 +34,9 @@ from mockbroker.reassignment.transitions import (
     Warn,
     WriteStateZnode,
     WriteTopicZnode,
+    idle,
+    replicas,
+    target,
 )
 from mockbroker.rows import Row, always
 from mockbroker.state.model import Partition
@@ -62,10 +65,6 @@ def has_target(partition: Partition, replicas: Brokers) -> bool:
 def original_of(partition: Partition) -> Brokers | None:
     """OAR, or None if unknown."""
     return partition.original_replicas if isinstance(partition, PendingPartition) else None
-
-
-def _idle(context: RuleContext) -> bool:
-    return not context.start.reassigning
 
 
 def _target_unchanged(context: RuleContext) -> bool:
@@ -108,10 +107,6 @@ def _original(context: RuleContext) -> Brokers:
     return original_of(context.start) or ()
 
 
-def _new(context: RuleContext) -> Brokers:
-    return context.target
-
-
 def _new_and_present(context: RuleContext) -> Brokers:
     return tuple(dict.fromkeys(context.target + context.start.replicas))
 
@@ -134,7 +129,7 @@ _BEGIN: Final[Effects] = (
 )
 
 _FINISH: Final[Row[RuleContext, Transition]] = Row(
-    "K236-02 K236-11", _caught_up, finish_with(_new, RemoveFromPlan())
+    "K236-02 K236-11", _caught_up, finish_with(target, RemoveFromPlan())
 )
 
 ON_TRIGGER: Final[Table] = (
@@ -191,7 +186,7 @@ ON_CANCEL: Final[Table] = (
 # ---- queue ---------------------------------------------------------------------------------------
 
 ON_CONFLICT: Final[Table] = (
-    Row("K236-39", _idle, ()),
+    Row("K236-39", idle, ()),
     Row("K236-40", _target_unchanged, ()),
     *ON_CANCEL,
 )

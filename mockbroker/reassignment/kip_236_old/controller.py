@@ -52,7 +52,6 @@ from mockbroker.reassignment.transitions import Brokers
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController, warn
 from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.state.results import (
     AlterReassignmentsResult,
@@ -134,7 +133,7 @@ class Kip236OldController(ZooKeeperController):
                 continue
             stat = controller.state.znode_stats[path]
             try:
-                target = tuple(decode_reassignment(path, bytes_of(text)).replicas)
+                target = tuple(decode_reassignment(path, text).replicas)
             except MalformedZnodeError:
                 target = partition.target or ()
             found[name, partition.index] = ReassignmentIdentity(
@@ -227,7 +226,7 @@ class Kip236OldController(ZooKeeperController):
         if text is None:
             return found
         try:
-            on_record = decode_reassignment(path, bytes_of(text))
+            on_record = decode_reassignment(path, text)
             check_assignment(controller, on_record.replicas)
         except (MalformedZnodeError, Refusal) as error:
             reason = f"{path}: {error.message}" if isinstance(error, Refusal) else str(error)

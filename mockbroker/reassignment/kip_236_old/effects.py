@@ -26,7 +26,6 @@ from kproto.znodes.request_znodes import (
 from mockbroker.reassignment.transitions import Brokers, Transition
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
 
 __all__ = [
@@ -197,7 +196,7 @@ def plan_on_record(controller: Controller) -> dict[TopicPartition, PlannedReplic
     if text is None:
         return {}
     try:
-        return decode_reassign_partitions(REASSIGN_PARTITIONS, bytes_of(text))
+        return decode_reassign_partitions(REASSIGN_PARTITIONS, text)
     except MalformedZnodeError:
         return {}
 

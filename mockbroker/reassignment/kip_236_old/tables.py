@@ -28,7 +28,6 @@ from mockbroker.reassignment.rollback_effects import (
     NON_EXISTENT,
     MoveReplicas,
     finish_with,
-    replicas,
     take_offline,
 )
 from mockbroker.reassignment.transitions import (
@@ -45,6 +44,9 @@ from mockbroker.reassignment.transitions import (
     Table,
     WriteStateZnode,
     WriteTopicZnode,
+    replicas,
+    requested,
+    target,
 )
 from mockbroker.rows import Row, always
 
@@ -93,14 +95,6 @@ def _original_cannot_lead(context: RuleContext) -> bool:
 
 def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
     return any(each in context.start.isr and context.is_live(each) for each in brokers)
-
-
-def _requested(context: RuleContext) -> Brokers:
-    return context.requested_replicas
-
-
-def _target(context: RuleContext) -> Brokers:
-    return context.target
 
 
 def _and_requested(context: RuleContext) -> Brokers:
@@ -202,7 +196,7 @@ dropped."""
 
 ON_STEP: Final[Table] = (
     Row("K236-51", _disabled, ()),
-    Row("K236-56", _caught_up, finish_with(_target, RemoveRecord())),
+    Row("K236-56", _caught_up, finish_with(target, RemoveRecord())),
 )
 """The ISR or the leader of a partition under reassignment may have changed."""
 
@@ -235,6 +229,6 @@ ON_CANCEL: Final[Table] = (
             ),
         ),
     ),
-    Row("K236-01, K236-04", always, finish_with(_requested, RemoveRecord())),
+    Row("K236-01, K236-04", always, finish_with(requested, RemoveRecord())),
 )
 """The requested replicas are OAR, empty if unknown."""

@@ -37,7 +37,6 @@ from mockbroker.reassignment.transitions import Brokers
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch
 from mockbroker.state.actions import Warned
 from mockbroker.state.controller import Controller
-from mockbroker.state.controller_znodes import bytes_of
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.topics.assignments import check_assignment
 
@@ -93,7 +92,7 @@ def take_requests(runner: RequestRunner, controller: Controller) -> None:
         if text is None:
             continue
         try:
-            request = decode_request(path, bytes_of(text))
+            request = decode_request(path, text)
         except MalformedZnodeError as error:
             controller.record(_CAUSE, Warned(f"{error}; removed"))
         else:
@@ -183,7 +182,7 @@ def _plan(controller: Controller, path: str) -> dict[TopicPartition, PlannedRepl
     if text is None:
         return None
     try:
-        return decode_reassign_partitions(path, bytes_of(text))
+        return decode_reassign_partitions(path, text)
     except MalformedZnodeError as error:
         controller.record(_CAUSE, Warned(f"{error}; removed"))
         remove(controller, _CAUSE, path)

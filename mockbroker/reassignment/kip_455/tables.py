@@ -31,6 +31,9 @@ from mockbroker.reassignment.transitions import (
     Warn,
     WriteStateZnode,
     WriteTopicZnode,
+    dropped,
+    idle,
+    requested,
 )
 from mockbroker.rows import Row, always
 
@@ -56,10 +59,6 @@ class Draft:
 
 
 # ---- conditions and choices ----------------------------------------------------------------------
-
-
-def _idle(context: RuleContext) -> bool:
-    return not context.start.reassigning
 
 
 def _reassigning(context: RuleContext) -> bool:
@@ -119,10 +118,6 @@ def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
     return any(each in context.start.isr and context.is_live(each) for each in brokers)
 
 
-def _requested(context: RuleContext) -> Brokers:
-    return context.requested_replicas
-
-
 def _whole_target(context: RuleContext) -> Brokers:
     return context.whole_target or ()
 
@@ -166,14 +161,9 @@ def _not_yet_in(context: RuleContext) -> Brokers:
     return tuple(each for each in context.target if each not in keep)
 
 
-def _dropped(context: RuleContext) -> Brokers:
-    """The replicas that the row has removed so far."""
-    return tuple(each for each in context.start.replicas if each not in context.now.replicas)
-
-
 # ---- what both revisions share -------------------------------------------------------------------
 
-_SET_TARGET: Final[Effects] = (SetTarget(_requested, _requested),)
+_SET_TARGET: Final[Effects] = (SetTarget(requested, requested),)
 
 _CONFIRM: Final[Effects] = (
     RaiseLeaderEpoch(),
@@ -190,7 +180,7 @@ _FINISH: Final[Effects] = (
     ElectAmongReplicas(),
     *_CONFIRM,
     ShrinkIsr(),
-    SendStopReplica(_dropped),
+    SendStopReplica(dropped),
     SendUpdateMetadata(),
 )
 
@@ -226,7 +216,7 @@ _ON_ALTER: Final[Table] = (
 )
 
 _ON_CANCEL: Final[Table] = (
-    Row("A-41", _idle, ()),
+    Row("A-41", idle, ()),
     Row(
         "K455-43",
         always,

@@ -23,6 +23,7 @@ from mockbroker.reassignment.transitions import (
     RuleContext,
     Table,
     Transition,
+    idle,
 )
 from mockbroker.rows import Row, always
 
@@ -34,10 +35,6 @@ GUARDED: Final = "guarded"
 """Fact: whether the request forbids another replication factor (KIP-860)."""
 
 # ---- conditions and choices ----------------------------------------------------------------------
-
-
-def _idle(context: RuleContext) -> bool:
-    return not context.start.reassigning
 
 
 def _guard_forbids(context: RuleContext) -> bool:
@@ -167,7 +164,7 @@ ON_ALTER: Final[Table] = (
 )
 
 ON_CANCEL: Final[Table] = (
-    Row("A-41", _idle, (Refuse(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),)),
+    Row("A-41", idle, (Refuse(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),)),
     Row(
         "K455-22",
         _would_lose_data,

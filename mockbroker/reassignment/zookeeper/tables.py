@@ -16,9 +16,11 @@ Rows name the releases that have them; ``docs/explanation/zookeeper-eras.md`` li
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from kproto.error_codes import ErrorCode, message
+from mockbroker.reassignment.plan_znode import remove_from_plan, rewrite_plan
 from mockbroker.reassignment.transitions import (
     Brokers,
     Choice,
@@ -36,22 +38,16 @@ from mockbroker.reassignment.transitions import (
     Transition,
     WriteStateZnode,
     WriteTopicZnode,
+    dropped,
+    idle,
+    leader_and_isr,
+    replicas,
+    untargeted,
 )
 from mockbroker.reassignment.zookeeper import refusal_texts as texts
-from mockbroker.reassignment.zookeeper.effects import (
-    AdoptTarget,
-    ElectFromIsr,
-    KeepLiveInIsr,
-    RememberTarget,
-    RemoveFromIsr,
-    RemoveFromPlan,
-    RewritePlan,
-    SendFormerLeaderAndIsr,
-    StartReassignment,
-    UniteReplicas,
-    with_target,
-)
+from mockbroker.reassignment.zookeeper.scala_sets import in_scala_2_12
 from mockbroker.rows import Effect, Row, always
+from mockbroker.state.model import NO_LEADER, Partition
 
 __all__ = [
     "ON_CANCEL",
@@ -80,15 +76,52 @@ _NEW_AT_ONCE: Final = (2, 7)
 _KAFKA_9672: Final = (3, 0)
 """``Partition.isFollowerOutOfSync`` takes a follower that is not a replica for out of sync."""
 
+# ---- partitions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPartition(Partition):
+    """A partition under reassignment before Kafka 2.4: the target and its order are in the
+    controller's memory and in the plan only."""
+
+    planned: Brokers = ()
+
+    @property
+    def reassigning(self) -> bool:
+        return True
+
+    @property
+    def target(self) -> Brokers | None:
+        return self.planned
+
+
+def with_target(partition: Partition, target: Brokers) -> Partition:
+    """The partition on its way from its origin to ``target``.
+
+    Replicas that an earlier reassignment was adding, and that ``target`` does not have, are
+    dropped.
+    """
+    origin = tuple(each for each in partition.replicas if each not in partition.adding)
+    full = tuple(dict.fromkeys(target + origin))
+    return replace(
+        partition,
+        replicas=full,
+        adding=tuple(each for each in full if each not in origin),
+        removing=tuple(each for each in full if each not in target),
+    )
+
+
 # ---- conditions ----------------------------------------------------------------------------------
 
 
 def _incomplete(context: RuleContext) -> bool:
-    return context.start.reassigning and not set(context.target) <= set(context.start.isr)
+    target = context.start.target
+    return target is not None and not set(target) <= set(context.start.isr)
 
 
 def _complete(context: RuleContext) -> bool:
-    return context.start.reassigning and set(context.target) <= set(context.start.isr)
+    target = context.start.target
+    return target is not None and set(target) <= set(context.start.isr)
 
 
 def _leader_to_be_had(context: RuleContext) -> bool:
@@ -134,7 +167,12 @@ def _dead_follower_leaves(context: RuleContext) -> bool:
 
 
 def _replicas_went(context: RuleContext) -> bool:
-    return bool(_dropped(context))
+    return bool(dropped(context))
+
+
+def _additions_superseded(context: RuleContext) -> bool:
+    """The request lacks replicas that an earlier reassignment was adding."""
+    return not set(context.start.adding) <= set(context.requested_replicas)
 
 
 def _invalid_list(context: RuleContext) -> bool:
@@ -160,25 +198,12 @@ def _dead_addition(context: RuleContext) -> bool:
     return not all(context.is_live(each) for each in _additions(context))
 
 
-def _idle(context: RuleContext) -> bool:
-    return not context.start.reassigning
-
-
 # ---- choices -------------------------------------------------------------------------------------
-
-
-def _dropped(context: RuleContext) -> Brokers:
-    """The replicas that the row has removed so far."""
-    return tuple(each for each in context.start.replicas if each not in context.now.replicas)
 
 
 def _kept(context: RuleContext) -> Brokers:
     """The remaining replicas, if the row has removed any."""
-    return context.now.replicas if _dropped(context) else ()
-
-
-def _replicas(context: RuleContext) -> Brokers:
-    return context.now.replicas
+    return context.now.replicas if dropped(context) else ()
 
 
 def _origin(context: RuleContext) -> Brokers:
@@ -210,6 +235,157 @@ def _additions(context: RuleContext) -> Brokers:
     return with_target(context.start, context.requested_replicas).adding
 
 
+# ---- effects -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartReassignment:
+    """R becomes the requested replicas, then the rest of the origin; ``adding`` and ``removing``
+    tell them apart."""
+
+    def perform(self, transition: Transition) -> None:
+        transition.now = with_target(transition.now, transition.requested_replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class RememberTarget:
+    """Remember the requested replicas as the target; R stays. What an earlier plan was adding stays
+    in R until the end."""
+
+    def perform(self, transition: Transition) -> None:
+        now, target = transition.now, transition.requested_replicas
+        fresh = tuple(each for each in target if each not in now.replicas or each in now.adding)
+        common = {field.name: getattr(now, field.name) for field in fields(Partition)}
+        common["adding"] = fresh
+        common["removing"] = tuple(each for each in now.replicas if each not in target)
+        transition.now = PlannedPartition(**common, planned=target)
+
+
+@dataclass(frozen=True, slots=True)
+class UniteReplicas:
+    """R becomes the union of target and R, in the order of a Scala 2.12 set
+    (``onPartitionReassignment``)."""
+
+    def perform(self, transition: Transition) -> None:
+        both = (transition.now.target or ()) + transition.now.replicas
+        transition.now = replace(transition.now, replicas=in_scala_2_12(both))
+
+
+@dataclass(frozen=True, slots=True)
+class SendFormerLeaderAndIsr:
+    """Send new replicas the leader, epochs and ISR from before the row: up to 2.3
+    ``updateLeaderEpoch`` writes the state znode but not the controller's cache. Brokers ignore the
+    outdated epoch."""
+
+    to: Choice
+
+    def perform(self, transition: Transition) -> None:
+        to = transition.live(self.to(transition))
+        if to:
+            start = transition.start
+            former = replace(
+                transition.now,
+                leader=start.leader,
+                leader_epoch=start.leader_epoch,
+                isr=start.isr,
+                partition_epoch=start.partition_epoch,
+            )
+            transition.record(leader_and_isr(to, transition.tp[0], former, is_new=True))
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptTarget:
+    """R becomes the target, and the reassignment ends."""
+
+    def perform(self, transition: Transition) -> None:
+        target = transition.now.target or transition.now.replicas
+        transition.now = replace(
+            untargeted(transition.now), replicas=target, adding=(), removing=()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ElectFromIsr:
+    """Elect the first of R that is live and in sync, and remove dead replicas from the ISR. The
+    row's condition ensures that there is one."""
+
+    def perform(self, transition: Transition) -> None:
+        isr = transition.live(transition.now.isr)
+        leader = next(each for each in transition.now.replicas if each in isr)
+        transition.now = replace(transition.now, leader=leader, isr=isr, vacated=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLiveInIsr:
+    """The leader removes dead replicas from the ISR; its epoch stays."""
+
+    def perform(self, transition: Transition) -> None:
+        now = transition.now
+        gone = {each for each in now.replicas if not transition.is_live(each)}
+        isr = tuple(each for each in now.isr if each not in gone)
+        transition.now = replace(now, isr=isr or now.isr)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFromIsr:
+    """Remove replicas from the ISR one by one. Each is a write of the state znode with a raised
+    leader epoch.
+
+    Removing the leader leaves the partition without one. The last member of the ISR stays, replica
+    or not.
+    """
+
+    choose: Choice
+
+    def perform(self, transition: Transition) -> None:
+        for broker in sorted(self.choose(transition)):
+            now = transition.now
+            if broker not in now.isr:
+                continue
+            rest = tuple(each for each in now.isr if each != broker)
+            transition.now = replace(
+                now,
+                leader=NO_LEADER if broker == now.leader else now.leader,
+                vacated=now.vacated or (broker == now.leader and bool(transition.live((broker,)))),
+                isr=rest or now.isr,
+                leader_epoch=now.leader_epoch + 1,
+            )
+            WriteStateZnode().perform(transition)
+            Commit().perform(transition)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFromPlan:
+    """Remove the partition from ``/admin/reassign_partitions`` if it has the replicas planned
+    there."""
+
+    def perform(self, transition: Transition) -> None:
+        remove_from_plan(
+            transition.writer,
+            transition.controller,
+            transition.cause,
+            lambda tp, replicas: tp == transition.tp and replicas == transition.now.replicas,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePlan:
+    """Write what the controller remembers into the plan, whatever the znode holds meanwhile
+    (``removePartitionsFromReassignedPartitions``, before 2.4)."""
+
+    def perform(self, transition: Transition) -> None:
+        rewrite_plan(
+            transition.writer,
+            transition.controller,
+            transition.cause,
+            {
+                (name, each.index): each.planned
+                for name, each in transition.controller.partitions()
+                if isinstance(each, PlannedPartition)
+            },
+        )
+
+
 # ---- texts ---------------------------------------------------------------------------------------
 
 
@@ -229,23 +405,25 @@ def _dead_text(transition: Transition) -> str:
 
 
 _STOP_DROPPED: Final[Effects] = (
-    SendStopReplica(_dropped, delete=False),
-    SendStopReplica(_dropped),
+    SendStopReplica(dropped, delete=False),
+    SendStopReplica(dropped),
 )
 
 _DROP: Final[Effects] = (
-    RemoveFromIsr(_dropped),
+    RemoveFromIsr(dropped),
     SendLeaderAndIsr(_kept),
     SendUpdateMetadata(_replicas_went),
     *_STOP_DROPPED,
 )
 """Stop the removed replicas, then have them delete their data."""
 
+_UPDATE: Final[Effects] = (StartReassignment(), WriteTopicZnode(), Commit())
+
 _ANNOUNCE: Final[Effects] = (
     RaiseLeaderEpoch(),
     WriteStateZnode(),
     Commit(),
-    SendLeaderAndIsr(_replicas),
+    SendLeaderAndIsr(replicas),
     SendUpdateMetadata(),
 )
 
@@ -283,7 +461,7 @@ def _finish_without_leader(remove_from_plan: Effect[Transition]) -> Effects:
     )
 
 
-_FINISH: Final[Effects] = _finish(_replicas, RemoveFromPlan())
+_FINISH: Final[Effects] = _finish(replicas, RemoveFromPlan())
 _FINISH_BEFORE_2_4: Final[Effects] = _finish(_recipients_of_the_end, RewritePlan())
 
 # ---- tables --------------------------------------------------------------------------------------
@@ -317,7 +495,7 @@ REFUSALS: Final[Table] = (
 partition exists."""
 
 ON_CANCEL: Final[Table] = (
-    Row("K455-22", _idle, (Refuse(_NO_REASSIGNMENT, message(_NO_REASSIGNMENT)),)),
+    Row("K455-22", idle, (Refuse(_NO_REASSIGNMENT, message(_NO_REASSIGNMENT)),)),
 )
 """Refused cancellations. The error has a text, while KRaft sends none."""
 
@@ -329,12 +507,8 @@ ON_SUBMIT: Final[Table] = (_REMEMBER_PLAN,)
 """Applied to each partition of a plan before any of them starts."""
 
 ON_UPDATE: Final[Table] = (
-    Row(
-        "K455-01",
-        always,
-        (StartReassignment(), WriteTopicZnode(), Commit(), *_DROP),
-        since=_KIP_455,
-    ),
+    Row("K455-01", _additions_superseded, (*_UPDATE, *_DROP), since=_KIP_455),
+    Row("K455-01", always, _UPDATE, since=_KIP_455),
     _REMEMBER_PLAN,
 )
 """U: a new target, which is the origin if a reassignment is cancelled. An unchanged target writes
@@ -407,7 +581,7 @@ ON_REPLICA_START: Final[Table] = (
     Row(
         "K455-38",
         _dead_in_isr,
-        (RemoveFromIsr(_dead), SendLeaderAndIsr(_replicas), SendUpdateMetadata()),
+        (RemoveFromIsr(_dead), SendLeaderAndIsr(replicas), SendUpdateMetadata()),
         since=_OFFLINE_AT_START,
     ),
 )
@@ -438,7 +612,7 @@ ON_CHANGE: Final[Table] = (
     Row(
         "K455-42",
         _leader_changes,
-        (WriteStateZnode(), Commit(), SendLeaderAndIsr(_replicas), SendUpdateMetadata()),
+        (WriteStateZnode(), Commit(), SendLeaderAndIsr(replicas), SendUpdateMetadata()),
     ),
     Row("K455-42", _dead_follower_leaves, _ANNOUNCE),
     Row("K455-42", always, (WriteStateZnode(), Commit(), SendUpdateMetadata())),
