@@ -23,7 +23,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
   test-without-compiler release-check sanitize requirements conformance mutate lint format bench bench-dump \
-  codegen codegen-check coverage fidelity fuzz fuzz-smoke fuzz-long docs docs-serve clean
+  codegen codegen-check coverage fidelity suites fuzz fuzz-smoke fuzz-long docs docs-serve clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
@@ -78,6 +78,11 @@ sanitize: ## run the C engine's tests under AddressSanitizer and UndefinedBehavi
 fidelity: ## run random programs on real Kafka and on the mock; ARGS="--release 4.4 --steps 500"
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTHON) -m tests.real.programs $(ARGS)
+
+# Exit code 1 means that a test's result is not that of its list, 2 that a suite cannot run here.
+suites: ## run clients' own test suites on the mock; ARGS="--suite kgo --on kafka:4.4.0"
+	@$(BOOTSTRAP) --toolchains
+	@$(PYTHON) -m tests.suites $(ARGS)
 
 requirements: ## run every test and write docs/reference/requirements.md: the tests of each requirement
 	@$(BOOTSTRAP) --toolchains

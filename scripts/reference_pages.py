@@ -37,6 +37,7 @@ from mockbroker.profiles import DEFAULT_PROFILE, Profile, all_profiles
 from mockbroker.state import actions
 from mockbroker.state.model import Broker, Partition, TargetedPartition, Topic
 from mockbroker.state.results import AclBinding
+from tests.suites import page as suites
 
 __all__ = ["DOCS", "PARTS", "main", "refreshed", "stale_pages"]
 
@@ -52,6 +53,12 @@ _EXPECTED: Final = ROOT / "kspec" / "clientfuzz" / "decoders" / "expected.yaml"
 def _table(*head: str, rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _rows(table: Callable[[], Iterator[Sequence[str]]]) -> str:
+    """A table whose first row is its head."""
+    head, *rows = table()
+    return _table(*head, rows=rows)
 
 
 def _cell(text: str) -> str:
@@ -284,6 +291,9 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "action-values": lambda: _classes(_VALUES),
     "cases": _cases,
     "expected-differences": _expected_differences,
+    "suite-results": partial(_rows, suites.results),
+    "suite-failures": partial(_rows, suites.failures),
+    "suite-left-out": partial(_rows, suites.left_out),
 }
 
 

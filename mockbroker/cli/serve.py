@@ -67,6 +67,13 @@ def _api(text: str) -> tuple[int, Versions | None]:
     return parse_api_override(text)
 
 
+def _config(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ClusterError(f"{text!r}: use NAME=VALUE, such as min.insync.replicas=2")
+    return name, value
+
+
 def _reply(text: str) -> tuple[int, str]:
     key, equals, file = text.partition("=")
     if not equals or not (key.isascii() and key.isdigit()):
@@ -132,6 +139,14 @@ def _kip_240(text: str) -> Dialect:
         "--auto-create-topics",
         is_flag=True,
         help="Let Metadata create unknown topics if the client allows.",
+    ),
+    click.option(
+        "--broker-config",
+        "broker_configs",
+        type=ParsedOption("NAME=VALUE", _config),
+        multiple=True,
+        help="Set a static config of every broker, by Kafka's name, such as "
+        "min.insync.replicas=2. Repeatable.",
     ),
     click.option(
         "--auto-progress",
@@ -321,6 +336,7 @@ def _build(
             busy_elections_fail=options["busy_elections"] == "error",
             clock=options["clock"],
             auto_create_topics=options["auto_create_topics"],
+            broker_configs=dict(options["broker_configs"]),
             reply35=options["reply35"],
             zookeeper=options["zookeeper"],
             zxid=options["zxid"],

@@ -18,7 +18,8 @@ import pytest
 
 import kproto
 from kproto.journal import read_journal
-from kproto.messages import ApiVersionsRequest, MetadataRequest
+from kproto.messages import ApiVersionsRequest, DescribeConfigsRequest, MetadataRequest
+from kproto.messages.describe_configs_request import DescribeConfigsResource
 from mockbroker.cli import main
 from mockbroker.profiles import all_profiles
 from tests.mockbroker.server.test_scripts import REQUEST, RESPONSE
@@ -188,6 +189,20 @@ def test_the_command_line_serves_a_new_schema(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_brokers_have_the_static_configs_of_the_command_line() -> None:
+    configs = {"message.max.bytes": "4096", "auto.create.topics.enable": "true"}
+    options = [f"--broker-config={name}={value}" for name, value in configs.items()]
+    with serving("--brokers", "1", *options) as (_, ready):
+        resource = DescribeConfigsResource(
+            resource_type=4, resource_name="1", configuration_keys=[*configs]
+        )
+        answer = ask(ready["bootstrap"], DescribeConfigsRequest(resources=[resource]), 4)
+        described = {each.name: each for each in answer.results[0].configs}
+        assert {name: each.value for name, each in described.items()} == configs
+        # 4 is the source STATIC_BROKER_CONFIG.
+        assert {each.config_source for each in described.values()} == {4}
+
+
 def test_a_taken_port_is_a_failed_operation() -> None:
     with serving("--brokers", "1") as (_, ready):
         done = subprocess.run(
@@ -213,6 +228,8 @@ BAD = [
     ["serve", "--api", "45=0-9"],
     ["serve", "--api", "999=0"],
     ["serve", "--api", "999=off"],
+    ["serve", "--broker-config", "min.insync.replicas"],
+    ["serve", "--broker-config", "=2"],
     ["serve", "--auto-progress", "soon"],
     ["serve", "--auto-progress", "0ms"],
     ["serve", "--clock", "sun"],

@@ -1,0 +1,13 @@
+"""Every suite, in the order in which ``make suites`` runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.suites.kgo import Kgo
+from tests.suites.model import Suite
+
+__all__ = ["SUITES"]
+
+SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in (Kgo(),)}

@@ -1,0 +1,86 @@
+"""What a suite is: a released package with tests, a way to install and to run it."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from tests.suites.targets import Target
+
+__all__ = ["ClusterNeeds", "Report", "Run", "Status", "Suite"]
+
+
+class Status(enum.StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+Report = Callable[[str, Status, str], None]
+"""Takes the name of a test, its status and its output, as soon as the test ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNeeds:
+    """The cluster that a suite expects to find."""
+
+    brokers: int = 1
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """Static configs of every broker."""
+    topics: tuple[str, ...] = ()
+    """``NAME:PARTITIONS:REPLICAS``."""
+    port: int = 0
+    """The port of broker 1; broker n has ``port + n - 1``. Only in a network of its own
+    (``Suite.private_network``); 0 takes free ports."""
+    advertised: tuple[str, int] | None = None
+    """The host and port that broker 1 advertises; broker n has the port's nth successor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a suite."""
+
+    folder: Path
+    """What ``Suite.install`` returned."""
+    bootstrap: str
+    """``HOST:PORT`` of each broker, comma-separated; empty if the suite starts its own clusters."""
+    target: Target
+    chosen: Collection[str] | None
+    """The tests to run; None for every test that is not left out."""
+    left_out: Collection[str]
+    output: Path
+    """A folder for logs."""
+    seconds: float
+    """How long the run may take."""
+    report: Report
+
+
+class Suite(ABC):
+    """A released package whose tests ask a broker."""
+
+    name: ClassVar[str]
+    package: ClassVar[str]
+    """The registry, the package and its version: "Go github.com/twmb/franz-go@v1.22.2"."""
+    toolchains: ClassVar[tuple[str, ...]] = ()
+    """Names of ``kspec.runner.toolchains``."""
+    needs: ClassVar[ClusterNeeds | None] = ClusterNeeds()
+    """None for a suite that starts clusters itself, by ``Run.target``."""
+    private_network: ClassVar[bool] = False
+    """Whether the suite uses fixed ports, and so runs in a network namespace of its own."""
+    seconds: ClassVar[float] = 1800.0
+    """How long all its tests may take."""
+    quick: ClassVar[tuple[str, ...]] = ()
+    """The tests that ``make test`` runs, on the mock: telling and fast."""
+
+    @abstractmethod
+    def install(self) -> Path:
+        """Install the suite, unless it is cached. Raises AbsentError with the reason."""
+
+    @abstractmethod
+    def run(self, run: Run) -> None:
+        """Run tests and report each. A test without a report counts as one that did not run."""
