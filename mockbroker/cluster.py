@@ -239,6 +239,7 @@ class Cluster(DataSteps):
         reassignments = reassignment_controller(
             reassignment,
             Dependencies(
+                controller,
                 self._configs,
                 self._topics,
                 queue,
@@ -256,11 +257,11 @@ class Cluster(DataSteps):
             controller.complete_request = partial(with_versions, controller.state, versions)
             controller.add_hooks(
                 HOOKED_CHANGES,
-                before=partial(reassignments.store, controller),
-                after=partial(reassignments.announce, controller),
+                before=reassignments.store,
+                after=reassignments.announce,
             )
         self._register(_broker_list(brokers))
-        reassignments.start(controller)
+        reassignments.start()
         for topic in topics:
             self.add_topic(topic)
         if auto_progress_ms is not None:
@@ -276,7 +277,7 @@ class Cluster(DataSteps):
             self._controller.record("start", BrokerRegistered(broker))
         live = self._controller.live_ids()
         first = live[0] if live else brokers[0].broker_id
-        epoch = self._reassignment.last_epoch(self._controller) + 1
+        epoch = self._reassignment.last_epoch() + 1
         self._controller.record("start", ControllerChanged(NO_CONTROLLER, first, epoch))
 
     def _change_partition(self, cause: str, topic: str, after: Partition) -> None:
@@ -284,10 +285,10 @@ class Cluster(DataSteps):
         before = self._state.topics[topic].partitions[after.index]
         if after != before:
             change = PartitionChanged(topic, before, after)
-            self._reassignment.change_partition(self._controller, cause, change)
+            self._reassignment.change_partition(cause, change)
 
     def _elected(self, cause: str, tp: TopicPartition) -> None:
-        self._reassignment.elected(self._controller, cause, tp)
+        self._reassignment.elected(cause, tp)
 
     # ---- facts -----------------------------------------------------------------------------------
 
@@ -391,7 +392,6 @@ class Cluster(DataSteps):
         """Start, change or (None) cancel reassignments: one result per requested partition."""
         with self._acting(by_controller=True):
             return self._reassignment.alter(
-                self._controller,
                 topics,
                 allow_replication_factor_change=allow_replication_factor_change,
             )
@@ -401,11 +401,11 @@ class Cluster(DataSteps):
     ) -> ListReassignmentsResult:
         """List reassignments; None lists all. Unknown and idle partitions are omitted."""
         with self.turn(by_controller=True):
-            return self._reassignment.list_ongoing(self._controller, topics)
+            return self._reassignment.list_ongoing(topics)
 
     def reassignment_identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
         """Return the identity (KIP-240) of every reassignment in progress, in order."""
-        return self._reassignment.identities(self._controller)
+        return self._reassignment.identities()
 
     def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
         """As ``EffectiveConfigs.replication_throttle``."""

@@ -136,8 +136,8 @@ class DataSteps(Turns):
         self, cause: str, tp: TopicPartition, before: Partition, after: Partition
     ) -> None:
         change = PartitionChanged(tp[0], before, after)
-        self._reassignment.change_partition(self._controller, cause, change)
-        self._reassignment.settle(self._controller, cause, tp)
+        self._reassignment.change_partition(cause, change)
+        self._reassignment.settle(cause, tp)
 
     def jump_log_start(self, partition: str | TopicPartition, offset: int) -> None:
         """Let the log begin at this offset at once, as retention would some day."""

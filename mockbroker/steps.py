@@ -118,7 +118,7 @@ class Steps:
             completion=self._completion,
         )
         self._change_partition(cause, tp[0], after)
-        return self._reassignment.settle(self._controller, cause, tp)
+        return self._reassignment.settle(cause, tp)
 
     def _election(self, topic: str) -> Election:
         unclean = self._configs.unclean_election_enabled(topic)
@@ -186,7 +186,7 @@ class Steps:
             if partition.leader == NO_LEADER and not partition.vacated:
                 self._apply(cause, (name, partition.index), partition, partition.isr)
         if not new_controller:
-            self._reassignment.broker_started(self._controller, cause, broker_id)
+            self._reassignment.broker_started(cause, broker_id)
 
     def fail_over(self, to: int) -> None:
         """Make another live broker the controller.
@@ -243,7 +243,7 @@ class Steps:
         self._controller.znodes.renew()
         for broker in list(self._controller.state.brokers.values()):
             if broker.live:
-                self._reassignment.store(self._controller, SEEN, BrokerRegistered(broker))
+                self._reassignment.store(SEEN, BrokerRegistered(broker))
         live = self._controller.live_ids()
         if live and not self._resigned:
             self.move_controller(live[0], SEEN)
@@ -283,7 +283,7 @@ class Steps:
         self._resigned = False
         change = ControllerChanged(state.controller_id, to, state.controller_epoch + 1)
         self._controller.record(cause, change)
-        self._reassignment.take_over(self._controller, cause)
+        self._reassignment.take_over(cause)
         for broker in list(state.brokers.values()) if vacant else ():
             if not broker.live:
                 self._leave_isrs(broker.broker_id, cause)

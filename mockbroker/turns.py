@@ -94,7 +94,7 @@ class Turns:
                 return
             for event in events:
                 if self._state.controller_id != NO_CONTROLLER:
-                    self._reassignment.react(controller, event)
+                    self._reassignment.react(event)
 
     # ---- time --------------------------------------------------------------------------------
 

@@ -171,10 +171,8 @@ def _anybody_leads() -> AbstractContextManager[object]:
 def _listing_misses_one() -> AbstractContextManager[object]:
     list_ongoing = KRaftController.list_ongoing
 
-    def wrong(
-        self: KRaftController, controller: Controller, topics: Any
-    ) -> ListReassignmentsResult:
-        result = list_ongoing(self, controller, topics)
+    def wrong(self: KRaftController, topics: Any) -> ListReassignmentsResult:
+        result = list_ongoing(self, topics)
         return replace(result, topics=result.topics[:-1])
 
     return patch.object(KRaftController, "list_ongoing", wrong)

@@ -45,13 +45,14 @@ HOOKED_CHANGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """The parts of a cluster that a reassignment controller uses beside its state.
+    """The parts of a cluster that a reassignment controller uses.
 
     ``release`` selects the rows of KRaft's tables, and ``completion`` says when KRaft completes
     reassignments. ``move_controller`` makes a broker the controller; it is called with the broker
     id and a cause.
     """
 
+    controller: Controller
     configs: EffectiveConfigs
     topics: TopicAdministration
     elections: ElectionQueue
@@ -75,17 +76,16 @@ class ReassignmentController(Protocol):
         """Whether it keeps its metadata in ZooKeeper."""
         ...
 
-    def last_epoch(self, controller: Controller) -> int:
+    def last_epoch(self) -> int:
         """The epoch of the last controller before this cluster came up; 0 if there was none."""
         ...
 
-    def start(self, controller: Controller) -> None:
+    def start(self) -> None:
         """The cluster comes up: brokers and the controller are recorded; no topics are yet."""
         ...
 
     def alter(
         self,
-        controller: Controller,
         topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
@@ -94,47 +94,43 @@ class ReassignmentController(Protocol):
         order."""
         ...
 
-    def list_ongoing(
-        self, controller: Controller, topics: RequestedPartitions | None
-    ) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
         """The reassignments in progress as the controller remembers them; None requests all."""
         ...
 
-    def identities(self, controller: Controller) -> Mapping[TopicPartition, ReassignmentIdentity]:
+    def identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
         """Return the identity of every reassignment in progress, by topic and partition."""
         ...
 
-    def store(self, controller: Controller, cause: str, change: Change) -> None:
+    def store(self, cause: str, change: Change) -> None:
         """Called before a hooked change is logged: write the znodes that must precede it."""
         ...
 
-    def announce(self, controller: Controller, cause: str, change: Change) -> None:
+    def announce(self, cause: str, change: Change) -> None:
         """Called after a hooked change: send brokers what they have to learn of it."""
         ...
 
-    def react(self, controller: Controller, event: WatchedEvent) -> None:
+    def react(self, event: WatchedEvent) -> None:
         """A watched znode has changed; the controller itself may have written it."""
         ...
 
-    def change_partition(
-        self, controller: Controller, cause: str, change: PartitionChanged
-    ) -> None:
+    def change_partition(self, cause: str, change: PartitionChanged) -> None:
         """Record a change that no reassignment made, such as a new ISR or leader."""
         ...
 
-    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+    def settle(self, cause: str, tp: TopicPartition) -> Partition:
         """A partition's ISR or leader may have changed: take its reassignment as far as it goes
         now. Returns the partition as it is then."""
         ...
 
-    def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+    def elected(self, cause: str, tp: TopicPartition) -> None:
         """A request or a config elected a leader of the partition."""
         ...
 
-    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+    def broker_started(self, cause: str, broker_id: int) -> None:
         """A broker is live again, and partitions without a leader have elected one if they can."""
         ...
 
-    def take_over(self, controller: Controller, cause: str) -> None:
+    def take_over(self, cause: str) -> None:
         """Another broker has become the controller."""
         ...

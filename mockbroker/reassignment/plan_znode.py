@@ -42,7 +42,10 @@ _DEPRECATED: Final = (
 
 
 class PlanOwner(Protocol):
-    def plan_removed(self, controller: Controller) -> None:
+    @property
+    def controller(self) -> Controller: ...
+
+    def plan_removed(self) -> None:
         """Called when the znode was deleted: start a plan that was created since."""
         ...
 
@@ -56,7 +59,6 @@ class Reassigns(PlanOwner, Protocol):
 
     def reassign_all(
         self,
-        controller: Controller,
         cause: str,
         targets: Mapping[TopicPartition, tuple[int, ...]],
     ) -> None: ...
@@ -78,8 +80,9 @@ def _read(controller: Controller, text: str | None) -> dict[TopicPartition, tupl
     return {tp: tuple(planned.replicas) for tp, planned in plan.items()}
 
 
-def start_plan(reassigner: Reassigns, controller: Controller) -> None:
+def start_plan(reassigner: Reassigns) -> None:
     """Start every reassignment of the plan. What cannot start is removed, with a warning."""
+    controller = reassigner.controller
     plan = _read(controller, controller.znodes.read(REASSIGN_PARTITIONS, watch=True))
     if plan and reassigner.deprecates_plans:
         controller.record(_CAUSE, Warned(_DEPRECATED))
@@ -92,28 +95,27 @@ def start_plan(reassigner: Reassigns, controller: Controller) -> None:
             refused[tp] = "an empty replica list"
     accepted = {tp: target for tp, target in plan.items() if tp not in refused}
     targets = {tp: tuple(dict.fromkeys(target)) for tp, target in accepted.items()}
-    reassigner.reassign_all(controller, _CAUSE, targets)
+    reassigner.reassign_all(_CAUSE, targets)
     for (name, index), reason in refused.items():
         text = f"{REASSIGN_PARTITIONS}: {name}-{index} is not reassigned: {reason}"
         controller.record(_CAUSE, Warned(text))
     if refused:
-        remove_from_plan(reassigner, controller, _CAUSE, lambda tp, _: tp in refused)
+        remove_from_plan(reassigner, _CAUSE, lambda tp, _: tp in refused)
 
 
 def remove_from_plan(
     owner: PlanOwner,
-    controller: Controller,
     cause: str,
     leaves: Callable[[TopicPartition, tuple[int, ...]], bool],
 ) -> None:
     """Remove the partitions for which ``leaves`` holds. Removing the last deletes the znode."""
+    controller = owner.controller
     text = controller.znodes.read(REASSIGN_PARTITIONS)
     if text is None:
         return
     planned = _read(controller, text)
     rewrite_plan(
         owner,
-        controller,
         cause,
         {tp: replicas for tp, replicas in planned.items() if not leaves(tp, replicas)},
     )
@@ -121,31 +123,35 @@ def remove_from_plan(
 
 def rewrite_plan(
     owner: PlanOwner,
-    controller: Controller,
     cause: str,
     planned: Mapping[TopicPartition, tuple[int, ...]],
 ) -> None:
     """Write this plan; an empty one deletes the znode."""
     if planned:
         plan = {tp: PlannedReplicas(replicas) for tp, replicas in planned.items()}
-        controller.znodes.put(cause, REASSIGN_PARTITIONS, encode_reassign_partitions(plan).decode())
+        owner.controller.znodes.put(
+            cause, REASSIGN_PARTITIONS, encode_reassign_partitions(plan).decode()
+        )
         return
-    controller.znodes.put(cause, REASSIGN_PARTITIONS, None)
-    owner.plan_removed(controller)
+    owner.controller.znodes.put(cause, REASSIGN_PARTITIONS, None)
+    owner.plan_removed()
 
 
-def _created(reassigner: Reassigns, controller: Controller, event: WatchedEvent | None) -> None:
+def _created(reassigner: Reassigns, event: WatchedEvent | None) -> None:
     """React to the znode's creation. A change or a deletion uses the watch up without effect, as in
     Kafka; after a lost connection it is set again. A controller that takes over has read the znode
     in ``resume`` already."""
     if event is None:
         return
     if event.type is EventType.NODE_CREATED:
-        start_plan(reassigner, controller)
+        start_plan(reassigner)
     elif not event.path:
-        known = REASSIGN_PARTITIONS in controller.state.znodes
-        if controller.znodes.read(REASSIGN_PARTITIONS, watch=True) is not None and not known:
-            start_plan(reassigner, controller)
+        known = REASSIGN_PARTITIONS in reassigner.controller.state.znodes
+        if (
+            reassigner.controller.znodes.read(REASSIGN_PARTITIONS, watch=True) is not None
+            and not known
+        ):
+            start_plan(reassigner)
 
 
 PLAN_WATCH: Final = ZnodeWatch(REASSIGN_PARTITIONS, False, _created)

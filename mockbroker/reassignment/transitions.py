@@ -106,17 +106,16 @@ Choice: TypeAlias = Callable[[RuleContext], Brokers]
 class ZnodeWriter(Protocol):
     """What effects need of a controller that keeps its metadata in ZooKeeper."""
 
-    def store_topic(self, controller: Controller, cause: str, topic: Topic) -> None: ...
+    @property
+    def controller(self) -> Controller: ...
 
-    def store_state(
-        self, controller: Controller, cause: str, name: str, partition: Partition
-    ) -> bool: ...
+    def store_topic(self, cause: str, topic: Topic) -> None: ...
 
-    def plan_removed(self, controller: Controller) -> None: ...
+    def store_state(self, cause: str, name: str, partition: Partition) -> bool: ...
 
-    def change_partition(
-        self, controller: Controller, cause: str, change: PartitionChanged
-    ) -> None: ...
+    def plan_removed(self) -> None: ...
+
+    def change_partition(self, cause: str, change: PartitionChanged) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -283,9 +282,7 @@ class WriteTopicZnode:
         name, index = transition.tp
         topic = transition.controller.state.topics[name]
         partitions = (*topic.partitions[:index], transition.now, *topic.partitions[index + 1 :])
-        transition.writer.store_topic(
-            transition.controller, transition.cause, replace(topic, partitions=partitions)
-        )
+        transition.writer.store_topic(transition.cause, replace(topic, partitions=partitions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +290,7 @@ class WriteStateZnode:
     """Write leader, epochs, ISR and T to the partition's state znode."""
 
     def perform(self, transition: Transition) -> None:
-        if transition.writer.store_state(
-            transition.controller, transition.cause, transition.tp[0], transition.now
-        ):
+        if transition.writer.store_state(transition.cause, transition.tp[0], transition.now):
             transition.now = replace(
                 transition.now, partition_epoch=transition.now.partition_epoch + 1
             )

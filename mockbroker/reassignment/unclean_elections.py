@@ -37,7 +37,6 @@ class ElectUncleanly:
         )
         if after != before:
             transition.writer.change_partition(
-                transition.controller,
                 transition.cause,
                 PartitionChanged(transition.tp[0], before, after),
             )

@@ -42,15 +42,16 @@ class TopicLoader(Protocol):
     """What the reactions need of a ZooKeeper controller."""
 
     @property
+    def controller(self) -> Controller: ...
+
+    @property
     def dependencies(self) -> Dependencies: ...
 
-    def load_topic(self, controller: Controller, cause: str, name: str) -> bool: ...
+    def load_topic(self, cause: str, name: str) -> bool: ...
 
-    def load_configs(
-        self, controller: Controller, cause: str, resource_type: int, name: str
-    ) -> None: ...
+    def load_configs(self, cause: str, resource_type: int, name: str) -> None: ...
 
-    def to_be_written(self, controller: Controller, name: str, new: Partition) -> Partition: ...
+    def to_be_written(self, name: str, new: Partition) -> Partition: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class ZnodeWatch:
 
     path: str
     children: bool
-    reaction: Callable[[Any, Controller, WatchedEvent | None], None]
+    reaction: Callable[[Any, WatchedEvent | None], None]
     below: bool = False
     """Whether events of the znode's children, one level down, count too."""
 
@@ -75,31 +76,32 @@ class ZnodeWatch:
         return self.below and path.rpartition("/")[0] == self.path
 
 
-def watch_all(loader: TopicLoader, controller: Controller, rows: Sequence[ZnodeWatch]) -> None:
+def watch_all(loader: TopicLoader, rows: Sequence[ZnodeWatch]) -> None:
     """Read everything that is watched, as a controller that takes over does."""
     for row in rows:
-        row.reaction(loader, controller, None)
+        row.reaction(loader, None)
 
 
-def _topics(loader: TopicLoader, controller: Controller, event: WatchedEvent | None) -> None:
+def _topics(loader: TopicLoader, event: WatchedEvent | None) -> None:
     """Load new topics with their partitions, and the new partitions of known topics."""
-    known = controller.state.topics
+    known = loader.controller.state.topics
     if event is not None and event.path.startswith(f"{TOPICS}/"):
         name = event.path.removeprefix(f"{TOPICS}/")
         if event.type is EventType.NODE_DATA_CHANGED and name in known:
-            _more_partitions(loader, controller, name)
+            _more_partitions(loader, name)
         return
     if event is not None and not event.path:  # watches went with the connection
         for name in sorted(known):
-            _more_partitions(loader, controller, name)
-    for name in controller.znodes.children(TOPICS, watch=True):
+            _more_partitions(loader, name)
+    for name in loader.controller.znodes.children(TOPICS, watch=True):
         if name not in known:
-            loader.load_topic(controller, "zookeeper", name)
+            loader.load_topic("zookeeper", name)
 
 
-def _more_partitions(loader: TopicLoader, controller: Controller, name: str) -> None:
+def _more_partitions(loader: TopicLoader, name: str) -> None:
     """Add partitions whose indexes continue the known ones. The controller ignores any other
     difference until the next take-over, since it writes the rest of the text itself."""
+    controller = loader.controller
     path = topic_path(name)
     text = controller.znodes.read(path, watch=True)
     present = len(controller.state.topics[name].partitions)
@@ -109,7 +111,7 @@ def _more_partitions(loader: TopicLoader, controller: Controller, name: str) -> 
         while present + len(added) in found:
             index = present + len(added)
             new = new_partition(controller, index, found[index])
-            added.append(loader.to_be_written(controller, name, new))
+            added.append(loader.to_be_written(name, new))
     except (MalformedZnodeError, Refusal) as error:
         text = error.message if isinstance(error, Refusal) else str(error)
         controller.record("zookeeper", Warned(f"{path}: {text}; no partitions added"))
@@ -118,9 +120,10 @@ def _more_partitions(loader: TopicLoader, controller: Controller, name: str) -> 
         controller.record("zookeeper", PartitionsAdded(name, tuple(added)))
 
 
-def _deletions(loader: TopicLoader, controller: Controller, _: WatchedEvent | None) -> None:
+def _deletions(loader: TopicLoader, _: WatchedEvent | None) -> None:
     """Delete the topics that the children name. A child goes with its topic, or if there is no such
     topic; while a stopped broker has replicas of the topic, both stay."""
+    controller = loader.controller
     for name in controller.znodes.children(DELETE_TOPICS, watch=True):
         if name in controller.state.deleting:
             continue
@@ -134,9 +137,10 @@ def _deletions(loader: TopicLoader, controller: Controller, _: WatchedEvent | No
             controller.znodes.put("zookeeper", path, None)
 
 
-def _config_changes(loader: TopicLoader, controller: Controller, _: WatchedEvent | None) -> None:
+def _config_changes(loader: TopicLoader, _: WatchedEvent | None) -> None:
     """Reload the configs that each new child names. Kafka deletes these znodes after 15 minutes;
     here they stay."""
+    controller = loader.controller
     for name in controller.znodes.changes(CONFIG_CHANGES, CONFIG_CHANGE_PREFIX):
         path = f"{CONFIG_CHANGES}/{name}"
         text = controller.znodes.read(path) or ""
@@ -146,12 +150,13 @@ def _config_changes(loader: TopicLoader, controller: Controller, _: WatchedEvent
             controller.record("zookeeper", Warned(f"{error}; passed over"))
             continue
         if about is not None:
-            loader.load_configs(controller, "zookeeper", *about)
+            loader.load_configs("zookeeper", *about)
 
 
-def _controller(loader: TopicLoader, controller: Controller, event: WatchedEvent | None) -> None:
+def _controller(loader: TopicLoader, event: WatchedEvent | None) -> None:
     """Elect a controller when the znode is deleted. In Kafka the former controller takes part in
     the race; here it wins only if no other broker is live."""
+    controller = loader.controller
     gone = controller.znodes.read(CONTROLLER, watch=True) is None
     before = controller.state.controller_id
     if event is None or not gone or before == NO_CONTROLLER:
@@ -162,11 +167,9 @@ def _controller(loader: TopicLoader, controller: Controller, event: WatchedEvent
         loader.dependencies.move_controller((others or live)[0], SEEN)
 
 
-def _preferred_replicas(
-    loader: TopicLoader, controller: Controller, _: WatchedEvent | None
-) -> None:
+def _preferred_replicas(loader: TopicLoader, _: WatchedEvent | None) -> None:
     """Hold an election when somebody creates the znode; its deletion is the answer."""
-    if controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:
+    if loader.controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:
         loader.dependencies.elections.start_from_znode()
 
 

@@ -103,128 +103,130 @@ class ZooKeeperController:
     watches: Sequence[ZnodeWatch] = COMMON_WATCHES
 
     def __init__(self, dependencies: Dependencies) -> None:
+        self.controller = dependencies.controller
         self.dependencies = dependencies
-        self.run_first = partial(run_first, writer=self)
+        self.run_first = partial(run_first, self.controller, writer=self)
         """``transitions.run_first`` for rows that may write this controller's znodes."""
 
-    def identities(self, controller: Controller) -> Mapping[TopicPartition, ReassignmentIdentity]:
+    def identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
         """Return the identity of every reassignment in progress, by topic and partition."""
-        return identities_in_log(controller.log)
+        return identities_in_log(self.controller.log)
 
     # ---- start -------------------------------------------------------------------------------
 
-    def start(self, controller: Controller) -> None:
+    def start(self) -> None:
         """Create the znodes of a broker's first start, and load the topics on record."""
         for path in ("/admin/delete_topics", "/brokers/topics", "/config/topics",
                      "/config/brokers", "/config/changes", "/isr_change_notification"):  # fmt: skip
-            controller.znodes.touch(path)
-        announce.send_live_brokers(controller, "start")
-        for name in controller.znodes.children(TOPICS):
-            self.load_topic(controller, "start", name)
-        self.resume(controller, "start")
-        watch_all(self, controller, self.watches)
+            self.controller.znodes.touch(path)
+        announce.send_live_brokers(self.controller, "start")
+        for name in self.controller.znodes.children(TOPICS):
+            self.load_topic("start", name)
+        self.resume("start")
+        watch_all(self, self.watches)
 
-    def last_epoch(self, controller: Controller) -> int:
-        text = controller.znodes.read(CONTROLLER_EPOCH)
+    def last_epoch(self) -> int:
+        text = self.controller.znodes.read(CONTROLLER_EPOCH)
         if text is None:
             return 0
         return decode_controller_epoch(CONTROLLER_EPOCH, text)
 
-    def load_topic(self, controller: Controller, cause: str, name: str) -> bool:
+    def load_topic(self, cause: str, name: str) -> bool:
         """Load a topic that is on record and not known yet. Returns whether it could be read. A
         partition without a state znode is new, and gets its first leader."""
         path = topic_path(name)
-        text = controller.znodes.read(path, watch=True)
-        if text is None or name in controller.state.topics or name in controller.state.deleting:
+        text = self.controller.znodes.read(path, watch=True)
+        if (
+            text is None
+            or name in self.controller.state.topics
+            or name in self.controller.state.deleting
+        ):
             return False
         try:
             assignment = _checked(path, decode_topic(path, text))
             topic_id = _topic_id(name, assignment)
-            partitions = tuple(self._found(controller, cause, name, assignment))
+            partitions = tuple(self._found(cause, name, assignment))
         except MalformedZnodeError as error:
-            warn(controller, cause, f"{error}; the topic is left out")
+            warn(self.controller, cause, f"{error}; the topic is left out")
             return False
         if not partitions:
-            warn(controller, cause, f"{path}: no partitions in it; the topic is left out")
+            warn(self.controller, cause, f"{path}: no partitions in it; the topic is left out")
             return False
-        controller.record(cause, TopicCreated(Topic(name, topic_id, partitions)))
-        self.load_configs(controller, cause, TOPIC, name)
+        self.controller.record(cause, TopicCreated(Topic(name, topic_id, partitions)))
+        self.load_configs(cause, TOPIC, name)
         return True
 
-    def _found(
-        self, controller: Controller, cause: str, name: str, assignment: TopicAssignment
-    ) -> Iterator[Partition]:
+    def _found(self, cause: str, name: str, assignment: TopicAssignment) -> Iterator[Partition]:
         for index, replicas in enumerate(_in_sequence(name, assignment)):
-            isr = tuple(each for each in replicas if controller.is_live(each))
+            isr = tuple(each for each in replicas if self.controller.is_live(each))
             leader = isr[0] if isr else -1
             new = Partition(index, tuple(replicas), isr or tuple(replicas[:1]), leader)
-            found = self.recovered(controller, cause, (name, index), new, assignment)
-            yield self.to_be_written(controller, name, found)
+            found = self.recovered(cause, (name, index), new, assignment)
+            yield self.to_be_written(name, found)
 
-    def to_be_written(self, controller: Controller, name: str, new: Partition) -> Partition:
+    def to_be_written(self, name: str, new: Partition) -> Partition:
         """A partition that is new to this controller, with the epoch its state znode will have. A
         controller that died may have left that znode, which is then overwritten."""
         path = partition_state_path(name, new.index)
-        text = controller.znodes.read(path)
+        text = self.controller.znodes.read(path)
         if text is None:
             return new
-        same = text == self.state_text(new, controller.state.controller_epoch)
-        version = controller.state.znode_stats[path].version
+        same = text == self.state_text(new, self.controller.state.controller_epoch)
+        version = self.controller.state.znode_stats[path].version
         return replace(new, partition_epoch=version + (not same))
 
-    def load_configs(
-        self, controller: Controller, cause: str, resource_type: int, name: str
-    ) -> None:
+    def load_configs(self, cause: str, resource_type: int, name: str) -> None:
         """Adopt the configs on record where they differ from the known ones."""
         path = config_path(resource_type, name)
-        text = controller.znodes.read(path)
+        text = self.controller.znodes.read(path)
         try:
             found = {} if text is None else decode_config(path, text)
         except MalformedZnodeError as error:
-            warn(controller, cause, f"{error}; taken as no configs")
+            warn(self.controller, cause, f"{error}; taken as no configs")
             found = {}
-        known = dict(controller.state.configs.get((resource_type, name), {}))
+        known = dict(self.controller.state.configs.get((resource_type, name), {}))
         for key in {**known, **found}:
             before, after = known.get(key), found.get(key)
             if before != after:
-                controller.record(cause, ConfigChanged(resource_type, name, key, before, after))
+                self.controller.record(
+                    cause, ConfigChanged(resource_type, name, key, before, after)
+                )
 
     # ---- take-over ---------------------------------------------------------------------------
 
-    def take_over(self, controller: Controller, cause: str) -> None:
+    def take_over(self, cause: str) -> None:
         """Adopt what the znodes hold; what the last controller remembered beyond that is lost."""
-        announce.send_live_brokers(controller, cause)
-        for name, topic in sorted(controller.state.topics.items()):
-            assignment = self._assignment(controller, cause, name)
+        announce.send_live_brokers(self.controller, cause)
+        for name, topic in sorted(self.controller.state.topics.items()):
+            assignment = self._assignment(cause, name)
             for partition in topic.partitions:
                 tp = (name, partition.index)
-                found = self.recovered(controller, cause, tp, partition, assignment)
+                found = self.recovered(cause, tp, partition, assignment)
                 if found != partition:
-                    controller.record(cause, PartitionChanged(name, partition, found))
-        announce.resend_all(controller, cause)
-        self.resume(controller, cause)
-        watch_all(self, controller, self.watches)
+                    self.controller.record(cause, PartitionChanged(name, partition, found))
+        announce.resend_all(self.controller, cause)
+        self.resume(cause)
+        watch_all(self, self.watches)
 
-    def resume(self, controller: Controller, cause: str) -> None:
+    def resume(self, cause: str) -> None:
         """Resume the reassignments in progress, before anything is read that users have written
         meanwhile. Subclasses define this."""
 
-    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+    def broker_started(self, cause: str, broker_id: int) -> None:
         """Called when a broker has started. Subclasses define what continues."""
 
-    def _assignment(self, controller: Controller, cause: str, name: str) -> TopicAssignment:
+    def _assignment(self, cause: str, name: str) -> TopicAssignment:
         path = topic_path(name)
-        text = controller.znodes.read(path, watch=True)
+        text = self.controller.znodes.read(path, watch=True)
         try:
             if text is not None:
                 return _checked(path, decode_topic(path, text))
         except MalformedZnodeError as error:
-            warn(controller, cause, f"{error}; the replicas stay as they were known")
+            warn(self.controller, cause, f"{error}; the replicas stay as they were known")
         return TopicAssignment(partitions={})
 
     def recovered(
         self,
-        controller: Controller,
         cause: str,
         tp: TopicPartition,
         known: Partition,
@@ -235,7 +237,7 @@ class ZooKeeperController:
         is not live is left to an election."""
         known = replace(untargeted(known), vacated=False)
         path = partition_state_path(*tp)
-        text = controller.znodes.read(path)
+        text = self.controller.znodes.read(path)
         found = known
         if tp[1] in assignment.partitions:
             found = replace(
@@ -248,17 +250,17 @@ class ZooKeeperController:
             return found
         try:
             state = decode_partition_state(path, text)
-            stat = controller.state.znode_stats.get(path)
+            stat = self.controller.state.znode_stats.get(path)
             on_record = replace(
                 found,
-                leader=state.leader if controller.is_live(state.leader) else known.leader,
+                leader=state.leader if self.controller.is_live(state.leader) else known.leader,
                 leader_epoch=state.leader_epoch,
                 isr=tuple(state.isr) or known.isr,
                 partition_epoch=known.partition_epoch if stat is None else stat.version,
             )
             return self.with_state(path, on_record, state)
         except MalformedZnodeError as error:
-            warn(controller, cause, f"{error}; {self.unreadable_state}")
+            warn(self.controller, cause, f"{error}; {self.unreadable_state}")
             return found
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
@@ -267,110 +269,104 @@ class ZooKeeperController:
 
     # ---- on record before it is made ---------------------------------------------------------
 
-    def store(self, controller: Controller, cause: str, change: Change) -> None:
+    def store(self, cause: str, change: Change) -> None:
         """Write or delete the znodes of topics, brokers, controllers and configs."""
         match change:
             case BrokerRegistered(broker) | BrokerChanged(_, broker):
-                self._store_broker(controller, cause, broker)
-                self._finish_deletions(controller, cause, broker)
+                self._store_broker(cause, broker)
+                self._finish_deletions(cause, broker)
             case ControllerChanged(_, after, epoch):
-                self._store_controller(controller, cause, after, epoch)
+                self._store_controller(cause, after, epoch)
             case TopicCreated(topic):
-                self._store_partitions(controller, cause, topic, topic.partitions)
+                self._store_partitions(cause, topic, topic.partitions)
             case PartitionsAdded(name, added):
-                topic = controller.state.topics[name]
+                topic = self.controller.state.topics[name]
                 grown = replace(topic, partitions=topic.partitions + added)
-                self._store_partitions(controller, cause, grown, added)
+                self._store_partitions(cause, grown, added)
             case TopicDeleted(name):
-                topic = controller.state.topics[name]
+                topic = self.controller.state.topics[name]
                 # First, as brokers do: a successor continues the deletion.
-                controller.znodes.put(cause, delete_topic_path(name), "")
-                announce.send_topic_deletion(controller, cause, topic)
-                if not _stopped_hosts(controller, topic):
-                    self._remove_topic(controller, cause, topic)
-                    controller.znodes.put(cause, delete_topic_path(name), None)
+                self.controller.znodes.put(cause, delete_topic_path(name), "")
+                announce.send_topic_deletion(self.controller, cause, topic)
+                if not _stopped_hosts(self.controller, topic):
+                    self._remove_topic(cause, topic)
+                    self.controller.znodes.put(cause, delete_topic_path(name), None)
             case ConfigChanged():
-                self._store_config(controller, cause, change)
+                self._store_config(cause, change)
 
-    def _store_broker(self, controller: Controller, cause: str, broker: Broker) -> None:
+    def _store_broker(self, cause: str, broker: Broker) -> None:
         path = broker_path(broker.broker_id)
         if not broker.live:
-            controller.znodes.put(cause, path, None)
+            self.controller.znodes.put(cause, path, None)
             return
         endpoint = Endpoint("PLAINTEXT", broker.host, broker.port)
         text = encode_broker(
             BrokerRegistration(
-                endpoints=(endpoint,), timestamp=controller.now_ms, rack=broker.rack
+                endpoints=(endpoint,), timestamp=self.controller.now_ms, rack=broker.rack
             ),
             self.broker_version,
         )
-        controller.znodes.put(cause, path, text.decode(), ephemeral=True)
+        self.controller.znodes.put(cause, path, text.decode(), ephemeral=True)
 
-    def _store_controller(
-        self, controller: Controller, cause: str, broker_id: int, epoch: int
-    ) -> None:
-        text = encode_controller(broker_id, controller.now_ms, self.controller_version)
-        controller.znodes.put(cause, CONTROLLER, None)
+    def _store_controller(self, cause: str, broker_id: int, epoch: int) -> None:
+        text = encode_controller(broker_id, self.controller.now_ms, self.controller_version)
+        self.controller.znodes.put(cause, CONTROLLER, None)
         if broker_id == NO_CONTROLLER:
             return
-        controller.znodes.put(cause, CONTROLLER, text.decode(), ephemeral=True)
-        controller.znodes.put(cause, CONTROLLER_EPOCH, encode_controller_epoch(epoch).decode())
+        self.controller.znodes.put(cause, CONTROLLER, text.decode(), ephemeral=True)
+        self.controller.znodes.put(cause, CONTROLLER_EPOCH, encode_controller_epoch(epoch).decode())
 
-    def _store_partitions(
-        self, controller: Controller, cause: str, topic: Topic, new: Sequence[Partition]
-    ) -> None:
+    def _store_partitions(self, cause: str, topic: Topic, new: Sequence[Partition]) -> None:
         """Write a topic, and the state of its new partitions."""
-        self.store_topic(controller, cause, topic)
+        self.store_topic(cause, topic)
         for partition in new:
-            self.store_state(controller, cause, topic.name, partition)
+            self.store_state(cause, topic.name, partition)
 
-    def _finish_deletions(self, controller: Controller, cause: str, started: Broker) -> None:
+    def _finish_deletions(self, cause: str, started: Broker) -> None:
         """Finish deleting topics that waited for this broker and wait for no other."""
-        for name, topic in list(controller.state.deleting.items()):
-            if started.live and _stopped_hosts(controller, topic) <= {started.broker_id}:
-                self._remove_topic(controller, cause, topic)
-                controller.znodes.put(cause, delete_topic_path(name), None)
+        for name, topic in list(self.controller.state.deleting.items()):
+            if started.live and _stopped_hosts(self.controller, topic) <= {started.broker_id}:
+                self._remove_topic(cause, topic)
+                self.controller.znodes.put(cause, delete_topic_path(name), None)
 
-    def _remove_topic(self, controller: Controller, cause: str, topic: Topic) -> None:
+    def _remove_topic(self, cause: str, topic: Topic) -> None:
         name = topic.name
         for partition in topic.partitions:
             path = partition_state_path(name, partition.index)
-            controller.znodes.put(cause, path, None)
-            controller.znodes.remove_empty(path.removesuffix("/state"))
-        controller.znodes.remove_empty(f"{topic_path(name)}/partitions")
-        controller.znodes.put(cause, topic_path(name), None)
-        controller.znodes.put(cause, config_path(TOPIC, name), None)
+            self.controller.znodes.put(cause, path, None)
+            self.controller.znodes.remove_empty(path.removesuffix("/state"))
+        self.controller.znodes.remove_empty(f"{topic_path(name)}/partitions")
+        self.controller.znodes.put(cause, topic_path(name), None)
+        self.controller.znodes.put(cause, config_path(TOPIC, name), None)
 
-    def _store_config(self, controller: Controller, cause: str, change: ConfigChanged) -> None:
+    def _store_config(self, cause: str, change: ConfigChanged) -> None:
         key = (change.resource_type, change.resource_name)
-        values = dict(controller.state.configs.get(key, {}))
+        values = dict(self.controller.state.configs.get(key, {}))
         if change.after is None:
             values.pop(change.name, None)
         else:
             values[change.name] = change.after
-        controller.znodes.put(cause, config_path(*key), encode_config(values).decode())
+        self.controller.znodes.put(cause, config_path(*key), encode_config(values).decode())
 
-    def store_state(
-        self, controller: Controller, cause: str, name: str, partition: Partition
-    ) -> bool:
+    def store_state(self, cause: str, name: str, partition: Partition) -> bool:
         """Write a partition's state znode. Returns whether its text changed."""
         path = partition_state_path(name, partition.index)
-        epoch = controller.state.controller_epoch
-        if self.leaders_write_isr and _same_leader_epoch(controller, name, partition):
-            epoch = self._epoch_of_leader(controller, path)
-        return controller.znodes.put(cause, path, self.state_text(partition, epoch))
+        epoch = self.controller.state.controller_epoch
+        if self.leaders_write_isr and _same_leader_epoch(self.controller, name, partition):
+            epoch = self._epoch_of_leader(path)
+        return self.controller.znodes.put(cause, path, self.state_text(partition, epoch))
 
-    def _epoch_of_leader(self, controller: Controller, path: str) -> int:
+    def _epoch_of_leader(self, path: str) -> int:
         """The controller epoch that the leader writes: that of the controller that elected it."""
-        text = controller.state.znodes.get(path)
+        text = self.controller.state.znodes.get(path)
         if text is not None:
             with contextlib.suppress(MalformedZnodeError):  # the write repairs it
                 return decode_partition_state(path, text).controller_epoch
-        return controller.state.controller_epoch
+        return self.controller.state.controller_epoch
 
-    def store_topic(self, controller: Controller, cause: str, topic: Topic) -> None:
+    def store_topic(self, cause: str, topic: Topic) -> None:
         """Write ``/brokers/topics/T``."""
-        controller.znodes.put(cause, topic_path(topic.name), self.topic_text(topic))
+        self.controller.znodes.put(cause, topic_path(topic.name), self.topic_text(topic))
 
     def topic_text(self, topic: Topic) -> str:
         """The text of ``/brokers/topics/T``."""
@@ -396,30 +392,30 @@ class ZooKeeperController:
 
     # ---- announcements to brokers ------------------------------------------------------------
 
-    def announce(self, controller: Controller, cause: str, change: Change) -> None:
+    def announce(self, cause: str, change: Change) -> None:
         """Send new partitions to their replicas, and starts and stops of brokers to the others.
         What a deleted topic's replicas are sent precedes the deletion, in ``store``."""
         match change:
             case TopicCreated(Topic(name, _, partitions)) | PartitionsAdded(name, partitions):
-                controller.znodes.read(topic_path(name), watch=True)
-                announce.send_new_partitions(controller, cause, name, partitions)
+                self.controller.znodes.read(topic_path(name), watch=True)
+                announce.send_new_partitions(self.controller, cause, name, partitions)
             case BrokerChanged():
-                announce.broker_changed(controller, cause, change)
+                announce.broker_changed(self.controller, cause, change)
             case ConfigChanged(_, _, name, _, "true") if name == UNCLEAN_ELECTION:
-                self._elect_offline(controller, cause, change)
+                self._elect_offline(cause, change)
 
-    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
+    def settle(self, cause: str, tp: TopicPartition) -> Partition:
         """Continue the partition's reassignment; each controller has its own way."""
         raise NotImplementedError
 
-    def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+    def elected(self, cause: str, tp: TopicPartition) -> None:
         """The controller wrote the state znode, which it watches during a reassignment."""
-        self.settle(controller, cause, tp)
+        self.settle(cause, tp)
 
-    def _elect_offline(self, controller: Controller, cause: str, change: ConfigChanged) -> None:
+    def _elect_offline(self, cause: str, change: ConfigChanged) -> None:
         """Apply ``on_unclean_allowed`` to the topics that the config concerns: one topic, or all if
         it is a default of the controller's broker."""
-        named, state = change.resource_name, controller.state
+        named, state = change.resource_name, self.controller.state
         by_topic = change.resource_type == TOPIC
         if state.controller_id == NO_CONTROLLER:
             return
@@ -430,44 +426,40 @@ class ZooKeeperController:
             facts = {BY_TOPIC: by_topic, UNCLEAN_ELECTION: unclean}
             for partition in state.topics[name].partitions:
                 tp = (name, partition.index)
-                if self.run_first(controller, cause, tp, self.on_unclean_allowed, facts=facts):
-                    self.elected(controller, cause, tp)
+                if self.run_first(cause, tp, self.on_unclean_allowed, facts=facts):
+                    self.elected(cause, tp)
 
-    def change_partition(
-        self, controller: Controller, cause: str, change: PartitionChanged
-    ) -> None:
+    def change_partition(self, cause: str, change: PartitionChanged) -> None:
         """Write the state znode, as a leader does for its ISR, and send a new leader as the
         controller."""
         name, after = change.topic, change.after
-        self.store_state(controller, cause, name, after)
-        controller.record(cause, change)
+        self.store_state(cause, name, after)
+        self.controller.record(cause, change)
         if after.leader != change.before.leader:
-            to = tuple(each for each in after.hosts if controller.is_live(each))
+            to = tuple(each for each in after.hosts if self.controller.is_live(each))
             if to:
-                controller.record(cause, leader_and_isr(to, name, after))
-        live = controller.live_ids()
+                self.controller.record(cause, leader_and_isr(to, name, after))
+        live = self.controller.live_ids()
         if live:
-            controller.record(cause, update_metadata(live, name, after))
+            self.controller.record(cause, update_metadata(live, name, after))
 
     # ---- rows --------------------------------------------------------------------------------
 
-    def run_until_none(
-        self, controller: Controller, cause: str, tp: TopicPartition, rows: Table
-    ) -> None:
+    def run_until_none(self, cause: str, tp: TopicPartition, rows: Table) -> None:
         """Apply the first row that matches, and repeat until none does."""
-        while self.run_first(controller, cause, tp, rows):
+        while self.run_first(cause, tp, rows):
             pass
 
-    def plan_removed(self, controller: Controller) -> None:
+    def plan_removed(self) -> None:
         """Called when a row has deleted ``/admin/reassign_partitions``."""
 
     # ---- watches -----------------------------------------------------------------------------
 
-    def react(self, controller: Controller, event: WatchedEvent) -> None:
+    def react(self, event: WatchedEvent) -> None:
         """Call the reaction of each row of ``watches`` that concerns the event's path."""
         for row in self.watches:
             if row.concerns(event.path):
-                row.reaction(self, controller, event)
+                row.reaction(self, event)
 
 
 def _stopped_hosts(controller: Controller, topic: Topic) -> set[int]:

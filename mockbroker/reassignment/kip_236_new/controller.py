@@ -60,7 +60,6 @@ class Kip236NewController(ZooKeeperController):
 
     def alter(
         self,
-        controller: Controller,
         topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
@@ -69,14 +68,14 @@ class Kip236NewController(ZooKeeperController):
         of the replication factor, so that argument is only echoed."""
 
         def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
-            partition = find(controller, tp)
+            partition = find(self.controller, tp)
             try:
                 if target is not None:
-                    check_assignment(controller, target)
-                    self._submit_one(controller, tp, target)
+                    check_assignment(self.controller, target)
+                    self._submit_one(tp, target)
                 elif partition.reassigning:
-                    self.run_first(controller, _REQUESTED, tp, tables.ON_CANCEL)
-                    _check_rolled_back(controller, tp)
+                    self.run_first(_REQUESTED, tp, tables.ON_CANCEL)
+                    _check_rolled_back(self.controller, tp)
                 else:
                     raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
             except ZnodeError as error:
@@ -86,143 +85,145 @@ class Kip236NewController(ZooKeeperController):
             topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
         )
 
-    def _submit_one(self, controller: Controller, tp: TopicPartition, replicas: Brokers) -> None:
-        self.run_first(controller, _REQUESTED, tp, tables.ON_CONFLICT, requested_replicas=replicas)
-        now = find(controller, tp)
+    def _submit_one(self, tp: TopicPartition, replicas: Brokers) -> None:
+        self.run_first(_REQUESTED, tp, tables.ON_CONFLICT, requested_replicas=replicas)
+        now = find(self.controller, tp)
         if tables.has_target(now, replicas):
             return
-        _check_rolled_back(controller, tp)
+        _check_rolled_back(self.controller, tp)
         facts = {"original": now.replicas}
-        self.run_first(
-            controller, _REQUESTED, tp, tables.ON_SUBMIT, requested_replicas=replicas, facts=facts
-        )
-        self.run_first(controller, _REQUESTED, tp, tables.ON_TRIGGER)
+        self.run_first(_REQUESTED, tp, tables.ON_SUBMIT, requested_replicas=replicas, facts=facts)
+        self.run_first(_REQUESTED, tp, tables.ON_TRIGGER)
 
-    def list_ongoing(
-        self, controller: Controller, topics: RequestedPartitions | None
-    ) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
         """List AR, and what RAR adds and removes; what it adds is left out if OAR is unknown."""
-        return list_each(controller.state.topics, topics, _ongoing)
+        return list_each(self.controller.state.topics, topics, _ongoing)
 
     # ---- submission --------------------------------------------------------------------------
 
-    def on_plan(self, controller: Controller, event: WatchedEvent | None) -> None:
+    def on_plan(self, event: WatchedEvent | None) -> None:
         """Submit a plan. Only the znode's creation counts: writing into it later has no effect."""
-        known = controller.state.znode_stats.get(REASSIGN_PARTITIONS)
-        text = controller.znodes.read(REASSIGN_PARTITIONS, watch=True)
-        stat = controller.state.znode_stats.get(REASSIGN_PARTITIONS)
+        known = self.controller.state.znode_stats.get(REASSIGN_PARTITIONS)
+        text = self.controller.znodes.read(REASSIGN_PARTITIONS, watch=True)
+        stat = self.controller.state.znode_stats.get(REASSIGN_PARTITIONS)
         if text is None or stat is None:
             return
         changed = event is not None and event.type is EventType.NODE_DATA_CHANGED
         if changed and known is not None and known.czxid == stat.czxid:
             return
-        plan = self._read(controller, REASSIGN_PARTITIONS, text)
+        plan = self._read(REASSIGN_PARTITIONS, text)
         # The controller has added originals to every plan that it has seen before.
         if event is not None or stat.version == 0:
-            plan = _with_originals(controller, plan)
+            plan = _with_originals(self.controller, plan)
         try:
-            self._submit(controller, plan, resuming=event is None)
+            self._submit(plan, resuming=event is None)
         except ZnodeError as error:
-            warn(controller, _SEEN, f"{REASSIGN_PARTITIONS}: {error}; the submission is left out")
-            write_plan(controller, _SEEN)
+            warn(
+                self.controller,
+                _SEEN,
+                f"{REASSIGN_PARTITIONS}: {error}; the submission is left out",
+            )
+            write_plan(self.controller, _SEEN)
 
-    def _submit(self, controller: Controller, plan: Plan, *, resuming: bool) -> None:
+    def _submit(self, plan: Plan, *, resuming: bool) -> None:
         """Record and remember all partitions before the first begins. Those that have this target
         already continue, but begin again after a take-over."""
         begin = [
             tp
             for tp, planned in plan.items()
-            if resuming or not tables.has_target(find(controller, tp), tuple(planned.replicas))
+            if resuming or not tables.has_target(find(self.controller, tp), tuple(planned.replicas))
         ]
         for tp, planned in plan.items():
-            self._run(controller, tp, tables.ON_SUBMIT, planned, plan=plan)
+            self._run(tp, tables.ON_SUBMIT, planned, plan=plan)
         if not plan:
-            write_plan(controller, _SEEN)
+            write_plan(self.controller, _SEEN)
         for tp in begin:
-            self.run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
+            self.run_first(_SEEN, tp, tables.ON_TRIGGER)
 
-    def _read(self, controller: Controller, path: str, text: str) -> Plan:
+    def _read(self, path: str, text: str) -> Plan:
         """The entries of a plan that can be carried out; the others are left out with a warning."""
         try:
             plan = read_plan(path, text)
         except MalformedZnodeError as error:
-            warn(controller, _SEEN, f"{error}; removed")
+            warn(self.controller, _SEEN, f"{error}; removed")
             return {}
         for name, index in repeated(text):
-            warn(controller, _SEEN, f"{path}: {name}-{index} is there twice; the last one counts")
+            warn(
+                self.controller,
+                _SEEN,
+                f"{path}: {name}-{index} is there twice; the last one counts",
+            )
         return {
             tp: planned
             for tp, planned in plan.items()
-            if _acceptable(controller, path, tp, planned)
+            if _acceptable(self.controller, path, tp, planned)
         }
 
     # ---- cancellation ------------------------------------------------------------------------
 
-    def on_cancel(self, controller: Controller, event: WatchedEvent | None) -> None:
+    def on_cancel(self, event: WatchedEvent | None) -> None:
         """Roll back everything pending on record, then delete the znode, whatever the outcome."""
-        if controller.znodes.read(CANCEL_REASSIGNMENT_IN_PROGRESS, watch=True) is None:
+        if self.controller.znodes.read(CANCEL_REASSIGNMENT_IN_PROGRESS, watch=True) is None:
             return
-        plan = self._reread(controller)
+        plan = self._reread()
         for tp in plan:
-            self.run_first(controller, _SEEN, tp, tables.ON_CANCEL)
-        write_plan(controller, _SEEN)  # entries that could not be read stay as remembered
-        controller.znodes.put(_SEEN, CANCEL_REASSIGNMENT_IN_PROGRESS, None)
+            self.run_first(_SEEN, tp, tables.ON_CANCEL)
+        write_plan(self.controller, _SEEN)  # entries that could not be read stay as remembered
+        self.controller.znodes.put(_SEEN, CANCEL_REASSIGNMENT_IN_PROGRESS, None)
         if event is not None:  # after a take-over, skipped partitions are resumed next
             for tp in plan:
-                self.settle(controller, _SEEN, tp)
+                self.settle(_SEEN, tp)
 
-    def _reread(self, controller: Controller) -> Plan:
+    def _reread(self) -> Plan:
         """Adopt what the znode says is pending; an unreadable text changes nothing."""
-        text = controller.znodes.read(REASSIGN_PARTITIONS)
+        text = self.controller.znodes.read(REASSIGN_PARTITIONS)
         try:
             found = {} if text is None else read_plan(REASSIGN_PARTITIONS, text)
         except MalformedZnodeError as error:
-            warn(controller, _SEEN, f"{error}; nothing is rolled back")
+            warn(self.controller, _SEEN, f"{error}; nothing is rolled back")
             return {}
-        for tp in pending(controller):
+        for tp in pending(self.controller):
             if tp not in found:
-                self.run_first(controller, _SEEN, tp, tables.ON_MISSING)
+                self.run_first(_SEEN, tp, tables.ON_MISSING)
         plan = {
             tp: planned
             for tp, planned in found.items()
-            if _acceptable(controller, REASSIGN_PARTITIONS, tp, planned)
+            if _acceptable(self.controller, REASSIGN_PARTITIONS, tp, planned)
         }
         for tp, planned in plan.items():
-            self._run(controller, tp, tables.ON_REREAD, planned)
+            self._run(tp, tables.ON_REREAD, planned)
         return plan
 
     # ---- queue -------------------------------------------------------------------------------
 
-    def on_queue(self, controller: Controller, _: WatchedEvent | None) -> None:
+    def on_queue(self, _: WatchedEvent | None) -> None:
         """Move the queue into the plan, one partition after the other."""
-        text = controller.znodes.read(REASSIGN_PARTITIONS_QUEUE, watch=True)
+        text = self.controller.znodes.read(REASSIGN_PARTITIONS_QUEUE, watch=True)
         if text is None:
             return
-        plan = self._read(controller, REASSIGN_PARTITIONS_QUEUE, text)
+        plan = self._read(REASSIGN_PARTITIONS_QUEUE, text)
         for tp, planned in plan.items():
             try:
-                self._dequeue(controller, tp, planned)
+                self._dequeue(tp, planned)
             except ZnodeError as error:
-                _left_out(controller, tp, str(error))
+                _left_out(self.controller, tp, str(error))
         # Entries that were left out must not block the queue.
-        controller.znodes.put(_SEEN, REASSIGN_PARTITIONS_QUEUE, None)
+        self.controller.znodes.put(_SEEN, REASSIGN_PARTITIONS_QUEUE, None)
 
-    def _dequeue(
-        self, controller: Controller, tp: TopicPartition, planned: PlannedReplicas
-    ) -> None:
+    def _dequeue(self, tp: TopicPartition, planned: PlannedReplicas) -> None:
         replicas = tuple(planned.replicas)
-        self.run_first(controller, _SEEN, tp, tables.ON_CONFLICT, requested_replicas=replicas)
-        now = find(controller, tp)
+        self.run_first(_SEEN, tp, tables.ON_CONFLICT, requested_replicas=replicas)
+        now = find(self.controller, tp)
         under_way = tables.has_target(now, replicas)
         if now.reassigning and not under_way:
-            _left_out(controller, tp, "what is pending was not rolled back")
+            _left_out(self.controller, tp, "what is pending was not rolled back")
             return
         original = planned.original_replicas
         if original is None:
             planned = PlannedReplicas(replicas, now.replicas)
-        self._run(controller, tp, tables.ON_DEQUEUE, planned)
+        self._run(tp, tables.ON_DEQUEUE, planned)
         if not under_way:
-            self.run_first(controller, _SEEN, tp, tables.ON_TRIGGER)
+            self.run_first(_SEEN, tp, tables.ON_TRIGGER)
 
     watches = (
         *COMMON_WATCHES,
@@ -233,7 +234,6 @@ class Kip236NewController(ZooKeeperController):
 
     def _run(
         self,
-        controller: Controller,
         tp: TopicPartition,
         rows: Table,
         planned: PlannedReplicas,
@@ -242,20 +242,20 @@ class Kip236NewController(ZooKeeperController):
         original = planned.original_replicas
         known = {"original": None if original is None else tuple(original), **facts}
         replicas = tuple(planned.replicas)
-        self.run_first(controller, _SEEN, tp, rows, requested_replicas=replicas, facts=known)
+        self.run_first(_SEEN, tp, rows, requested_replicas=replicas, facts=known)
 
     # ---- what goes on around reassignments ---------------------------------------------------
 
-    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        if controller.is_live(controller.state.controller_id):
-            self.run_until_none(controller, cause, tp, tables.ON_STEP)
-        return find(controller, tp)
+    def settle(self, cause: str, tp: TopicPartition) -> Partition:
+        if self.controller.is_live(self.controller.state.controller_id):
+            self.run_until_none(cause, tp, tables.ON_STEP)
+        return find(self.controller, tp)
 
-    def announce(self, controller: Controller, cause: str, change: Change) -> None:
+    def announce(self, cause: str, change: Change) -> None:
         """Remove the partitions of a deleted topic from the record."""
-        super().announce(controller, cause, change)
+        super().announce(cause, change)
         if isinstance(change, TopicDeleted):
-            write_plan(controller, cause)
+            write_plan(self.controller, cause)
 
 
 # ---- one partition -------------------------------------------------------------------------------

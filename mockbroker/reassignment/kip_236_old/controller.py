@@ -79,7 +79,6 @@ class Kip236OldController(ZooKeeperController):
 
     def alter(
         self,
-        controller: Controller,
         topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
@@ -91,47 +90,43 @@ class Kip236OldController(ZooKeeperController):
 
         def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
             if target is not None:
-                self.check(controller, tp, target, legacy=False)
+                self.check(tp, target, legacy=False)
                 accepted[tp] = target
-            elif find(controller, tp).reassigning:
-                self.roll_back(controller, _CAUSE, tp)
+            elif find(self.controller, tp).reassigning:
+                self.roll_back(_CAUSE, tp)
             else:
                 raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
 
         result = alter_each(
             topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
         )
-        refusal = self._submit(controller, accepted)
+        refusal = self._submit(accepted)
         return result if refusal is None else with_refusal(result, accepted, refusal)
 
-    def _submit(
-        self, controller: Controller, accepted: dict[TopicPartition, Brokers]
-    ) -> Refusal | None:
+    def _submit(self, accepted: dict[TopicPartition, Brokers]) -> Refusal | None:
         """Create the request znode. Returns the refusal if that failed."""
         if not accepted:
             return None
         try:
-            submit(controller, _CAUSE, ReassignmentRequest(accepted))
+            submit(self.controller, _CAUSE, ReassignmentRequest(accepted))
         except ConnectionLossError as error:
             return Refusal(ErrorCode.INVALID_REQUEST, str(error))
-        take_requests(self, controller)
+        take_requests(self)
         return None
 
-    def list_ongoing(
-        self, controller: Controller, topics: RequestedPartitions | None
-    ) -> ListReassignmentsResult:
-        return list_each(controller.state.topics, topics, _ongoing)
+    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
+        return list_each(self.controller.state.topics, topics, _ongoing)
 
-    def identities(self, controller: Controller) -> dict[TopicPartition, ReassignmentIdentity]:
+    def identities(self) -> dict[TopicPartition, ReassignmentIdentity]:
         """The identities for KIP-240: data and stat of each reassignment's znode, as they are
         now."""
         found: dict[TopicPartition, ReassignmentIdentity] = {}
-        for name, partition in controller.partitions():
+        for name, partition in self.controller.partitions():
             path = reassignment_path(name, partition.index)
-            text = controller.znodes.read(path) if partition.reassigning else None
+            text = self.controller.znodes.read(path) if partition.reassigning else None
             if text is None:
                 continue
-            stat = controller.state.znode_stats[path]
+            stat = self.controller.state.znode_stats[path]
             try:
                 target = tuple(decode_reassignment(path, text).replicas)
             except MalformedZnodeError:
@@ -143,18 +138,15 @@ class Kip236OldController(ZooKeeperController):
 
     # ---- one partition -----------------------------------------------------------------------
 
-    def check(
-        self, controller: Controller, tp: TopicPartition, replicas: Brokers, *, legacy: bool
-    ) -> None:
+    def check(self, tp: TopicPartition, replicas: Brokers, *, legacy: bool) -> None:
         """Raises Refusal if such a request would be ignored."""
-        find(controller, tp)
-        check_assignment(controller, replicas)
-        facts = self._facts(controller, tp, legacy=legacy)
-        self.run_first(controller, _CAUSE, tp, REFUSALS, requested_replicas=replicas, facts=facts)
+        find(self.controller, tp)
+        check_assignment(self.controller, replicas)
+        facts = self._facts(tp, legacy=legacy)
+        self.run_first(_CAUSE, tp, REFUSALS, requested_replicas=replicas, facts=facts)
 
     def request(
         self,
-        controller: Controller,
         cause: str,
         tp: TopicPartition,
         replicas: Brokers,
@@ -163,75 +155,74 @@ class Kip236OldController(ZooKeeperController):
         original: Brokers | None,
     ) -> None:
         """Carry out a request for one partition. Raises Refusal if it is ignored."""
-        find(controller, tp)
-        check_assignment(controller, replicas)
-        facts = self._facts(controller, tp, legacy=legacy) | {"original": original}
-        self.run_first(controller, cause, tp, ON_REQUEST, requested_replicas=replicas, facts=facts)
-        self.settle(controller, cause, tp)
+        find(self.controller, tp)
+        check_assignment(self.controller, replicas)
+        facts = self._facts(tp, legacy=legacy) | {"original": original}
+        self.run_first(cause, tp, ON_REQUEST, requested_replicas=replicas, facts=facts)
+        self.settle(cause, tp)
 
-    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        partition = find(controller, tp)
+    def settle(self, cause: str, tp: TopicPartition) -> Partition:
+        partition = find(self.controller, tp)
         if partition.reassigning:
-            facts = {"disabled": _disabled(controller)}
-            self.run_first(controller, cause, tp, ON_STEP, facts=facts)
-        return find(controller, tp)
+            facts = {"disabled": _disabled(self.controller)}
+            self.run_first(cause, tp, ON_STEP, facts=facts)
+        return find(self.controller, tp)
 
-    def roll_back(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+    def roll_back(self, cause: str, tp: TopicPartition) -> None:
         """Return to the original replicas; those in ``/admin/reassign_partitions`` win over
         remembered ones. Raises Refusal."""
-        partition = find(controller, tp)
+        partition = find(self.controller, tp)
         assert isinstance(partition, RequestedPartition)
-        planned = plan_on_record(controller).get(tp) if partition.legacy else None
+        planned = plan_on_record(self.controller).get(tp) if partition.legacy else None
         original = planned and planned.original_replicas
         replicas = tuple(original or partition.original_replicas or ())
-        self.run_first(controller, cause, tp, ON_CANCEL, requested_replicas=replicas)
+        self.run_first(cause, tp, ON_CANCEL, requested_replicas=replicas)
 
-    def roll_all_back(self, controller: Controller, cause: str) -> None:
-        for name, partition in controller.partitions():
+    def roll_all_back(self, cause: str) -> None:
+        for name, partition in self.controller.partitions():
             if partition.reassigning:
                 try:
-                    self.roll_back(controller, cause, (name, partition.index))
+                    self.roll_back(cause, (name, partition.index))
                 except Refusal as refusal:
-                    warn(controller, cause, f"{REASSIGN_CANCEL}: {refusal.message}")
+                    warn(self.controller, cause, f"{REASSIGN_CANCEL}: {refusal.message}")
 
-    def _facts(self, controller: Controller, tp: TopicPartition, *, legacy: bool) -> dict[str, Any]:
+    def _facts(self, tp: TopicPartition, *, legacy: bool) -> dict[str, Any]:
         minimum = self.dependencies.configs.topic(tp[0], "min.insync.replicas").value
         return {
             "legacy": legacy,
-            "disabled": _disabled(controller),
+            "disabled": _disabled(self.controller),
             "min_isr": int(minimum or 1),
             "literal": self._literal,
         }
 
     # ---- start, take-over, the end of a topic ------------------------------------------------
 
-    def start(self, controller: Controller) -> None:
-        controller.znodes.touch(REASSIGNMENT_REQUESTS)
-        controller.znodes.touch(REASSIGNMENTS)
-        super().start(controller)
+    def start(self) -> None:
+        self.controller.znodes.touch(REASSIGNMENT_REQUESTS)
+        self.controller.znodes.touch(REASSIGNMENTS)
+        super().start()
 
     def recovered(
         self,
-        controller: Controller,
         cause: str,
         tp: TopicPartition,
         known: Partition,
         assignment: TopicAssignment,
     ) -> Partition:
         """Under reassignment if it has a readable znode that says so."""
-        found = super().recovered(controller, cause, tp, known, assignment)
+        found = super().recovered(cause, tp, known, assignment)
         found = replace(found, adding=(), removing=())
         path = reassignment_path(*tp)
-        text = controller.znodes.read(path)
+        text = self.controller.znodes.read(path)
         if text is None:
             return found
         try:
             on_record = decode_reassignment(path, text)
-            check_assignment(controller, on_record.replicas)
+            check_assignment(self.controller, on_record.replicas)
         except (MalformedZnodeError, Refusal) as error:
             reason = f"{path}: {error.message}" if isinstance(error, Refusal) else str(error)
-            warn(controller, cause, f"{reason}; taken as no reassignment, and removed")
-            remove_record(controller, cause, tp, legacy=False)
+            warn(self.controller, cause, f"{reason}; taken as no reassignment, and removed")
+            remove_record(self.controller, cause, tp, legacy=False)
             return found
         return requested(
             found,
@@ -241,48 +232,48 @@ class Kip236OldController(ZooKeeperController):
             original=None,
         )
 
-    def resume(self, controller: Controller, cause: str) -> None:
+    def resume(self, cause: str) -> None:
         """Begin everything in progress again. The original replicas are those of the plan in
         ``/admin/reassign_partitions``, or unknown."""
-        self._sweep(controller, cause)
-        plan = plan_on_record(controller)
-        for name, partition in controller.partitions():
+        self._sweep(cause)
+        plan = plan_on_record(self.controller)
+        for name, partition in self.controller.partitions():
             if not isinstance(partition, RequestedPartition):
                 continue
             tp = (name, partition.index)
             planned = plan.get(tp) if partition.legacy else None
             original = planned and planned.original_replicas
-            facts = self._facts(controller, tp, legacy=partition.legacy) | {
+            facts = self._facts(tp, legacy=partition.legacy) | {
                 "original": tuple(original) if original else None,
                 "literal": False,
             }
             replicas = partition.target_replicas
-            self.run_first(
-                controller, cause, tp, ON_RESUME, requested_replicas=replicas, facts=facts
-            )
-            self.settle(controller, cause, tp)
+            self.run_first(cause, tp, ON_RESUME, requested_replicas=replicas, facts=facts)
+            self.settle(cause, tp)
 
-    def _sweep(self, controller: Controller, cause: str) -> None:
+    def _sweep(self, cause: str) -> None:
         """Delete znodes of reassignments whose partition does not exist."""
-        for name in controller.znodes.children(REASSIGNMENTS):
-            topic = controller.state.topics.get(name)
+        for name in self.controller.znodes.children(REASSIGNMENTS):
+            topic = self.controller.state.topics.get(name)
             folder = f"{REASSIGNMENTS}/{name}"
-            for child in controller.znodes.children(folder):
+            for child in self.controller.znodes.children(folder):
                 index = int(child) if child.isascii() and child.isdigit() else -1
                 if topic is None or topic.partition(index) is None:
                     path = f"{folder}/{child}"
-                    controller.znodes.read(path)
-                    warn(controller, cause, f"{path}: no such partition; removed")
-                    remove(controller, cause, path)
-            remove_if_empty(controller, folder)
+                    self.controller.znodes.read(path)
+                    warn(self.controller, cause, f"{path}: no such partition; removed")
+                    remove(self.controller, cause, path)
+            remove_if_empty(self.controller, folder)
 
-    def store(self, controller: Controller, cause: str, change: Change) -> None:
+    def store(self, cause: str, change: Change) -> None:
         """A topic's deletion deletes its reassignments."""
         if isinstance(change, TopicDeleted):
-            for each in controller.state.topics[change.name].partitions:
+            for each in self.controller.state.topics[change.name].partitions:
                 if isinstance(each, RequestedPartition):
-                    remove_record(controller, cause, (change.name, each.index), legacy=each.legacy)
-        super().store(controller, cause, change)
+                    remove_record(
+                        self.controller, cause, (change.name, each.index), legacy=each.legacy
+                    )
+        super().store(cause, change)
 
 
 def _disabled(controller: Controller) -> bool:

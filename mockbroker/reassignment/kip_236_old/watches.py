@@ -48,13 +48,13 @@ _CAUSE: Final = "zookeeper"
 class RequestRunner(Protocol):
     """What the reactions need of the controller; see ``kip_236_old.controller``."""
 
-    def check(
-        self, controller: Controller, tp: TopicPartition, replicas: Brokers, *, legacy: bool
-    ) -> None: ...
+    @property
+    def controller(self) -> Controller: ...
+
+    def check(self, tp: TopicPartition, replicas: Brokers, *, legacy: bool) -> None: ...
 
     def request(
         self,
-        controller: Controller,
         cause: str,
         tp: TopicPartition,
         replicas: Brokers,
@@ -63,11 +63,11 @@ class RequestRunner(Protocol):
         original: Brokers | None,
     ) -> None: ...
 
-    def roll_back(self, controller: Controller, cause: str, tp: TopicPartition) -> None: ...
+    def roll_back(self, cause: str, tp: TopicPartition) -> None: ...
 
-    def roll_all_back(self, controller: Controller, cause: str) -> None: ...
+    def roll_all_back(self, cause: str) -> None: ...
 
-    def resume(self, controller: Controller, cause: str) -> None: ...
+    def resume(self, cause: str) -> None: ...
 
 
 def submit(controller: Controller, cause: str, request: ReassignmentRequest) -> str:
@@ -79,12 +79,13 @@ def submit(controller: Controller, cause: str, request: ReassignmentRequest) -> 
 # ---- /admin/reassignment_requests ----------------------------------------------------------------
 
 
-def _requests(runner: RequestRunner, controller: Controller, _: WatchedEvent | None) -> None:
-    take_requests(runner, controller)
+def _requests(runner: RequestRunner, _: WatchedEvent | None) -> None:
+    take_requests(runner)
 
 
-def take_requests(runner: RequestRunner, controller: Controller) -> None:
+def take_requests(runner: RequestRunner) -> None:
     """Carry out all requests, oldest first, and delete each afterwards."""
+    controller = runner.controller
     controller.znodes.touch(REASSIGNMENT_REQUESTS)
     for name in controller.znodes.children(REASSIGNMENT_REQUESTS, watch=True):
         path = f"{REASSIGNMENT_REQUESTS}/{name}"
@@ -96,20 +97,18 @@ def take_requests(runner: RequestRunner, controller: Controller) -> None:
         except MalformedZnodeError as error:
             controller.record(_CAUSE, Warned(f"{error}; removed"))
         else:
-            _deal_with(runner, controller, path, request)
+            _deal_with(runner, path, request)
         remove(controller, _CAUSE, path)
 
 
-def _deal_with(
-    runner: RequestRunner, controller: Controller, path: str, request: ReassignmentRequest
-) -> None:
+def _deal_with(runner: RequestRunner, path: str, request: ReassignmentRequest) -> None:
+    controller = runner.controller
     plan = plan_on_record(controller) if request.legacy else {}
     for tp, replicas in request.assignments.items():
         planned = plan.get(tp)
         original = None if planned is None else planned.original_replicas
         try:
             runner.request(
-                controller,
                 _CAUSE,
                 tp,
                 tuple(replicas),
@@ -153,8 +152,9 @@ def _known(controller: Controller, tp: TopicPartition) -> Partition | None:
 # ---- /admin/reassign_partitions ------------------------------------------------------------------
 
 
-def _legacy(runner: RequestRunner, controller: Controller, _: WatchedEvent | None) -> None:
+def _legacy(runner: RequestRunner, _: WatchedEvent | None) -> None:
     """Add original replicas to the plan, then submit what is new in it as a request."""
+    controller = runner.controller
     plan = _plan(controller, REASSIGN_PARTITIONS)
     if plan is None:
         return
@@ -173,7 +173,7 @@ def _legacy(runner: RequestRunner, controller: Controller, _: WatchedEvent | Non
         remove(controller, _CAUSE, REASSIGN_PARTITIONS)
         return
     if news:
-        take_requests(runner, controller)
+        take_requests(runner)
 
 
 def _plan(controller: Controller, path: str) -> dict[TopicPartition, PlannedReplicas] | None:
@@ -214,33 +214,34 @@ def _with_original(
 # ---- /admin/reassign_partitions_extra ------------------------------------------------------------
 
 
-def _extra(runner: RequestRunner, controller: Controller, _: WatchedEvent | None) -> None:
+def _extra(runner: RequestRunner, _: WatchedEvent | None) -> None:
     """Move each partition of the extra plan: roll back what is pending of it, add it to the plan,
     remove it here."""
+    controller = runner.controller
     waiting = _plan(controller, REASSIGN_PARTITIONS_EXTRA)
     if waiting is None:
         return
     for tp, planned in list(waiting.items()):
         try:
-            _move_to_the_plan(runner, controller, tp, planned)
+            _move_to_the_plan(runner, tp, planned)
         except Refusal as refusal:
             text = f"{REASSIGN_PARTITIONS_EXTRA}: {tp[0]}-{tp[1]} is ignored: {refusal.message}"
             controller.record(_CAUSE, Warned(text))
         del waiting[tp]
         store_plan(controller, _CAUSE, REASSIGN_PARTITIONS_EXTRA, waiting)
     store_plan(controller, _CAUSE, REASSIGN_PARTITIONS_EXTRA, waiting)
-    _legacy(runner, controller, None)
+    _legacy(runner, None)
 
 
 def _move_to_the_plan(
     runner: RequestRunner,
-    controller: Controller,
     tp: TopicPartition,
     planned: PlannedReplicas,
 ) -> None:
-    runner.check(controller, tp, tuple(planned.replicas), legacy=True)
+    controller = runner.controller
+    runner.check(tp, tuple(planned.replicas), legacy=True)
     if _legacy_in_flight(controller, tp):
-        runner.roll_back(controller, _CAUSE, tp)
+        runner.roll_back(_CAUSE, tp)
     partition = controller.state.topics[tp[0]].partitions[tp[1]]
     plan = plan_on_record(controller)
     plan[tp] = PlannedReplicas(planned.replicas, partition.replicas)
@@ -250,13 +251,13 @@ def _move_to_the_plan(
 # ---- /admin/reassign_cancel ----------------------------------------------------------------------
 
 
-def _cancel(runner: RequestRunner, controller: Controller, event: WatchedEvent | None) -> None:
+def _cancel(runner: RequestRunner, event: WatchedEvent | None) -> None:
     """Roll back everything pending. While the znode exists nothing starts or continues; what could
     not be rolled back continues once its creator has deleted it."""
-    if controller.znodes.read(REASSIGN_CANCEL, watch=True) is not None:
-        runner.roll_all_back(controller, _CAUSE)
+    if runner.controller.znodes.read(REASSIGN_CANCEL, watch=True) is not None:
+        runner.roll_all_back(_CAUSE)
     elif event is not None and event.type is EventType.NODE_DELETED:
-        runner.resume(controller, _CAUSE)
+        runner.resume(_CAUSE)
 
 
 WATCHES: Final = (

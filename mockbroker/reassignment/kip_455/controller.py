@@ -27,7 +27,6 @@ from mockbroker.reassignment.requests import (
 from mockbroker.reassignment.transitions import Brokers, targeted
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
-from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
 from mockbroker.state.results import (
     AlterReassignmentsResult,
@@ -57,7 +56,6 @@ class Kip455Controller(ZooKeeperController):
 
     def alter(
         self,
-        controller: Controller,
         topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
@@ -66,40 +64,34 @@ class Kip455Controller(ZooKeeperController):
         Cancelling where there is no reassignment is no error."""
 
         def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
-            find(controller, tp)
+            find(self.controller, tp)
             if target is None:
-                self.run_first(controller, _CAUSE, tp, self._draft.on_cancel)
-                self.settle(controller, _CAUSE, tp)
+                self.run_first(_CAUSE, tp, self._draft.on_cancel)
+                self.settle(_CAUSE, tp)
             else:
-                check_assignment(controller, target)
-                self.reassign(controller, _CAUSE, tp, target)
+                check_assignment(self.controller, target)
+                self.reassign(_CAUSE, tp, target)
 
         return alter_each(
             topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
         )
 
-    def reassign(
-        self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
-    ) -> None:
+    def reassign(self, cause: str, tp: TopicPartition, target: Brokers) -> None:
         """Reassign a partition by a request or by ``/admin/reassign_partitions``. A request leaves
         that znode as it is."""
-        self.run_first(controller, cause, tp, self._draft.on_alter, requested_replicas=target)
-        self.settle(controller, cause, tp)
+        self.run_first(cause, tp, self._draft.on_alter, requested_replicas=target)
+        self.settle(cause, tp)
 
-    def reassign_all(
-        self, controller: Controller, cause: str, targets: Mapping[TopicPartition, Brokers]
-    ) -> None:
+    def reassign_all(self, cause: str, targets: Mapping[TopicPartition, Brokers]) -> None:
         for tp, target in targets.items():
-            self.reassign(controller, cause, tp, target)
+            self.reassign(cause, tp, target)
 
-    def plan_removed(self, controller: Controller) -> None:
-        start_plan(self, controller)
+    def plan_removed(self) -> None:
+        start_plan(self)
 
-    def list_ongoing(
-        self, controller: Controller, topics: RequestedPartitions | None
-    ) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
         """List the present replicas, and what the target still adds and removes."""
-        return list_each(controller.state.topics, topics, _ongoing)
+        return list_each(self.controller.state.topics, topics, _ongoing)
 
     # ---- what goes on around reassignments ---------------------------------------------------
 
@@ -117,23 +109,23 @@ class Kip455Controller(ZooKeeperController):
             )
         ).decode()
 
-    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        self.run_until_none(controller, cause, tp, self._draft.on_step)
-        partition = find(controller, tp)
-        if not partition.reassigning and REASSIGN_PARTITIONS in controller.state.znodes:
-            remove_from_plan(self, controller, cause, lambda each, _: each == tp)
+    def settle(self, cause: str, tp: TopicPartition) -> Partition:
+        self.run_until_none(cause, tp, self._draft.on_step)
+        partition = find(self.controller, tp)
+        if not partition.reassigning and REASSIGN_PARTITIONS in self.controller.state.znodes:
+            remove_from_plan(self, cause, lambda each, _: each == tp)
         return partition
 
     # ---- take-over ---------------------------------------------------------------------------
 
-    def resume(self, controller: Controller, cause: str) -> None:
+    def resume(self, cause: str) -> None:
         """Resume the reassignments of the state znodes, except where ``/admin/reassign_partitions``
         says otherwise."""
-        start_plan(self, controller)
-        for name, partition in controller.partitions():
+        start_plan(self)
+        for name, partition in self.controller.partitions():
             tp = (name, partition.index)
-            if self.run_first(controller, cause, tp, self._draft.on_take_over):
-                self.settle(controller, cause, tp)
+            if self.run_first(cause, tp, self._draft.on_take_over):
+                self.settle(cause, tp)
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
         """Read the target. A target that is absent, null or empty means no reassignment."""

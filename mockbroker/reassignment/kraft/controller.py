@@ -31,7 +31,6 @@ from mockbroker.reassignment.requests import (
 from mockbroker.reassignment.transitions import Brokers, run_first
 from mockbroker.rows import rows_of_release
 from mockbroker.state.actions import Change, PartitionChanged
-from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.state.results import AlterReassignmentsResult, ListReassignmentsResult
 from mockbroker.topics.assignments import check_assignment
@@ -46,13 +45,13 @@ class KRaftController:
     keeps_znodes = False
 
     def __init__(self, dependencies: Dependencies) -> None:
+        self.controller = dependencies.controller
         self._dependencies = dependencies
         self._on_alter = rows_of_release(ON_ALTER, dependencies.release)
         self._on_cancel = rows_of_release(ON_CANCEL, dependencies.release)
 
     def alter(
         self,
-        controller: Controller,
         topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
@@ -62,18 +61,20 @@ class KRaftController:
         if not topics:
             # Kafka answers before it consults the controller, with the response's defaults.
             return AlterReassignmentsResult(0, "", True, ())
-        before = dict(controller.state.topics)
+        before = dict(self.controller.state.topics)
 
         def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
             partition = find_in(before, tp)
             if target is None:
                 unclean = self._dependencies.configs.unclean_election_enabled(tp[0])
                 facts = {UNCLEAN_ELECTION: unclean}
-                run_first(controller, _CAUSE, tp, self._on_cancel, before=partition, facts=facts)
+                run_first(
+                    self.controller, _CAUSE, tp, self._on_cancel, before=partition, facts=facts
+                )
                 return
-            check_assignment(controller, target)
+            check_assignment(self.controller, target)
             run_first(
-                controller,
+                self.controller,
                 _CAUSE,
                 tp,
                 self._on_alter,
@@ -89,43 +90,39 @@ class KRaftController:
             topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
         )
 
-    def list_ongoing(
-        self, controller: Controller, topics: RequestedPartitions | None
-    ) -> ListReassignmentsResult:
-        return list_each(controller.state.topics, topics, shipped_lists)
+    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
+        return list_each(self.controller.state.topics, topics, shipped_lists)
 
-    def identities(self, controller: Controller) -> Mapping[TopicPartition, ReassignmentIdentity]:
+    def identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
         """Return the identity of every reassignment in progress, by topic and partition."""
-        return identities_in_log(controller.log)
+        return identities_in_log(self.controller.log)
 
-    def change_partition(
-        self, controller: Controller, cause: str, change: PartitionChanged
-    ) -> None:
-        controller.record(cause, change)
+    def change_partition(self, cause: str, change: PartitionChanged) -> None:
+        self.controller.record(cause, change)
 
-    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        return controller.state.topics[tp[0]].partitions[tp[1]]
+    def settle(self, cause: str, tp: TopicPartition) -> Partition:
+        return self.controller.state.topics[tp[0]].partitions[tp[1]]
 
-    def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
+    def elected(self, cause: str, tp: TopicPartition) -> None:
         """The election's own change completed the reassignment if it could."""
 
-    def last_epoch(self, controller: Controller) -> int:
+    def last_epoch(self) -> int:
         return 0
 
-    def start(self, controller: Controller) -> None:
+    def start(self) -> None:
         pass
 
-    def store(self, controller: Controller, cause: str, change: Change) -> None:
+    def store(self, cause: str, change: Change) -> None:
         pass
 
-    def announce(self, controller: Controller, cause: str, change: Change) -> None:
+    def announce(self, cause: str, change: Change) -> None:
         pass
 
-    def react(self, controller: Controller, event: WatchedEvent) -> None:
+    def react(self, event: WatchedEvent) -> None:
         pass
 
-    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+    def broker_started(self, cause: str, broker_id: int) -> None:
         pass
 
-    def take_over(self, controller: Controller, cause: str) -> None:
+    def take_over(self, cause: str) -> None:
         pass

@@ -77,7 +77,6 @@ class KafkaZooKeeperController(ZooKeeperController):
 
     def alter(
         self,
-        controller: Controller,
         topics: RequestedTargets,
         *,
         allow_replication_factor_change: bool,
@@ -90,17 +89,17 @@ class KafkaZooKeeperController(ZooKeeperController):
         for name, partitions in distinct:
             for index, replicas in partitions:
                 try:
-                    targets[name, index] = self._target(controller, (name, index), replicas)
+                    targets[name, index] = self._target((name, index), replicas)
                 except Refusal as refusal:
                     refusals[name, index] = refusal
-        remove_from_plan(self, controller, _CAUSE, lambda tp, _: tp in targets)
+        remove_from_plan(self, _CAUSE, lambda tp, _: tp in targets)
 
         def alter_one(tp: TopicPartition, _: Brokers | None) -> None:
             if tp in refusals:
                 raise refusals[tp]
-            if _find(controller, tp) is None:
+            if _find(self.controller, tp) is None:
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, texts.NO_SUCH_PARTITION)
-            self.reassign(controller, _CAUSE, tp, targets[tp])
+            self.reassign(_CAUSE, tp, targets[tp])
 
         return alter_each(
             distinct,
@@ -109,9 +108,7 @@ class KafkaZooKeeperController(ZooKeeperController):
             message="",
         )
 
-    def list_ongoing(
-        self, controller: Controller, topics: RequestedPartitions | None
-    ) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
         """Kafka lists topics in the order of a hash; here they are sorted by name if all are
         requested."""
         distinct = None
@@ -120,67 +117,56 @@ class KafkaZooKeeperController(ZooKeeperController):
             for name, partitions in topics:
                 indexes.setdefault(name, {}).update(dict.fromkeys(partitions))
             distinct = [(name, tuple(each)) for name, each in indexes.items()]
-        return list_each(controller.state.topics, distinct, shipped_lists, message="")
+        return list_each(self.controller.state.topics, distinct, shipped_lists, message="")
 
-    def _target(
-        self, controller: Controller, tp: TopicPartition, replicas: Sequence[int] | None
-    ) -> Brokers:
+    def _target(self, tp: TopicPartition, replicas: Sequence[int] | None) -> Brokers:
         """The target of a request for a partition, which may not exist; None means the replicas
         before its reassignment. Raises Refusal."""
-        partition = _find(controller, tp) or _find_deleted(controller, tp)
+        partition = _find(self.controller, tp) or _find_deleted(self.controller, tp)
         if replicas is None:
-            self.run_first(controller, _CAUSE, tp, tables.ON_CANCEL, before=partition)
+            self.run_first(_CAUSE, tp, tables.ON_CANCEL, before=partition)
             return tuple(each for each in partition.replicas if each not in partition.adding)
         target = tuple(replicas)
-        self.run_first(
-            controller, _CAUSE, tp, self._refusals, before=partition, requested_replicas=target
-        )
+        self.run_first(_CAUSE, tp, self._refusals, before=partition, requested_replicas=target)
         return target
 
     # ---- reassignments -----------------------------------------------------------------------
 
-    def reassign(
-        self, controller: Controller, cause: str, tp: TopicPartition, target: Brokers
-    ) -> None:
+    def reassign(self, cause: str, tp: TopicPartition, target: Brokers) -> None:
         """``KafkaController.onPartitionReassignment``: record the target, then go as far as
         possible."""
-        held = controller.state.topics[tp[0]].partitions[tp[1]].replicas
-        self.run_first(controller, cause, tp, self._on_update, requested_replicas=target)
-        self._run(controller, cause, tp, self._on_phase, facts={"held": held})
+        held = self.controller.state.topics[tp[0]].partitions[tp[1]].replicas
+        self.run_first(cause, tp, self._on_update, requested_replicas=target)
+        self._run(cause, tp, self._on_phase, facts={"held": held})
 
-    def reassign_all(
-        self, controller: Controller, cause: str, targets: Mapping[TopicPartition, Brokers]
-    ) -> None:
+    def reassign_all(self, cause: str, targets: Mapping[TopicPartition, Brokers]) -> None:
         """A plan. Where the controller remembers it (before 2.4), it remembers all of it before it
         starts any of it."""
         for tp, target in targets.items():
-            self.run_first(controller, cause, tp, self._on_submit, requested_replicas=target)
+            self.run_first(cause, tp, self._on_submit, requested_replicas=target)
         for tp, target in targets.items():
-            if not self.run_first(controller, cause, tp, self._on_plan):
-                self.reassign(controller, cause, tp, target)
+            if not self.run_first(cause, tp, self._on_plan):
+                self.reassign(cause, tp, target)
 
-    def plan_removed(self, controller: Controller) -> None:
-        start_plan(self, controller)
+    def plan_removed(self) -> None:
+        start_plan(self)
 
-    def settle(self, controller: Controller, cause: str, tp: TopicPartition) -> Partition:
-        self._run(controller, cause, tp, self._on_step)
-        return controller.state.topics[tp[0]].partitions[tp[1]]
+    def settle(self, cause: str, tp: TopicPartition) -> Partition:
+        self._run(cause, tp, self._on_step)
+        return self.controller.state.topics[tp[0]].partitions[tp[1]]
 
-    def elected(self, controller: Controller, cause: str, tp: TopicPartition) -> None:
-        if self.run_first(controller, cause, tp, self._on_election):
-            self.settle(controller, cause, tp)
+    def elected(self, cause: str, tp: TopicPartition) -> None:
+        if self.run_first(cause, tp, self._on_election):
+            self.settle(cause, tp)
 
-    def change_partition(
-        self, controller: Controller, cause: str, change: PartitionChanged
-    ) -> None:
+    def change_partition(self, cause: str, change: PartitionChanged) -> None:
         # Here the partition epoch counts writes of the state znode: effects raise it.
         draft = replace(change.after, partition_epoch=change.before.partition_epoch)
         tp = (change.topic, draft.index)
-        self._run(controller, cause, tp, self._on_change, draft=draft)
+        self._run(cause, tp, self._on_change, draft=draft)
 
     def _run(
         self,
-        controller: Controller,
         cause: str,
         tp: TopicPartition,
         table: Table,
@@ -190,32 +176,32 @@ class KafkaZooKeeperController(ZooKeeperController):
     ) -> None:
         """Apply the first row that matches. If that raised the leader epoch, the leader then acts
         too."""
-        before = controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch
-        self.run_first(controller, cause, tp, table, facts=facts, draft=draft)
-        if controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch > before:
-            self.run_first(controller, cause, tp, self._on_leader)
+        before = self.controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch
+        self.run_first(cause, tp, table, facts=facts, draft=draft)
+        if self.controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch > before:
+            self.run_first(cause, tp, self._on_leader)
 
-    def broker_started(self, controller: Controller, cause: str, broker_id: int) -> None:
+    def broker_started(self, cause: str, broker_id: int) -> None:
         """Resume the reassignments that have this broker in their target."""
-        for name, partition in controller.partitions():
+        for name, partition in self.controller.partitions():
             if broker_id in (partition.target or ()):
-                self.reassign(controller, cause, (name, partition.index), partition.target or ())
+                self.reassign(cause, (name, partition.index), partition.target or ())
 
     # ---- take-over ---------------------------------------------------------------------------
 
-    def resume(self, controller: Controller, cause: str) -> None:
+    def resume(self, cause: str) -> None:
         """Handle dead replicas first, then leaders, then the plan in
         ``/admin/reassign_partitions``, which wins over requests, then all other reassignments."""
-        for name, partition in controller.partitions():
-            self._run(controller, cause, (name, partition.index), self._on_replica_start)
-        for name, partition in controller.partitions():
-            self._run(controller, cause, (name, partition.index), self._on_partition_start)
-        start_plan(self, controller)
-        planned = pending(controller)
-        for name, partition in controller.partitions():
+        for name, partition in self.controller.partitions():
+            self._run(cause, (name, partition.index), self._on_replica_start)
+        for name, partition in self.controller.partitions():
+            self._run(cause, (name, partition.index), self._on_partition_start)
+        start_plan(self)
+        planned = pending(self.controller)
+        for name, partition in self.controller.partitions():
             tp = (name, partition.index)
             if partition.reassigning and tp not in planned:
-                self.reassign(controller, cause, tp, partition.target or ())
+                self.reassign(cause, tp, partition.target or ())
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
         """A leader of -1 on record counts, whoever has led since."""

@@ -362,7 +362,6 @@ class RemoveFromPlan:
     def perform(self, transition: Transition) -> None:
         remove_from_plan(
             transition.writer,
-            transition.controller,
             transition.cause,
             lambda tp, replicas: tp == transition.tp and replicas == transition.now.replicas,
         )
@@ -376,7 +375,6 @@ class RewritePlan:
     def perform(self, transition: Transition) -> None:
         rewrite_plan(
             transition.writer,
-            transition.controller,
             transition.cause,
             {
                 (name, each.index): each.planned

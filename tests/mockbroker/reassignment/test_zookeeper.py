@@ -22,6 +22,7 @@ from tests.mockbroker.reassignment.zookeeper_story import (
 ALL = "1,2,3,4,5,6"
 
 
+@pytest.mark.requirement("K455-01")
 @pytest.mark.requirement("K455-41")
 @pytest.mark.requirement("K455-42")
 def test_a_start_goes_on_record_and_is_then_told_to_old_and_new_replicas() -> None:

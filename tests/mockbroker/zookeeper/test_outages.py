@@ -268,9 +268,9 @@ def test_a_process_that_was_frozen_beyond_its_session(server: ZooKeeperServer) -
             process.send_signal(signal.SIGSTOP)
             poll(lambda: tool.exists("/brokers/ids/1") is None)
             process.send_signal(signal.SIGCONT)
-            poll(lambda: tool.exists("/controller") is not None)
             poll(lambda: tool.children("/brokers/ids") == ["1", "2"])
-            assert int(tool.get("/controller_epoch").data) >= 2
+            poll(lambda: tool.exists("/controller") is not None)
+            poll(lambda: int(tool.get("/controller_epoch").data) >= 2)  # written last
         finally:
             tool.close()
         process.kill()
