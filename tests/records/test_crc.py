@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import random
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +23,7 @@ from kproto.records.varints import (
     write,
 )
 
-ENGINE = sys.modules.get("kproto.native._engine")
+ENGINE: Any = sys.modules.get("kproto.native._engine")
 
 RFC_3720 = {
     bytes(32): 0x8A9136AA,
@@ -45,6 +47,16 @@ def test_every_implementation_computes_the_same_of_a_part(data, start, end):
     if ENGINE is not None:
         assert ENGINE.crc32c(data, start, end) == expected
         assert ENGINE.crc32c(data, start, end, True) == expected
+
+
+@pytest.mark.skipif(ENGINE is None, reason="the engine computes long inputs in thirds")
+@pytest.mark.parametrize("size", [383, 384, 391, 3 * 384 + 5, 12_287, 12_288, 12_289, 40_000])
+def test_thirds_are_joined(size):
+    data = random.Random(size).randbytes(size + 3)
+    for start in range(4):  # aligned or not
+        expected = importlib.import_module("google_crc32c").value(data[start:size])
+        assert ENGINE.crc32c(data, start, size) == expected
+        assert ENGINE.crc32c(data, start, size, True) == expected
 
 
 def test_without_engine_and_library_the_table_is_used(monkeypatch):
