@@ -88,6 +88,8 @@ class FrameSplitter:
                 self._offset = end
                 self.buffered -= end - offset
                 return data[offset + self._skip : end]
+        elif not self.buffered and self._error is None:
+            return None
         return self._next_frame_slowly()
 
     def frames(self) -> Iterator[bytes]:

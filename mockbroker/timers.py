@@ -114,10 +114,12 @@ class Timers:
 
     def pass_until(self, end_ms: int) -> bool:
         """Let time pass until then, unless a timer is due before. Returns whether it has."""
-        due = self.next_due_ms
-        if due is not None and due <= end_ms:
-            return False
-        self.now_ms = max(self.now_ms, end_ms)
+        if self._heap:
+            due = self.next_due_ms
+            if due is not None and due <= end_ms:
+                return False
+        if self.now_ms < end_ms:
+            self.now_ms = end_ms
         return True
 
     def run_until(self, end_ms: int) -> None:

@@ -120,7 +120,7 @@ class ServerConnection:
         return (
             self._machine.state is ServerState.OPEN
             and not self._splitter.buffered
-            and self.unanswered == 0
+            and self._received == self._sent
             and not self._eof
         )
 
@@ -183,13 +183,18 @@ class ServerConnection:
             return UnexpectedRequest(
                 self._number(), api_key, api_version, correlation_id, _client_id(frame), frame
             )
+        if self._served is not None:
+            served = self._served.get(api_key, Versions.NONE)
+            if not served.lowest <= api_version <= served.highest:
+                return self._unsupported(api_key, api_version, correlation_id, frame)
+        codec = self.dialect
         try:
-            self._check_served(api_key, api_version)
-            codec, header, body = self._decode(frame)
+            if isinstance(codec, AutoDialect):
+                codec, header, body = codec.identify_request(frame)
+            else:
+                header, body = codec.decode_request(frame)
         except UnsupportedVersionError:
-            return UnsupportedRequest(
-                self._number(), api_key, api_version, correlation_id, _client_id(frame), frame
-            )
+            return self._unsupported(api_key, api_version, correlation_id, frame)
         except DecodeError as error:
             return MalformedRequest(
                 self._number(), api_key, api_version, correlation_id, error, frame
@@ -200,15 +205,12 @@ class ServerConnection:
             return RequestReceived(self._number(), codec, api, header, body, frame)
         return RequestReceived(-1, codec, api, header, body, frame, expects_response=False)
 
-    def _check_served(self, api_key: int, version: int) -> None:
-        """Refuse what the caller does not serve. The codec itself refuses what it lacks."""
-        if self._served is not None and version not in self._served.get(api_key, Versions.NONE):
-            raise UnsupportedVersionError(f"api key {api_key} is not served at version {version}")
-
-    def _decode(self, frame: bytes) -> tuple[Dialect, Any, Any]:
-        if isinstance(self.dialect, AutoDialect):
-            return self.dialect.identify_request(frame)
-        return self.dialect, *self.dialect.decode_request(frame)
+    def _unsupported(
+        self, api_key: int, api_version: int, correlation_id: int, frame: bytes
+    ) -> UnsupportedRequest:
+        return UnsupportedRequest(
+            self._number(), api_key, api_version, correlation_id, _client_id(frame), frame
+        )
 
     def _number(self) -> int:
         self._received += 1
@@ -228,14 +230,18 @@ class ServerConnection:
         that expects none.
         """
         self._check_answer(request)
-        version, correlation_id = _version_and_correlation_id(request)
-        codec = request.dialect if isinstance(request, RequestReceived) else self.dialect
+        if isinstance(request, RequestReceived):
+            codec, header = request.dialect, request.header
+            version, correlation_id = header.request_api_version, header.correlation_id
+        else:
+            codec = self.dialect
+            version, correlation_id = _version_and_correlation_id(request)
         data = codec.encode_response(
             body,
             api_version=version if api_version is None else api_version,
             correlation_id=correlation_id,
         )
-        if isinstance(request, RequestReceived):
+        if isinstance(request, RequestReceived) and request.api.api_key in _INPUTS:
             self._answer_sasl(request, accepted=getattr(body, "error_code", None) == 0)
         return self._in_order(request.number, data)
 
@@ -300,9 +306,9 @@ class ServerConnection:
         return b"".join(parts)
 
 
-def _version_and_correlation_id(request: Answerable) -> tuple[int, int]:
-    if isinstance(request, RequestReceived):
-        return request.header.request_api_version, request.header.correlation_id
+def _version_and_correlation_id(
+    request: UnsupportedRequest | UnexpectedRequest | MalformedRequest,
+) -> tuple[int, int]:
     if request.api_version is None or request.correlation_id is None:
         raise LocalProtocolError(
             "a frame without a complete header can only be answered with bytes"

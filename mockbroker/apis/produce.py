@@ -164,20 +164,21 @@ def _refuse_all(call: Call, request: ProduceRequest, refused: Refusal) -> Produc
 
 
 def _response(call: Call, outcomes: _Outcomes) -> ProduceResponse:
-    failed = [each for _, row in outcomes for each in row if each.error]
-    if failed and call.body.acks == 0:
-        call.session.ended = True
-    response = ProduceResponse(
-        responses=[
+    response = ProduceResponse(responses=[])
+    has_failed = False
+    for topic, row in outcomes:
+        answers = []
+        for each in row:
+            answers.append(_partition(each))
+            has_failed = has_failed or each.error != 0
+        response.responses.append(
             TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[_partition(each) for each in row],
+                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
             )
-            for topic, row in outcomes
-        ]
-    )
-    if failed and call.version >= 10:
+        )
+    if has_failed and call.body.acks == 0:
+        call.session.ended = True
+    if has_failed and call.version >= 10:
         _add_leaders(call, response, outcomes)
     return response
 

@@ -20,6 +20,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from kproto.codec.message import Message
 from kproto.dialects import Api
 from kproto.journal import ClientSoftware
@@ -85,8 +87,7 @@ class Session:
         return answer
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """One decoded request, with everything that its answer may depend on. ``api`` is that of the
     request's dialect."""
 

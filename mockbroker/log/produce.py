@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError, MissingExtraError
 from kproto.records import Compression, Record, RecordBatches, TimestampType
@@ -59,8 +61,7 @@ _INTERNAL: Final = RequestFacts(ALL_IN_SYNC, version=9, client_id=ADMIN_CLIENT)
 _ONE_BATCH: Final = Layout(((0, 0, _NEWEST_MAGIC),), is_corrupt=False)
 
 
-@dataclass(slots=True)
-class AppendOutcome:
+class AppendOutcome(msgspec.Struct):
     """What a producer is answered for one partition.
 
     ``end_offset`` is the end of what was appended, or of the batch that was a duplicate; None if
@@ -198,11 +199,12 @@ class Appender:
                     if apply_first(rows, batch, refusal):
                         return self._refused(tp, refusal)
         header = batches[0].header
-        if header is None or count > 1 or _target_codec(batches, settings) != header.codec:
+        codec = CODECS.get(settings.compression_type)
+        if header is None or count > 1 or (codec is not None and codec != header.codec):
             return self._convert(tp, batches, settings, request)
         if places[0][1] != len(data):
             data = data[: places[0][1]]
-        now_ms = self._controller.now_ms
+        now_ms = self._controller.timers.now_ms
         if needs_records(header, settings, now_ms):
             _, rejected = self._read(tp, batches, settings)
             if rejected is not None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.records.crc import crc32, crc32c
@@ -114,8 +116,7 @@ class Disconnect:
 # ---- the request ---------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class RequestFacts:
+class RequestFacts(msgspec.Struct):
     """``data`` are the records of all partitions, ``producers`` the (producer id, epoch) of
     transactional batches. ``may_write_id``: the
     caller may write the request's transactional id. ``may_be_idempotent``: the caller has
@@ -130,7 +131,7 @@ class RequestFacts:
     may_write_id: bool = True
     may_be_idempotent: bool = True
     data: Sequence[bytes | None] = ()
-    layouts: Sequence[Layout] = field(init=False)
+    layouts: Sequence[Layout] = ()
 
     def __post_init__(self) -> None:
         self.layouts = [layout_of(each) for each in self.data]
@@ -229,7 +230,7 @@ def is_ordinary_request(request: RequestFacts) -> bool:
 # ---- a partition ---------------------------------------------------------------------------------
 
 
-class Layout(NamedTuple):
+class Layout(msgspec.Struct, frozen=True):
     """The whole batches of one partition's data: where each begins and ends, and its magic.
     ``is_corrupt``: no batch can begin behind them. A batch that is cut off is ignored, as in
     Kafka. ``header`` is that of the batch if the data is one batch of magic 2, and nothing else."""
@@ -260,8 +261,7 @@ def layout_of(data: bytes | None) -> Layout:
     return Layout(tuple(batches), is_corrupt=False)
 
 
-@dataclass(slots=True)
-class Arrival:
+class Arrival(msgspec.Struct):
     """One partition's data, and what the receiving broker knows of the partition.
 
     ``topic`` is None if the topic id is unknown. ``in_sync`` and ``min_isr`` are 0 on brokers that
@@ -553,7 +553,7 @@ UNREADABLE_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = _is_invalid(
 compressed one."""
 
 
-class RewrittenBatch(NamedTuple):
+class RewrittenBatch(msgspec.Struct, frozen=True):
     """A batch as it would be stored. ``is_rebuilt``: its size may have changed."""
 
     size: int

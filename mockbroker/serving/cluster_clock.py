@@ -52,7 +52,7 @@ class ClusterClock:
         """Bring the simulated time up to real time, unless the clock is manual."""
         if not self._follows_wall or self._operations.busy:
             return
-        if not self._timers.pass_until(self._now()):
+        if not self._timers.pass_until(wall_ms() + self._skipped_ms):
             # A timer is due, and its effects are a step.
             self._operations.spawn(partial(self._cluster.follow, self._now))
 

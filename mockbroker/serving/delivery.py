@@ -64,15 +64,6 @@ class ResponseCache:
         known = self._known.get(broker_id)
         return None if known is None or self._offset != len(self._log) else known
 
-    def answer(self, exchange: Exchange) -> Reply | None:
-        """The response to the same bytes, if it still holds."""
-        known = self.responses(exchange.session.broker_id) if exchange.repeatable else None
-        if known is None:
-            return None
-        frame = exchange.request.frame
-        found = known.get(frame[4:8] + frame[12:])
-        return None if found is None else Reply(found[0] + frame[8:12] + found[1])
-
     def remember(
         self, session: Session, request: RequestReceived, response: bytes, offset: int
     ) -> None:
@@ -155,7 +146,7 @@ class Delivery:
         while left > 0 and length - at >= _PREFIX.size:
             size, _, _, correlation_id = _PREFIX.unpack_from(data, at)
             end = at + 4 + size
-            if end > length or size < 8:
+            if end > length or not 8 <= size <= _MAX_REQUEST:
                 break
             found = known.get(data[at + 4 : at + 8] + data[at + 12 : end])
             if found is None:

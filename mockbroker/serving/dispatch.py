@@ -6,12 +6,12 @@ A request goes through a chain of stages; the first that has an answer decides:
 2. a rule of faults (``fault_stage``), if one may still be hit,
 3. the throttle of the client (``throttle_stage``), if any client is throttled,
 4. a recording (``replay_stage``), if there is one,
-5. the response cache,
-6. scripts (``scripts``), if there are any,
-7. the handler of the api key (``handlers``, ``mockbroker.apis``),
-8. the refusal (``refusals``).
+5. scripts (``scripts``), if there are any,
+6. the handler of the api key (``handlers``, ``mockbroker.apis``),
+7. the refusal (``refusals``).
 
-``delivery`` encodes the answer and writes the journal; ``server`` writes the bytes.
+``delivery`` encodes the answer and writes the journal; ``server`` writes the bytes. What the
+response cache knows, ``server`` sends before any stage, while ``uses_cache`` allows it.
 """
 
 from __future__ import annotations
@@ -137,7 +137,6 @@ class Dispatcher:
         stages: list[Stage] = []
         if self._replay_stage is not None:
             stages.append(self._replay_stage)
-        stages.append(self.response_cache)
         if self.scripts.by_key:
             stages.append(self._script_stage)
         stages += [self.handlers, self._refusals]
@@ -149,6 +148,7 @@ class Dispatcher:
         if self.security.sasl is not None:
             stages.insert(0, self._sasl)
         self._chain = tuple(stages)
+        self.uses_cache = not (self.faults.live or self.cluster.throttles.live)
 
     def _scripts_changed(self) -> None:
         self._link_stages()
@@ -257,34 +257,50 @@ class Dispatcher:
             return self._failed(exchange, error)
 
     def _send(self, exchange: Exchange, reply: Reply) -> bytes | Close:
-        return self._deliver(exchange, reply, self.delivery.send)
+        try:
+            data = self.delivery.send(exchange, reply)
+        except Exception as error:
+            return self._send_error(exchange, reply, error, self.delivery.send)
+        if reply.ends_sasl or exchange.session.sasl is not None:
+            self._finish_sasl(exchange, reply)
+        return data
 
     def _commit(self, exchange: Exchange, reply: Reply) -> bytes | Close:
         """Deliver a reply that a fault rule changes: it is not what goes into the journal."""
-        return self._deliver(exchange, reply, self.delivery.commit)
-
-    def _deliver(
-        self, exchange: Exchange, reply: Reply, deliver: Callable[[Exchange, Reply], bytes]
-    ) -> bytes | Close:
         try:
-            data = deliver(exchange, reply)
-        except Exception as error:  # the version of the request cannot carry the response
-            if reply.scripted:
-                self.scripts.failed(error)
-            refused = self._failed(exchange, error)
-            if isinstance(refused, Close):
-                return refused
-            try:
-                data = deliver(exchange, refused)
-            except KprotoError as problem:
-                self.delivery.note(exchange, "failed", str(problem))
-                return CLOSE
+            data = self.delivery.commit(exchange, reply)
+        except Exception as error:
+            return self._send_error(exchange, reply, error, self.delivery.commit)
+        self._finish_sasl(exchange, reply)
+        return data
+
+    def _send_error(
+        self,
+        exchange: Exchange,
+        reply: Reply,
+        error: Exception,
+        deliver: Callable[[Exchange, Reply], bytes],
+    ) -> bytes | Close:
+        """Refuse a request whose version cannot carry the reply."""
+        if reply.scripted:
+            self.scripts.failed(error)
+        refused = self._failed(exchange, error)
+        if isinstance(refused, Close):
+            return refused
+        try:
+            data = deliver(exchange, refused)
+        except KprotoError as problem:
+            self.delivery.note(exchange, "failed", str(problem))
+            return CLOSE
+        self._finish_sasl(exchange, reply)
+        return data
+
+    def _finish_sasl(self, exchange: Exchange, reply: Reply) -> None:
         connection, session = exchange.connection, exchange.session
         if reply.ends_sasl and connection.state is ServerState.AUTHENTICATING:
             connection.complete_sasl()
         elif session.sasl is not None:
             self._sasl.finish(connection, session)
-        return data
 
     async def _broker_answer(self, exchange: Exchange) -> Reply | Close:
         """What the stages behind the rules of faults answer."""

@@ -7,8 +7,9 @@ first answer to ``delivery``. ``server`` writes what comes of it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import msgspec
 
 from kproto.codec.message import Message
 from kproto.connection import RequestReceived, ServerConnection, UnsupportedRequest
@@ -38,7 +39,7 @@ class Close:
 CLOSE: Final = Close()
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True):
     """A response, not encoded yet.
 
     ``body`` is a message, a whole frame, or None if the request is never answered. ``version`` None
@@ -70,13 +71,12 @@ Outcome: TypeAlias = bytes | Close | Awaitable[bytes | Close | Plan]
 rule gives, later, a plan of bytes and pauses."""
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """One request, and the connection that it came on.
 
     ``request`` is an ``UnsupportedRequest`` where the broker serves no such key or version.
-    ``mark`` is the journal's event for the request. ``repeatable``: equal bytes may be
-    answered from the response cache.
+    ``mark`` is the journal's event for the request. ``repeatable``: the response cache may answer
+    equal bytes.
     """
 
     connection: ServerConnection

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
-import msgspec
+from msgspec import structs
 
 from kproto.codec.message import Message
 from kproto.connection import RequestReceived
@@ -79,7 +78,7 @@ class FaultStage:
         received = request if isinstance(request, RequestReceived) else None
         if received is not None and exchange.api_key == FETCH and self.rules.live:
             whole = with_session(received.body, self.cluster.fetches, session.broker_id)
-            received = msgspec.structs.replace(received, body=whole)
+            received = structs.replace(received, body=whole)
         facts = RequestFacts(
             session.broker_id, session.connection_id, exchange.api_key, exchange.version,
             exchange.client_id, session.software, self.cluster.topics,
@@ -204,7 +203,7 @@ class _FaultRun:
     async def _broker(self, exchange: Exchange) -> bytes | Close:
         """Return the broker's own answer as a frame, empty if the broker does not answer."""
         # The cache is bypassed, because the exchange may be for a part of the request only.
-        exchange = replace(exchange, repeatable=False)
+        exchange = structs.replace(exchange, repeatable=False)
         answer = await self._stage.broker_answer(exchange)
         if isinstance(answer, Close):
             return answer
@@ -320,7 +319,7 @@ class _FaultRun:
             )
         else:
             answer = await self._broker(
-                replace(self._exchange, request=msgspec.structs.replace(request, body=rest))
+                structs.replace(self._exchange, request=structs.replace(request, body=rest))
             )
             if not isinstance(answer, bytes) or not answer:
                 return answer

@@ -66,7 +66,10 @@ class HandlerStage:
         if not isinstance(request, RequestReceived):
             return None
         handler = self.handler_of(request.dialect, exchange.api_key)
-        if handler is None or exchange.version not in handler.versions:
+        if handler is None:
+            return None
+        versions = handler.versions
+        if not versions.lowest <= exchange.version <= versions.highest:
             return None
         if handler.gap and handler.gap_of(request.body):
             self._unserved.incomplete(exchange, handler.gap)

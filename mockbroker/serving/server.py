@@ -96,13 +96,13 @@ class BrokerProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._quiet = 0
         sasl = self._session.sasl
-        special = (
-            self._dispatcher.faults.live
-            or self._dispatcher.cluster.throttles.live
-            or self._late
-            or (sasl is not None and sasl.ends_ms)
+        may_send_known = (
+            self._dispatcher.uses_cache
+            and self._connection.idle
+            and not self._late
+            and (sasl is None or not sasl.ends_ms)
         )
-        if self._connection.idle and not special:
+        if may_send_known:
             data = self._serve_known(data)
         if data and not self._closing:
             self._connection.receive_data(data)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from copy import copy
-from dataclasses import replace
 from functools import partial
+
+from msgspec import structs
 
 from kproto.codec.message import Message
 from mockbroker.faults.delivery import Plan, Sleep, Write
@@ -40,14 +41,14 @@ class ThrottleStage:
 
     async def _throttled(self, exchange: Exchange, by: Throttle) -> Reply | Close | Plan:
         # The response cache has answers to clients that are not throttled, and keeps none of these.
-        reply = await self._broker_answer(replace(exchange, repeatable=False))
+        reply = await self._broker_answer(structs.replace(exchange, repeatable=False))
         if isinstance(reply, Close):
             return reply
         if isinstance(reply.body, Message):
             body = copy(reply.body)
             version = exchange.version if reply.version is None else reply.version
             throttle(body, version, by.milliseconds)
-            reply = reply._replace(body=body)
+            reply = structs.replace(reply, body=body)
         if not by.mutes:
             await sleep(by.milliseconds / 1000)
         if not by.mutes or exchange.session.ended:

@@ -15,7 +15,7 @@ from mockbroker.serving.exchange import Close, Exchange, Pending, Reply
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.faults.faulty import Faulty
 
-OWN = ["ResponseCache", "HandlerStage", "RefusalStage"]
+OWN = ["HandlerStage", "RefusalStage"]
 
 
 def names(dispatcher: Dispatcher) -> list[str]:
@@ -26,7 +26,7 @@ def test_only_stages_that_can_answer_are_chained():
     dispatcher = DirectBroker(Cluster(1)).dispatcher
     assert names(dispatcher) == OWN
     dispatcher.scripts.add(16, lambda _call: None)
-    assert names(dispatcher) == ["ResponseCache", "ScriptStage", "HandlerStage", "RefusalStage"]
+    assert names(dispatcher) == ["ScriptStage", "HandlerStage", "RefusalStage"]
     (rule,) = dispatcher.faults.add([Fault(error=3, api=3)])
     assert names(dispatcher)[0] == "FaultStage"
     dispatcher.faults.remove(rule)
