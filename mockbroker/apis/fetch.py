@@ -74,21 +74,8 @@ def _failure(call: Call) -> FetchResponse:
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     response = FetchResponse(error_code=code, session_id=request.session_id)
     if call.version < _TOPIC_IDS_SINCE:
-        response.responses = [
-            FetchableTopicResponse(
-                topic=topic.topic,
-                partitions=[
-                    PartitionData(
-                        partition_index=each.partition,
-                        error_code=code,
-                        high_watermark=-1,
-                        records=b"",
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+        positions = _positions(call, request, by_id=False)
+        response.responses = _topics(call.version, map(call.cluster.fetches.failed, positions))
     return response
 
 

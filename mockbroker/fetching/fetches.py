@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from kproto.error_codes import ErrorCode
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.down_conversion import (
@@ -16,6 +17,7 @@ from mockbroker.fetching.down_conversion import (
     Conversion,
 )
 from mockbroker.fetching.query import (
+    REQUEST_FAILURES,
     FetchQuery,
     FetchResult,
     PartitionAnswer,
@@ -105,6 +107,7 @@ class Fetches:
         self._waits: dict[FetchWait, None] = {}
         self._conversion = rows_of_release(CONVERSION, release)
         self._format_refusals = rows_of_release(FORMAT_REFUSALS, release)
+        self._request_failures = rows_of_release(REQUEST_FAILURES, release)
         self._has_older_formats = "message.format.version" in configs.definitions.topic
         self.max_bytes = int(self._static("fetch.max.bytes") or _UNLIMITED)
         """The most bytes of one answer, apart from a first batch that is larger."""
@@ -129,6 +132,13 @@ class Fetches:
         """Read what a request asks for. If ``wait`` is set, ``begin_wait`` comes before the
         answer."""
         return StartedFetch(self, self.sessions(query.broker_id).context(query))
+
+    def failed(self, position: PartitionPosition) -> PartitionAnswer:
+        """Return the answer for a partition of a request that fails as a whole."""
+        answer = PartitionAnswer(position)
+        answer.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+        apply_first(self._request_failures, answer, answer)
+        return answer
 
     def convert(self, query: FetchQuery, result: FetchResult) -> None:
         """Replace records that the client's version does not know by older ones, or by errors."""

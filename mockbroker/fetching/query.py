@@ -10,12 +10,14 @@ from typing import Final, NamedTuple, TypeAlias
 from kproto.schema.model import ZERO_UUID
 from mockbroker.log.leader_epochs import EpochEnd
 from mockbroker.log.partition_log import AbortedTransaction
+from mockbroker.rows import Row, always
 
 __all__ = [
     "CONSUMER",
     "FINAL_EPOCH",
     "FULL_EPOCH",
     "NO_SESSION",
+    "REQUEST_FAILURES",
     "UNKNOWN",
     "FetchQuery",
     "FetchResult",
@@ -126,6 +128,20 @@ class PartitionAnswer:
         self.error_code = error_code
         self.high_watermark = self.last_stable_offset = self.log_start_offset = UNKNOWN
         self.records, self.size, self.aborted = (), 0, None
+
+
+@dataclass(frozen=True, slots=True)
+class _NullRecords:
+    """Kafka's classes leave this field at its default."""
+
+    def perform(self, subject: PartitionAnswer, /) -> None:
+        subject.records = None
+
+
+REQUEST_FAILURES: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
+    Row("DP-FETCH-03", always, (_NullRecords(),), since=(3, 0), until=(4, 0)),
+)
+"""How the failure of a whole request differs from other errors in each of its partitions."""
 
 
 @dataclass(slots=True)
