@@ -38,8 +38,8 @@ class Joiner(Protocol):
         out: list[Event],
     ) -> bytes | None: ...  # fmt: skip
 
-    def waits(self, key: Hashable) -> bool:
-        """Whether a datagram with this key has begun."""
+    def waits(self, key: Hashable) -> bool | None:
+        """Whether a datagram with this key has begun; None if that is not known here."""
 
     def close(self, out: list[Event]) -> None: ...
 

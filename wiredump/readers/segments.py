@@ -252,14 +252,16 @@ class SegmentReader:
     ) -> _Inside | None:
         """Add a fragment; returns the datagram if this completes it."""
         data, (key, start, more, at, end) = inside.data, piece
-        if not self._is_wanted(protocol, data, piece):
+        wanted = self._is_wanted(protocol, data, piece)
+        if wanted:
+            if end > len(data):
+                length = max(0, len(data) - at)
+                raise _Malformed("a fragment that was not captured whole", length)
+            if end < at:
+                raise _Malformed("an IP length shorter than its headers")
+        elif wanted is False:
             self._other(_PROTOCOLS.get(protocol, f"ip protocol {protocol}"), inside.tunnel)
             return None
-        if end > len(data):
-            length = max(0, len(data) - at)
-            raise _Malformed("a fragment that was not captured whole", length)
-        if end < at:
-            raise _Malformed("an IP length shorter than its headers")
         packet = inside.packet
         whole = self._fragments.add(key, start, more, data[at:end], packet, out)
         if whole is None:
@@ -268,8 +270,9 @@ class SegmentReader:
             return None
         return _Inside(packet, memoryview(whole), len(whole), inside.tunnel)
 
-    def _is_wanted(self, protocol: int, data: memoryview, piece: _Piece) -> bool:
-        """Whether the datagram may contain TCP. For UDP, the port in the first fragment decides."""
+    def _is_wanted(self, protocol: int, data: memoryview, piece: _Piece) -> bool | None:
+        """Whether the datagram may contain TCP. For UDP, the port in the first fragment decides;
+        None if that is not known here."""
         if protocol != _UDP:
             return protocol == _TCP or protocol in _EXTENSIONS or protocol in TUNNEL_PROTOCOLS
         if piece.start:

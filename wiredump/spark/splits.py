@@ -90,9 +90,9 @@ class _Aside:
         self.taken = True
         return None
 
-    def waits(self, key: Hashable) -> bool:
-        """Whoever joins them knows."""
-        return True
+    def waits(self, key: Hashable) -> None:
+        """``fragments.join_fragments`` knows."""
+        return None
 
     def close(self, out: list[Event]) -> None:
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from ipaddress import ip_address
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from kproto.capture.container import (
     pcapng_secrets,
     pcapng_section,
 )
-from kproto.capture.packets import ethernet_frame
+from kproto.capture.packets import ethernet_frame, ip_packet
 from tests.support.full import quick, quickly_drawn
 from tests.support.toolchain import require_module
 from tests.wiredump.readers.conversations import LINKS
@@ -133,6 +134,32 @@ def test_a_compressed_capture_is_one_part(tmp_path: Path) -> None:
     data = gzip.compress(made_up.capture(5))
     same(tmp_path, [data], 100, 2)
     assert len(plan([(0, str(tmp_path / "0.cap"))], 100)) == 1
+
+
+@pytest.mark.parametrize(("port", "malformed"), [(4789, 1), (53, 0)])
+@pytest.mark.parametrize("split_bytes", [100, 10**6])
+def test_a_later_fragment_that_was_not_captured_whole(
+    tmp_path: Path, split_bytes: int, port: int, malformed: int
+) -> None:
+    """Whether its datagram is a tunnel's is known from the first fragment, in another split."""
+    source, destination = ip_address("10.0.0.1"), ip_address("10.0.1.1")
+    datagram = bytes((0, 1)) + port.to_bytes(2) + (96).to_bytes(2) + bytes(90)
+    first, last = (
+        ip_packet(source, destination, body, protocol=17, identification=7, fragment=fragment)
+        for body, fragment in ((datagram[:48], 0x2000), (datagram[48:], 48 // 8))
+    )
+    talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1000)
+    captured = [first, last[:-10], *talk.open()]
+    lengths = [len(first), len(last), *map(len, captured[2:])]
+    data = made_up.pcap(
+        [
+            (made_up.START_NS + number * 1000, ethernet_frame(each), length + 14)
+            for number, (each, length) in enumerate(zip(captured, lengths, strict=True))
+        ]
+    )
+    same(tmp_path, [data], split_bytes, 2, told=True)
+    anomalies = single([str(tmp_path / "0.cap")], tmp_path / "again")["anomalies"]
+    assert sum("not captured whole" in str(each) for each in anomalies) == malformed
 
 
 def giant(inner: bytes, kind: str) -> bytes:
