@@ -614,6 +614,10 @@ class Cluster(DataSteps):
         size_of = partial(self.logs.replica_size, broker_id)
         return log_dirs.describe(self._state, broker_id, topics, size_of)
 
+    def move_replica(self, broker_id: int, tp: TopicPartition, directory: str) -> ErrorCode:
+        """Return the error of moving a broker's replica into a log directory."""
+        return log_dirs.move(self._state, broker_id, tp, directory)
+
     @property
     def acls(self) -> Collection[AclBinding]:
         """All access rules, oldest first."""

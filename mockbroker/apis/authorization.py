@@ -66,6 +66,7 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (32, _CLUSTER): _Op.DESCRIBE_CONFIGS,
     (32, _GROUP): _Op.DESCRIBE_CONFIGS,
     (32, _TOPIC): _Op.DESCRIBE_CONFIGS,
+    (34, _CLUSTER): _Op.ALTER,
     (35, _CLUSTER): _Op.DESCRIBE,
     (37, _TOPIC): _Op.ALTER,
     (42, _GROUP): _Op.DELETE,
@@ -77,9 +78,11 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (46, _CLUSTER): _Op.DESCRIBE,
     (47, _GROUP): _Op.DELETE,
     (47, _TOPIC): _Op.READ,
+    (55, _CLUSTER): _Op.DESCRIBE,
     (60, _CLUSTER): _Op.DESCRIBE,  # to hear what else one may do
     (61, _TOPIC): _Op.READ,
     (69, _GROUP): _Op.DESCRIBE,
+    (74, _CLUSTER): _Op.DESCRIBE_CONFIGS,
     (75, _TOPIC): _Op.DESCRIBE,
 }
 """(API key, resource type) -> the operation that the caller must be allowed."""

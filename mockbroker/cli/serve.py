@@ -32,7 +32,7 @@ from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.security import security_of, security_options
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import is_loopback, parse_endpoint
-from mockbroker.topics.spec import parse_milliseconds
+from mockbroker.topics.spec import parse_brokers, parse_milliseconds
 
 if TYPE_CHECKING:
     from kproto.dialects import Dialect
@@ -115,10 +115,10 @@ def _kip_240(text: str) -> Dialect:
     "Cluster",
     click.option(
         "--brokers",
-        type=click.IntRange(1, 1000),
-        default=3,
+        type=ParsedOption("N|FIRST-LAST", parse_brokers),
+        default="3",
         show_default=True,
-        help="The number of brokers: ids 1 to N, controller 1.",
+        help="The number of brokers (ids 1 to N), or their ids. The first is the controller.",
     ),
     click.option(
         "--profile",
@@ -300,7 +300,8 @@ def serve(**options: Any) -> None:
         stack.enter_context(background_stderr())
         logging.basicConfig(format="mockbroker: %(message)s")
         _raise_file_limit(
-            options["brokers"] * options["max_connections"], more=options["control"] is not None
+            len(options["brokers"]) * options["max_connections"],
+            more=options["control"] is not None,
         )
         token = _random_token(options)
         mock, control = _build(options, stack)
@@ -316,8 +317,9 @@ def _build(
 
     endpoint, implemented_only = _split_advertise(options["advertise"])
     host, port = options["listen"]
-    if port and port + options["brokers"] - 1 > 65535:
-        raise click.UsageError(f"--listen: {options['brokers']} ports from {port} exceed 65535")
+    ports = len(options["brokers"])
+    if port and port + ports - 1 > 65535:
+        raise click.UsageError(f"--listen: {ports} ports from {port} exceed 65535")
     journal = options["journal"]
     try:
         sink = None if journal is None else stack.enter_context(journal_sink(journal))

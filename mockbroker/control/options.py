@@ -25,10 +25,11 @@ from mockbroker.faults import faults_of
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.endpoints import parse_endpoint
 from mockbroker.serving.served_versions import parse_api_override
+from mockbroker.state.model import Broker
+from mockbroker.topics.spec import parse_brokers
 
 __all__ = ["CLUSTER_OPTIONS"]
 
-_MOST_BROKERS: Final = 1000
 _MOST_TOPICS: Final = 10_000
 
 
@@ -79,6 +80,14 @@ def _by_broker(name: str, value: Any) -> dict[int, str]:
     return found
 
 
+def _brokers(name: str, value: Any) -> list[Broker]:
+    text = value if isinstance(value, str) else str(integer_of(name, value))
+    try:
+        return parse_brokers(text)
+    except ClusterError as error:
+        raise ClusterError(f'"{name}": {error}') from None
+
+
 def _apis(name: str, value: Any) -> dict[int, Any]:
     return dict(parse_api_override(f"{key}={text}") for key, text in _map(name, value).items())
 
@@ -117,7 +126,12 @@ _FLAG: Final = (BOOLEAN, _flag)
 _MAP_OF_TEXT: Final[Schema] = {"type": "object", "additionalProperties": TEXT}
 
 _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
-    "brokers": (*_between(1, _MOST_BROKERS), "The number of brokers: ids 1 to N, controller 1."),
+    "brokers": (
+        {"type": ["integer", "string"], "minimum": 1, "examples": [3, "0-2"]},
+        _brokers,
+        "The number of brokers (ids 1 to N), or their first and last id. The first is the "
+        "controller.",
+    ),
     "topics": (
         {**array_of(TEXT), "examples": [["foo:2:3", "bar=1,2,3/2,3,4"]]},
         _texts,

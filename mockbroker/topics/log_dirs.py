@@ -1,4 +1,5 @@
-"""DescribeLogDirs (35): each broker has one log directory, with all its replicas in it.
+"""DescribeLogDirs (35) and AlterReplicaLogDirs (34): each broker has one log directory, with all
+its replicas in it.
 
 The lag of a replica is 0, as Kafka's is: a broker compares the end of a replica with the high
 watermark that this replica knows, which is never behind its own end.
@@ -8,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from kproto.error_codes import ErrorCode
 from mockbroker.state.cluster_state import ClusterState
 from mockbroker.state.model import Topic, TopicPartition
 from mockbroker.state.results import LogDir, LogDirReplica
 
-__all__ = ["LOG_DIR", "describe"]
+__all__ = ["LOG_DIR", "describe", "move"]
 
 LOG_DIR = "/var/lib/kafka/data"
 
@@ -32,6 +34,19 @@ def describe(
         wanted = ((state.topics[n], indexes) for n, indexes in topics if n in state.topics)
     rows = ((each.name, _replicas(each, indexes, broker_id, size_of)) for each, indexes in wanted)
     return (LogDir(LOG_DIR, tuple(row for row in rows if row[1])),)
+
+
+def move(state: ClusterState, broker_id: int, tp: TopicPartition, directory: str) -> ErrorCode:
+    """Return the error of moving a replica of this broker into a directory; 0 if it is there."""
+    if directory != LOG_DIR:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    topic = state.topics.get(tp[0])
+    partition = None if topic is None else topic.partition(tp[1])
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker_id not in partition.replicas:
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    return ErrorCode.NONE
 
 
 def _replicas(

@@ -1,5 +1,5 @@
-"""Parsers of command-line texts: topics (``foo:2:3``, ``foo=1,2/2,3``), partitions (``foo-0``) and
-durations (``500ms``). They do not check whether brokers exist."""
+"""Parsers of command-line texts: brokers (``3``, ``0-2``), topics (``foo:2:3``, ``foo=1,2/2,3``),
+partitions (``foo-0``) and durations (``500ms``). They do not check whether brokers exist."""
 
 from __future__ import annotations
 
@@ -7,14 +7,34 @@ import re
 from collections.abc import Sequence
 
 from mockbroker.errors import ClusterError
-from mockbroker.state.model import TopicPartition
+from mockbroker.state.model import Broker, TopicPartition
 from mockbroker.state.topic_names import name_problem
 
-__all__ = ["default_assignment", "parse_milliseconds", "parse_topic", "parse_topic_partition"]
+__all__ = [
+    "default_assignment",
+    "parse_brokers",
+    "parse_milliseconds",
+    "parse_topic",
+    "parse_topic_partition",
+]
 
 _USAGE = "use NAME:PARTITIONS:REPLICAS or NAME=1,2,3/2,3,4"
 _MAX_PARTITIONS = 10_000
+_MAX_BROKERS = 1000
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000}
+
+
+def parse_brokers(text: str) -> list[Broker]:
+    """Return the brokers of ``3`` (ids 1 to 3) or ``0-2`` (ids 0 to 2). Raises ClusterError."""
+    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", text)
+    if found is None:
+        raise ClusterError(
+            f"{text!r}: use a number of brokers, or the first and last id, as in 0-2"
+        )
+    first, last = (1, int(found[1])) if found[2] is None else (int(found[1]), int(found[2]))
+    if not 1 <= last - first + 1 <= _MAX_BROKERS:
+        raise ClusterError(f"{text!r}: a cluster has 1 to {_MAX_BROKERS} brokers")
+    return [Broker(broker_id) for broker_id in range(first, last + 1)]
 
 
 def parse_topic(text: str, broker_ids: Sequence[int] = (1, 2, 3)) -> tuple[str, list[list[int]]]:

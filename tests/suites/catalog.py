@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tests.suites.kafka_python import KafkaPython
 from tests.suites.kgo import Kgo
 from tests.suites.model import Suite
 
 __all__ = ["SUITES"]
 
-SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in (Kgo(),)}
+SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in (Kgo(), KafkaPython())}

@@ -1,4 +1,4 @@
-"""The texts of the command line: topics, partitions, durations."""
+"""The texts of the command line: brokers, topics, partitions, durations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.topics.spec import parse_milliseconds, parse_topic, parse_topic_partition
+from mockbroker.topics.spec import (
+    parse_brokers,
+    parse_milliseconds,
+    parse_topic,
+    parse_topic_partition,
+)
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 8))
@@ -85,3 +90,16 @@ def test_durations() -> None:
     for text in ("", "1h", "-1", "1.5s", "ms"):
         with pytest.raises(ClusterError, match="is not a duration"):
             parse_milliseconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"), [("3", [1, 2, 3]), ("0-2", [0, 1, 2]), ("7-7", [7]), ("1", [1])]
+)
+def test_brokers(text: str, ids: list[int]) -> None:
+    assert [each.broker_id for each in parse_brokers(text)] == ids
+
+
+@pytest.mark.parametrize("text", ["0", "", "2-1", "-1", "1-", "a", "1,2", "1-1001", "1001"])
+def test_no_brokers(text: str) -> None:
+    with pytest.raises(ClusterError, match=f"{text!r}: "):
+        parse_brokers(text)

@@ -22,7 +22,7 @@ async def request(address: str, body: Any, version: int) -> Any:
 async def test_a_cluster_is_made_used_and_removed():
     async with controlled() as (mock, client):
         options = {
-            "brokers": 5, "topics": ["bar=1,2"], "profile": "kafka-2.4", "clock": "manual",
+            "brokers": "1-5", "topics": ["bar=1,2"], "profile": "kafka-2.4", "clock": "manual",
             "apis": {"45": "off"}, "advertise": "localhost", "broker_configs": {"a": "b"},
             "auto_progress_ms": 10, "propagation_ms": 0, "inter_broker": None,
             "broker_levels": {"2": "3=0-5"}, "implemented_only": True,

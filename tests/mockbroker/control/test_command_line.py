@@ -192,9 +192,9 @@ def test_the_command_line_serves_a_new_schema(tmp_path: Path) -> None:
 def test_brokers_have_the_static_configs_of_the_command_line() -> None:
     configs = {"message.max.bytes": "4096", "auto.create.topics.enable": "true"}
     options = [f"--broker-config={name}={value}" for name, value in configs.items()]
-    with serving("--brokers", "1", *options) as (_, ready):
+    with serving("--brokers", "7-7", *options) as (_, ready):
         resource = DescribeConfigsResource(
-            resource_type=4, resource_name="1", configuration_keys=[*configs]
+            resource_type=4, resource_name="7", configuration_keys=[*configs]
         )
         answer = ask(ready["bootstrap"], DescribeConfigsRequest(resources=[resource]), 4)
         described = {each.name: each for each in answer.results[0].configs}

@@ -241,7 +241,7 @@ REFUSED: list[tuple[str, str, Any, int]] = [
     ("DELETE", "/clusters/1", None, 400),
     ("POST", "/scenarios/none", {}, 404),
     ("POST", "/clusters", {"brokers": 0}, 400),
-    ("POST", "/clusters", {"brokers": "3"}, 400),
+    ("POST", "/clusters", {"brokers": "three"}, 400),
     ("POST", "/clusters", {"brokers": 1001}, 400),
     ("POST", "/clusters", {"broker": 3}, 400),
     ("POST", "/clusters", {"topics": "foo:1:1"}, 400),
