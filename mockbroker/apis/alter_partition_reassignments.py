@@ -19,6 +19,7 @@ from kproto.messages.alter_partition_reassignments_response import (
     ReassignableTopicResponse,
 )
 from mockbroker.apis.authorization import cluster_refusal
+from mockbroker.apis.controller_queue import times_out
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["alter_partition_reassignments"]
@@ -34,6 +35,8 @@ def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResp
     if call.refused_as_not_controller:
         code = ErrorCode.NOT_CONTROLLER
         return AlterPartitionReassignmentsResponse(error_code=code, error_message=message(code))
+    if request.topics and times_out(call):
+        return _refuse(request, ErrorCode.REQUEST_TIMED_OUT)
     result = call.cluster.alter_partition_reassignments(
         [
             (topic.name, [(each.partition_index, each.replicas) for each in topic.partitions])

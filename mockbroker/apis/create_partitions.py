@@ -15,6 +15,7 @@ from kproto.messages.create_partitions_response import (
     CreatePartitionsTopicResult,
 )
 from mockbroker.apis.authorization import authorized_names
+from mockbroker.apis.controller_queue import times_out
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["create_partitions"]
@@ -24,12 +25,9 @@ __all__ = ["create_partitions"]
 def create_partitions(call: Call) -> CreatePartitionsResponse:
     request: CreatePartitionsRequest = call.body
     if call.refused_as_not_controller:
-        return CreatePartitionsResponse(
-            results=[
-                CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.NOT_CONTROLLER)
-                for topic in request.topics
-            ]
-        )
+        return _everywhere(request, ErrorCode.NOT_CONTROLLER)
+    if times_out(call):
+        return _everywhere(request, ErrorCode.REQUEST_TIMED_OUT)
     times = Counter(topic.name for topic in request.topics)
     allowed = authorized_names(call, times)
     results = call.cluster.create_partitions(
@@ -60,5 +58,14 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
             )
             for name in times
             if name not in allowed and times[name] == 1
+        ]
+    )
+
+
+def _everywhere(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(name=topic.name, error_code=code)
+            for topic in request.topics
         ]
     )

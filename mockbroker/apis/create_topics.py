@@ -16,6 +16,7 @@ from kproto.messages.create_topics_response import (
     CreateTopicsResponse,
 )
 from mockbroker.apis.authorization import authorized_names, may
+from mockbroker.apis.controller_queue import times_out
 from mockbroker.apis.registry import Call, register
 from mockbroker.security.authorizer import AclOperation
 from mockbroker.state.results import CreateTopicResult, NewTopic
@@ -27,14 +28,9 @@ __all__ = ["create_topics"]
 def create_topics(call: Call) -> CreateTopicsResponse:
     request: CreateTopicsRequest = call.body
     if call.refused_as_not_controller:
-        return CreateTopicsResponse(
-            topics=[
-                CreatableTopicResult(
-                    name=topic.name, error_code=ErrorCode.NOT_CONTROLLER, error_message=""
-                )
-                for topic in request.topics
-            ]
-        )
+        return _everywhere(request, ErrorCode.NOT_CONTROLLER, "")
+    if times_out(call):
+        return _everywhere(request, ErrorCode.REQUEST_TIMED_OUT, None)
     times = Counter(topic.name for topic in request.topics)
     allowed = frozenset(times) if may(call) else authorized_names(call, times)
     # Duplicate names are refused before everything else.
@@ -49,6 +45,17 @@ def create_topics(call: Call) -> CreateTopicsResponse:
         topics=[
             *(_result(each) if each.name in shown else _bare_result(each) for each in results),
             *(_refused(name) for name in refused),
+        ]
+    )
+
+
+def _everywhere(
+    request: CreateTopicsRequest, code: ErrorCode, text: str | None
+) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=code, error_message=text)
+            for topic in request.topics
         ]
     )
 

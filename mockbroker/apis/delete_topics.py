@@ -15,6 +15,7 @@ from kproto.messages.delete_topics_request import DeleteTopicsRequest
 from kproto.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.authorization import authorized_names, may, text_of
+from mockbroker.apis.controller_queue import times_out
 from mockbroker.apis.registry import Call, register
 from mockbroker.security.authorizer import AclOperation, ResourceType
 
@@ -32,14 +33,9 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
     else:
         requested = [(name, ZERO_UUID) for name in request.topic_names]
     if call.refused_as_not_controller:
-        return DeleteTopicsResponse(
-            responses=[
-                DeletableTopicResult(
-                    name=name, topic_id=topic_id, error_code=ErrorCode.NOT_CONTROLLER
-                )
-                for name, topic_id in requested
-            ]
-        )
+        return _everywhere(requested, ErrorCode.NOT_CONTROLLER)
+    if times_out(call):
+        return _everywhere(requested, ErrorCode.REQUEST_TIMED_OUT)
     requested, refused = _sift(call, requested)
     return DeleteTopicsResponse(
         responses=[
@@ -52,6 +48,15 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
             for result in call.cluster.delete_topics(requested, wait_ms=request.timeout_ms)
         ]
         + refused
+    )
+
+
+def _everywhere(requested: list[_NameAndId], code: ErrorCode) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(name=name, topic_id=topic_id, error_code=code)
+            for name, topic_id in requested
+        ]
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.authorization import Refused, cluster_refusal
+from mockbroker.apis.controller_queue import times_out
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.elections.queue import StartedElection
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
@@ -31,6 +32,8 @@ def elect_leaders(call: Call) -> Answer:
     refused = cluster_refusal(call)
     if refused is not None:
         return _response(call, _unauthorized(call, wanted, refused))
+    if wanted != [] and times_out(call):
+        return _response(call, _failed(wanted or (), ErrorCode.REQUEST_TIMED_OUT))
     # Version 0 has preferred elections only.
     election_type = call.body.election_type if call.version >= 1 else _PREFERRED
     unknown = call.cluster.unknown_election_type(election_type, wanted)
@@ -71,11 +74,18 @@ def _unauthorized(
     code, text = refused
     if not call.profile.forwarding:
         return replace(_everywhere(call, wanted or (), code), error_code=code)
+    return _failed(wanted or (), code, text)
+
+
+def _failed(
+    wanted: Sequence[tuple[str, Sequence[int]]], code: ErrorCode, text: str | None = None
+) -> ElectLeadersResult:
+    """Return this error at the top and in every partition that the request names."""
     return ElectLeadersResult(
         code,
         tuple(
             TopicResult(name, tuple(PartitionResult(index, code, text) for index in indexes))
-            for name, indexes in wanted or ()
+            for name, indexes in wanted
         ),
     )
 

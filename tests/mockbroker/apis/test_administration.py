@@ -180,14 +180,18 @@ def test_topics_come_and_go(broker: DirectBroker, version: int) -> None:
         assert made.topic_id == topic.topic_id
 
     by_name = min(version, 5)
-    rows = broker.ask(DeleteTopicsRequest(topic_names=["new", "nope"]), by_name).responses
+    rows = broker.ask(
+        DeleteTopicsRequest(topic_names=["new", "nope"], timeout_ms=1000), by_name
+    ).responses
     assert [(row.name, row.error_code) for row in rows] == [("new", 0), ("nope", 3)]
     assert set(broker.cluster.topics) == {"foo"}
 
 
 def test_delete_by_id(broker: DirectBroker) -> None:
     topic_id = broker.cluster.topics["foo"].topic_id
-    body = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)])
+    body = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000
+    )
     (row,) = broker.ask(body, 6).responses
     assert (row.name, row.topic_id, row.error_code) == ("foo", topic_id, 0)
     (row,) = broker.ask(body, 6).responses
@@ -197,6 +201,7 @@ def test_delete_by_id(broker: DirectBroker) -> None:
 @pytest.mark.parametrize("version", range(4))
 def test_more_partitions(broker: DirectBroker, version: int) -> None:
     body = CreatePartitionsRequest(
+        timeout_ms=1000,
         topics=[
             CreatePartitionsTopic(
                 name="foo",
@@ -204,7 +209,7 @@ def test_more_partitions(broker: DirectBroker, version: int) -> None:
                 assignments=[CreatePartitionsAssignment(broker_ids=[3, 2, 1])],
             ),
             CreatePartitionsTopic(name="nope", count=2, assignments=None),
-        ]
+        ],
     )
     rows = broker.ask(body, version).results
     assert {row.name: row.error_code for row in rows} == {"foo": 0, "nope": 3}

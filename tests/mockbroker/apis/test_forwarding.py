@@ -97,7 +97,7 @@ CREATE = CreateTopicsRequest(
     topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)]
 )
 GROW = CreatePartitionsRequest(
-    topics=[CreatePartitionsTopic(name="foo", count=4, assignments=None)]
+    topics=[CreatePartitionsTopic(name="foo", count=4, assignments=None)], timeout_ms=1000
 )
 
 
@@ -135,10 +135,8 @@ def test_forwarding_never_says_41(profile: str) -> None:
     assert broker.ask(ListPartitionReassignmentsRequest(), 0, broker_id=3).error_code == 0
     assert broker.ask(CREATE, 7, broker_id=3).topics[0].error_code == 0
     assert broker.ask(GROW, 3, broker_id=3).results[0].error_code == 0
-    assert (
-        broker.ask(DeleteTopicsRequest(topic_names=["new"]), 5, broker_id=2).responses[0].error_code
-        == 0
-    )
+    deletion = DeleteTopicsRequest(topic_names=["new"], timeout_ms=1000)
+    assert broker.ask(deletion, 5, broker_id=2).responses[0].error_code == 0
 
 
 def test_topic_configs_go_to_any_broker() -> None:

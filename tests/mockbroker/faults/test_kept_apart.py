@@ -71,14 +71,14 @@ def test_applied_and_told_otherwise():
 
 def test_without_any_of_the_rest_nothing_is_carried_out():
     asked = Faulty(Fault(api=20, topic="*", error=44))
-    answer: Any = asked.answer(DeleteTopicsRequest(topic_names=["foo", "bar"]), 5)
+    answer: Any = asked.answer(DeleteTopicsRequest(topic_names=["foo", "bar"], timeout_ms=1000), 5)
     assert {each.name: each.error_code for each in answer.responses} == {"foo": 44, "bar": 44}
     assert set(asked.cluster.topics) == {"foo", "bar"}
 
 
 def test_a_topic_taken_out_of_a_list_of_names():
     asked = Faulty(Fault(api=20, topic="foo", error=44))
-    answer: Any = asked.answer(DeleteTopicsRequest(topic_names=["foo", "bar"]), 5)
+    answer: Any = asked.answer(DeleteTopicsRequest(topic_names=["foo", "bar"], timeout_ms=1000), 5)
     assert [(e.name, e.error_code) for e in answer.responses] == [("foo", 44), ("bar", 0)]
     assert set(asked.cluster.topics) == {"foo"}
 

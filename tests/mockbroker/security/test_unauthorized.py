@@ -191,17 +191,18 @@ def test_topics_are_deleted_by_who_may_and_named_to_who_may_describe(cluster: Cl
     ids = {name: topic.topic_id for name, topic in cluster.topics.items()}
     on_topic(cluster, AclOperation.DESCRIBE, "foo")
     text = "Topic authorization failed."
-    assert ask(asked, DeleteTopicsRequest, 5, topicNames=["foo", "nosuch"])["responses"] == [
-        {"name": name, "errorCode": 29, "errorMessage": text} for name in ("foo", "nosuch")
-    ]
+    assert ask(asked, DeleteTopicsRequest, 5, topicNames=["foo", "nosuch"], timeoutMs=1000)[
+        "responses"
+    ] == [{"name": name, "errorCode": 29, "errorMessage": text} for name in ("foo", "nosuch")]
 
     on_topic(cluster, AclOperation.DESCRIBE, "nosuch")
-    missing = ask(asked, DeleteTopicsRequest, 5, topicNames=["nosuch"])["responses"]
+    missing = ask(asked, DeleteTopicsRequest, 5, topicNames=["nosuch"], timeoutMs=1000)["responses"]
     assert missing[0]["errorCode"] == 3
 
     def by_id(*wanted: uuid.UUID) -> list[tuple[str | None, int]]:
         request: Any = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=None, topic_id=each) for each in wanted]
+            topics=[DeleteTopicState(name=None, topic_id=each) for each in wanted],
+            timeout_ms=1000,
         )
         rows = asked.ask(request, 6).responses
         return sorted(((row.name, row.error_code) for row in rows), key=lambda row: row[1])
@@ -218,7 +219,7 @@ def test_partitions_are_added_by_who_may_alter_the_topic(cluster: Cluster) -> No
     asked = as_alice(cluster)
     on_topic(cluster, AclOperation.ALTER, "bar")
     topics = [{"name": name, "count": 3, "assignments": None} for name in ("foo", "bar", "x", "x")]
-    rows = ask(asked, CreatePartitionsRequest, 3, topics=topics)["results"]
+    rows = ask(asked, CreatePartitionsRequest, 3, topics=topics, timeoutMs=1000)["results"]
     assert {row["name"]: (row["errorCode"], row["errorMessage"]) for row in rows} == {
         "foo": (29, None),
         "bar": (0, None),

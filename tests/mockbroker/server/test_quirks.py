@@ -1,7 +1,7 @@
 """Bytes that released clients really send: taken where brokers take them, and nothing wider.
 
-The frames are librdkafka 2.16's (confluent-kafka 2.16.1) for ``list_topics()``, as it sent them to
-brokers of three releases.
+The frames of Metadata are librdkafka 2.16's (confluent-kafka 2.16.1) for ``list_topics()``, as it
+sent them to brokers of three releases; that of DescribeAcls is kafka-go's (0.4.51).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker import MockCluster
+from mockbroker.security.authorizer import Authorizer
 from tests.mockbroker.wire import connect
 
 FRAMES = {
@@ -51,3 +52,30 @@ async def test_nothing_like_it_is_taken(version: int, change: str) -> None:
         wire.send((len(head) + len(changed)).to_bytes(4, "big") + head + changed)
         assert await wire.closed() == b""
         assert mock.journal.select(event="malformed")
+
+
+FILTER = bytes.fromhex(
+    # DescribeAcls v3, correlation id 2, client id "kafka-go"
+    "001d00030000000200086b61666b612d676f" "00"
+    # the filter: any access rule of the topic foo
+    "02" "04666f6f" "03" "00" "00" "01" "01" "00"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("behind", "event"),
+    [("", ""), ("00", "trailing-bytes"), ("01", "malformed"), ("0000", "malformed")],
+)
+async def test_rules_as_kafka_go_asks_for_them(behind: str, event: str) -> None:
+    request = FILTER + bytes.fromhex(behind)
+    frame = len(request).to_bytes(4, "big") + request
+    async with MockCluster(authorizer=Authorizer()) as mock, connect(mock) as wire:
+        wire.send(frame)
+        if event == "malformed":
+            assert await wire.closed() == b""
+            assert mock.journal.select(event=event)
+            return
+        _, body = wire.codec.decode_response(await wire.receive(), api_key=29, api_version=3)
+        assert body.error_code == 31  # as anonymous clients may not describe the cluster
+        (entry,) = mock.journal.select(api=29, direction="request")
+        assert entry.event == event

@@ -1,0 +1,109 @@
+"""Requests to a KRaft controller that have no time, answered as by Kafka 3.9.2 and 4.4.0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.messages import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+)
+from mockbroker.cluster import Cluster
+from tests.mockbroker.broker import DirectBroker
+
+KRAFT = ("kafka-3.0", "kafka-3.9", "kafka-4.4")
+NONE = (0, -1)
+
+
+def broker_of(profile: str) -> DirectBroker:
+    return DirectBroker(Cluster(topics=["foo=1,2", "bar=2,1"]), profile_name=profile)
+
+
+def elected(answer: Any) -> list[tuple[str, list[tuple[int, int, str | None]]]]:
+    return [
+        (
+            each.topic,
+            [
+                (row.partition_id, row.error_code, row.error_message)
+                for row in each.partition_result
+            ],
+        )
+        for each in answer.replica_election_results
+    ]
+
+
+@pytest.mark.parametrize("timeout_ms", NONE)
+@pytest.mark.parametrize("profile", KRAFT)
+@pytest.mark.requirement("A-56")
+def test_elections_without_time(profile: str, timeout_ms: int) -> None:
+    broker = broker_of(profile)
+    topics = [{"topic": "foo", "partitions": [0, 7]}, {"topic": "nope", "partitions": [0]}]
+    body = {"electionType": 0, "topicPartitions": topics, "timeoutMs": timeout_ms}
+    named = [("foo", [(0, 7, None), (7, 7, None)]), ("nope", [(0, 7, None)])]
+    for version in range(3):
+        answer = broker.ask(ElectLeadersRequest.from_json(body, 2), version)
+        assert elected(answer) == named
+        assert answer.error_code == (7 if version else 0)
+    answer = broker.ask(ElectLeadersRequest.from_json({**body, "topicPartitions": None}, 2), 2)
+    assert (answer.error_code, elected(answer)) == (7, [])
+    answer = broker.ask(ElectLeadersRequest.from_json({**body, "topicPartitions": []}, 2), 2)
+    assert (answer.error_code, elected(answer)) == (0, [])
+
+
+@pytest.mark.parametrize("timeout_ms", NONE)
+@pytest.mark.parametrize("profile", KRAFT)
+@pytest.mark.requirement("A-56")
+def test_reassignments_without_time(profile: str, timeout_ms: int) -> None:
+    broker = broker_of(profile)
+    partitions = [
+        {"partitionIndex": 0, "replicas": [3, 1]},
+        {"partitionIndex": 7, "replicas": None},
+    ]
+    body = {"timeoutMs": timeout_ms, "topics": [{"name": "foo", "partitions": partitions}]}
+    answer = broker.ask(AlterPartitionReassignmentsRequest.from_json(body, 0), 0)
+    assert (answer.error_code, answer.error_message) == (7, None)
+    ((topic),) = answer.responses
+    assert [(each.partition_index, each.error_code) for each in topic.partitions] == [
+        (0, 7),
+        (7, 7),
+    ]
+    assert not broker.cluster.partition("foo", 0).reassigning
+    answer = broker.ask(AlterPartitionReassignmentsRequest.from_json({**body, "topics": []}, 0), 0)
+    assert (answer.error_code, answer.responses) == (0, [])
+
+
+@pytest.mark.parametrize("timeout_ms", NONE)
+@pytest.mark.parametrize("profile", KRAFT)
+@pytest.mark.requirement("A-56")
+def test_topics_without_time(profile: str, timeout_ms: int) -> None:
+    broker = broker_of(profile)
+    time: dict[str, Any] = {"timeoutMs": timeout_ms}
+    topic = {"numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
+    topics = [{"name": name, **topic} for name in ("new", "foo")]
+    creation = CreateTopicsRequest.from_json({"topics": topics, "validateOnly": False, **time}, 5)
+    rows = broker.ask(creation, 5).topics
+    assert [(row.name, row.error_code, row.error_message) for row in rows] == [
+        ("new", 7, None),
+        ("foo", 7, None),
+    ]
+    topics = [{"name": name, "count": 5, "assignments": None} for name in ("foo", "nope")]
+    body = {"topics": topics, "validateOnly": False, **time}
+    rows = broker.ask(CreatePartitionsRequest.from_json(body, 3), 3).results
+    assert [(row.name, row.error_code) for row in rows] == [("foo", 7), ("nope", 7)]
+    deletion = DeleteTopicsRequest(topic_names=["foo", "nope"], timeout_ms=timeout_ms)
+    rows = broker.ask(deletion, 5).responses
+    assert [(row.name, row.error_code) for row in rows] == [("foo", 7), ("nope", 7)]
+    assert set(broker.cluster.topics) == {"foo", "bar"}
+    assert len(broker.cluster.topics["foo"].partitions) == 1
+
+
+@pytest.mark.requirement("A-56")
+def test_the_first_kraft_controller_had_no_deadlines() -> None:
+    broker = broker_of("kafka-2.8")
+    deletion = DeleteTopicsRequest(topic_names=["foo"], timeout_ms=0)
+    assert [row.error_code for row in broker.ask(deletion, 5).responses] == [0]
