@@ -327,7 +327,10 @@ class Logs:
         log, replication = data.log, data.replication
         elected = after.leader != NO_LEADER and after.leader_epoch != before.leader_epoch
         if elected:
-            end_offset = replication.end_of(after.leader, before)
+            # A replica that completes a reassignment as it joins the ISR has the whole log. After
+            # an unclean election the reassignment completes with the next change.
+            has_all = after.leader in before.adding and after.leader not in after.adding
+            end_offset = log.end_offset if has_all else replication.end_of(after.leader, before)
             self.truncate(cause, tp, end_offset)
             replication.leader_changed(log.end_offset, after.leader)
             log.epochs.assign(after.leader_epoch, log.end_offset)

@@ -84,6 +84,18 @@ def test_a_clean_election_loses_what_was_not_replicated() -> None:
     assert [tuple(each) for each in epochs.starts] == [(0, 0), (1, 1)]
 
 
+@pytest.mark.requirement("DP-LOG-11")
+def test_a_replica_that_completes_a_reassignment_has_all_records() -> None:
+    """It joins the ISR, which completes the reassignment, and leads: one change."""
+    cluster = Cluster(2, topics=["foo=1"])
+    append(cluster, b"a", b"b")
+    cluster.alter_partition_reassignments([("foo", [(0, [2])])])
+    cluster.join_isr(FOO, 2)
+    assert cluster.partition(*FOO).leader == 2
+    assert offsets(cluster) == (0, 2, 2)
+    assert lost(cluster) == []
+
+
 @pytest.mark.requirement("DP-CTL-12")
 def test_an_unclean_election_loses_acknowledged_records() -> None:
     cluster = Cluster(2, topics=["foo=1,2"])
