@@ -136,6 +136,8 @@ class Cluster(DataSteps):
     ``log_bytes`` bounds the records that the cluster holds; past it the oldest go. ``data_actions``
     bounds the events of logs. With ``auto_retention_ms`` retention runs by itself at this interval.
     ``virtual_waits``: requests wait for records and replicas by the virtual clock.
+    ``log_bytes`` bounds the records that the cluster holds; past it the oldest go. With
+    ``cut_last_batch`` the limits of a fetch may cut its last batch.
 
     Raises ClusterError for an invalid description.
     """
@@ -163,6 +165,7 @@ class Cluster(DataSteps):
         data_actions: int = MOST_EVENTS,
         auto_retention_ms: int | None = None,
         virtual_waits: bool = False,
+        cut_last_batch: bool = False,
         machine: str | None = None,
     ) -> None:
         if machine is not None:
@@ -195,7 +198,13 @@ class Cluster(DataSteps):
         """Appends what producers send."""
         self.producer_ids = ProducerIds(lambda: controller.state.brokers)
         """The ids of idempotent producers."""
-        self.fetches = Fetches(controller, self._configs, self.logs, config_release)
+        self.fetches = Fetches(
+            controller,
+            self._configs,
+            self.logs,
+            config_release,
+            cuts_last_batch=cut_last_batch,
+        )
         """Fetch sessions, and fetches that wait."""
         self.throttles = Throttles(config_release)
         """The clients that a tester has throttled."""

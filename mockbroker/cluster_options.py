@@ -100,6 +100,9 @@ class ClusterOptions:
     data_waits: DataWaits = "real"
     """How long polls and produce requests wait: ``real`` is the client's time, ``virtual`` the
     simulated time, for scripted clients."""
+    cut_last_batch: bool = False
+    """Whether the limits of a fetch may cut its last batch, as Kafka does. Otherwise a batch that
+    does not fit is left out."""
 
     # ---- ZooKeeper ---------------------------------------------------------------------------
     zookeeper: str | ZnodeStore | None = None

@@ -175,6 +175,7 @@ class MockCluster(DataMethods):
             data_actions=options.data_actions,
             auto_retention_ms=options.auto_retention_ms,
             virtual_waits=options.data_waits == "virtual",
+            cut_last_batch=options.cut_last_batch,
             broker_configs={
                 "auto.create.topics.enable": str(options.auto_create_topics).lower(),
                 **options.broker_configs,

@@ -2,14 +2,18 @@
 
 Versions: 1 throttle time as since KIP-219; 2 flexible. The answer waits until all live replicas
 have moved their start, in real time at most ``timeout_ms``. Partitions are answered in the
-request's order, as often as it names them.
+request's order; of a partition that it names twice the last offset counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kproto.messages.delete_records_request import DeleteRecordsRequest, DeleteRecordsTopic
+from kproto.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kproto.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
@@ -19,6 +23,7 @@ from mockbroker.apis.authorization import authorized_names
 from mockbroker.apis.log_waits import wait_for_replicas
 from mockbroker.apis.partition_views import known_partition
 from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.apis.request_partitions import distinct_partitions
 from mockbroker.log.record_deletion import Deletion, DeletionQuery, DeletionWait
 from mockbroker.timers import Later
 
@@ -32,8 +37,11 @@ def delete_records(call: Call) -> Answer:
     request: DeleteRecordsRequest = call.body
     allowed = authorized_names(call, (topic.name for topic in request.topics))
     deletions = [
-        (topic, [call.cluster.delete_records(each) for each in _queries(call, topic, allowed)])
-        for topic in request.topics
+        (
+            topic,
+            [call.cluster.delete_records(each) for each in _queries(call, topic, rows, allowed)],
+        )
+        for topic, rows in _distinct(request)
     ]
     wait = call.cluster.deletions.wait(each for _, row in deletions for each in row)
     if wait.is_over:
@@ -41,13 +49,29 @@ def delete_records(call: Call) -> Answer:
     return Later(lambda: _later(call, deletions, wait))
 
 
-def _queries(call: Call, topic: DeleteRecordsTopic, allowed: frozenset[str]) -> list[DeletionQuery]:
-    partitions = [(topic.name, each.partition_index) for each in topic.partitions]
+def _distinct(
+    request: DeleteRecordsRequest,
+) -> list[tuple[DeleteRecordsTopic, list[DeleteRecordsPartition]]]:
+    return distinct_partitions(
+        request.topics,
+        lambda topic: topic.name,
+        lambda topic: topic.partitions,
+        lambda partition: partition.partition_index,
+    )
+
+
+def _queries(
+    call: Call,
+    topic: DeleteRecordsTopic,
+    rows: Sequence[DeleteRecordsPartition],
+    allowed: frozenset[str],
+) -> list[DeletionQuery]:
+    partitions = [(topic.name, each.partition_index) for each in rows]
     return [
         DeletionQuery(
             tp, call.broker_id, known_partition(call, tp), each.offset, topic.name in allowed
         )
-        for tp, each in zip(partitions, topic.partitions, strict=True)
+        for tp, each in zip(partitions, rows, strict=True)
     ]
 
 

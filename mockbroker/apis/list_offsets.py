@@ -9,11 +9,15 @@ has none of.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
+    ListOffsetsTopic,
 )
 from kproto.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
@@ -23,14 +27,17 @@ from kproto.messages.list_offsets_response import (
 from mockbroker.apis.authorization import authorized_names
 from mockbroker.apis.partition_views import known_partition
 from mockbroker.apis.registry import Call, register
+from mockbroker.apis.request_partitions import distinct_partitions
 from mockbroker.fetching.list_offsets import (
     CONSUMER,
     DEBUGGER,
     OffsetQuery,
     list_offset,
+    old_timestamp_error,
     segment_starts,
 )
 from mockbroker.log.leadership import access_error
+from mockbroker.rows import Release, Row, always, apply_first, rows_of_release
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["list_offsets"]
@@ -55,12 +62,51 @@ def list_offsets(call: Call) -> ListOffsetsResponse:
                     answer(call, (topic.name, each.partition_index), each, named)
                     if topic.name in allowed
                     else _error(each.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                    for each in topic.partitions
+                    for each in partitions
                 ],
             )
-            for topic in request.topics
+            for topic, partitions in _partitions(call)
         ]
     )
+
+
+class _Named:
+    """The partitions of a request by topic, as they are answered."""
+
+    def __init__(self, request: ListOffsetsRequest) -> None:
+        self.topics: list[tuple[ListOffsetsTopic, list[ListOffsetsPartition]]] = [
+            (topic, topic.partitions) for topic in request.topics
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerOnce:
+    """A partition that the request names twice is answered once, a topic without partitions not at
+    all."""
+
+    def perform(self, named: _Named, /) -> None:
+        named.topics = distinct_partitions(
+            (topic for topic, _ in named.topics),
+            lambda topic: topic.name,
+            lambda topic: topic.partitions,
+            lambda partition: partition.partition_index,
+        )
+
+
+REPETITIONS: Final[tuple[Row[_Named, _Named], ...]] = (
+    Row("DP-LISTOFF-14", always, (_AnswerOnce(),), since=(4, 0)),
+)
+
+
+@cache
+def _repetitions(release: Release) -> tuple[Row[_Named, _Named], ...]:
+    return rows_of_release(REPETITIONS, release)
+
+
+def _partitions(call: Call) -> list[tuple[ListOffsetsTopic, list[ListOffsetsPartition]]]:
+    named = _Named(call.body)
+    apply_first(_repetitions(call.cluster.logs.release), named, named)
+    return named.topics
 
 
 def _error(index: int, code: int) -> ListOffsetsPartitionResponse:
@@ -98,7 +144,8 @@ def _segments_of(
 ) -> ListOffsetsPartitionResponse:
     request: ListOffsetsRequest = call.body
     leader_only = request.replica_id != DEBUGGER
-    code = access_error(known_partition(call, tp), call.broker_id, leader_only=leader_only)
+    code = old_timestamp_error(call.cluster.logs.release, asked.timestamp)
+    code = code or access_error(known_partition(call, tp), call.broker_id, leader_only=leader_only)
     if code:
         return _error(asked.partition_index, code)
     try:

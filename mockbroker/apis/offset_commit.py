@@ -47,15 +47,24 @@ class _Row:
         return self.topic, self.partition.partition_index
 
 
+@dataclass(slots=True)
+class _Topic:
+    """One topic of the request. ``is_refused``: it is unknown, or not the caller's; only such a
+    topic is answered if it has no partitions."""
+
+    is_refused: bool
+    rows: list[_Row]
+
+
 @register(8, "0-10")
 def offset_commit(call: Call) -> Answer:
     request: OffsetCommitRequest = call.body
     if not may(call, ResourceType.GROUP, request.group_id):
         return _refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    rows = _checked(call, request)
-    valid = [row for topic in rows for row in topic if not row.error]
+    topics = _checked(call, request)
+    valid = _valid(topics)
     if not valid:
-        return _response(request, rows)
+        return _response(request, topics)
     if call.version == 0 and not call.cluster.keeps_znodes:
         return _refused(request, ErrorCode.UNSUPPORTED_VERSION)
     if call.version == 0:
@@ -63,7 +72,7 @@ def offset_commit(call: Call) -> Answer:
             row.error = call.cluster.commit_to_zookeeper(
                 request.group_id, row.tp, _offset(row.partition)
             )
-        return _response(request, rows)
+        return _response(request, topics)
     code = call.cluster.coordinators.group_error(request.group_id, call.broker_id)
     code = code or call.cluster.offsets.groups.validate_commit(
         request.group_id,
@@ -71,25 +80,33 @@ def offset_commit(call: Call) -> Answer:
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         version=call.version,
+        stores=not all(
+            call.cluster.offsets.metadata_error(row.partition.committed_metadata or "")
+            for row in valid
+        ),
     )
     if code:
-        return _finished(request, rows, [code] * len(valid))
+        return _finished(request, topics, [code] * len(valid))
     commitment = call.cluster.offsets.commit(
         request.group_id,
         [(row.tp, _offset(row.partition)) for row in valid],
         retention_ms=request.retention_time_ms,
     )
     if commitment.results is None:
-        return _later(request, rows, commitment)
-    return _finished(request, rows, commitment.results)
+        return _later(request, topics, commitment)
+    return _finished(request, topics, commitment.results)
 
 
-def _checked(call: Call, request: OffsetCommitRequest) -> list[list[_Row]]:
+def _valid(topics: Iterable[_Topic]) -> list[_Row]:
+    return [row for topic in topics for row in topic.rows if not row.error]
+
+
+def _checked(call: Call, request: OffsetCommitRequest) -> list[_Topic]:
     """The partitions by topic, with what is wrong with them as far as this broker knows."""
     view = call.cluster.metadata_view(call.broker_id)
     names = [_name(call, view, topic) for topic in request.topics]
     allowed = authorized_names(call, (name for name in names if name is not None))
-    rows = []
+    topics = []
     for name, topic in zip(names, request.topics, strict=True):
         known = None if name is None else view.topics.get(name)
         error = ErrorCode.NONE
@@ -101,8 +118,8 @@ def _checked(call: Call, request: OffsetCommitRequest) -> list[list[_Row]]:
         for row in found:
             if not error and (known is None or known.partition(row.tp[1]) is None):
                 row.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        rows.append(found)
-    return rows
+        topics.append(_Topic(bool(error) or known is None, found))
+    return topics
 
 
 def _name(call: Call, view: MetadataView, topic: Any) -> str | None:
@@ -123,30 +140,32 @@ def _offset(partition: Any) -> OffsetToCommit:
 
 
 async def _later(
-    request: OffsetCommitRequest, rows: list[list[_Row]], commitment: Commitment
+    request: OffsetCommitRequest, topics: list[_Topic], commitment: Commitment
 ) -> Message:
     await wait_for_call(commitment.when_done)
     assert commitment.results is not None, "that is what it was waited for"
-    return _finished(request, rows, commitment.results)
+    return _finished(request, topics, commitment.results)
 
 
 def _finished(
-    request: OffsetCommitRequest, rows: list[list[_Row]], codes: Iterable[ErrorCode]
+    request: OffsetCommitRequest, topics: list[_Topic], codes: Iterable[ErrorCode]
 ) -> Message:
     """Give the partitions that were valid their results."""
-    valid = [row for topic in rows for row in topic if not row.error]
-    for row, code in zip(valid, codes, strict=True):
+    for row, code in zip(_valid(topics), codes, strict=True):
         row.error = code
-    return _response(request, rows)
+    return _response(request, topics)
 
 
 def _refused(request: OffsetCommitRequest, code: ErrorCode) -> Message:
     """Return the error in every partition."""
-    rows = [[_Row("", partition, code) for partition in t.partitions] for t in request.topics]
-    return _response(request, rows)
+    topics = [
+        _Topic(True, [_Row("", partition, code) for partition in topic.partitions])
+        for topic in request.topics
+    ]
+    return _response(request, topics)
 
 
-def _response(request: OffsetCommitRequest, rows: list[list[_Row]]) -> OffsetCommitResponse:
+def _response(request: OffsetCommitRequest, topics: list[_Topic]) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -156,9 +175,10 @@ def _response(request: OffsetCommitRequest, rows: list[list[_Row]]) -> OffsetCom
                     OffsetCommitResponsePartition(
                         partition_index=row.partition.partition_index, error_code=row.error
                     )
-                    for row in found
+                    for row in found.rows
                 ],
             )
-            for topic, found in zip(request.topics, rows, strict=True)
+            for topic, found in zip(request.topics, topics, strict=True)
+            if found.rows or found.is_refused
         ]
     )

@@ -6,13 +6,15 @@ endpoints (KIP-951); 12 transactions of version 2 (KIP-890); 13 topic ids (KIP-5
 
 With acks 0 there is no answer: if a partition fails, the connection is closed. With acks -1 the
 answer waits for the in-sync replicas, at most ``timeout_ms``. Partitions are answered in the
-request's order, as often as it names them.
+request's order; of a partition that it names twice the last data counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
+
+from msgspec import structs
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.produce_request import ProduceRequest, TopicProduceData
@@ -27,6 +29,7 @@ from kproto.messages.produce_response import (
 from mockbroker.apis.authorization import may
 from mockbroker.apis.log_waits import wait_for_replicas
 from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.apis.request_partitions import distinct_partitions
 from mockbroker.errors import UnreadableError
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.log.produce import AppendOutcome, ReplicationWait
@@ -44,7 +47,7 @@ _Outcomes = Sequence[tuple[TopicProduceData, Sequence[AppendOutcome]]]
 
 @register(0, "0-13")
 def produce(call: Call) -> Answer:
-    request: ProduceRequest = call.body
+    request = _named_once(call.body, call.version)
     facts = _facts(call, request)
     refused = call.cluster.appender.refusal(facts)
     if refused is not None:
@@ -112,6 +115,21 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
     if facts.is_idempotent:
         facts.may_be_idempotent = call.authorizes(AclOperation.IDEMPOTENT_WRITE)
     return facts
+
+
+def _named_once(request: ProduceRequest, version: int) -> ProduceRequest:
+    """The request without the data that a later row of the same partition replaces."""
+    if sum(len(topic.partition_data) for topic in request.topic_data) < 2:
+        return request
+    by_id = version >= 13
+    distinct = distinct_partitions(
+        request.topic_data,
+        lambda topic: topic.topic_id if by_id else topic.name,
+        lambda topic: topic.partition_data,
+        lambda partition: partition.index,
+    )
+    topics = [structs.replace(topic, partition_data=rows) for topic, rows in distinct]
+    return structs.replace(request, topic_data=topics)
 
 
 def _first_header(data: bytes | None) -> BatchHeader | None:

@@ -348,6 +348,7 @@ def _build(
             data_waits=options["data_waits"],
             log_bytes=options["log_bytes"],
             data_actions=options["data_actions"],
+            cut_last_batch=options["cut_last_batch"],
             **limits_of(options),
         )
         mock = MockCluster.from_options(cluster_options)

@@ -177,6 +177,7 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
         *choice("real", "virtual"),
         "virtual: long polls and produce requests wait by the simulated time.",
     ),
+    "cut_last_batch": (*_FLAG, "The limits of a fetch may cut its last batch, as Kafka does."),
     "max_frame_bytes": (*_between(1, DEFAULT_MAX_SIZE), "The largest request."),
     "max_connections": (*_between(1, 1_000_000), "The most connections of one broker."),
     "max_buffered_bytes": (

@@ -3,6 +3,7 @@ and which error a commit gets that cannot be stored."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,7 @@ from mockbroker.rows import Effect, Release, Row, always
 __all__ = [
     "APPEND_ERRORS",
     "COMMIT_TIMES",
+    "DELETIONS",
     "EXPIRY",
     "UNKNOWN",
     "Age",
@@ -175,6 +177,23 @@ EXPIRY: Final[tuple[Row[Age, Age], ...]] = (
     Row(_RETENTION, _unused_in_stable, (SinceCommit(),), since=_STABLE_ONLY),
 )
 """Without a row the offset stays."""
+
+
+# ---- deletions -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LetEmptyGroupGo:
+    """An empty group without offsets is deleted; ``go`` deletes it."""
+
+    def perform(self, go: Callable[[], None]) -> None:
+        go()
+
+
+DELETIONS: Final[tuple[Row[None, Callable[[], None]], ...]] = (
+    Row("DP-OFFSET-26", always, (LetEmptyGroupGo(),), until=_JAVA_COORDINATOR),
+)
+"""What becomes of groups once a request or the deletion of a topic has deleted offsets."""
 
 
 # ---- errors of an append -------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from mockbroker.coordinators.kinds import INTERNAL_TOPIC_OF, CoordinatorKind
 from mockbroker.coordinators.offset_rules import (
     APPEND_ERRORS,
     COMMIT_TIMES,
+    DELETIONS,
     EXPIRY,
     UNKNOWN,
     Age,
@@ -117,6 +118,7 @@ class OffsetStore:
         self._times = rows_of_release(COMMIT_TIMES, release)
         self._expiry = rows_of_release(EXPIRY, release)
         self._errors = rows_of_release(APPEND_ERRORS, release)
+        self._deletions = rows_of_release(DELETIONS, release)
         self._offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
         self._held: dict[str, list[Commitment]] = {}
@@ -364,6 +366,17 @@ class OffsetStore:
         if gone:
             self._update(group_id, dict.fromkeys(gone))
 
+    def delete_at_request(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
+        """OffsetDelete of partitions that may be deleted."""
+        self.delete(group_id, partitions)
+        if partitions:
+            apply_first(self._deletions, None, lambda: self._let_go([group_id]))
+
+    def _let_go(self, group_ids: Iterable[str]) -> None:
+        for group_id in group_ids:
+            if not self.keeps(group_id) and not self._unfinished(group_id):
+                self.groups.offsets_gone(group_id)
+
     def delete_group(self, group_id: str) -> None:
         """Delete every offset of a group."""
         pending = [groups.get(group_id, {}) for groups in self._pending.values()]
@@ -385,6 +398,7 @@ class OffsetStore:
         for group_id in dict.fromkeys((*self._offsets, *pending)):
             known = [self[group_id], *(each.get(group_id, {}) for each in self._pending.values())]
             self.delete(group_id, [tp for each in known for tp in each if tp[0] == change.name])
+        apply_first(self._deletions, None, lambda: self._let_go(tuple(self.groups.group_ids())))
 
     # ---- expiry ----------------------------------------------------------------------------------
 
@@ -412,8 +426,7 @@ class OffsetStore:
             expired = [tp for tp in self[group_id] if self._is_expired(group_id, tp)]
             if expired:
                 self._update(group_id, dict.fromkeys(expired))
-            if not self.keeps(group_id) and not self._unfinished(group_id):
-                self.groups.offsets_gone(group_id)
+            self._let_go([group_id])
         self.schedule_cleanup()
 
     def _is_expired(self, group_id: str, tp: TopicPartition) -> bool:

@@ -94,10 +94,17 @@ class StartedFetch:
 
 
 class Fetches:
-    """All fetches of a cluster. ``release`` is the release whose rules apply."""
+    """All fetches of a cluster. ``release`` is the one whose rules apply; ``cuts_last_batch`` is
+    as in ``PartitionReader``."""
 
     def __init__(
-        self, controller: Controller, configs: EffectiveConfigs, logs: Logs, release: Release
+        self,
+        controller: Controller,
+        configs: EffectiveConfigs,
+        logs: Logs,
+        release: Release,
+        *,
+        cuts_last_batch: bool = False,
     ) -> None:
         self._controller = controller
         self._configs = configs
@@ -112,7 +119,11 @@ class Fetches:
         self.max_bytes = int(self._static("fetch.max.bytes") or _UNLIMITED)
         """The most bytes of one answer, apart from a first batch that is larger."""
         self.reader = PartitionReader(
-            controller, logs, release, SELECTORS.get(self._static("replica.selector.class"))
+            controller,
+            logs,
+            release,
+            SELECTORS.get(self._static("replica.selector.class")),
+            cuts_last_batch=cuts_last_batch,
         )
         controller.add_hooks(
             (BrokerChanged,), before=lambda _cause, _change: None, after=self._broker_changed

@@ -30,6 +30,7 @@ __all__ = [
     "ListedOffset",
     "OffsetQuery",
     "list_offset",
+    "old_timestamp_error",
     "segment_starts",
 ]
 
@@ -347,6 +348,45 @@ def list_offset(logs: Logs, partition: Partition | None, query: OffsetQuery) -> 
     except MissingExtraError:
         return ListedOffset(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     return lookup.answer
+
+
+@dataclass(slots=True)
+class _OldQuery:
+    """The timestamp of a query of version 0, and its error."""
+
+    timestamp: int
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class _RefuseOld:
+    error: ErrorCode
+
+    def perform(self, query: _OldQuery) -> None:
+        query.error = self.error
+
+
+OLD_REFUSALS: Final[tuple[Row[_OldQuery, _OldQuery], ...]] = (
+    Row(
+        "DP-LISTOFF-09",
+        lambda query: query.timestamp < EARLIEST,
+        (_RefuseOld(ErrorCode.UNSUPPORTED_VERSION),),
+        since=_TIMESTAMPS_CHECKED,
+    ),
+)
+"""Version 0 knows the special timestamps -1 and -2."""
+
+
+@cache
+def _old_refusals(release: Release) -> tuple[Row[_OldQuery, _OldQuery], ...]:
+    return rows_of_release(OLD_REFUSALS, release)
+
+
+def old_timestamp_error(release: Release, timestamp: int) -> ErrorCode:
+    """Return the error of a timestamp that version 0 does not have, or NONE."""
+    query = _OldQuery(timestamp)
+    apply_first(_old_refusals(release), query, query)
+    return query.error
 
 
 def segment_starts(

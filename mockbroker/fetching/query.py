@@ -59,9 +59,8 @@ class PartitionPosition(NamedTuple):
 
     @property
     def key(self) -> PartitionKey:
-        if self.topic_id != ZERO_UUID:
+        if self.topic is None or self.topic_id != ZERO_UUID:
             return self.topic_id, self.partition
-        assert self.topic is not None, "a request by name has names"
         return self.topic, self.partition
 
 

@@ -363,8 +363,8 @@ WAIT_ENDS: Final[tuple[Row[_Access, _Access], ...]] = (
 
 class PartitionReader:
     """Reads partitions. ``selector`` chooses other replicas for consumers; None: the leader serves
-    everybody. In ``held`` partitions nothing new is seen (a tester's step), with ``holds_all`` in
-    none."""
+    everybody. ``cuts_last_batch``: a limit may cut every batch but the first, as in Kafka. In
+    ``held`` partitions nothing new is seen (a tester's step), with ``holds_all`` in none."""
 
     def __init__(
         self,
@@ -372,10 +372,13 @@ class PartitionReader:
         logs: Logs,
         release: Release,
         selector: ReplicaSelector | None,
+        *,
+        cuts_last_batch: bool = False,
     ) -> None:
         self.controller = controller
         self.logs = logs
         self.selector = selector
+        self._cuts_last_batch = cuts_last_batch
         self.held: set[TopicPartition] = set()
         self.holds_all = False
         self._admission = rows_of_release(ADMISSION, release)
@@ -401,6 +404,7 @@ class PartitionReader:
             return at.answer
         at.tell_offsets()
         answer, log, end = at.answer, at.data.log, at.isolation_end
+        is_withheld = False
         if query.from_replica:
             self._follow(query.replica_id, at)
         if position.offset < end and not self._is_held(position):
@@ -414,16 +418,32 @@ class PartitionReader:
                 end,
                 room,
                 at_least_one=first and not query.cuts_batches,
-                cut=query.cuts_batches,
+                cut_first=query.cuts_batches,
+                cut_last=query.cuts_batches or self._cuts_last_batch,
             )
             answer.records, answer.size = records, sum(map(len, records))
-        if query.read_committed and not query.from_replica:
+            is_withheld = not records and self._is_too_large(log, position.offset, room)
+        # Of a partition whose first batch does not fit, Kafka returns nothing but the offsets.
+        if query.read_committed and not query.from_replica and not is_withheld:
             answer.aborted = _aborted(log, position.offset, answer.size)
         return answer
 
     @staticmethod
+    def _is_too_large(log: PartitionLog, offset: int, room: int) -> bool:
+        """Whether the first batch is larger than what is left of the limits, if anything is."""
+        batch = log.batch_of(offset)
+        return batch is not None and 0 < room < batch.header.size
+
+    @staticmethod
     def _records(
-        log: PartitionLog, offset: int, end: int, room: int, *, at_least_one: bool, cut: bool
+        log: PartitionLog,
+        offset: int,
+        end: int,
+        room: int,
+        *,
+        at_least_one: bool,
+        cut_first: bool,
+        cut_last: bool,
     ) -> list[memoryview]:
         """Read up to the end of the first segment that has records, as Kafka does."""
         for segment in log.segments[_segment_of(log, offset) :]:
@@ -432,11 +452,14 @@ class PartitionReader:
                 min(end, segment.base_offset),
                 room,
                 at_least_one=at_least_one,
-                cut=cut,
+                cut_first=cut_first,
+                cut_last=cut_last,
             )
             if found or segment.base_offset >= end:
                 return found
-        return log.read(offset, end, room, at_least_one=at_least_one, cut=cut)
+        return log.read(
+            offset, end, room, at_least_one=at_least_one, cut_first=cut_first, cut_last=cut_last
+        )
 
     def waiting_bytes(self, query: FetchQuery, position: PartitionPosition) -> int | None:
         """Return the bytes of a partition that a waiting fetch would get, its own limit aside;

@@ -24,7 +24,7 @@ from mockbroker.fetching.query import (
     PartitionKey,
     PartitionPosition,
 )
-from mockbroker.rows import Release, Row, apply_first, rows_of_release
+from mockbroker.rows import Release, Row, always, apply_first, rows_of_release
 from mockbroker.timers import Timers
 
 __all__ = ["SESSION_RULES", "STALE_MS", "FetchSession", "FetchSessions", "SessionContext"]
@@ -130,13 +130,28 @@ class SessionContext:
             if cached is None or not cached.has_news(answer):
                 continue
             news.append(answer)
-            # It goes to the end, so that each partition gets its turn at the limits.
-            del session.partitions[key]
-            session.partitions[key] = cached
+            apply_first(self.sessions.turns, answer, (session, answer))
         return FetchResult(0, session.session_id, news)
 
 
 # ---- rules ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _GoToEnd:
+    """Read the partition last from now on, so that each gets its turn at the limits."""
+
+    def perform(self, subject: tuple[FetchSession, PartitionAnswer], /) -> None:
+        session, answer = subject
+        key = answer.position.key
+        session.partitions[key] = session.partitions.pop(key)
+
+
+SESSION_TURNS: Final[tuple[Row[PartitionAnswer, tuple[FetchSession, PartitionAnswer]], ...]] = (
+    Row("DP-FETCH-09", always, (_GoToEnd(),), until=(3, 0)),
+    Row("DP-FETCH-09", lambda answer: answer.size > 0, (_GoToEnd(),), since=(3, 0)),
+)
+"""What becomes of a partition that is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +255,7 @@ class FetchSessions:
         self.slots = slots
         self._timers = timers
         self._rules = rows_of_release(SESSION_RULES, release)
+        self.turns = rows_of_release(SESSION_TURNS, release)
         self._ids = random.Random(seed)
         self._name_of = name_of
         self._sessions: dict[int, FetchSession] = {}

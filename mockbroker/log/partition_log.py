@@ -57,6 +57,8 @@ class PartitionLog:
         self.appended_ms = now_ms
         """When the last batch was appended."""
         self._segment_position = 0
+        self._segment_timestamp: int | None = None
+        """The largest timestamp of the newest segment's first batch; None if that is to be read."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     @property
@@ -74,7 +76,7 @@ class PartitionLog:
         self, batch: Buffer, header: BatchHeader, epoch: int, now_ms: int, settings: LogSettings
     ) -> int:
         """Append a checked batch of magic 2 and return the offset of its first record."""
-        self._roll_if_full(len(batch), now_ms, settings)
+        self._roll_if_full(len(batch), header.max_timestamp, now_ms, settings)
         base_offset = self.end_offset
         self.storage.append(batch, base_offset, epoch)
         self.end_offset = base_offset + header.last_offset_delta + 1
@@ -97,11 +99,25 @@ class PartitionLog:
                 AbortedTransaction(marker.producer_id, start, marker.offset, stable)
             )
 
-    def _roll_if_full(self, size: int, now_ms: int, settings: LogSettings) -> None:
+    def _roll_if_full(
+        self, size: int, max_timestamp: int, now_ms: int, settings: LogSettings
+    ) -> None:
+        """Begin a segment before a batch that does not fit the newest one by its size, or by its
+        timestamp: it is counted from that of the segment's first batch (KIP-33)."""
         held = self.storage.position(len(self.storage)) - self._segment_position
-        too_old = now_ms - self.segments[-1].created_ms > settings.segment_ms
-        if held and (held + size > settings.segment_bytes or too_old):
+        if not held:
+            self._segment_timestamp = max_timestamp
+            return
+        if self._segment_timestamp is None:
+            first = self.storage.index_at(self._segment_position)
+            self._segment_timestamp = self.storage.header(first).max_timestamp
+        if self._segment_timestamp >= 0:
+            age_ms = max_timestamp - self._segment_timestamp
+        else:
+            age_ms = now_ms - self.segments[-1].created_ms
+        if held + size > settings.segment_bytes or age_ms > settings.segment_ms:
             self.roll(now_ms)
+            self._segment_timestamp = max_timestamp
 
     def roll(self, now_ms: int) -> bool:
         """Begin a new segment, unless the newest one is empty. Returns whether one began."""
@@ -110,6 +126,7 @@ class PartitionLog:
         self.segments[-1] = self.segments[-1]._replace(modified_ms=self.appended_ms)
         self.segments.append(Segment(self.end_offset, now_ms))
         self._segment_position = self.storage.position(len(self.storage))
+        self._segment_timestamp = None
         return True
 
     # ---- reading -------------------------------------------------------------------------------
@@ -121,14 +138,15 @@ class PartitionLog:
         most_bytes: int,
         *,
         at_least_one: bool,
-        cut: bool = False,
+        cut_first: bool = False,
+        cut_last: bool = False,
     ) -> list[memoryview]:
         """Return whole batches from the one that holds ``offset`` on, as slices.
 
         Batches that reach ``end_offset`` or behind it, or would exceed ``most_bytes``, are left
-        out; ``at_least_one``: the first one is not left out for its size. ``cut``: of the first
-        batch that would exceed ``most_bytes``, the beginning that fits comes too. The slices hold
-        until the log is truncated.
+        out; ``at_least_one``: the first one is not left out for its size. ``cut_last``: of a later
+        batch that would exceed ``most_bytes``, the beginning that fits comes too; ``cut_first``: of
+        the first one. The slices hold until the log is truncated.
         """
         storage = self.storage
         first = storage.index_of(offset)
@@ -141,9 +159,9 @@ class PartitionLog:
         last = min(last, behind)
         if last == first:
             if not at_least_one:
-                return storage.read_bytes(first, most_bytes) if cut else []
+                return storage.read_bytes(first, most_bytes) if cut_first else []
             last = first + 1
-        elif cut and last < behind:
+        elif cut_last and last < behind:
             return storage.read_bytes(first, most_bytes)
         return storage.read(first, last)
 
@@ -179,6 +197,7 @@ class PartitionLog:
             self.segments.pop()
         position = storage.index_of(self.segments[-1].base_offset)
         self._segment_position = storage.position(position)
+        self._segment_timestamp = None
         self.changed()
 
     def _history(self) -> Iterator[tuple[BatchHeader, Marker | None]]:
@@ -217,6 +236,7 @@ class PartitionLog:
         self._segment_position = self.storage.position(
             self.storage.index_of(self.segments[-1].base_offset)
         )
+        self._segment_timestamp = None
         self.changed()
         return before - self.storage.size
 

@@ -241,6 +241,12 @@ class Appender:
     ) -> tuple[list[Record], AppendOutcome | None]:
         """Return the records, and the answer if they are refused."""
         records: list[Record] = []
+        first = batches[0]
+        is_partial = (
+            first.header is not None
+            and first.codec > 0
+            and _target_codec(batches, settings) == first.codec
+        )
         for arrived in batches:
             data = arrived.data[arrived.at : arrived.end]
             try:
@@ -258,6 +264,7 @@ class Appender:
                 settings,
                 self._controller.now_ms,
                 says_append_time=batch.timestamp_type is TimestampType.LOG_APPEND_TIME,
+                is_partial=is_partial,
             )
             if rejection is not None:
                 start = self._logs.log(tp).start_offset if rejection.shows_start else -1

@@ -55,6 +55,7 @@ _ENTRY_HEADER: Final = 12
 _LEAST_MESSAGE: Final = 14
 _MAGIC_AT: Final = 16
 _UP_TO_MAGIC: Final = 17
+_CODEC_AT: Final = 22
 _CHECKED_AT: Final = {0: 16, 1: 16, 2: 21}
 _CRC_AT: Final = {0: 12, 1: 12, 2: 17}
 _INT: Final = struct.Struct(">i")
@@ -152,6 +153,17 @@ class RequestFacts(msgspec.Struct):
         return ""
 
     @property
+    def names_unknown_codec(self) -> bool:
+        """Whether a first batch of magic 2 has a codec that does not exist."""
+        return any(
+            data is not None
+            and len(data) > _CODEC_AT
+            and data[_MAGIC_AT] == _NEWEST_MAGIC
+            and data[_CODEC_AT] & CODEC_MASK > Compression.ZSTD
+            for data in self.data
+        )
+
+    @property
     def adds_partitions(self) -> bool:
         """Whether a transactional batch adds its partition to the transaction (KIP-890)."""
         return self.version >= 12
@@ -184,6 +196,12 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
         lambda request: bool(request.corruption),
         (RefuseCorrupt(),),
         since=(2, 8),
+    ),
+    Row(
+        "DP-PRODUCE-09",
+        lambda request: 3 <= request.version < 7 and request.names_unknown_codec,
+        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        since=(2, 1),
     ),
     Row(
         "DP-PRODUCE-02",
@@ -323,12 +341,6 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         "DP-PRODUCE-09",
         lambda arrival: arrival.codec == Compression.ZSTD and arrival.request.version < 7,
         (Refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
-        since=(2, 1),
-    ),
-    Row(
-        "DP-PRODUCE-09",
-        lambda arrival: arrival.codec > Compression.ZSTD and 3 <= arrival.request.version < 7,
-        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
         since=(2, 1),
     ),
     Row(

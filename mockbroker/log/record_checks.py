@@ -55,7 +55,8 @@ class Rejection(NamedTuple):
 
 class ArrivedRecord(NamedTuple):
     """One record of a batch. ``says_append_time``: its batch claims that the broker set the time.
-    Until 0.10 records have no time: ``timestamp`` is -1."""
+    Until 0.10 records have no time: ``timestamp`` is -1. ``is_partial``: Kafka does not read the
+    keys and values of the batch, as it stays compressed as it is."""
 
     record: Record
     batch_index: int
@@ -63,6 +64,12 @@ class ArrivedRecord(NamedTuple):
     settings: LogSettings
     now_ms: int
     says_append_time: bool
+    is_partial: bool
+
+    @property
+    def kind(self) -> str:
+        """What Kafka calls such a record in texts."""
+        return "PartialDefaultRecord" if self.is_partial else "DefaultRecord"
 
     @property
     def least_ms(self) -> int:
@@ -93,6 +100,7 @@ class RejectRecord:
             offset=arrived.record.offset,
             least=arrived.least_ms,
             most=arrived.most_ms,
+            kind=arrived.kind,
             key=len(arrived.record.key or b""),
             value=len(arrived.record.value or b""),
         )
@@ -107,7 +115,7 @@ _OUT_OF_RANGE: Final = RejectRecord(
 )
 _FORGED_TIME: Final = RejectRecord(
     ErrorCode.INVALID_TIMESTAMP,
-    "Invalid timestamp type in message DefaultRecord(offset={offset}, timestamp={timestamp}, "
+    "Invalid timestamp type in message {kind}(offset={offset}, timestamp={timestamp}, "
     "key={key} bytes, value={value} bytes). "
     "Producer should not set timestamp type to LogAppendTime.",
 )
@@ -239,11 +247,15 @@ class RecordChecks:
         now_ms: int,
         *,
         says_append_time: bool,
+        is_partial: bool,
     ) -> Rejection | None:
-        """Return why the batch of these records is refused; None if it is not."""
+        """Return why the batch of these records is refused; None if it is not. Flags are as in
+        ``ArrivedRecord``."""
         errors: list[RecordError] = []
         for index, record in enumerate(records):
-            arrived = ArrivedRecord(record, index, tp, settings, now_ms, says_append_time)
+            arrived = ArrivedRecord(
+                record, index, tp, settings, now_ms, says_append_time, is_partial
+            )
             apply_first(self._rows, arrived, (arrived, errors))
         if not errors:
             return None

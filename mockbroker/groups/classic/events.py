@@ -131,13 +131,14 @@ class DeleteEvent(CodeEvent):
 @dataclass(slots=True)
 class MissingGroup:
     """A request names a group that does not exist. ``make`` makes one. ``generation`` and
-    ``version`` are those of OffsetCommit."""
+    ``version`` are those of OffsetCommit, ``stores`` says whether it has an offset to store."""
 
     group_id: str
     generation: int = NO_GENERATION
     version: int = 0
     make: Callable[[], object] = field(default=lambda: None)
     code: ErrorCode = ErrorCode.NONE
+    stores: bool = True
 
     def refuse(self, code: ErrorCode) -> None:
         self.code = code

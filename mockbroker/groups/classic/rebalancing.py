@@ -189,15 +189,13 @@ class Rebalancing:
     # ---- what waits --------------------------------------------------------------------------
 
     def wait_for_join(self, group: Group, member_id: str, answer: JoinAnswer) -> None:
-        """Keep the answer until the rebalance completes. A former join of this member, whose
-        client has given it up, gets 27."""
-        code = ErrorCode.REBALANCE_IN_PROGRESS
-        group.answer_join(member_id, JoinResult(code, member_id))
+        """Keep the answer until the rebalance completes. A former join of this member is never
+        answered."""
         group.joins[member_id] = answer
 
     def wait_for_sync(self, group: Group, member_id: str, answer: SyncAnswer) -> None:
-        """Keep the answer until the leader has assigned. A former sync of this member gets 27."""
-        group.answer_sync(member_id, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+        """Keep the answer until the leader has assigned. A former sync of this member is never
+        answered."""
         group.syncs[member_id] = answer
 
     def has_synced(self, group: Group, member_id: str) -> None:

@@ -18,6 +18,7 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.cluster import Cluster
+from mockbroker.log.batch_header import read_header, with_header
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import Security
 from mockbroker.state.results import AclBinding
@@ -79,9 +80,12 @@ def test_partitions_are_answered_as_they_were_asked() -> None:
     broker = DirectBroker(cluster)
     asked = request((2, batch(b"a")), (1, batch(b"b")), (0, batch(b"c")), (2, batch(b"d")))
     asked.topic_data += request((0, batch(b"e")), (9, batch(b"f")), topic="bar").topic_data
+    asked.topic_data += request((3, batch(b"g")), (0, batch(b"h", b"i"))).topic_data
     assert rows(broker.ask(asked, 9)) == [
-        (2, 0, 0), (1, 6, -1), (0, 0, 0), (2, 0, 1), (0, 0, 0), (9, 3, -1),
+        (2, 0, 0), (1, 6, -1), (0, 0, 0), (3, 3, -1), (0, 0, 0), (9, 3, -1),
     ]  # fmt: skip
+    ends = [cluster.logs.log(("foo", index)).end_offset for index in (0, 2)]
+    assert ends == [2, 1], "of a partition that is named twice the last data counts"
 
 
 @pytest.mark.requirement("DP-PRODUCE-04")
@@ -206,14 +210,29 @@ def test_an_idempotent_batch_is_authorized_until_2_7() -> None:
 @pytest.mark.requirement("DP-PRODUCE-02")
 def test_a_transactional_batch_needs_its_id() -> None:
     data = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
-    cluster = Cluster(1, topics=["foo=1"], config_release=(3, 5))
+    cluster = Cluster(1, topics=["foo=1/1"], config_release=(3, 5))
     allow(cluster, TOPIC, "foo", WRITE)
-    asked = request((0, data), (0, batch(b"b")))
-    assert rows(secured(cluster).ask(asked, 9)) == [(0, 53, -1), (0, 53, -1)]
+    asked = request((0, data), (1, batch(b"b")))
+    assert rows(secured(cluster).ask(asked, 9)) == [(0, 53, -1), (1, 53, -1)]
     asked.transactional_id = "t"
-    assert rows(secured(cluster).ask(asked, 9)) == [(0, 53, -1), (0, 53, -1)]
+    assert rows(secured(cluster).ask(asked, 9)) == [(0, 53, -1), (1, 53, -1)]
     allow(cluster, TRANSACTIONAL_ID, "t", WRITE)
-    assert rows(secured(cluster).ask(asked, 9)) == [(0, 0, 0), (0, 0, 1)]
+    assert rows(secured(cluster).ask(asked, 9)) == [(0, 0, 0), (1, 0, 0)]
+
+
+@pytest.mark.requirement("DP-PRODUCE-09")
+@pytest.mark.parametrize(("version", "answers"), [
+    (6, [(0, -1, -1), (1, -1, -1)]), (7, [(0, -1, -1), (1, 0, 0)]),
+])  # fmt: skip
+def test_before_version_7_an_unknown_codec_fails_the_whole_request(
+    version: int, answers: list[tuple[int, int, int]]
+) -> None:
+    cluster = Cluster(1, topics=["foo=1/1"])
+    data = batch(b"a")
+    header = read_header(data)
+    unknown = with_header(data, header._replace(attributes=header.attributes | 5))
+    asked = request((0, unknown), (1, batch(b"b")))
+    assert rows(DirectBroker(cluster).ask(asked, version)) == answers
 
 
 @pytest.mark.requirement("DP-PRODUCE-11", "DP-PRODUCE-38")

@@ -235,6 +235,7 @@ class Groups(ClassicGroupFacts):
         generation: int,
         *,
         version: int = 0,
+        stores: bool = True,
     ) -> ErrorCode:
         self.asked = (group_id, member_id, instance_id, generation, version)
         return self.commit_error
@@ -336,6 +337,43 @@ def test_offsets_are_deleted_where_nobody_subscribes() -> None:
         groups.delete_error = ErrorCode(code)
         assert delete(broker, {"foo": [1]}) == code
     assert set(broker.cluster.offsets["g"]) == {FOO_1, BAR_0}
+
+
+@pytest.mark.requirement("DP-OFFSET-26")
+@pytest.mark.parametrize(("release", "left"), [((3, 9), []), ((4, 0), ["g", "h"])])
+def test_up_to_3_9_an_empty_group_goes_with_its_last_offset(
+    release: tuple[int, int], left: list[str]
+) -> None:
+    cluster = coordinated(config_release=release)
+    broker = DirectBroker(cluster)
+    offset_commit(broker, 8, {FOO_0: 1, FOO_1: 1})
+    assert delete(broker, {"foo": [0]}) == {FOO_0: 0}
+    assert cluster.groups.group("g") is not None, "it has an offset left"
+    offset_commit(broker, 8, {BAR_0: 1}, "h")
+    assert delete(broker, {"foo": [1]}) == {FOO_1: 0}
+    cluster.delete_topics([("bar", uuid.UUID(int=0))])
+    assert sorted(cluster.groups.groups) == left
+
+
+@pytest.mark.requirement("DP-OFFSET-02")
+@pytest.mark.parametrize(("release", "made"), [((3, 9), True), ((4, 0), False)])
+def test_metadata_that_is_too_long_makes_no_group(release: tuple[int, int], made: bool) -> None:
+    cluster = coordinated(config_release=release)
+    row = OffsetCommitRequestPartition(committed_offset=1, committed_metadata="m" * 4097)
+    assert offset_commit(DirectBroker(cluster), 8, {FOO_0: row}) == {FOO_0: 12}
+    assert (cluster.groups.group("g") is not None) is made
+
+
+@pytest.mark.requirement("DP-OFFSET-01")
+def test_of_topics_without_partitions_only_unknown_ones_are_answered() -> None:
+    cluster = coordinated()
+    asked = OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        topics=[OffsetCommitRequestTopic(name=name, partitions=[]) for name in ("foo", "none")],
+    )
+    answer = DirectBroker(cluster).ask(asked, 9)
+    assert [topic.name for topic in answer.topics] == ["none"]
 
 
 @pytest.mark.requirement("DP-OFFSET-19", "DP-COORD-05")

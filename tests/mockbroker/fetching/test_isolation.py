@@ -7,7 +7,7 @@ import pytest
 from mockbroker.cluster import Cluster
 from mockbroker.log.partition_log import AbortedTransaction
 from tests.mockbroker.broker import DirectBroker
-from tests.mockbroker.fetching.fetching import FOO, append, ask, row, values
+from tests.mockbroker.fetching.fetching import FOO, append, ask, row, rows, values
 
 COMMITTED = 1
 
@@ -28,6 +28,21 @@ def test_readers_of_committed_records_stop_at_an_open_transaction(cluster: Clust
     found = row(ask(broker, {FOO: 0}, isolation_level=COMMITTED))
     assert (values(found), found.last_stable_offset, found.high_watermark) == ([b"a"], 1, 3)
     assert values(row(ask(broker, {FOO: 0}))) == [b"a", b"open", b"b"]
+
+
+@pytest.mark.requirement("DP-FETCH-15")
+def test_a_partition_whose_first_batch_does_not_fit_has_no_list() -> None:
+    """The list is null, as if the isolation level was 0; it is empty where no room is left."""
+    cluster = Cluster(1, topics=["foo=1", "bar=1"])
+    broker = DirectBroker(cluster)
+    for tp in (FOO, ("bar", 0)):
+        append(cluster, b"1", tp=tp)
+    size = cluster.logs.log(FOO).storage.size
+    lists = []
+    for most_bytes in (2 * size, 2 * size - 1, size):
+        answer = ask(broker, {FOO: 0, ("bar", 0): 0}, isolation_level=1, max_bytes=most_bytes)
+        lists.append([each.aborted_transactions for each in rows(answer).values()])
+    assert lists == [[[], []], [[], None], [[], []]]
 
 
 @pytest.mark.requirement("DP-FETCH-15")

@@ -222,14 +222,30 @@ def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(
     assert seen == found
 
 
-@pytest.mark.requirement("DP-LISTOFF-10", "DP-LISTOFF-13")
-def test_a_partition_must_be_named_once() -> None:
-    cluster = Cluster(1, topics=["foo=1/1"])
+@pytest.mark.requirement("DP-LISTOFF-10", "DP-LISTOFF-13", "DP-LISTOFF-14")
+@pytest.mark.parametrize(
+    ("release", "answers"), [((3, 9), [[0, 42], [42], []]), ((4, 0), [[0, 42]])]
+)
+def test_a_partition_must_be_named_once(release: tuple[int, int], answers: list[list[int]]) -> None:
+    cluster = Cluster(1, topics=["foo=1/1", "bar=1"], config_release=release)
     twice = request(-1, -1)
     twice.topics.append(ListOffsetsTopic(name="foo", partitions=twice.topics[0].partitions[1:]))
-    response = DirectBroker(cluster).ask(twice, 11)
+    twice.topics.append(ListOffsetsTopic(name="bar", partitions=[]))
+    response = DirectBroker(cluster).ask(twice, 9)
     codes = [[each.error_code for each in topic.partitions] for topic in response.topics]
-    assert codes == [[0, 42], [42]]
+    assert codes == answers
+
+
+@pytest.mark.requirement("DP-LISTOFF-09")
+@pytest.mark.parametrize(("release", "code"), [((3, 8), 0), ((3, 9), 35)])
+def test_version_0_has_two_special_timestamps(release: tuple[int, int], code: int) -> None:
+    cluster = Cluster(1, topics=["foo=1"], config_release=release)
+    broker = DirectBroker(cluster, profile_name="kafka-3.9")
+    codes = [
+        broker.ask(request(each, max_num_offsets=1), 0).topics[0].partitions[0].error_code
+        for each in (-1, -2, -3)
+    ]
+    assert codes == [0, 0, code]
 
 
 @pytest.mark.requirement("DP-LISTOFF-12", "DP-LISTOFF-13")

@@ -96,6 +96,28 @@ def test_limits_hold_from_the_second_batch_on(cluster: Cluster, broker: DirectBr
     assert counts(max_bytes=0) == [1, 0]
 
 
+@pytest.mark.requirement("DP-FETCH-08")
+def test_limits_cut_the_last_batch_as_kafka_does() -> None:
+    """But never the first one of a partition."""
+    cluster = Cluster(1, topics=["foo=1", "bar=1"], cut_last_batch=True)
+    broker = DirectBroker(cluster)
+    for tp in (FOO, ("bar", 0)):
+        for value in (b"1", b"2"):
+            append(cluster, value * 100, tp=tp)
+    size = cluster.logs.log(FOO).storage.size // 2
+
+    def sizes(**fields: int) -> list[int]:
+        answer = ask(broker, {FOO: 0, ("bar", 0): 0}, **fields)
+        return [len(each.records or b"") for each in rows(answer).values()]
+
+    assert sizes(max_bytes=4 * size) == [2 * size, 2 * size]
+    assert sizes(max_bytes=4 * size - 1) == [2 * size, 2 * size - 1]
+    assert sizes(max_bytes=3 * size - 1) == [2 * size, 0], "the first batch does not fit"
+    assert sizes(max_bytes=size + 7) == [size + 7, 0]
+    assert sizes(max_bytes=1) == [size, 0]
+    assert sizes(partition_max_bytes=size + 1) == [size + 1, size + 1]
+
+
 @pytest.mark.requirement("DP-FETCH-06")
 def test_an_answer_ends_with_its_segment(cluster: Cluster, broker: DirectBroker) -> None:
     log = cluster.logs.log(FOO)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.error_codes import ErrorCode
+from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.fetching.fetching import FOO, append, ask, begin, decoded, request, rows
@@ -209,6 +210,28 @@ def test_partitions_take_turns(client: Client) -> None:
         (only,) = client.listed({}, max_bytes=1)
         turns.append(only)
     assert turns == [FOO, BAR, FOO, BAR]
+
+
+@pytest.mark.requirement("DP-FETCH-09")
+@pytest.mark.parametrize(("release", "second"), [((2, 8), FOO), ((3, 0), BAR)])
+def test_a_partition_without_records_keeps_its_turn(
+    release: tuple[int, int], second: tuple[str, int]
+) -> None:
+    """Since 3.0. ``BAR`` is answered for its high watermark alone."""
+    cluster = Cluster(1, topics=["foo=1/1/1", "bar=1"], config_release=release)
+    client = Client(cluster)
+    append(cluster, b"1")
+    client.ask({FOO: 0, BAR: 0})
+    append(cluster, b"1", tp=BAR)
+    assert set(client.listed({}, max_bytes=1)) == {FOO, BAR}
+    assert client.listed({}, max_bytes=1) == [second]
+
+
+@pytest.mark.requirement("DP-FETCH-01")
+def test_a_zero_topic_id_is_unknown(client: Client) -> None:
+    broker = DirectBroker(client.cluster)
+    (topic,) = broker.ask(request({FOO: 0}, ids={"foo": ZERO_UUID}), 13).responses
+    assert [row.error_code for row in topic.partitions] == [100]
 
 
 # ---- room ----------------------------------------------------------------------------------------

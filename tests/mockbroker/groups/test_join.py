@@ -89,7 +89,7 @@ def test_since_2_6_the_members_that_join_last_are_shed(
     assert (last.code, last.result.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
     assert set(at.group.members) == {a, b}
     assert second.waits != completes
-    assert first.code == ErrorCode.REBALANCE_IN_PROGRESS, "that join was given up"
+    assert first.waits, "that join was given up"
     at.advance(60_000)
     assert second.result.generation == 3
 
@@ -340,8 +340,8 @@ def test_a_join_that_is_repeated_gets_the_answer() -> None:
     a, b = at.preparing("a", "b")
     first = at.join(a)
     second = at.join(a)
-    assert (first.code, second.waits) == (ErrorCode.REBALANCE_IN_PROGRESS, True)
     at.join(b)
+    assert first.waits, "its client has given it up"
     assert second.result.generation == 3
 
 

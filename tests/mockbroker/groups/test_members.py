@@ -149,8 +149,8 @@ def test_a_sync_that_is_repeated_gets_the_answer() -> None:
     at = Coordinator()
     a, i = pair(at, "completing")
     first, second = at.sync(i), at.sync(i)
-    assert (first.code, second.waits) == (ErrorCode.REBALANCE_IN_PROGRESS, True)
     at.sync(a, {i: b"2"})
+    assert first.waits, "its client has given it up"
     assert second.result.assignment == b"2"
 
 

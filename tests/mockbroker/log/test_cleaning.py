@@ -370,11 +370,46 @@ def test_segments_begin_by_size_and_time() -> None:
     cluster = new_cluster(segment_ms="100")
     append_times(cluster, 1)
     cluster.advance(101)
-    append_times(cluster, 1)
+    append_times(cluster, 102)
     cluster.incremental_alter_configs([(2, "foo", [("segment.bytes", 0, "1048576")])])
-    append_times(cluster, *[1] * 100_000)
-    append_times(cluster, *[1] * 100_000)
+    append_times(cluster, *[102] * 100_000)
+    append_times(cluster, *[102] * 100_000)
     assert [each.base_offset for each in log_of(cluster).segments] == [0, 1, 2, 100_002]
+
+
+@pytest.mark.requirement("DP-LOG-13")
+@pytest.mark.parametrize(
+    ("first", "later", "bases"),
+    [
+        ((1, 50), 150, [0]),
+        ((1, 50), 151, [0, 2]),
+        ((50, 1), 151, [0, 2]),
+        ((1, 50), -1, [0]),
+        ((-1,), -1, [0, 1]),
+        ((-1,), 9000, [0, 1]),
+    ],
+)
+def test_a_segment_ends_by_the_timestamps_of_its_first_batch(
+    first: tuple[int, ...], later: int, bases: list[int]
+) -> None:
+    """Without timestamps, by the clock."""
+    cluster = new_cluster(segment_ms="100")
+    append_times(cluster, *first)
+    cluster.advance(101)
+    append_times(cluster, later)
+    assert [each.base_offset for each in log_of(cluster).segments] == bases
+
+
+@pytest.mark.requirement("DP-LOG-13")
+def test_a_log_that_was_cut_counts_from_the_batch_that_is_left() -> None:
+    cluster = new_cluster(segment_ms="100")
+    for each in (1, 102, 150):
+        append_times(cluster, each)
+    log = log_of(cluster)
+    log.truncate(1)
+    append_times(cluster, 90)
+    append_times(cluster, 150)
+    assert [each.base_offset for each in log.segments] == [0, 1]
 
 
 @pytest.mark.requirement("DP-CTL-10")

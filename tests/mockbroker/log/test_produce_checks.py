@@ -65,8 +65,6 @@ PARTITIONS: list[Any] = [
         pytest.mark.requirement("DP-PRODUCE-09")]),
     pytest.param({}, NO_CODEC, -1, 0, id="no-codec", marks=[
         pytest.mark.requirement("DP-PRODUCE-09")]),
-    pytest.param({"version": 6}, NO_CODEC, -1, -1, id="no-codec-early", marks=[
-        pytest.mark.requirement("DP-PRODUCE-09")]),
     pytest.param({"acks": 2}, GOOD, 21, -1, id="acks", marks=[
         pytest.mark.requirement("DP-PRODUCE-10")]),
     pytest.param({"broker_id": 2}, GOOD, 6, -1, id="follower", marks=[
@@ -327,8 +325,9 @@ def test_times_have_limits(
         )
 
 
-def appended(timestamp: int) -> bytes:
-    return batch(b"abc", timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=timestamp)
+def appended(timestamp: int, **settings: Any) -> bytes:
+    settings.update(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=timestamp)
+    return batch(b"abc", **settings)
 
 
 @pytest.mark.parametrize(
@@ -360,3 +359,23 @@ def test_a_producer_does_not_claim_to_be_the_broker(
         assert stored(cluster.logs.log(FOO)) == changed(
             appended(timestamp), attributes=0, leader_epoch=0
         ), "the broker clears the bit"
+
+
+@pytest.mark.requirement("DP-PRODUCE-27")
+@pytest.mark.parametrize(
+    ("sent", "kept", "kind"),
+    [
+        (Compression.GZIP, "producer", "PartialDefaultRecord"),
+        (Compression.GZIP, "gzip", "PartialDefaultRecord"),
+        (Compression.GZIP, "lz4", "DefaultRecord"),
+        (Compression.NONE, "gzip", "DefaultRecord"),
+    ],
+)
+def test_texts_say_whether_kafka_reads_keys_and_values(
+    sent: Compression, kept: str, kind: str
+) -> None:
+    cluster = new_cluster(
+        (3, 9), {"message.timestamp.type": "LogAppendTime", "compression.type": kept}
+    )
+    (error,) = produce(cluster, appended(5, compression=sent)).record_errors
+    assert (error.text or "").startswith(f"Invalid timestamp type in message {kind}(offset=0, ")

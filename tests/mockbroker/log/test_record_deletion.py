@@ -76,6 +76,17 @@ def test_the_start_never_falls() -> None:
     assert [ask(cluster, each) for each in (3, 1, 0)] == [(0, 3)] * 3
 
 
+@pytest.mark.requirement("DP-DELREC-05")
+def test_a_partition_is_deleted_from_and_answered_once() -> None:
+    cluster = filled()
+    asked = request(1)
+    asked.topics += [DeleteRecordsTopic(name="nosuch", partitions=[]), *request(3).topics]
+    response = DirectBroker(cluster).ask(asked, 2)
+    assert [
+        (topic.name, [row.low_watermark for row in topic.partitions]) for topic in response.topics
+    ] == [("foo", [3])]
+
+
 @pytest.mark.requirement("DP-DELREC-01")
 def test_errors_in_order() -> None:
     cluster = filled()
