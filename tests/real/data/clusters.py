@@ -38,8 +38,13 @@ class DataKafka(RealKafka):
         return {**super()._kraft_configs(broker_id), **DATA_CONFIGS}
 
 
-def data_mock(profile: str) -> MockCluster:
-    """A mock of the same cluster. Its clock follows wall time, as Kafka's does."""
+def data_mock(profile: str, *, walks: bool = False) -> MockCluster:
+    """A mock of the same cluster. Its clock follows wall time, as Kafka's does. ``walks``: replicas
+    that are added to a partition catch up by themselves."""
     return MockCluster(
-        len(BROKER_IDS), profile=profile, broker_configs={**COMMON_CONFIGS, **DATA_CONFIGS}
+        len(BROKER_IDS),
+        profile=profile,
+        broker_configs={**COMMON_CONFIGS, **DATA_CONFIGS},
+        cut_last_batch=True,
+        auto_progress_ms=20 if walks else None,
     )

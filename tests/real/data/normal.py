@@ -182,16 +182,20 @@ def _clock(value: Any, names: Names) -> Any:
 
 
 def _records(value: Any, names: Names) -> Any:
-    """Every field of every whole batch but the checksum, which is checked. What a limit left of
-    another one is not compared: the mock leaves such a batch out (DP-FETCH-08)."""
+    """Every field of every whole batch but the checksum, which is checked, and how many bytes a
+    limit left of the last one."""
     if value is None:
         return None
-    batches = RecordBatches(b64decode(value), allow_partial=True)
+    data = b64decode(value)
+    batches = RecordBatches(data, allow_partial=True)
     found: list[Any] = []
     try:
         found.extend(_batch(each, names) for each in batches)
     except DecodeError as error:
         found.append({"unreadable": str(error)})
+    else:
+        if batches.incomplete is not None:
+            found.append({"cut": batches.incomplete.available})
     return found
 
 

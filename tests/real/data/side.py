@@ -213,18 +213,26 @@ class Side:
             for label, key, version, answer in self._noted
         ]
 
-    async def exchange(self, body: Any, version: int, broker: int, connection: str) -> Any:
+    async def exchange(
+        self,
+        body: Any,
+        version: int,
+        broker: int,
+        connection: str,
+        patience: float | None = PATIENCE,
+    ) -> Any:
+        """The answer's message, or CLOSED. Raises Failed if none comes in ``patience`` seconds."""
         wire = await self._wire(broker, connection)
         wire.send(wire.frame(body, version))
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(patience):
                 size = await wire.reader.readexactly(4)
                 frame = size + await wire.reader.readexactly(int.from_bytes(size, "big"))
         except (asyncio.IncompleteReadError, ConnectionResetError):
             self._wires.pop((broker, connection)).writer.close()
             return CLOSED
         except TimeoutError:
-            raise Failed(f"{type(body).__name__} was not answered in {PATIENCE} s") from None
+            raise Failed(f"{type(body).__name__} was not answered in {patience} s") from None
         _, answer = wire.codec.decode_response(frame, api_key=body.API_KEY, api_version=version)
         return answer
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tests.real.compare import Difference
-from tests.real.programs.batch import Arena
+from tests.real.programs.batch import Played
 from tests.real.programs.model import Program, ProgramStep
 
-__all__ = ["Minimal", "coherent", "minimise", "smaller"]
+__all__ = ["Minimal", "Playing", "coherent", "minimise", "smaller"]
 
 REPLAYS_AT_MOST: Final = 60
-PATIENCE: Final = 20.0
+PATIENCE: Final = 10.0
+
+
+class Playing(Protocol):
+    """Where programs are played: a running real cluster, and mocks."""
+
+    async def play(self, programs: Sequence[Program], patience: float = ...) -> Played: ...
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Minimal:
     replays: int
 
 
-async def minimise(arena: Arena, program: Program) -> Minimal:
+async def minimise(arena: Playing, program: Program) -> Minimal:
     """Plays smaller and smaller programs on the same cluster, one at a time."""
     replays = 1
     difference = await _shows(arena, program)
@@ -50,7 +56,7 @@ async def minimise(arena: Arena, program: Program) -> Minimal:
     return Minimal(smallest, difference, replays)
 
 
-async def _shows(arena: Arena, program: Program) -> Difference | None:
+async def _shows(arena: Playing, program: Program) -> Difference | None:
     played = await arena.play([program], patience=PATIENCE)
     return played.differences[0][1] if played.differences else None
 
