@@ -135,8 +135,7 @@ class Cluster(DataSteps):
 
     ``log_bytes`` bounds the records that the cluster holds; past it the oldest go. ``data_actions``
     bounds the events of logs. With ``auto_retention_ms`` retention runs by itself at this interval.
-    ``virtual_waits``: requests wait for records and replicas by the virtual clock.
-    ``log_bytes`` bounds the records that the cluster holds; past it the oldest go. With
+    ``virtual_waits``: requests wait for records and replicas by the virtual clock. With
     ``cut_last_batch`` the limits of a fetch may cut its last batch.
 
     Raises ClusterError for an invalid description.

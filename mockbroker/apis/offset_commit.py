@@ -80,10 +80,6 @@ def offset_commit(call: Call) -> Answer:
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         version=call.version,
-        stores=not all(
-            call.cluster.offsets.metadata_error(row.partition.committed_metadata or "")
-            for row in valid
-        ),
     )
     if code:
         return _finished(request, topics, [code] * len(valid))

@@ -40,7 +40,8 @@ def offset_delete(call: Call) -> OffsetDeleteResponse:
             if not code:
                 gone.append((topic.name, index))
             rows.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
-        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=rows))
+        if rows:
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=rows))
     call.cluster.offsets.delete_at_request(request.group_id, gone)
     return OffsetDeleteResponse(topics=topics)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.authorization import authorized_names, may
 from mockbroker.apis.registry import Call, register
 from mockbroker.coordinators.offsets import FetchedOffset
+from mockbroker.rows import Release, Row, always, apply_first, rows_of_release
 from mockbroker.security.authorizer import ResourceType
 from mockbroker.state.metadata_views import MetadataView
 
@@ -59,10 +61,30 @@ class _Group:
     error: ErrorCode = ErrorCode.NONE
 
 
+@dataclass(frozen=True, slots=True)
+class _LeaveOutEmpty:
+    """A topic without partitions is not answered."""
+
+    def perform(self, group: _Group, /) -> None:
+        if group.topics is not None:
+            group.topics = [topic for topic in group.topics if topic.indexes]
+
+
+EMPTY_TOPICS: Final[tuple[Row[_Group, _Group], ...]] = (
+    Row("DP-OFFSET-27", always, (_LeaveOutEmpty(),), until=(4, 0)),
+)
+
+
+@cache
+def _empty_topics(release: Release) -> tuple[Row[_Group, _Group], ...]:
+    return rows_of_release(EMPTY_TOPICS, release)
+
+
 @register(9, "0-10")
 def offset_fetch(call: Call) -> OffsetFetchResponse:
     groups = _groups(call)
     for group in groups:
+        apply_first(_empty_topics(call.cluster.logs.release), group, group)
         group.error = _error(call, group)
         if not group.error:
             _fill(call, group)

@@ -45,7 +45,6 @@ class GroupFacts(Protocol):
         generation: int,
         *,
         version: int = 0,
-        stores: bool = True,
     ) -> ErrorCode:
         """Return the error of a commit by this member; without one its session is renewed. A group
         that does not exist is made, unless a generation is named. ``version`` is OffsetCommit's."""

@@ -242,6 +242,8 @@ def is_ordinary_request(request: RequestFacts) -> bool:
         return False
     if request.is_idempotent and not request.may_be_idempotent:
         return False
+    if request.version < 7 and request.names_unknown_codec:
+        return False
     return all(layout.header is not None for layout in request.layouts)
 
 

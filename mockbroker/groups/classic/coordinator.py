@@ -196,18 +196,15 @@ class ClassicGroups(TesterSteps):
         *,
         version: int = 0,
         transactional: bool = False,
-        stores: bool = True,
     ) -> ErrorCode:
         """Return whether offsets may be stored for a group, as 0 or an error code.
 
         Makes a simple group if there is none and no generation is named; renews the member's
         session. ``version`` is that of OffsetCommit; ``transactional`` is TxnOffsetCommit.
-        ``stores``: at least one offset is small enough to be stored.
         """
         group = self._groups.get(group_id)
         if group is None:
-            named = NO_GENERATION if transactional else generation
-            return self._validate_for_missing(group_id, named, version, stores=stores)
+            return self._validate_for_missing(group_id, generation, version, transactional)
         event = CommitEvent(
             self.machine, group, member_id, instance_id,
             generation=generation, transactional=transactional,
@@ -216,14 +213,13 @@ class ClassicGroups(TesterSteps):
         return event.code
 
     def _validate_for_missing(
-        self, group_id: str, generation: int, version: int, *, stores: bool
+        self, group_id: str, generation: int, version: int, transactional: bool
     ) -> ErrorCode:
-        """A generation of -1 makes the group, as transactions do in any case."""
         if self._full:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        missing = MissingGroup(
-            group_id, generation, version, lambda: self._make(group_id), stores=stores
-        )
+        # Transactions make the group in any case.
+        named = NO_GENERATION if transactional else generation
+        missing = MissingGroup(group_id, named, version, lambda: self._make(group_id))
         apply_first(self._rules.missing_in_commit, missing, missing)
         return missing.code
 

@@ -131,14 +131,13 @@ class DeleteEvent(CodeEvent):
 @dataclass(slots=True)
 class MissingGroup:
     """A request names a group that does not exist. ``make`` makes one. ``generation`` and
-    ``version`` are those of OffsetCommit, ``stores`` says whether it has an offset to store."""
+    ``version`` are those of OffsetCommit."""
 
     group_id: str
     generation: int = NO_GENERATION
     version: int = 0
     make: Callable[[], object] = field(default=lambda: None)
     code: ErrorCode = ErrorCode.NONE
-    stores: bool = True
 
     def refuse(self, code: ErrorCode) -> None:
         self.code = code

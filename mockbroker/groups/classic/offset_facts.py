@@ -26,11 +26,10 @@ class ClassicGroupFacts:
         generation: int,
         *,
         version: int = 0,
-        stores: bool = True,
     ) -> ErrorCode:
         """As ``ClassicGroups.validate_commit``."""
         return self._groups.validate_commit(
-            group_id, member_id, instance_id, generation, version=version, stores=stores
+            group_id, member_id, instance_id, generation, version=version
         )
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:

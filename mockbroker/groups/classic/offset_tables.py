@@ -68,7 +68,6 @@ ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
         since=NEW_COORDINATOR,
     ),
     Row("DP-OFFSET-03", _generation_named, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
-    Row("DP-OFFSET-02", lambda event: not event.stores, (), since=NEW_COORDINATOR),
     Row("DP-OFFSET-02", always, (Do(_make_group),)),
 )
 """Offsets are committed for a group that does not exist."""

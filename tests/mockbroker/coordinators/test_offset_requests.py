@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode, message
-from kproto.messages import FindCoordinatorRequest, OffsetCommitRequest, OffsetFetchRequest
+from kproto.messages import (
+    FindCoordinatorRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+)
 from kproto.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kproto.messages.offset_delete_request import OffsetDeleteRequestTopic
 from kproto.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from mockbroker import MockCluster
@@ -235,7 +242,6 @@ class Groups(ClassicGroupFacts):
         generation: int,
         *,
         version: int = 0,
-        stores: bool = True,
     ) -> ErrorCode:
         self.asked = (group_id, member_id, instance_id, generation, version)
         return self.commit_error
@@ -355,15 +361,6 @@ def test_up_to_3_9_an_empty_group_goes_with_its_last_offset(
     assert sorted(cluster.groups.groups) == left
 
 
-@pytest.mark.requirement("DP-OFFSET-02")
-@pytest.mark.parametrize(("release", "made"), [((3, 9), True), ((4, 0), False)])
-def test_metadata_that_is_too_long_makes_no_group(release: tuple[int, int], made: bool) -> None:
-    cluster = coordinated(config_release=release)
-    row = OffsetCommitRequestPartition(committed_offset=1, committed_metadata="m" * 4097)
-    assert offset_commit(DirectBroker(cluster), 8, {FOO_0: row}) == {FOO_0: 12}
-    assert (cluster.groups.group("g") is not None) is made
-
-
 @pytest.mark.requirement("DP-OFFSET-01")
 def test_of_topics_without_partitions_only_unknown_ones_are_answered() -> None:
     cluster = coordinated()
@@ -374,6 +371,36 @@ def test_of_topics_without_partitions_only_unknown_ones_are_answered() -> None:
     )
     answer = DirectBroker(cluster).ask(asked, 9)
     assert [topic.name for topic in answer.topics] == ["none"]
+
+
+@pytest.mark.requirement("DP-OFFSET-27")
+@pytest.mark.parametrize(("release", "names"), [((3, 9), []), ((4, 0), ["foo"])])
+@pytest.mark.parametrize("version", [5, 8])
+def test_since_4_0_topics_without_partitions_are_fetched(
+    release: tuple[int, int], names: list[str], version: int
+) -> None:
+    broker = DirectBroker(coordinated(config_release=release))
+    if version < 8:
+        asked = OffsetFetchRequest(
+            group_id="g", topics=[OffsetFetchRequestTopic(name="foo", partition_indexes=[])]
+        )
+        topics = broker.ask(asked, version).topics
+    else:
+        row = OffsetFetchRequestTopics(name="foo", partition_indexes=[])
+        group = OffsetFetchRequestGroup(group_id="g", topics=[row])
+        topics = broker.ask(OffsetFetchRequest(groups=[group]), version).groups[0].topics
+    assert [topic.name for topic in topics] == names
+
+
+@pytest.mark.requirement("DP-OFFSET-19")
+def test_topics_without_partitions_are_left_out_of_a_deletion() -> None:
+    broker = DirectBroker(coordinated())
+    offset_commit(broker, 9, {FOO_0: 1})
+    assert delete(broker, {"foo": [], "bar": [0]}) == {BAR_0: 0}
+    asked = OffsetDeleteRequest(
+        group_id="g", topics=[OffsetDeleteRequestTopic(name="foo", partitions=[])]
+    )
+    assert broker.ask(asked, 0).topics == []
 
 
 @pytest.mark.requirement("DP-OFFSET-19", "DP-COORD-05")

@@ -35,16 +35,6 @@ def test_a_commit_makes_a_simple_group(transactional: bool) -> None:
     assert (at.state, at.group.protocol_type) == ("Empty", None)
 
 
-@pytest.mark.requirement("DP-OFFSET-02")
-@pytest.mark.parametrize(("release", "state"), [((3, 9), "Empty"), ((4, 0), "none")])
-def test_since_4_0_a_commit_that_stores_nothing_makes_no_group(
-    release: tuple[int, int], state: str
-) -> None:
-    at = Coordinator(release)
-    assert commit(at, stores=False) == ErrorCode.NONE
-    assert at.state == state
-
-
 @pytest.mark.requirement("DP-OFFSET-03")
 @pytest.mark.parametrize(
     ("release", "version", "code"), [(NEWEST, 9, 69), (NEWEST, 8, 22), ((3, 9), 9, 22)]

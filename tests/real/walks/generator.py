@@ -94,10 +94,10 @@ class _Writer:
             return self._draw.choice([("a", 9), ("b", -1), (UNKNOWN_TOPIC, 0)])
         return self._draw.choices(PLACES, [3, 2, 2, 4, 1, 1])[0]
 
-    def _places(self, most: int) -> list[tuple[str, int]]:
+    def _places(self, most: int, *, repeats: bool = True) -> list[tuple[str, int]]:
         """Distinct partitions, except for a few that are named twice."""
         found = list(dict.fromkeys(self._place() for _ in range(self._draw.randint(1, most))))
-        if self._chance(0.02):
+        if repeats and self._chance(0.02):
             found.append(self._draw.choice(found))
         return sorted(found)
 
@@ -202,7 +202,8 @@ class _Writer:
     def _produce(self) -> _Steps:
         if self._sent and self._chance(0.08):
             return [dict(self._draw.choice(self._sent[-6:]))]
-        places = self._places(3)
+        # Of two batches for a partition Kafka appends one and answers the other's error (known.py).
+        places = self._places(3, repeats=False)
         acks = self._draw.choices([-1, 1, 0, 2], [10, 4, 1, 0.3])[0]
         # The high watermark follows an append to two replicas at some time, unless it is awaited.
         if acks == 1 and any(topic == "b" for topic, _ in places):
@@ -387,12 +388,16 @@ class _Writer:
             step["member"] = None
         topic = self._draw.choice([*PARTITIONS, "a", "a", UNKNOWN_TOPIC])
         count = PARTITIONS.get(topic, 1)
-        metadata = self._draw.choice([0, 1, 4097, None])
+        metadata = self._draw.choice([0, 1, None])
         step["topic"] = topic
         step["rows"] = [
             [index, self._draw.randrange(100), metadata] for index in range(count + 1)
             if self._chance(0.6)
         ]  # fmt: skip
+        # A commit of nothing else than metadata that is too long makes a group in 4.0 and later,
+        # which only the next write of the coordinator shows.
+        if len(step["rows"]) > 1 and self._chance(0.2):
+            step["rows"][-1][2] = 4097
         step["epoch"] = self._draw.choice([-1, -1, 0, 3])
         return [step]
 
