@@ -85,7 +85,7 @@ def test_topics_with_uncertain_sizes_or_watermarks_have_no_limits_there(topic: s
 async def _differences(first: str, second: str, program: Program) -> Sequence[Any]:
     """What two mocks of these profiles answer differently, up to the first step that shows one."""
     async with data_mock(first, walks=True) as left, data_mock(second, walks=True) as right:
-        sides = []
+        sides: list[Cluster] = []
         for mock in (left, right):
             addresses = {}
             for broker_id, address in mock.addresses.items():
@@ -98,7 +98,7 @@ async def _differences(first: str, second: str, program: Program) -> Sequence[An
             for key, versions in left.served.items()
             if key in right.served and (both := versions.intersect(right.served[key]))
         }
-        lane = Lane("walk", *sides, served, patience=5.0)
+        lane = Lane("walk", sides[0], sides[1], served, 5.0)
         try:
             await lane.prepare(program.steps)
             for step in program.steps:
