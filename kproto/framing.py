@@ -24,6 +24,7 @@ SIZE_LENGTH: Final = 4
 _SIZE: Final = Struct(">i")
 _read_size: Final = _SIZE.unpack_from
 _MAX_INT32: Final = 2**31 - 1
+_SMALL: Final = 4096
 
 
 def encode_frame(payload: bytes) -> bytes:
@@ -41,8 +42,9 @@ class FrameSplitter:
     ``keep_size``, frames include their size, as ``Dialect.decode_*`` and the journal expect.
 
     Each byte is copied a bounded number of times however it arrives. A chunk that begins on a
-    frame's first byte is sliced in place; chunks that follow incomplete bytes are collected in
-    ``_more`` and joined once, when they complete a frame (or its size field).
+    frame's first byte is sliced in place. The chunks of an incomplete frame are collected in
+    ``_more``, and joined once when the frame's size is known and once when they complete it. Small
+    chunks are collected in one, since each would take more memory than its bytes.
     """
 
     __slots__ = ("_data", "_error", "_more", "_needed", "_offset", "_skip", "buffered", "max_size")
@@ -52,7 +54,7 @@ class FrameSplitter:
         self._skip = 0 if keep_size else SIZE_LENGTH
         self._data = b""
         self._offset = 0
-        self._more = bytearray()
+        self._more: list[bytes | bytearray] = []
         # Bytes that the next frame needs, as far as known: its size field, later the whole frame.
         self._needed = SIZE_LENGTH
         self._error: str | None = None
@@ -68,8 +70,17 @@ class FrameSplitter:
             self._data = bytes(data)
             self._offset = 0
         else:
-            self._more += data
-        self.buffered = len(self._data) - self._offset + len(self._more)
+            self._collect(data)
+        self.buffered += len(data)
+
+    def _collect(self, data: bytes | bytearray | memoryview) -> None:
+        more = self._more
+        if len(data) >= _SMALL:
+            more.append(bytes(data))
+        elif more and isinstance(more[-1], bytearray):
+            more[-1] += data
+        else:
+            more.append(bytearray(data))
 
     def next_frame(self) -> bytes | None:
         """Return the next frame, or None until more bytes are fed.
@@ -102,26 +113,25 @@ class FrameSplitter:
         size."""
         if self._error is not None:
             raise RemoteProtocolError(self._error)
-        if self._offset:
-            self._data = self._data[self._offset :]
-            self._offset = 0
-        while len(self._data) + len(self._more) >= self._needed:
-            if self._more:
-                self._data += self._more
-                self._more = bytearray()
-            (size,) = _read_size(self._data, 0)
-            self._check(size)
-            self._needed = SIZE_LENGTH + size
-            if len(self._data) >= self._needed:
-                self._offset, self._needed = self._needed, SIZE_LENGTH
-                self.buffered -= self._offset
-                return self._data[self._skip : self._offset]
-        return None
+        if self._offset < len(self._data):
+            self._more.insert(0, self._data[self._offset :])
+            self._data, self._offset = b"", 0
+        if self.buffered < self._needed:
+            return None
+        data = b"".join(self._more)
+        (size,) = _read_size(data, 0)
+        self._check(size)
+        self._needed = SIZE_LENGTH + size
+        if self.buffered < self._needed:
+            self._more = [data]
+            return None
+        self._data, self._offset, self._more, self._needed = data, 0, [], SIZE_LENGTH
+        return self.next_frame()
 
     def _check(self, size: int) -> None:
         if 0 <= size <= self.max_size:
             return
         why = "is negative" if size < 0 else f"is more than the {self.max_size} allowed"
         self._error = f"frame size {size} {why}"
-        self._data, self._offset, self._more, self.buffered = b"", 0, bytearray(), 0
+        self._data, self._offset, self._more, self.buffered = b"", 0, [], 0
         raise RemoteProtocolError(self._error)

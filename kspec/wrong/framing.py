@@ -25,7 +25,7 @@ class _Splitter(FrameSplitter):
 
     @property
     def rest(self) -> bytes:
-        return bytes(self._data[self._offset :] + self._more)
+        return self._data[self._offset :] + b"".join(self._more)
 
 
 class _Seeing(Link):

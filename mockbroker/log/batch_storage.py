@@ -1,8 +1,9 @@
 """The bytes of one log: batches one after another in blocks, found by offset.
 
-A batch lies whole in one block, so reading is slicing. Blocks grow from 4 KiB to 1 MiB as a log
-grows, and never move once they are allocated: a stored byte costs itself, and a batch 16 bytes of
-index.
+A batch lies whole in one block, so reading is slicing. Large batches have a block of their own; the
+others share blocks of 4 KiB to 1 MiB, each about a sixteenth of the log. A block that is left with
+room is cut to what it holds. So a stored byte costs little more than itself, and a batch 16 bytes
+of index.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
 
 __all__ = ["BatchStorage", "StoredBatch"]
 
-_FIRST_BLOCK: Final = 4096
+_LEAST_BLOCK: Final = 4096
 _LARGEST_BLOCK: Final = 1 << 20
+_OWN_BLOCK: Final = 1 << 16
+"""Batches of at least this size have a block of their own."""
+_SPARE_SHARE: Final = 16
+"""A full block has at most this share of its room left."""
 _BASE_OFFSET: Final = struct.Struct(">q")
 _LEADER_EPOCH: Final = struct.Struct(">i")
 _LEADER_EPOCH_AT: Final = 12
@@ -42,11 +47,16 @@ class _Block:
 
     __slots__ = ("data", "newest", "scanned", "start", "used")
 
-    def __init__(self, start: int, capacity: int) -> None:
+    def __init__(self, start: int, data: bytearray) -> None:
         self.start = start
-        self.data = bytearray(capacity)
+        self.data = data
         self.used = 0
         self.forget_timestamps()
+
+    def close(self) -> None:
+        """Release the room that is left, if it is much."""
+        if (len(self.data) - self.used) * _SPARE_SHARE > len(self.data):
+            self.data = self.data[: self.used]
 
     def forget_timestamps(self) -> None:
         self.newest, self.scanned = _NEVER, 0
@@ -85,10 +95,11 @@ class BatchStorage:
         return its position. The checksum of magic 2 covers neither."""
         size, position = len(batch), self._end
         block = self._blocks[-1] if self._blocks else None
-        if block is None or block.used + size > len(block.data):
-            block = self._add_block(size)
-        at = block.used
-        block.data[at : at + size] = batch
+        if block is not None and block.used + size <= len(block.data):
+            at = block.used
+            block.data[at : at + size] = batch
+        else:
+            block, at = self._add_block(batch), 0
         _BASE_OFFSET.pack_into(block.data, at, base_offset)
         _LEADER_EPOCH.pack_into(block.data, at + _LEADER_EPOCH_AT, leader_epoch)
         block.used = at + size
@@ -97,9 +108,18 @@ class BatchStorage:
         self._end = position + size
         return position
 
-    def _add_block(self, least: int) -> _Block:
-        usual = len(self._blocks[-1].data) * 2 if self._blocks else _FIRST_BLOCK
-        block = _Block(self._end, max(min(usual, _LARGEST_BLOCK), least))
+    def _add_block(self, batch: Buffer) -> _Block:
+        """Add a block that begins with this batch."""
+        size = len(batch)
+        if size >= _OWN_BLOCK:
+            data = bytearray(batch)
+        else:
+            usual = min(max(self.size // _SPARE_SHARE, _LEAST_BLOCK), _LARGEST_BLOCK)
+            data = bytearray(max(usual, size))
+            data[:size] = batch
+        if self._blocks:
+            self._blocks[-1].close()
+        block = _Block(self._end, data)
         self._blocks.append(block)
         self._starts.append(block.start)
         return block

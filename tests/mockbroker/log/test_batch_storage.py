@@ -76,12 +76,22 @@ def test_what_is_stored_is_read_back(sizes: list[int], seed: int, data: st.DataO
 
 
 @pytest.mark.requirement("DP-PERF-25")
-def test_a_stored_byte_costs_little_more_than_itself() -> None:
+@pytest.mark.parametrize(
+    "sizes",
+    [(1000,), (10_000,), (40_000,), (60_000,), (70_000,), (600_000,), (1_100_000,), (300, 70_000)],
+    ids=lambda sizes: "-".join(map(str, sizes)),
+)
+def test_a_stored_byte_costs_little_more_than_itself(sizes: tuple[int, ...]) -> None:
     storage = BatchStorage()
-    made = batch(10, 100)
-    for index in range(5000):
-        storage.append(made, index * 10, 0)
-    assert storage.allocated <= storage.size * 1.25
+    made = [batch(1, size) for size in sizes]
+    count = 0
+    while storage.size < 3_000_000:
+        for each in made:
+            storage.append(each, count, 0)
+            count += 1
+    assert storage.allocated <= storage.size * 1.1
+    stored = [bytes(each.data[16:]) for each in storage.batches()]
+    assert stored == [each[16:] for each in made] * (count // len(made))
 
 
 def test_a_write_stays_within_its_batch() -> None:
