@@ -149,6 +149,16 @@ def _kip_240(text: str) -> Dialect:
         "min.insync.replicas=2. Repeatable.",
     ),
     click.option(
+        "--busy-elections",
+        type=click.Choice(["wait", "error"]),
+        default="wait",
+        show_default=True,
+        help="Profile kip-183: a second concurrent election waits, or fails with error 7.",
+    ),
+)
+@option_group(
+    "Time",
+    click.option(
         "--auto-progress",
         type=ParsedOption("DURATION|off", duration_or_off),
         default="off",
@@ -168,13 +178,6 @@ def _kip_240(text: str) -> Dialect:
         default="off",
         show_default=True,
         help="Delay the metadata of every broker, for example by 200ms.",
-    ),
-    click.option(
-        "--busy-elections",
-        type=click.Choice(["wait", "error"]),
-        default="wait",
-        show_default=True,
-        help="Profile kip-183: a second concurrent election waits, or fails with error 7.",
     ),
     click.option(
         "--clock",
