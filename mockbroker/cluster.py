@@ -37,7 +37,7 @@ from mockbroker.coordinators.placement import Coordinators
 from mockbroker.data_steps import DataSteps
 from mockbroker.elections.elect import LeaderElections, Wanted
 from mockbroker.elections.eras import election_era
-from mockbroker.elections.partition_change import Completion
+from mockbroker.elections.partition_change import COMPLETION
 from mockbroker.elections.queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.fetches import Fetches
@@ -58,6 +58,7 @@ from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
 from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.partition_state import partition_state
+from mockbroker.rows import rows_of_release
 from mockbroker.security import acls
 from mockbroker.state.actions import (
     AutoProgressChanged,
@@ -122,7 +123,6 @@ class Cluster(DataSteps):
     ``reassignment`` is the kind of reassignment controller, one of
     ``mockbroker.reassignment.CONTROLLERS``. If that kind uses ZooKeeper, ``znodes`` is its session;
     None gives it a ZooKeeper of its own in this process, whose last zxid is ``zxid``.
-    ``completion`` says when the release completes reassignments in KRaft mode.
 
     ``newest`` is the highest version of each request between brokers that the cluster's software
     knows (``inter_broker.software_versions``); a broker's own ranges override it.
@@ -151,7 +151,6 @@ class Cluster(DataSteps):
         auto_progress_ms: int | None = None,
         broker_configs: Mapping[str, str] = MappingProxyType({}),
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
-        completion: Completion = Completion.ALL,
         reassignment: str = "kraft",
         elections: str | None = None,
         busy_elections_fail: bool = False,
@@ -175,7 +174,7 @@ class Cluster(DataSteps):
             znodes = EmbeddedStore(
                 ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: controller.timers.now_ms
             )
-        completion = Completion.SEPARATE if in_zookeeper else completion
+        completion = () if in_zookeeper else rows_of_release(COMPLETION, config_release)
         controller = Controller(
             cluster_id or fresh_cluster_id(),
             broker_configs,

@@ -162,7 +162,6 @@ class MockCluster(DataMethods):
             topics=options.topics,
             now_ms=wall_ms() if options.clock == "wall" else 0,
             auto_progress_ms=options.auto_progress_ms,
-            completion=self.profile.completion,
             reassignment=self.profile.reassignment,
             elections=self.profile.elections,
             busy_elections_fail=options.busy_elections_fail,

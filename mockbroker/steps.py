@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mockbroker.configs.effective import EffectiveConfigs
-from mockbroker.elections.partition_change import Completion, Election, next_partition
+from mockbroker.elections.partition_change import CompletionRows, Election, next_partition
 from mockbroker.errors import ClusterError
 from mockbroker.reassignment.controller import ReassignmentController
 from mockbroker.state.actions import (
@@ -35,7 +35,7 @@ class Steps:
         controller: Controller,
         reassignment: ReassignmentController,
         configs: EffectiveConfigs,
-        completion: Completion,
+        completion: CompletionRows,
         change_partition: ChangePartition,
     ) -> None:
         self._controller = controller

@@ -18,7 +18,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from fuzz.stateful.machine import machine_of
 from mockbroker.elections import elect as elections
 from mockbroker.elections import partition_change
-from mockbroker.elections.partition_change import Completion, Election
+from mockbroker.elections.partition_change import CompletionRows, Election
 from mockbroker.profiles import profile
 from mockbroker.reassignment.kraft import tables as kraft_rows
 from mockbroker.reassignment.kraft.controller import KRaftController
@@ -79,8 +79,8 @@ def _epoch_stays() -> AbstractContextManager[object]:
 def _isr_keeps_the_removed() -> AbstractContextManager[object]:
     completed = partition_change.completed
 
-    def wrong(partition: Partition, completion: Completion) -> Partition:
-        after = completed(partition, completion)
+    def wrong(partition: Partition, rows: CompletionRows) -> Partition:
+        after = completed(partition, rows)
         return after if after is partition else replace(after, isr=partition.isr)
 
     return patch.object(partition_change, "completed", wrong)

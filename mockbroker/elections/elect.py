@@ -14,7 +14,7 @@ from typing import TypeAlias
 from kproto.error_codes import ErrorCode, message
 from mockbroker.elections.eras import ElectionEra
 from mockbroker.elections.partition_change import (
-    Completion,
+    CompletionRows,
     Election,
     next_partition,
     redone,
@@ -45,16 +45,16 @@ class Elected:
 class LeaderElections:
     """Elects leaders in one cluster, as the controllers of one era do.
 
-    ``completion`` says when the release completes reassignments, which a change of a partition may
-    do on the way. Elected partitions are changed by ``change_partition``; after all of a request,
-    ``elected`` continues their reassignments, which an unclean election may complete.
+    ``completion`` has the rows by which a change of a partition may complete its reassignment.
+    Elected partitions are changed by ``change_partition``; after all of a request, ``elected``
+    continues their reassignments, which an unclean election may complete.
     """
 
     def __init__(
         self,
         controller: Controller,
         era: ElectionEra,
-        completion: Completion,
+        completion: CompletionRows,
         change_partition: ChangePartition,
         elected: Callable[[str, TopicPartition], None],
     ) -> None:

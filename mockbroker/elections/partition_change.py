@@ -6,21 +6,23 @@ a reassignment that only an unclean election makes complete is completed by the 
 change.
 
 Behaviour of Kafka 3.6 to 4.4 without eligible leader replicas (KIP-966): an ISR never becomes
-empty, and losing a member of it does not raise the leader epoch. Kafka 4.3 changed when a
-reassignment completes: see ``Completion``.
+empty, and losing a member of it does not raise the leader epoch. ``COMPLETION`` says when a
+reassignment completes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
+from mockbroker.rows import Row, apply_first
 from mockbroker.state.model import NO_LEADER, Partition
 
 __all__ = [
-    "Completion",
+    "COMPLETION",
+    "CompletionRows",
     "Election",
     "completed",
     "counted",
@@ -38,16 +40,6 @@ class Election(Enum):
     UNCLEAN = "as ONLINE, else the first live replica, in sync or not: data may be lost"
 
 
-class Completion(Enum):
-    """Which replicas have to be in sync before a reassignment completes."""
-
-    ALL = "every replica that stays; Kafka before 4.3"
-    ADDED = (
-        "every replica added, and where more go than come, all that stay; since 4.3 (KAFKA-19975)"
-    )
-    SEPARATE = "none: the reassignment controller completes reassignments by rules of its own"
-
-
 def next_partition(
     partition: Partition,
     is_live: Callable[[int], bool],
@@ -57,20 +49,21 @@ def next_partition(
     adding: tuple[int, ...] | None = None,
     removing: tuple[int, ...] | None = None,
     election: Election = Election.ONLINE,
-    completion: Completion = Completion.ALL,
+    completion: CompletionRows = (),
 ) -> Partition:
     """Return the partition after a change, or the same object if nothing changes.
 
-    None leaves a field unchanged.
+    None leaves a field unchanged. ``completion`` has the rows of ``COMPLETION`` that apply: none
+    where a ZooKeeper controller completes reassignments.
     """
-    wanted = replace(
+    changed = replace(
         partition,
         replicas=partition.replicas if replicas is None else replicas,
         isr=partition.isr if isr is None else isr,
         adding=partition.adding if adding is None else adding,
         removing=partition.removing if removing is None else removing,
     )
-    after = elected(completed(wanted, completion), is_live, election)
+    after = elected(completed(changed, completion), is_live, election)
     if not after.isr:
         # Keep the last in-sync replica: only it can become leader by a clean election.
         after = replace(after, isr=partition.isr)
@@ -109,34 +102,78 @@ def redone(current: Partition, before: Partition, after: Partition) -> Partition
     )
 
 
-def _awaits_all(partition: Partition, staying: set[int]) -> set[int]:
-    return staying
+# ---- completion ----------------------------------------------------------------------------------
 
 
-def _awaits_added(partition: Partition, staying: set[int]) -> set[int]:
-    """A replica that is both added and removed, which a request can cause, never completes."""
-    added = set(partition.adding)
-    return added if len(partition.adding) >= len(partition.removing) else staying | added
+@dataclass(slots=True)
+class _Reassigned:
+    """A partition under reassignment, which a row of ``COMPLETION`` may complete."""
+
+    partition: Partition
+
+    @property
+    def staying(self) -> tuple[int, ...]:
+        removing = self.partition.removing
+        return tuple(each for each in self.partition.replicas if each not in removing)
+
+    @property
+    def in_sync(self) -> tuple[int, ...]:
+        """The staying replicas that are in sync."""
+        removing = self.partition.removing
+        return tuple(each for each in self.partition.isr if each not in removing)
 
 
-_AWAITED: Final[Mapping[Completion, Callable[[Partition, set[int]], set[int]]]] = {
-    Completion.ALL: _awaits_all,
-    Completion.ADDED: _awaits_added,
-}
-"""The replicas that have to be in sync, given the replicas that stay. A kind of completion that is
-missing here completes nothing by itself."""
+CompletionRows: TypeAlias = tuple[Row[_Reassigned, _Reassigned], ...]
 
 
-def completed(partition: Partition, completion: Completion) -> Partition:
-    """Complete the reassignment if the replicas that have to be in sync are."""
-    awaited = _AWAITED.get(completion)
-    if awaited is None or not partition.reassigning:
+@dataclass(frozen=True, slots=True)
+class _DropRemoved:
+    """End the reassignment: the replicas to be removed go."""
+
+    def perform(self, subject: _Reassigned, /) -> None:
+        subject.partition = replace(
+            subject.partition,
+            replicas=subject.staying,
+            isr=subject.in_sync,
+            adding=(),
+            removing=(),
+        )
+
+
+def _all_in_sync(context: _Reassigned) -> bool:
+    """Every replica that stays is in sync."""
+    return bool(context.staying) and set(context.staying) <= set(context.in_sync)
+
+
+def _added_in_sync(context: _Reassigned) -> bool:
+    """Every replica added is in sync, and where more go than come, every one that stays. A replica
+    that is both added and removed, which a request can cause, never completes."""
+    partition, in_sync = context.partition, set(context.in_sync)
+    awaited = set(partition.adding)
+    if len(partition.adding) < len(partition.removing):
+        awaited |= set(context.staying)
+    return bool(context.staying and in_sync) and awaited <= in_sync
+
+
+_KAFKA_19975: Final = (4, 3)
+
+COMPLETION: Final[CompletionRows] = (
+    Row("A-57", _all_in_sync, (_DropRemoved(),), until=_KAFKA_19975),
+    Row("A-57", _added_in_sync, (_DropRemoved(),), since=_KAFKA_19975),
+)
+"""Applied to each change of a partition under reassignment."""
+
+
+def completed(partition: Partition, rows: CompletionRows) -> Partition:
+    """Complete the reassignment if a row says so."""
+    if not partition.reassigning:
         return partition
-    staying = tuple(r for r in partition.replicas if r not in partition.removing)
-    in_sync = tuple(r for r in partition.isr if r not in partition.removing)
-    if not staying or not in_sync or not awaited(partition, set(staying)) <= set(in_sync):
-        return partition
-    return replace(partition, replicas=staying, isr=in_sync, adding=(), removing=())
+    reassigned = _Reassigned(partition)
+    apply_first(rows, reassigned, reassigned)
+    return reassigned.partition
+
+
+# ---- leaders -------------------------------------------------------------------------------------
 
 
 def elected(partition: Partition, is_live: Callable[[int], bool], election: Election) -> Partition:

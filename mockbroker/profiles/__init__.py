@@ -15,7 +15,6 @@ from typing import Final
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
-from mockbroker.elections.partition_change import Completion
 from mockbroker.profiles.features import Feature, features_of
 from mockbroker.reassignment.zookeeper.eras import era_of
 
@@ -24,7 +23,6 @@ __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
 DEFAULT_PROFILE: Final = "kafka-4.1"
 
 _FALLBACK_ROW_SINCE: Final = (2, 4)
-_EARLY_COMPLETION_SINCE: Final = (4, 3)
 _JAVA_NAMES_SINCE: Final = (4, 3)
 _ADMINISTRATION: Final = (
     ((3, 3), "zookeeper"),
@@ -179,12 +177,6 @@ class Profile:
     def has_empty_finalized_features(self) -> bool:
         """Whether the cluster has finalized features, but none: a ZooKeeper cluster's znode."""
         return not self.forwarding and self.line >= _FEATURE_ZNODE_SINCE
-
-    @property
-    def completion(self) -> Completion:
-        """When a reassignment is complete."""
-        early = self.forwarding and _major_minor(self.release) >= _EARLY_COMPLETION_SINCE
-        return Completion.ADDED if early else Completion.ALL
 
     @property
     def summary(self) -> str:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from kproto.znodes import WatchedEvent
 from mockbroker.configs.effective import EffectiveConfigs
-from mockbroker.elections.partition_change import Completion
+from mockbroker.elections.partition_change import CompletionRows
 from mockbroker.elections.queue import ElectionQueue
 from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.requests import RequestedPartitions, RequestedTargets
@@ -56,7 +56,7 @@ class Dependencies:
     configs: EffectiveConfigs
     topics: TopicAdministration
     elections: ElectionQueue
-    completion: Completion
+    completion: CompletionRows
     release: Release
     move_controller: Callable[[int, str], None]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mockbroker.configs.effective import UNCLEAN_ELECTION
-from mockbroker.elections.partition_change import Completion, Election, next_partition
+from mockbroker.elections.partition_change import Election, next_partition
 from mockbroker.reassignment.transitions import RuleContext, Table, Transition
 from mockbroker.rows import Row
 from mockbroker.state.actions import PartitionChanged
@@ -33,7 +33,6 @@ class ElectUncleanly:
             before,
             transition.is_live,
             election=Election.UNCLEAN if unclean else Election.ONLINE,
-            completion=Completion.SEPARATE,
         )
         if after != before:
             transition.writer.change_partition(

@@ -30,7 +30,7 @@ from mockbroker.rows import Row, always
 __all__ = ["COMPLETION", "GUARDED", "ON_ALTER", "ON_CANCEL"]
 
 COMPLETION: Final = "completion"
-"""Fact: when the release completes reassignments (``Completion``)."""
+"""Fact: the rows by which the release completes reassignments (``CompletionRows``)."""
 GUARDED: Final = "guarded"
 """Fact: whether the request forbids another replication factor (KIP-860)."""
 
@@ -106,7 +106,7 @@ class DeclareFirstReplicaInSync:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Drop the replicas to be removed if those that have to be in sync are (``Completion``)."""
+    """Drop the replicas to be removed if those that have to be in sync are."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = completed(transition.now, transition.facts[COMPLETION])

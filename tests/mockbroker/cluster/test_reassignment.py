@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from mockbroker.cluster import Cluster
-from mockbroker.elections.partition_change import Completion
 from mockbroker.state.model import Broker, Partition
 from mockbroker.state.results import (
     ListReassignmentsResult,
@@ -19,10 +18,18 @@ from mockbroker.state.results import (
 
 
 def cluster_with(
-    replicas: Sequence[int], isr: Sequence[int] | None = None, *, brokers: int = 7
+    replicas: Sequence[int],
+    isr: Sequence[int] | None = None,
+    *,
+    brokers: int = 7,
+    release: tuple[int, int] = (4, 4),
 ) -> Cluster:
-    """One topic foo, one partition, with these in sync (all, unless told)."""
-    made = Cluster([Broker(i) for i in range(brokers)], topics=[("foo", [replicas])])
+    """One topic foo with one partition; None: every replica is in sync."""
+    made = Cluster(
+        [Broker(i) for i in range(brokers)],
+        topics=[("foo", [replicas])],
+        config_release=release,
+    )
     for broker_id in replicas:
         if isr is not None and broker_id not in isr:
             made.leave_isr(("foo", 0), broker_id)
@@ -72,8 +79,9 @@ def test_keeps_its_leader_when_the_target_has_it() -> None:
     assert (done.leader, done.leader_epoch, done.replicas) == (1, 1, (4, 3, 1))
 
 
-def test_pure_addition_waits_for_every_replica() -> None:
-    cluster = cluster_with([1, 2], isr=[1])
+@pytest.mark.requirement("A-57")
+def test_pure_addition_waits_for_every_replica_before_4_3() -> None:
+    cluster = cluster_with([1, 2], isr=[1], release=(4, 2))
     alter(cluster, [1, 2, 3])
     assert cluster.join_isr(("foo", 0), 3).reassigning
     done = cluster.join_isr(("foo", 0), 2)
@@ -207,7 +215,7 @@ def test_second_alter_starts_from_all_present_replicas() -> None:
 @pytest.mark.requirement("K455-01")
 def test_second_alter_keeps_the_list_it_has_nothing_for() -> None:
     """As Kafka's controller does from 3.9.2 to 4.4.0: an empty list is not written over."""
-    cluster = cluster_with([1, 2, 3], isr=[1, 2])
+    cluster = cluster_with([1, 2, 3], isr=[1, 2], release=(4, 2))
     alter(cluster, [4, 5, 6])
     alter(cluster, [1, 2, 3])
     assert foo(cluster).replicas == (1, 2, 3, 4, 5, 6)
@@ -216,9 +224,9 @@ def test_second_alter_keeps_the_list_it_has_nothing_for() -> None:
     assert (done.replicas, done.reassigning) == ((1, 2, 3), False)
 
 
-@pytest.mark.requirement("K455-01")
-def test_back_to_the_old_replicas_completes_at_once() -> None:
-    cluster = cluster_with([1, 2, 3])
+@pytest.mark.requirement("K455-01", "A-57")
+def test_back_to_the_old_replicas_completes_at_once_before_4_3() -> None:
+    cluster = cluster_with([1, 2, 3], release=(4, 2))
     alter(cluster, [4, 5, 6])
     cluster.join_isr(("foo", 0), 5)
     alter(cluster, [1, 2, 3])
@@ -316,20 +324,22 @@ def test_a_partition_named_twice_is_decided_twice_from_the_same_state() -> None:
     assert (foo(cluster).adding, foo(cluster).removing) == ((3,), (2,))
 
 
-@pytest.mark.parametrize(("completion", "reassigning"), [("ALL", True), ("ADDED", False)])
+@pytest.mark.requirement("A-57")
+@pytest.mark.parametrize(("release", "reassigning"), [((4, 2), True), ((4, 3), False)])
 def test_a_laggard_that_was_there_before_holds_up_old_releases(
-    completion: str, reassigning: bool
+    release: tuple[int, int], reassigning: bool
 ) -> None:
-    cluster = Cluster(4, topics=["foo=1,4"], completion=Completion[completion])
+    cluster = Cluster(4, topics=["foo=1,4"], config_release=release)
     cluster.leave_isr(("foo", 0), 4)
     cluster.alter_partition_reassignments([("foo", [(0, [2, 4])])])
     cluster.join_isr(("foo", 0), 2)
     assert foo(cluster).reassigning is reassigning
 
 
+@pytest.mark.requirement("A-57")
 def test_since_kafka_4_3_the_way_back_never_ends() -> None:
-    """The list of what was added stays, with a replica that is now to go as well."""
-    cluster = Cluster(4, topics=["foo=1,2"], completion=Completion.ADDED)
+    """The list of added replicas stays, with a replica that is now to be removed as well."""
+    cluster = Cluster(4, topics=["foo=1,2"], config_release=(4, 3))
     cluster.alter_partition_reassignments([("foo", [(0, [1, 4])])])
     cluster.alter_partition_reassignments([("foo", [(0, [1, 2])])])
     cluster.join_isr(("foo", 0), 4)
