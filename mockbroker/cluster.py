@@ -42,9 +42,12 @@ from mockbroker.elections.queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.fetches import Fetches
 from mockbroker.groups.classic.coordinator import ClassicGroups
-from mockbroker.groups.classic.offset_facts import ClassicGroupFacts
 from mockbroker.groups.classic.settings import GroupSettings, group_settings
 from mockbroker.groups.classic.stored_groups import StoredGroups
+from mockbroker.groups.consumer.coordinator import ConsumerGroups
+from mockbroker.groups.consumer.settings import consumer_settings, group_times
+from mockbroker.groups.consumer.topics import GroupTopics
+from mockbroker.groups.coordinator import Groups
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.log.auto_retention import AutoRetention
@@ -206,13 +209,22 @@ class Cluster(DataSteps):
         """Fetch sessions, and fetches that wait."""
         self.throttles = Throttles(config_release)
         """The clients that a tester has throttled."""
-        self.groups = ClassicGroups(
+        classic_groups = ClassicGroups(
             controller.timers,
             config_release,
             self._group_settings,
             has_offsets=lambda group_id: self.offsets.keeps(group_id),
         )
-        """The classic groups."""
+        consumer_groups = ConsumerGroups(
+            controller.timers,
+            config_release,
+            GroupTopics(controller),
+            classic_groups,
+            lambda: consumer_settings(self._configs, self._first_broker),
+            lambda group_id: group_times(self._configs, group_id, self._first_broker),
+        )
+        self.groups = Groups(classic_groups, consumer_groups)
+        """The groups of all kinds."""
         self.coordinators.attach(
             CoordinatorKind.GROUP,
             lambda: self.groups.groups,
@@ -224,12 +236,13 @@ class Cluster(DataSteps):
             self._configs,
             self.coordinators,
             config_release,
-            ClassicGroupFacts(self.groups),
+            self.groups,
         )
         """The committed offsets of groups."""
         group_log = GroupLog(controller, self.coordinators, self.appender, config_release)
         self.offsets.store = group_log.store_offsets
-        StoredGroups(self.groups, group_log, config_release)
+        StoredGroups(classic_groups, group_log, config_release)
+        consumer_groups.write = group_log.store_records
         self.groups.on_deleted.append(self.offsets.delete_group)
         self.groups.on_changed.append(lambda group_id: self.offsets.schedule_cleanup())
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
@@ -277,7 +290,11 @@ class Cluster(DataSteps):
             AutoRetention(controller, self.logs, auto_retention_ms)
 
     def _group_settings(self) -> GroupSettings:
-        return group_settings(self._configs, next(iter(self._state.brokers)))
+        return group_settings(self._configs, self._first_broker)
+
+    @property
+    def _first_broker(self) -> int:
+        return next(iter(self._state.brokers))
 
     def _register(self, brokers: Sequence[Broker]) -> None:
         for broker in brokers:

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from mockbroker.cluster import Cluster
 from mockbroker.data_steps import DataSteps
 from mockbroker.errors import ClusterError
-from mockbroker.groups.classic.descriptions import GroupView, view_group
+from mockbroker.groups.descriptions import GroupView
 from mockbroker.log.partitioner import partition_of_key
 from mockbroker.log.record_documents import (
     CODECS,
@@ -97,6 +97,10 @@ class DataMethods:
     remove_member = _step(DataSteps.remove_member)
     fence_instance = _step(DataSteps.fence_instance)
     set_generation = _step(DataSteps.set_generation)
+    set_target_assignment = _step(DataSteps.set_target_assignment)
+    release_assignor = _step(DataSteps.release_assignor)
+    hold_assignment = _step(DataSteps.hold_assignment)
+    release_assignment = _step(DataSteps.release_assignment)
     set_offset = _step(DataSteps.set_offset)
     drop_offset = _step(DataSteps.drop_offset)
     hold_commits = _step(DataSteps.hold_commits)
@@ -182,8 +186,16 @@ class DataMethods:
     def groups(self) -> dict[str, GroupView]:
         """Return the groups by id, with their states and members."""
         self.follow_clock()
-        found = self.cluster.groups.groups
-        return {name: view_group(each) for name, each in found.items()}
+        groups = self.cluster.groups
+        return {name: view for name in groups.groups if (view := groups.view(name)) is not None}
+
+    def group(self, group: str) -> GroupView:
+        """Return a group: its state and its members. Raises ClusterError if there is none."""
+        self.follow_clock()
+        found = self.cluster.groups.view(group)
+        if found is None:
+            raise ClusterError(f"there is no group {group!r}")
+        return found
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return the committed offsets of a group: ``{("foo", 0): 3}``; empty if it has none."""
@@ -210,18 +222,18 @@ class DataMethods:
         wanted = {"state": state, "members": members, "generation": generation}
 
         def holds() -> GroupView | None:
-            found = self.cluster.groups.group(group)
+            found = self.cluster.groups.view(group)
             if found is None:
                 return None
-            facts = (str(found.state), len(found.members), found.generation)
+            facts = (found.state, len(found.members), found.generation)
             pairs = zip(facts, wanted.values(), strict=True)
-            return view_group(found) if all(b in (None, a) for a, b in pairs) else None
+            return found if all(b in (None, a) for a, b in pairs) else None
 
         view = await _wait_until(holds, self.cluster.groups.on_changed, timeout)
         if view is not None:
             return view
-        known = self.cluster.groups.group(group)
-        is_now = "does not exist" if known is None else f"is {view_group(known)}"
+        known = self.cluster.groups.view(group)
+        is_now = "does not exist" if known is None else f"is {known}"
         asked = ", ".join(f"{name} {each}" for name, each in wanted.items() if each is not None)
         problem = f"group {group!r} {is_now} after {timeout:g} s, wanted: {asked or 'a group'}"
         raise TimeoutError(problem)

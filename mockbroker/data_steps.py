@@ -6,7 +6,7 @@ and texts such as ``foo-0`` become partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from mockbroker.coordinators.placement import Coordinators
 from mockbroker.elections.partition_change import counted
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.fetches import Fetches
-from mockbroker.groups.classic.coordinator import ClassicGroups
+from mockbroker.groups.coordinator import Groups
 from mockbroker.log import cleaning
 from mockbroker.log.logs import Logs
 from mockbroker.log.produce import Appender
@@ -42,7 +42,7 @@ class DataSteps(Turns):
     appender: Appender
     fetches: Fetches
     coordinators: Coordinators
-    groups: ClassicGroups
+    groups: Groups
     offsets: OffsetStore
 
     # ---- replication -------------------------------------------------------------------------
@@ -261,7 +261,8 @@ class DataSteps(Turns):
             self.groups.complete_join(group)
 
     def rebalance(self, group: str) -> None:
-        """Let a group prepare a rebalance: its members get error 27 and join again."""
+        """Let a group prepare a rebalance: its members get error 27 and join again. The epoch of a
+        consumer group rises, and its next heartbeat makes another target."""
         with self._acting():
             self.groups.force_rebalance(group)
 
@@ -281,9 +282,37 @@ class DataSteps(Turns):
             self.groups.fence_instance(group, instance)
 
     def set_generation(self, group: str, generation: int) -> None:
-        """Let a group be in another generation: requests of the former one get error 22."""
+        """Let a group be in another generation: requests of the former one get error 22. A consumer
+        group and its members are at another epoch: 110 for heartbeats, 113 for commits."""
         with self._acting():
             self.groups.set_generation(group, generation)
+
+    def set_target_assignment(
+        self, group: str, target: Mapping[str, Sequence[str | TopicPartition]]
+    ) -> None:
+        """Give the members of a consumer group these partitions as their target, by member id or
+        instance id, until ``release_assignor``. Members that are not named get nothing."""
+        with self._acting():
+            self.groups.consumer.set_target(
+                group,
+                {name: [_partition(each) for each in given] for name, given in target.items()},
+            )
+
+    def release_assignor(self, group: str) -> None:
+        """Let the assignor of a consumer group make its targets again."""
+        with self._acting():
+            self.groups.consumer.release_assignor(group)
+
+    def hold_assignment(self, group: str) -> None:
+        """Keep the members of a consumer group from their targets: they have to give up partitions
+        again and again, and get none."""
+        with self._acting():
+            self.groups.consumer.hold_assignment(group)
+
+    def release_assignment(self, group: str) -> None:
+        """Let the members of a consumer group get to their targets again."""
+        with self._acting():
+            self.groups.consumer.release_assignment(group)
 
     # ---- offsets -----------------------------------------------------------------------------
 

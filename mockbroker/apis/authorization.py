@@ -81,7 +81,10 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (55, _CLUSTER): _Op.DESCRIBE,
     (60, _CLUSTER): _Op.DESCRIBE,  # to hear what else one may do
     (61, _TOPIC): _Op.READ,
+    (68, _GROUP): _Op.READ,
+    (68, _TOPIC): _Op.DESCRIBE,
     (69, _GROUP): _Op.DESCRIBE,
+    (69, _TOPIC): _Op.DESCRIBE,
     (74, _CLUSTER): _Op.DESCRIBE_CONFIGS,
     (75, _TOPIC): _Op.DESCRIBE,
 }

@@ -1,52 +1,128 @@
-"""ConsumerGroupDescribe (69): members and assignments of groups of KIP-848.
+"""ConsumerGroupDescribe (69, KIP-848): members, assignments and targets of consumer groups.
 
-Versions: 1 kinds of members (4.0). The mock has classic groups only, so no group is found; clients
-that get this answer go on to DescribeGroups. Without the feature ``group.version``, which came with
-4.0, the broker refuses the request for each group.
+Versions: 1 kinds of members (4.0). Clients that get GROUP_ID_NOT_FOUND go on to DescribeGroups.
+Without the feature ``group.version``, which came with 4.0, or with ``consumer`` taken out of
+``group.coordinator.rebalance.protocols``, the broker refuses the request for each group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from kproto.error_codes import ErrorCode
 from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kproto.messages.consumer_group_describe_response import (
+    Assignment,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
+    Member,
+    TopicPartitions,
 )
-from mockbroker.apis.group_answers import coordinator_error, may_use_group
+from mockbroker.apis.authorization import authorized_names
+from mockbroker.apis.authorized_operations import group_operations
+from mockbroker.apis.group_answers import (
+    consumer_groups_served,
+    coordinator_error,
+    may_use_group,
+)
 from mockbroker.apis.registry import Call, register
+from mockbroker.groups.consumer.model import ConsumerGroup, TopicIdPartition
 
 __all__ = ["consumer_group_describe"]
+
+_CLASSIC_MEMBER: Final = 0
+_CONSUMER_MEMBER: Final = 1
 
 
 @register(69, "0-1")
 def consumer_group_describe(call: Call) -> ConsumerGroupDescribeResponse:
     body: ConsumerGroupDescribeRequest = call.body
-    if not call.profile.has_feature("group.version"):
+    if not consumer_groups_served(call):
         code = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
             groups=[DescribedGroup(group_id=each, error_code=code) for each in body.group_ids]
         )
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
     allowed = [each for each in body.group_ids if may_use_group(call, each)]
-    return ConsumerGroupDescribeResponse(
-        groups=[
-            DescribedGroup(group_id=each, error_code=refused)
-            for each in body.group_ids
-            if each not in allowed
-        ]
-        + [_described(call, each) for each in allowed]
-    )
+    groups = [
+        DescribedGroup(group_id=each, error_code=refused)
+        for each in body.group_ids
+        if each not in allowed
+    ] + [_described(call, each) for each in allowed]
+    return ConsumerGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
 
 
 def _described(call: Call, group_id: str) -> DescribedGroup:
     error = coordinator_error(call, group_id)
     if error:
         return DescribedGroup(group_id=group_id, error_code=error)
-    known = call.cluster.groups.describe(group_id) is not None
+    found = call.cluster.groups.consumer.group(group_id)
+    if found is not None:
+        described = _group(call, found)
+        if call.body.include_authorized_operations:
+            described.authorized_operations = group_operations(call, group_id)
+        return described
+    known = call.cluster.groups.group(group_id) is not None
     problem = "is not a consumer group" if known else "not found"
     return DescribedGroup(
         group_id=group_id,
         error_code=ErrorCode.GROUP_ID_NOT_FOUND,
         error_message=f"Group {group_id} {problem}.",
+    )
+
+
+def _group(call: Call, group: ConsumerGroup) -> DescribedGroup:
+    groups = call.cluster.groups.consumer
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=groups.assignor_name(group),
+        members=[
+            Member(
+                member_id=each.member_id,
+                instance_id=each.instance_id,
+                rack_id=each.rack_id,
+                member_epoch=each.epoch,
+                client_id=each.client_id,
+                client_host=each.client_host,
+                subscribed_topic_names=sorted(each.topic_names),
+                subscribed_topic_regex=each.topic_regex,
+                assignment=_assignment(call, groups.shown_assignment(each)),
+                target_assignment=_assignment(call, group.target.get(each.member_id, frozenset())),
+                member_type=_CONSUMER_MEMBER if each.classic is None else _CLASSIC_MEMBER,
+            )
+            for each in group.members.values()
+        ],
+    )
+
+
+def _assignment(call: Call, partitions: Iterable[TopicIdPartition]) -> Assignment:
+    topics = call.cluster.groups.consumer.topics
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, topic_name=name, partitions=indexes)
+            for name, indexes in topics.by_name(partitions)
+            if (topic_id := topics.id_of(name)) is not None
+        ]
+    )
+
+
+def _visible(call: Call, group: DescribedGroup) -> DescribedGroup:
+    """The group, unless it has topics that the caller may not describe."""
+    names = frozenset(
+        topic.topic_name
+        for member in group.members
+        for each in (member.assignment, member.target_assignment)
+        for topic in each.topic_partitions
+    )
+    if authorized_names(call, names) == names:
+        return group
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has described topic(s) that the client is not authorized to "
+        "describe.",
     )

@@ -53,7 +53,9 @@ def _shown(call: Call, group_id: str) -> DescribedGroup:
         missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if call.version >= 6:
             missing.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            missing.error_message = f"Group {group_id} not found."
+            other = call.cluster.groups.group(group_id) is not None
+            problem = "is not a classic group" if other else "not found"
+            missing.error_message = f"Group {group_id} {problem}."
         return missing
     return DescribedGroup(
         group_id=group_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
@@ -13,9 +13,18 @@ from mockbroker.apis.registry import Answer, Call
 from mockbroker.security.authorizer import ResourceType
 from mockbroker.timers import Later, wait_for_call
 
-__all__ = ["GroupAnswer", "client_host", "coordinator_error", "may_use_group", "when_answered"]
+__all__ = [
+    "GroupAnswer",
+    "client_host",
+    "consumer_groups_served",
+    "coordinator_error",
+    "may_use_group",
+    "when_answered",
+]
 
 ResultT = TypeVar("ResultT")
+
+_CONSUMER_GROUPS_SINCE: Final = (4, 0)
 
 
 class GroupAnswer(Generic[ResultT]):
@@ -58,6 +67,15 @@ def may_use_group(call: Call, group_id: str) -> bool:
 def coordinator_error(call: Call, group_id: str) -> ErrorCode:
     """Return 0 if the broker that received the request coordinates the group."""
     return call.cluster.coordinators.group_error(group_id, call.broker_id)
+
+
+def consumer_groups_served(call: Call) -> bool:
+    """Return whether brokers serve consumer groups (KIP-848). 3.7 to 3.9 have a preview of them,
+    which a config switches on; later ones need the feature, too."""
+    preview = call.profile.line < _CONSUMER_GROUPS_SINCE
+    return call.cluster.groups.consumer.enabled and (
+        preview or call.profile.has_feature("group.version")
+    )
 
 
 def client_host(call: Call) -> str:

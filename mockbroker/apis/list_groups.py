@@ -12,7 +12,6 @@ from kproto.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from mockbroker.apis.authorization import may
 from mockbroker.apis.group_answers import coordinator_error, may_use_group
 from mockbroker.apis.registry import Call, register
-from mockbroker.groups.classic.model import GROUP_TYPE
 
 __all__ = ["list_groups"]
 
@@ -34,9 +33,9 @@ def list_groups(call: Call) -> ListGroupsResponse:
         listed.append(
             ListedGroup(
                 group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
-                group_type=GROUP_TYPE,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.group_type,
             )
         )
     return ListGroupsResponse(error_code=code, groups=listed)

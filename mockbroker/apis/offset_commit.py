@@ -80,6 +80,7 @@ def offset_commit(call: Call) -> Answer:
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         version=call.version,
+        partitions=[row.tp for row in valid],
     )
     if code:
         return _finished(request, topics, [code] * len(valid))

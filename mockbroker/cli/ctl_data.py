@@ -256,11 +256,19 @@ def groups(client: ControlClient, as_json: bool) -> None:
 
 
 def _describe_group(each: dict[str, Any]) -> str:
-    held = ", joins held" if each["held"] else ""
     protocol = f", {each['protocol']}" if each["protocol"] else ""
+    members = f"{len(each['members'])} members"
+    if each["type"] == "consumer":
+        pinned = ", target by hand" if each["pinned"] else ""
+        held = ", assignment held" if each["held"] else ""
+        return (
+            f"{each['group_id']}  {each['state']}, epoch {each['generation']}, "
+            f"target of epoch {each['target_epoch']}{protocol}, {members}{pinned}{held}"
+        )
+    held = ", joins held" if each["held"] else ""
     return (
         f"{each['group_id']}  {each['state']}, generation {each['generation']}{protocol}, "
-        f"{len(each['members'])} members{held}"
+        f"{members}{held}"
     )
 
 
@@ -305,8 +313,14 @@ def _member_facts(member: dict[str, Any], *, leads: bool) -> Iterator[str]:
     for name in ("joining", "syncing"):
         if member[name]:
             yield name
+    if member["state"] is not None:
+        yield f"epoch {member['epoch']}, {member['state']}"
     if member["assignment"]:
         yield " ".join(member["assignment"])
+    if member["revoking"]:
+        yield f"revoking {' '.join(member['revoking'])}"
+    if member["target"] is not None and sorted(member["target"]) != sorted(member["assignment"]):
+        yield f"target {' '.join(member['target']) or 'nothing'}"
 
 
 @click.command("offsets")

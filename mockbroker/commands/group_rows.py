@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from mockbroker.commands.arguments import (
@@ -14,6 +15,7 @@ from mockbroker.commands.arguments import (
 )
 from mockbroker.commands.command import Command
 from mockbroker.errors import ClusterError
+from mockbroker.state.model import TopicPartition
 
 __all__ = ["GROUP_ROWS"]
 
@@ -26,6 +28,46 @@ def _kind_json(name: str, value: Any) -> str:
     return str(value)
 
 
+def _target_json(name: str, value: Any) -> dict[str, list[TopicPartition]]:
+    if isinstance(value, str):
+        return _target_text(value)
+    if not isinstance(value, dict) or not all(isinstance(each, list) for each in value.values()):
+        raise ClusterError(
+            f'"{name}" must be an object of members with lists of partitions, not {value!r:.80}'
+        )
+    return {
+        member: [PARTITION.from_json(name, each) for each in partitions]
+        for member, partitions in value.items()
+    }
+
+
+def _target_text(text: str) -> dict[str, list[TopicPartition]]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ClusterError(f"{text!r:.80} is not JSON: {error}") from None
+    return _target_json("target", None if isinstance(value, str) else value)
+
+
+def _target_words(target: dict[str, list[TopicPartition]]) -> str:
+    return json.dumps(
+        {member: [f"{name}-{index}" for name, index in each] for member, each in target.items()}
+    )
+
+
+TARGET: Final = ArgumentType(
+    "JSON",
+    {
+        "type": ["object", "string"],
+        "description": "Partitions by member, or that as JSON text.",
+        "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        "examples": [{"one": ["foo-0", "foo-1"]}],
+    },
+    _target_json,
+    _target_text,
+    _target_words,
+    to_end=True,
+)
 COORDINATOR_KIND: Final = ArgumentType(
     "KIND",
     {"type": "string", "enum": list(_KINDS)},
@@ -78,14 +120,16 @@ GROUP_ROWS: Final = (
         "Let a group rebalance.",
         lambda on, given: on.cluster.rebalance(given["group"]),
         (_GROUP,),
-        details="Its members get error 27 and join again.",
+        details="Its members get error 27 and join again. The epoch of a consumer group rises, and "
+        "the next heartbeat makes another target.",
     ),
     Command(
         "expire-member",
         "End the session of a member.",
         lambda on, given: on.cluster.expire_member(given["group"], given["member"]),
         (_GROUP, _MEMBER),
-        details="The member gets error 25, and the group rebalances.",
+        details="The member gets error 25, and the group rebalances. So it does in a consumer "
+        "group.",
     ),
     Command(
         "remove-member",
@@ -106,7 +150,36 @@ GROUP_ROWS: Final = (
         "Let a group be in another generation.",
         lambda on, given: on.cluster.set_generation(given["group"], given["generation"]),
         (_GROUP, Argument("generation", COUNT, "Its number.")),
-        details="Requests of the former generation get error 22.",
+        details="Requests of the former generation get error 22. A consumer group and its members "
+        "are at another epoch: 110 for heartbeats, 113 for commits.",
+    ),
+    Command(
+        "set-target-assignment",
+        "Give the members of a consumer group a target by hand.",
+        lambda on, given: on.cluster.set_target_assignment(given["group"], given["target"]),
+        (_GROUP, Argument("target", TARGET, "Member id or instance id -> partitions.")),
+        details="Until `release-assignor`. Members that are not named get nothing: "
+        '`{"one": ["foo-0", "foo-1"]}`.',
+    ),
+    Command(
+        "release-assignor",
+        "Let the assignor of a consumer group make its targets again.",
+        lambda on, given: on.cluster.release_assignor(given["group"]),
+        (_GROUP,),
+    ),
+    Command(
+        "hold-assignment",
+        "Keep the members of a consumer group from their targets.",
+        lambda on, given: on.cluster.hold_assignment(given["group"]),
+        (_GROUP,),
+        details="They have to give up partitions again and again, and get none, until "
+        "`release-assignment`.",
+    ),
+    Command(
+        "release-assignment",
+        "Let the members of a consumer group get to their targets.",
+        lambda on, given: on.cluster.release_assignment(given["group"]),
+        (_GROUP,),
     ),
     Command(
         "set-offset",

@@ -17,7 +17,7 @@ from mockbroker.configs.eras import ConfigEra
 from mockbroker.configs.values import check_value
 from mockbroker.errors import Refusal
 from mockbroker.state.actions import ConfigChanged
-from mockbroker.state.cluster_state import BROKER, TOPIC
+from mockbroker.state.cluster_state import BROKER, GROUP, TOPIC
 from mockbroker.state.controller import Controller
 from mockbroker.state.results import AlterConfigsResult
 from mockbroker.state.topic_names import check_topic_name
@@ -99,6 +99,8 @@ class ConfigChanges:
         if resource_type == BROKER:
             self._check_broker(name)
             return self._altered_broker(name, operations)
+        if resource_type == GROUP and self._configs.definitions.group:
+            return self._altered_group(name, operations)
         if resource_type != TOPIC:
             raise _invalid(f"Unknown resource type {resource_type}")
         return self._altered_topic(name, operations)
@@ -138,6 +140,45 @@ class ConfigChanges:
             # Kafka keeps this error code for compatibility (KAFKA-13609).
             raise Refusal(ErrorCode.INVALID_REQUEST, bad.message) from None
         return after
+
+    def _altered_group(self, name: str, operations: _Operations) -> dict[str, str]:
+        """A group has configs whether or not it exists. Its times have to lie within the limits of
+        the broker."""
+        era = self._era
+        after = self._edited(GROUP, name, operations, era.not_a_list)
+        if not name:
+            raise _invalid("Default group resources are not allowed.")
+        for config in after:
+            if config not in self._configs.definitions.group:
+                raise Refusal(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {config}")
+        try:
+            self._check_values(GROUP, after)
+        except _BadValue as bad:
+            raise Refusal(ErrorCode.INVALID_CONFIG, bad.message) from None
+        self._check_group_limits(name, after)
+        return after
+
+    def _check_group_limits(self, name: str, after: Mapping[str, str]) -> None:
+        configs, broker_id = self._configs, self._controller.state.controller_id
+
+        def value(config: str) -> int:
+            own = after.get(config)
+            return int(own or configs.group(name, config, broker_id).value or 0)
+
+        for prefix in ("consumer",):
+            heartbeat, session = f"{prefix}.heartbeat.interval.ms", f"{prefix}.session.timeout.ms"
+            interval = f"{prefix}.assignment.interval.ms"
+            for config in (heartbeat, session, *((interval,) if interval in after else ())):
+                _, _, what = config.partition(".")
+                for side, words in (("min", "greater"), ("max", "less")):
+                    limit = f"group.{prefix}.{side}.{what}"
+                    bound = int(configs.controller_value(limit))
+                    if value(config) < bound if side == "min" else value(config) > bound:
+                        text = f"{config} must be {words} than or equal to {limit}"
+                        raise Refusal(ErrorCode.INVALID_CONFIG, text)
+            if value(session) <= value(heartbeat):
+                text = f"{session} must be greater than {heartbeat}"
+                raise Refusal(ErrorCode.INVALID_CONFIG, text)
 
     def _check_exists(self, name: str) -> None:
         if name not in self._controller.state.topics:
@@ -199,6 +240,10 @@ class ConfigChanges:
     def _definition(self, resource_type: int, name: str) -> ConfigDefinition:
         if resource_type == TOPIC:
             return self._configs.definitions.topic.get(name) or ConfigDefinition(
+                name, "UNKNOWN", None
+            )
+        if resource_type == GROUP:
+            return self._configs.definitions.group.get(name) or ConfigDefinition(
                 name, "UNKNOWN", None
             )
         return self._configs.broker_definition(name)

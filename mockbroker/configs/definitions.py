@@ -1,4 +1,4 @@
-"""The configs of topics and brokers: name, type, default, allowed values. Data, no state.
+"""The configs of topics, groups and brokers: name, type, default, allowed values. Data, no state.
 
 Topic configs are those of ``LogConfig`` in Kafka 0.11 to 4.4, without internal ones; each names the
 broker config that provides its default. Broker configs are those and the ones that clients, tools
@@ -37,9 +37,10 @@ class ConfigDefinition:
     """One config in the releases from ``since`` to ``until``, both included.
 
     ``default`` is the text in DescribeConfigs. ``synonym`` is the broker config that provides the
-    default of a topic config. ``dynamic``: a running broker accepts changes. ``only_set``:
-    DescribeConfigs omits it unless it is set. ``called_read_only``: DescribeConfigs reports it as
-    read-only although it is not. ``of_replicas``: the value lists replicas, or is an asterisk.
+    default of a topic's or a group's config. ``dynamic``: a running broker accepts changes.
+    ``only_set``: DescribeConfigs omits it unless it is set. ``called_read_only``: DescribeConfigs
+    reports it as read-only although it is not. ``of_replicas``: the value lists replicas, or is an
+    asterisk.
     """
 
     name: str
@@ -62,6 +63,7 @@ class ConfigDefinitions(NamedTuple):
 
     topic: Mapping[str, ConfigDefinition]
     broker: Mapping[str, ConfigDefinition]
+    group: Mapping[str, ConfigDefinition]
 
 
 _MAX_LONG = str(2**63 - 1)
@@ -214,6 +216,55 @@ _TOPIC = (
 )  # fmt: skip
 
 
+def _group(
+    name: str,
+    default: str,
+    synonym: str | None = None,
+    minimum: float | None = 1,
+    choices: tuple[str, ...] = (),
+    *,
+    type_: ConfigType = "INT",
+    since: Line = (4, 0),
+) -> ConfigDefinition:
+    least = minimum if type_ == "INT" else None
+    return ConfigDefinition(
+        name, type_, default, least, None, choices, synonym, dynamic=False, since=since
+    )
+
+
+_INTERVAL_SINCE: Final = (4, 3)
+
+_GROUP = (
+    _group("consumer.assignment.interval.ms", "1000", "group.consumer.assignment.interval.ms", 0,
+           since=_INTERVAL_SINCE),
+    _group("consumer.heartbeat.interval.ms", "5000", "group.consumer.heartbeat.interval.ms"),
+    _group("consumer.session.timeout.ms", "45000", "group.consumer.session.timeout.ms"),
+    _group("share.assignment.interval.ms", "1000", "group.share.assignment.interval.ms", 0,
+           since=_INTERVAL_SINCE),
+    _group("share.auto.offset.reset", "latest", type_="STRING"),
+    _group("share.delivery.count.limit", "5", "group.share.delivery.count.limit", 2,
+           since=_INTERVAL_SINCE),
+    _group("share.heartbeat.interval.ms", "5000", "group.share.heartbeat.interval.ms"),
+    _group("share.isolation.level", "read_uncommitted",
+           choices=("read_committed", "read_uncommitted"), type_="STRING", since=(4, 1)),
+    _group("share.partition.max.record.locks", "2000", "group.share.partition.max.record.locks",
+           100, since=_INTERVAL_SINCE),
+    _group("share.record.lock.duration.ms", "30000", "group.share.record.lock.duration.ms", 1000),
+    _group("share.renew.acknowledge.enable", "true", type_="BOOLEAN", since=_INTERVAL_SINCE),
+    _group("share.session.timeout.ms", "45000", "group.share.session.timeout.ms"),
+    _group("streams.assignment.interval.ms", "1000", "group.streams.assignment.interval.ms", 0,
+           since=_INTERVAL_SINCE),
+    _group("streams.heartbeat.interval.ms", "5000", "group.streams.heartbeat.interval.ms",
+           since=(4, 1)),
+    _group("streams.initial.rebalance.delay.ms", "3000",
+           "group.streams.initial.rebalance.delay.ms", 0, since=(4, 2)),
+    _group("streams.num.standby.replicas", "0", "group.streams.num.standby.replicas", 0,
+           since=(4, 1)),
+    _group("streams.session.timeout.ms", "45000", "group.streams.session.timeout.ms",
+           since=(4, 1)),
+)  # fmt: skip
+
+
 def _rate(name: str) -> tuple[ConfigDefinition, ConfigDefinition]:
     """A replication throttle, in bytes a second; unlimited unless set."""
     rate = ConfigDefinition(name, "LONG", _MAX_LONG, minimum=0, only_set=True, since=(4, 3))
@@ -233,6 +284,28 @@ _BROKER = (
     _static("delete.topic.enable", "BOOLEAN", "true"),
     *_rate("follower.replication.throttled.rate"),
     ConfigDefinition("fetch.max.bytes", "INT", "57671680", 1024, dynamic=False, since=(2, 5)),
+    _static("group.consumer.assignors", "LIST", "uniform,range", since=(3, 7)),
+    _static("group.consumer.max.assignment.interval.ms", "INT", "15000", since=_INTERVAL_SINCE),
+    _static("group.consumer.max.heartbeat.interval.ms", "INT", "15000", since=(3, 7)),
+    _static("group.consumer.max.session.timeout.ms", "INT", "60000", since=(3, 7)),
+    _static("group.consumer.max.size", "INT", str(2**31 - 1), minimum=1, since=(3, 7)),
+    _static("group.consumer.migration.policy", "STRING", "disabled", since=(3, 8), until=(3, 9)),
+    _static("group.consumer.migration.policy", "STRING", "bidirectional", since=(4, 0)),
+    _static("group.consumer.min.assignment.interval.ms", "INT", "0", since=_INTERVAL_SINCE),
+    _static("group.consumer.min.heartbeat.interval.ms", "INT", "5000", since=(3, 7)),
+    _static("group.consumer.min.session.timeout.ms", "INT", "45000", since=(3, 7)),
+    _static("group.consumer.regex.refresh.interval.ms", "INT", "600000", since=(4, 1)),
+    _static("group.coordinator.rebalance.protocols", "LIST", "classic", since=(3, 7), until=(3, 9)),
+    _static(
+        "group.coordinator.rebalance.protocols",
+        "LIST",
+        "classic,consumer",
+        since=(4, 0),
+        until=(4, 0),
+    ),
+    _static(
+        "group.coordinator.rebalance.protocols", "LIST", "classic,consumer,streams", since=(4, 1)
+    ),
     # Kafka's default is 3000; the properties file that it ships sets 0.
     _static("group.initial.rebalance.delay.ms", "INT", "0", since=(0, 11)),
     _static("group.max.session.timeout.ms", "INT", "300000", until=(2, 2)),
@@ -292,13 +365,13 @@ _NULL_BY_DEFAULT: Final = frozenset(
 """Broker configs in milliseconds that have no default: others, in hours, give the topics' one."""
 
 
-def _behind(topic_config: ConfigDefinition) -> ConfigDefinition:
-    """The broker config that gives a topic config its default: same type, values and releases."""
-    assert topic_config.synonym is not None
+def _behind(config: ConfigDefinition) -> ConfigDefinition:
+    """The broker config that gives a config its default: same type, values and releases."""
+    assert config.synonym is not None
     return replace(
-        topic_config,
-        name=topic_config.synonym,
-        default=None if topic_config.synonym in _NULL_BY_DEFAULT else topic_config.default,
+        config,
+        name=config.synonym,
+        default=None if config.synonym in _NULL_BY_DEFAULT else config.default,
         synonym=None,
     )
 
@@ -307,8 +380,9 @@ def _behind(topic_config: ConfigDefinition) -> ConfigDefinition:
 def config_definitions(release: Line) -> ConfigDefinitions:
     """Those of a release line."""
     topic = _by_name(_TOPIC, release)
-    behind = [_behind(each) for each in topic.values() if each.synonym]
-    return ConfigDefinitions(topic, _by_name((*_BROKER, *behind), release))
+    group = _by_name(_GROUP, release)
+    behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
+    return ConfigDefinitions(topic, _by_name((*_BROKER, *behind), release), group)
 
 
 def _by_name(rows: Iterable[ConfigDefinition], release: Line) -> dict[str, ConfigDefinition]:

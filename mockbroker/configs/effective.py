@@ -1,20 +1,21 @@
-"""Effective configs of topics and brokers, and DescribeConfigs (32).
+"""Effective configs of topics, groups and brokers, and DescribeConfigs (32).
 
-Precedence is Kafka's: the topic's own value, the broker's dynamic value, the cluster-wide dynamic
-default, the static value, the built-in default. Rules read the values they need through
-``EffectiveConfigs``; ``changes`` changes them.
+Precedence is Kafka's: the own value of the topic or group, the broker's dynamic value, the
+cluster-wide dynamic default, the static value, the built-in default. Rules read the values they
+need through ``EffectiveConfigs``; ``changes`` changes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.definitions import ConfigDefinition, ConfigDefinitions
 from mockbroker.configs.values import config_type_number, shown_value
 from mockbroker.errors import Refusal
-from mockbroker.state.cluster_state import BROKER, TOPIC, ClusterState
+from mockbroker.state.cluster_state import BROKER, GROUP, TOPIC, ClusterState
 from mockbroker.state.model import TopicPartition
 from mockbroker.state.results import (
     ConfigEntry,
@@ -35,6 +36,7 @@ DYNAMIC_BROKER: Final = 2
 DYNAMIC_DEFAULT_BROKER: Final = 3
 STATIC_BROKER: Final = 4
 DEFAULT: Final = 5
+DYNAMIC_GROUP: Final = 8
 
 
 class EffectiveConfigs:
@@ -53,6 +55,23 @@ class EffectiveConfigs:
         """
         overrides = self._state.configs.get((TOPIC, topic), {})
         return self._topic_entry(self.definitions.topic[name], overrides, self._state.controller_id)
+
+    def group(self, group_id: str, name: str, broker_id: int) -> ConfigEntry:
+        """Return one config of a group, which need not exist, as a broker sees it.
+
+        Raises KeyError for a config that the release does not define.
+        """
+        definition = self.definitions.group[name]
+        own = self._state.configs.get((GROUP, group_id), {}).get(name)
+        synonyms = []
+        if own is not None:
+            synonyms.append(ConfigSynonym(name, shown_value(definition, own), DYNAMIC_GROUP))
+        if definition.synonym is not None:
+            broker_config = self.definitions.broker[definition.synonym]
+            synonyms += self._broker_synonyms(broker_config, broker_id)
+        elif definition.default is not None:
+            synonyms.append(ConfigSynonym(name, definition.default, DEFAULT))
+        return replace(_entry(definition, synonyms), read_only=False)
 
     def broker(self, broker_id: int, name: str) -> ConfigEntry:
         """Return one broker config. Raises KeyError for a config that this mock does not define."""
@@ -178,6 +197,11 @@ class EffectiveConfigs:
             for name in sorted(extra | shown):
                 definition = self.broker_definition(name)
                 yield _entry(definition, self._broker_synonyms(definition, broker_id))
+        elif resource_type == GROUP and self.definitions.group:
+            if not resource_name:
+                raise _invalid("Group name must not be empty")
+            for name in self.definitions.group:
+                yield self.group(resource_name, name, receiver or state.controller_id)
         else:
             raise _invalid(f"Unsupported resource type: {resource_type}")
 

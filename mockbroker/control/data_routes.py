@@ -18,8 +18,9 @@ from mockbroker.control.routes import (
 )
 from mockbroker.control.schemas import map_of, ref
 from mockbroker.errors import ClusterError, UnknownPartitionError
-from mockbroker.groups.classic.descriptions import GroupView, group_json
 from mockbroker.groups.classic.model import GroupState
+from mockbroker.groups.consumer.model import ConsumerGroupState
+from mockbroker.groups.descriptions import GroupView, group_json
 from mockbroker.log.descriptions import describe_log, summarize_log
 from mockbroker.log.events import event_json
 from mockbroker.log.logs import PartitionData
@@ -204,7 +205,9 @@ _TIMEOUT: Final = Member(
     "At most a minute.",
 )
 _VALUES: Final = choice("text", "hex")
-_GROUP_STATES: Final = choice(*(str(each) for each in GroupState))
+_GROUP_STATES: Final = choice(
+    *dict.fromkeys(str(each) for each in (*GroupState, *ConsumerGroupState))
+)
 _NO_GROUP: Final = {404: "There is no cluster of this id, or no such group."}
 
 DATA_ROUTES: Final = (
@@ -233,7 +236,7 @@ DATA_ROUTES: Final = (
           query=(
               Member("state", *_GROUP_STATES, "Its state."),
               Member("members", WHOLE, query_integer, "How many members it has."),
-              Member("generation", WHOLE, query_integer, "Its generation."),
+              Member("generation", WHOLE, query_integer, "Its generation or epoch."),
               _TIMEOUT,
           ),
           refusals={408: "The time-out has passed."}),

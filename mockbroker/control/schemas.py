@@ -224,12 +224,26 @@ COMPONENTS: Final[dict[str, Schema]] = {
     ),
     "Group": object_of(
         group_id=TEXT,
-        state={**TEXT, "description": "Empty, PreparingRebalance, CompletingRebalance, Stable."},
-        generation=_INTEGER,
+        type={**TEXT, "enum": ["classic", "consumer"]},
+        state={
+            **TEXT,
+            "description": "Empty, PreparingRebalance, CompletingRebalance, Stable; of a consumer "
+            "group Empty, Assigning, Reconciling, Stable.",
+        },
+        generation={**_INTEGER, "description": "The epoch of a consumer group."},
         protocol_type=_or_null(TEXT),
         protocol=_or_null(TEXT),
         leader={**_or_null(TEXT), "description": "The member id of the leader."},
-        held={**_FLAG, "description": "Whether hold-joins keeps its rebalance from completing."},
+        held={
+            **_FLAG,
+            "description": "Whether hold-joins keeps its rebalance from completing, or "
+            "hold-assignment its members from their targets.",
+        },
+        target_epoch={
+            **_or_null(_INTEGER),
+            "description": "The epoch of the target; null for classic groups.",
+        },
+        pinned={**_FLAG, "description": "Whether set-target-assignment made the target."},
         members=array_of(
             object_of(
                 member_id=TEXT,
@@ -243,6 +257,20 @@ COMPONENTS: Final[dict[str, Schema]] = {
                 joining={**_FLAG, "description": "Whether its JoinGroup waits."},
                 syncing={**_FLAG, "description": "Whether its SyncGroup waits."},
                 session_ends_ms=_or_null(_INTEGER),
+                epoch={
+                    **_or_null(_INTEGER),
+                    "description": "Null for members of classic groups, like the rest below.",
+                },
+                state={
+                    **_or_null(TEXT),
+                    "description": "STABLE, UNREVOKED (it has to give up partitions) or "
+                    "UNRELEASED (it waits for others to).",
+                },
+                target=_or_null(array_of(TEXT)),
+                revoking={
+                    **_or_null(array_of(TEXT)),
+                    "description": "Partitions that it has to give up.",
+                },
             )
         ),
     ),

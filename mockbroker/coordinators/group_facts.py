@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kproto.error_codes import ErrorCode
+from mockbroker.state.model import TopicPartition
 
 __all__ = ["EMPTY", "SIMPLE", "STABLE", "GroupFacts", "GroupStanding"]
 
@@ -45,9 +46,11 @@ class GroupFacts(Protocol):
         generation: int,
         *,
         version: int = 0,
+        partitions: Iterable[TopicPartition] = (),
     ) -> ErrorCode:
         """Return the error of a commit by this member; without one its session is renewed. A group
-        that does not exist is made, unless a generation is named. ``version`` is OffsetCommit's."""
+        that does not exist is made, unless a generation is named. ``version`` is OffsetCommit's,
+        ``partitions`` are those that it concerns."""
         ...
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:

@@ -125,6 +125,18 @@ class GroupLog:
         """Append a group's generation, or None: its deletion."""
         self._append(group_id, [group_record(self._release, group_id, value)])
 
+    def store_records(
+        self, group_id: str, records: Iterable[tuple[Message, Message | None]]
+    ) -> None:
+        """Append records of a consumer group as one batch; those without a value are deletions."""
+        self._append(
+            group_id,
+            [
+                Record(key=_key(key), value=None if value is None else _value(value, 0))
+                for key, value in records
+            ],
+        )
+
     def _append(self, group_id: str, records: Iterable[Record]) -> Stored:
         tp = self._coordinators.partition_of(CoordinatorKind.GROUP, group_id)
         topic = self._controller.state.topics.get(tp[0])

@@ -1,1 +1,2 @@
-"""Groups of members that a coordinator keeps. ``classic``: JoinGroup, SyncGroup, Heartbeat."""
+"""Groups of members that a coordinator keeps. ``classic``: JoinGroup, SyncGroup, Heartbeat;
+``consumer``: ConsumerGroupHeartbeat (KIP-848). ``coordinator`` knows which kind a group is."""

@@ -42,12 +42,14 @@ from mockbroker.state.metadata_views import MetadataView, ViewHistory
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic
 from mockbroker.state.results import AclBinding
 
-__all__ = ["BROKER", "TOPIC", "ActionLog", "ClusterState", "replay"]
+__all__ = ["BROKER", "GROUP", "TOPIC", "ActionLog", "ClusterState", "replay"]
 
 TOPIC = 2
 """Config resource type of a topic (``ConfigResource.Type``)."""
 BROKER = 4
 """Config resource type of a broker; the empty name is the cluster-wide default."""
+GROUP = 32
+"""Config resource type of a group."""
 
 
 class ActionLog:

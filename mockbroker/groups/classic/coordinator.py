@@ -24,7 +24,6 @@ from mockbroker.groups.classic.events import (
     SyncEvent,
 )
 from mockbroker.groups.classic.model import (
-    GROUP_TYPE,
     NO_GENERATION,
     DescribedGroup,
     DescribedMember,
@@ -259,16 +258,6 @@ class ClassicGroups(TesterSteps):
             ),
         )
 
-    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> Iterator[Group]:
-        """ListGroups: the groups in these states and of these types, compared without case; no
-        states or types mean all of them."""
-        wanted_states = {each.strip().lower() for each in states}
-        wanted_types = {each.lower() for each in types}
-        if not wanted_types or GROUP_TYPE in wanted_types:
-            for group in list(self._groups.values()):
-                if not wanted_states or group.state.lower() in wanted_states:
-                    yield group
-
     # ---- what the offsets and the placement ask ----------------------------------------------
 
     def forget_if_empty(self, group_id: str) -> bool:
@@ -303,6 +292,27 @@ class ClassicGroups(TesterSteps):
             self._changed(group)
             if len(group.members) > self.machine.settings.max_size:
                 self.machine.prepare(group)
+
+    # ---- groups of other kinds ---------------------------------------------------------------
+
+    def hand_over(self, group_id: str) -> None:
+        """Let a group be one of another kind from now on: whatever waits gets 27."""
+        group = self._groups.pop(group_id)
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+        for member_id in list(group.joins):
+            group.answer_join(member_id, JoinResult(code, member_id))
+        for member_id in list(group.syncs):
+            group.answer_sync(member_id, SyncResult(code))
+        self.machine.stop_timers(group)
+
+    def adopt(self, group: Group, *, rebalance: bool) -> None:
+        """Take a stable group that was one of another kind."""
+        self._groups[group.group_id] = group
+        for member in group.members.values():
+            self.machine.renew(member)
+        self._changed(group)
+        if rebalance:
+            self.machine.prepare(group)
 
     def _known(self, group_ids: Iterable[str]) -> Iterator[Group]:
         for group_id in list(group_ids):

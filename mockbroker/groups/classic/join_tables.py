@@ -56,9 +56,7 @@ def _no_group_id(event: Admission) -> bool:
 
 
 def _session_out_of_limits(event: Admission) -> bool:
-    settings = event.machine.settings
-    shortest, longest = settings.min_session_timeout_ms, settings.max_session_timeout_ms
-    return not shortest <= event.request.session_timeout_ms <= longest
+    return not event.machine.settings.allows_session(event.request.session_timeout_ms)
 
 
 def _no_group_of_member(event: Admission) -> bool:

@@ -26,6 +26,10 @@ class GroupSettings:
     initial_rebalance_delay_ms: int
     max_size: int
 
+    def allows_session(self, timeout_ms: int) -> bool:
+        """Whether a member may have this session time-out."""
+        return self.min_session_timeout_ms <= timeout_ms <= self.max_session_timeout_ms
+
 
 def group_settings(configs: EffectiveConfigs, broker_id: int) -> GroupSettings:
     """Read the settings of a broker. All of them are static, so they last as long as it runs."""

@@ -17,6 +17,7 @@ from mockbroker.control.openapi import document
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import Fault
 from mockbroker.groups.classic.model import JoinRequest
+from mockbroker.groups.consumer.model import ConsumerGroup
 from mockbroker.scenarios import Story
 from mockbroker.threaded import ThreadedCluster
 from tests.mockbroker.control.test_command_line import run_here
@@ -54,6 +55,10 @@ CALLS = [
     "rebalance g",
     "set-generation g 7",
     "fence-instance g one",
+    'set-target-assignment c {"one": ["foo-0"]}',
+    "hold-assignment c",
+    "release-assignment c",
+    "release-assignor c",
     "expire-member g one",
     "remove-member g two",
     "hold-commits g",
@@ -100,10 +105,13 @@ def cluster() -> MockCluster:
 
 
 def join_group(mock: MockCluster) -> None:
-    """Let three static members join group g; the simulated time stands, so they wait."""
+    """Let three static members join group g; the simulated time stands, so they wait. There is an
+    empty consumer group c, too."""
     for instance in ("one", "two", "three"):
         request = JoinRequest("g", "", "consumer", (("range", b""),), 10_000, 60_000, instance)
         mock.cluster.groups.join(request, lambda result: None)
+    # No client of this release makes a consumer group.
+    mock.cluster.groups.consumer._groups["c"] = ConsumerGroup("c")
 
 
 def words(text: str) -> list[str]:

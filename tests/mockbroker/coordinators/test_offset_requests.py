@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -31,8 +31,9 @@ from mockbroker.cluster import Cluster
 from mockbroker.coordinators.group_facts import GroupStanding
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offset_rules import OffsetToCommit
-from mockbroker.groups.classic.offset_facts import ClassicGroupFacts
+from mockbroker.groups.coordinator import Groups as AllGroups
 from mockbroker.security.authorizer import AclOperation, ResourceType
+from mockbroker.state.model import TopicPartition
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.coordinators.offset_requests import (
     coordinated,
@@ -227,7 +228,7 @@ def test_a_generation_of_an_unknown_group_is_refused(
     assert not broker.cluster.offsets["g"]
 
 
-class Groups(ClassicGroupFacts):
+class Groups(AllGroups):
     """Groups whose answers a test chooses."""
 
     commit_error = fetch_error = delete_error = ErrorCode.NONE
@@ -242,6 +243,8 @@ class Groups(ClassicGroupFacts):
         generation: int,
         *,
         version: int = 0,
+        transactional: bool = False,
+        partitions: Iterable[TopicPartition] = (),
     ) -> ErrorCode:
         self.asked = (group_id, member_id, instance_id, generation, version)
         return self.commit_error
@@ -261,7 +264,7 @@ class Groups(ClassicGroupFacts):
 
 
 def with_groups(cluster: Cluster) -> Groups:
-    groups = cluster.offsets.groups = Groups(cluster.groups)
+    groups = cluster.offsets.groups = Groups(cluster.groups.classic, cluster.groups.consumer)
     return groups
 
 

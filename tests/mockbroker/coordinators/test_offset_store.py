@@ -14,7 +14,7 @@ from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offset_rules import OffsetToCommit
 from mockbroker.coordinators.offsets import Stored
 from mockbroker.errors import ClusterError
-from mockbroker.groups.classic.offset_facts import ClassicGroupFacts
+from mockbroker.groups.coordinator import Groups as AllGroups
 from mockbroker.timers import wait_for_call
 from tests.mockbroker.coordinators.offset_requests import coordinated, coordinator_of
 
@@ -26,7 +26,7 @@ DAY = 24 * HOUR
 CHECK = 10 * MINUTE
 
 
-class Groups(ClassicGroupFacts):
+class Groups(AllGroups):
     """Groups whose standing a test chooses."""
 
     present = GroupStanding()
@@ -135,7 +135,7 @@ def test_what_a_group_is_decides_how_long_its_offsets_last(
     expected: int | None,
 ) -> None:
     cluster = coordinated(config_release=release)
-    groups = cluster.offsets.groups = Groups(cluster.groups)
+    groups = cluster.offsets.groups = Groups(cluster.groups.classic, cluster.groups.consumer)
     groups.present, groups.subscribed = standing, subscribed
     commit(cluster, FOO_0)
     assert lifetime(cluster) == expected
@@ -166,7 +166,7 @@ def test_a_commit_may_set_its_own_end(
 @pytest.mark.requirement("DP-OFFSET-10", "DP-OFFSET-21")
 def test_its_own_end_does_not_count_while_the_group_uses_the_offset() -> None:
     cluster = coordinated()
-    groups = cluster.offsets.groups = Groups(cluster.groups)
+    groups = cluster.offsets.groups = Groups(cluster.groups.classic, cluster.groups.consumer)
     groups.present, groups.subscribed = CONSUMERS, ("foo",)
     commit(cluster, FOO_0, retention_ms=HOUR)
     assert lifetime(cluster) is None

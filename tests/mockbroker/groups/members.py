@@ -58,7 +58,7 @@ class Coordinator:
             config_release=release,
             broker_configs={name.replace("_", "."): str(each) for name, each in configs.items()},
         )
-        self.groups = self.cluster.groups
+        self.groups = self.cluster.groups.classic
 
     @property
     def group(self) -> Group:

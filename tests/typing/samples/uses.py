@@ -22,7 +22,7 @@ from mockbroker.apis.registry import Call
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.faults.rule import Fault
 from mockbroker.fixture import MockKafka, MockKafkaFactory
-from mockbroker.groups.classic.descriptions import GroupView
+from mockbroker.groups.descriptions import GroupView
 from mockbroker.log.record_documents import LoggedRecord
 from mockbroker.recorded_requests import Request, Requests
 from mockbroker.state.actions import Action

@@ -1,0 +1,260 @@
+"""The coordinator of consumer groups: runs the rows of ``tables`` for requests and timers.
+
+One object holds the groups of all brokers; the broker that leads a group's partition of
+``__consumer_offsets`` is its coordinator. No sockets and no messages: a heartbeat has its answer at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from kproto.error_codes import ErrorCode
+from mockbroker.groups.classic.coordinator import ClassicGroups
+from mockbroker.groups.consumer.events import CommitEvent, DescribeEvent, HeartbeatEvent
+from mockbroker.groups.consumer.membership import Membership
+from mockbroker.groups.consumer.migration import Migration, UpgradeRefusedError
+from mockbroker.groups.consumer.model import (
+    LEAVING,
+    Assignment,
+    ConsumerGroup,
+    HeartbeatRequest,
+    HeartbeatResult,
+    Member,
+)
+from mockbroker.groups.consumer.records import GroupRecords, StoredRecord
+from mockbroker.groups.consumer.regexes import regex_problem
+from mockbroker.groups.consumer.settings import ConsumerSettings, GroupTimes
+from mockbroker.groups.consumer.tables import HeartbeatRow, consumer_rules
+from mockbroker.groups.consumer.tester import TesterSteps
+from mockbroker.groups.consumer.topics import GroupTopics
+from mockbroker.rows import Release, apply_first
+from mockbroker.state.model import TopicPartition
+from mockbroker.timers import Timers
+
+__all__ = ["ConsumerGroups"]
+
+
+class ConsumerGroups(TesterSteps):
+    """The consumer groups of a cluster.
+
+    ``classic`` has the classic groups, which share the group ids. ``settings`` and ``times`` return
+    the configs that groups follow. ``write`` appends records for a group. ``on_changed`` are called
+    with the id of a group that changed, ``on_deleted`` with the id of one that is gone.
+    """
+
+    def __init__(
+        self,
+        timers: Timers,
+        release: Release,
+        topics: GroupTopics,
+        classic: ClassicGroups,
+        settings: Callable[[], ConsumerSettings],
+        times: Callable[[str], GroupTimes],
+    ) -> None:
+        self.on_changed: list[Callable[[str], None]] = classic.on_changed
+        self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
+        self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
+        rules = consumer_rules(release)
+        super().__init__(
+            Membership(
+                timers,
+                rules,
+                GroupRecords(release),
+                topics,
+                settings,
+                times,
+                lambda: classic.machine.settings.max_size,
+                lambda group_id, records: self.write(group_id, records),
+                self._report,
+            )
+        )
+        self.classic_members = Migration(
+            self.membership, classic, self._groups, release, self.new_member_id
+        )
+        self._classic = classic
+        self._rules = rules
+        self._topics = topics
+        self._settings = settings
+
+    # ---- facts -------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> Mapping[str, ConsumerGroup]:
+        """All groups by id, oldest first."""
+        return MappingProxyType(self._groups)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the brokers serve consumer groups."""
+        return self._settings().enabled
+
+    @property
+    def topics(self) -> GroupTopics:
+        return self._topics
+
+    def group(self, group_id: str) -> ConsumerGroup | None:
+        """Return a group; None if there is none of this id."""
+        return self._groups.get(group_id)
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        """Return whether members of a group consume a topic."""
+        group = self._groups.get(group_id)
+        return group is not None and topic in group.subscribed
+
+    # ---- ConsumerGroupHeartbeat --------------------------------------------------------------
+
+    def heartbeat(
+        self, request: HeartbeatRequest, coordinator_error: ErrorCode = ErrorCode.NONE
+    ) -> HeartbeatResult:
+        """A member joins, lives, or leaves. ``coordinator_error`` says whether the broker
+        coordinates the group."""
+        rules, event = self._rules, self._event(request, coordinator_error)
+        if self._refuses(event, rules.read) or self._refuses(event, rules.group):
+            assert event.result is not None
+            return event.result
+        if request.leaves:
+            return self._leave(event)
+        if self._refuses(event, rules.member):
+            assert event.result is not None
+            return event.result
+        if event.replaces is None and self._refuses(event, rules.epoch):
+            assert event.result is not None
+            return event.result
+        return self._beat(event)
+
+    def _event(self, request: HeartbeatRequest, coordinator_error: ErrorCode) -> HeartbeatEvent:
+        return HeartbeatEvent(
+            request,
+            coordinator_error,
+            self._settings(),
+            request.member_id,
+            self._groups.get(request.group_id),
+            self._classic.group(request.group_id),
+            lambda: self.classic_members.converted(request.group_id),
+            self.new_member_id,
+            regex_problem,
+        )
+
+    @staticmethod
+    def _refuses(event: HeartbeatEvent, rows: tuple[HeartbeatRow, ...]) -> bool:
+        try:
+            apply_first(rows, event, event)
+        except UpgradeRefusedError as refusal:
+            event.result = HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, str(refusal))
+        return event.result is not None
+
+    def _beat(self, event: HeartbeatEvent) -> HeartbeatResult:
+        request, group, membership = event.request, event.known, self.membership
+        if event.converts:
+            self.classic_members.take_over(group)
+        self._groups[group.group_id] = group
+        if event.replaces is not None:
+            before = membership.take_place(group, event.replaces, event.member_id)
+        else:
+            before = event.member
+        member, changed = membership.follow_request(group, before, request)
+        membership.make_target(group)
+        member = membership.reconcile(group, member, request.owned, changed=changed)
+        membership.renew(group, member)
+        sends = request.joins or request.is_full or before.assigned.keys() != member.assigned.keys()
+        result = HeartbeatResult(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            interval_ms=membership.times(group.group_id).heartbeat_interval_ms,
+            assignment=frozenset(member.assigned) if sends else None,
+        )
+        membership.flush(group)
+        membership.refresh_regexes(group, request.visible)
+        membership.flush(group)
+        return result
+
+    def _leave(self, event: HeartbeatEvent) -> HeartbeatResult:
+        if self._refuses(event, self._rules.leaver):
+            assert event.result is not None
+            return event.result
+        group, request = event.known, event.request
+        if request.instance_id is not None and request.member_epoch != LEAVING:
+            self.membership.leave_for_a_while(group, event.member)
+        else:
+            self.membership.gone(group, [event.member])
+        self.membership.flush(group)
+        return HeartbeatResult(member_id=event.member.member_id, member_epoch=request.member_epoch)
+
+    # ---- offsets -----------------------------------------------------------------------------
+
+    def validate_commit(
+        self,
+        group: ConsumerGroup,
+        member_id: str,
+        instance_id: str | None,
+        epoch: int,
+        *,
+        version: int,
+        partitions: Iterable[TopicPartition] = (),
+        transactional: bool = False,
+    ) -> ErrorCode:
+        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
+        ids = [
+            None if (topic_id := self._topics.id_of(name)) is None else (topic_id, index)
+            for name, index in partitions
+        ]
+        event = CommitEvent(group, member_id, instance_id, epoch, version, transactional, ids)
+        apply_first(self._rules.commit, event, event)
+        return event.code
+
+    def validate_fetch(self, group: ConsumerGroup, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return whether a member may fetch offsets, as 0 or an error code."""
+        event = CommitEvent(group, member_id or "", None, epoch, 0, transactional=False)
+        apply_first(self._rules.fetch, event, event)
+        return event.code
+
+    # ---- administration ----------------------------------------------------------------------
+
+    def shown_assignment(self, member: Member) -> Assignment:
+        """The partitions with which ConsumerGroupDescribe shows a member."""
+        event = DescribeEvent(member)
+        apply_first(self._rules.describe, event, event)
+        return event.shown
+
+    def assignor_name(self, group: ConsumerGroup) -> str:
+        """The assignor that the group uses."""
+        return group.preferred_assignor or next(iter(self._settings().assignors), "")
+
+    def delete(self, group_id: str) -> ErrorCode:
+        """DeleteGroups, for a group that exists: an empty group goes, with its offsets."""
+        group = self._groups[group_id]
+        if group.members:
+            return ErrorCode.NON_EMPTY_GROUP
+        self.discard(group)
+        for call in self.on_deleted:
+            call(group_id)
+        return ErrorCode.NONE
+
+    def discard(self, group: ConsumerGroup) -> None:
+        """Let a group be no more, but not its offsets."""
+        group.stop()
+        group.dead = True
+        del self._groups[group.group_id]
+        self.membership.note(*self.membership.records.deletion(group))
+        self.membership.flush(group)
+
+    # ---- what the placement asks -------------------------------------------------------------
+
+    def unload(self, group_ids: Sequence[str]) -> None:
+        """The coordinator of these groups lost its partition."""
+        for group_id in group_ids:
+            if group_id in self._groups:
+                self._groups[group_id].stop()
+
+    def load(self, group_ids: Sequence[str]) -> None:
+        """Another coordinator reads these groups from the log, which has all of their state. The
+        sessions of members begin anew."""
+        for group_id in group_ids:
+            if group_id in self._groups:
+                self.membership.restart(self._groups[group_id])
+
+    def _report(self, group: ConsumerGroup) -> None:
+        for call in self.on_changed:
+            call(group.group_id)

@@ -1,0 +1,197 @@
+"""What happens to consumer groups: the contexts of the rows, and the answers they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from kproto.error_codes import ErrorCode
+from mockbroker.groups.classic.model import Group as ClassicGroup
+from mockbroker.groups.consumer.model import (
+    Assignment,
+    ConsumerGroup,
+    HeartbeatRequest,
+    HeartbeatResult,
+    Member,
+    TopicIdPartition,
+)
+from mockbroker.groups.consumer.settings import ConsumerSettings
+
+__all__ = [
+    "CommitEvent",
+    "DescribeEvent",
+    "Do",
+    "GroupEvent",
+    "HeartbeatEvent",
+    "MembersGone",
+    "Refuse",
+    "RegexEvent",
+]
+
+EventT_contra = TypeVar("EventT_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Do(Generic[EventT_contra]):
+    """An effect that is a function of the event."""
+
+    act: Callable[[EventT_contra], None]
+
+    def perform(self, subject: EventT_contra, /) -> None:
+        self.act(subject)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Answer with an error and a text, which may name what the request has and the group knows."""
+
+    code: ErrorCode
+    text: str | None = None
+
+    def perform(self, subject: HeartbeatEvent, /) -> None:
+        text = None if self.text is None else self.text.format(**subject.words())
+        subject.result = HeartbeatResult(self.code, text)
+
+
+@dataclass(slots=True, eq=False)
+class GroupEvent:
+    """Something happens to a group. ``now_ms`` is the cluster's clock, ``assignment_interval_ms``
+    the shortest time between two targets."""
+
+    group: ConsumerGroup
+    now_ms: int
+    assignment_interval_ms: int = 0
+    topics_changed: bool = False
+    racks_changed: bool = False
+    resolved_changed: bool = False
+    subscription_changed: bool = False
+    bumps: bool = False
+    """Whether the epoch rises."""
+    makes_target: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class HeartbeatEvent:
+    """A heartbeat before it changes anything. ``group`` is None if there is none of this kind,
+    ``classic`` is the classic group of the id, which ``convert`` makes a consumer group. The rows
+    decide on ``result``, which ends the heartbeat, or on ``former``: the member that sends it, as
+    it was."""
+
+    request: HeartbeatRequest
+    coordinator_error: ErrorCode
+    settings: ConsumerSettings
+    member_id: str
+    group: ConsumerGroup | None
+    classic: ClassicGroup | None
+    convert: Callable[[], ConsumerGroup]
+    new_member_id: Callable[[], str]
+    regex_problem: Callable[[str], str | None]
+    converts: bool = False
+    former: Member | None = None
+    replaces: Member | None = None
+    """The static member whose place the sender takes."""
+    result: HeartbeatResult | None = None
+
+    @property
+    def known(self) -> ConsumerGroup:
+        assert self.group is not None, "rows above refuse or make the group"
+        return self.group
+
+    @property
+    def member(self) -> Member:
+        """The member that sends the heartbeat. Only for rows below those that find it."""
+        assert self.former is not None, "rows above refuse or make the member"
+        return self.former
+
+    @property
+    def holder(self) -> Member | None:
+        """The member that has the request's instance id."""
+        return self.known.static_member(self.request.instance_id)
+
+    def words(self) -> dict[str, object]:
+        """What texts of errors may name."""
+        request, holder = self.request, None
+        if self.group is not None:
+            holder = self.group.static_member(request.instance_id)
+        return {
+            "group": request.group_id,
+            "member": self.member_id,
+            "instance": request.instance_id,
+            "holder": None if holder is None else holder.member_id,
+            "received": request.member_epoch,
+            "epoch": None if self.former is None else self.former.epoch,
+            "assignor": request.assignor,
+            "assignors": ", ".join(self.settings.assignors),
+            "size": self.settings.max_size,
+            "regex": request.topic_regex,
+            "problem": self.regex_problem(request.topic_regex) if request.topic_regex else None,
+        }
+
+
+@dataclass(slots=True, eq=False)
+class MembersGone:
+    """Members leave a group, or are fenced. ``remove`` and ``downgrade`` are what may follow."""
+
+    group: ConsumerGroup
+    gone: Sequence[Member]
+    settings: ConsumerSettings
+    classic_max_size: int
+    remove: Callable[[ConsumerGroup, Sequence[Member]], None]
+    downgrade: Callable[[ConsumerGroup, Sequence[Member]], None]
+
+    @property
+    def staying(self) -> list[Member]:
+        leaving = {each.member_id for each in self.gone}
+        return [m for name, m in self.group.members.items() if name not in leaving]
+
+
+@dataclass(slots=True, eq=False)
+class RegexEvent:
+    """A heartbeat has been answered: do regular expressions have to be resolved again?
+    ``waiting`` is the number of those that were never resolved."""
+
+    group: ConsumerGroup
+    now_ms: int
+    interval_ms: int
+    created: int
+    resolves: bool = False
+
+    @property
+    def last_ms(self) -> int | None:
+        """When the group resolved them last; None if it never did."""
+        return next((each.resolved_ms for each in self.group.resolved.values()), None)
+
+    @property
+    def version(self) -> int:
+        return next((each.version for each in self.group.resolved.values()), 0)
+
+
+@dataclass(slots=True, eq=False)
+class CommitEvent:
+    """Offsets are to be stored for a group, by this member. ``refuse_stale`` picks the error of an
+    epoch that is not the member's."""
+
+    group: ConsumerGroup
+    member_id: str
+    instance_id: str | None
+    epoch: int
+    version: int
+    transactional: bool
+    partitions: Sequence[TopicIdPartition | None] = ()
+    code: ErrorCode = ErrorCode.NONE
+
+    @property
+    def member(self) -> Member:
+        return self.group.members[self.member_id]
+
+    def refuse(self, code: ErrorCode) -> None:
+        self.code = code
+
+
+@dataclass(slots=True, eq=False)
+class DescribeEvent:
+    """ConsumerGroupDescribe shows a member: the partitions of its assignment."""
+
+    member: Member
+    shown: Assignment = field(default_factory=frozenset)

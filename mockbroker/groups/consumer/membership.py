@@ -1,0 +1,356 @@
+"""What rules do to a consumer group: change members, make targets, reconcile, fence, resolve.
+
+``tables`` says when. Each function here is one step. What it changes is written to the log as
+records, which ``flush`` hands over in one batch for each request or timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from mockbroker.groups.classic.model import Session
+from mockbroker.groups.consumer.assignors import ASSIGNORS, Subscriber
+from mockbroker.groups.consumer.events import GroupEvent, MembersGone, RegexEvent
+from mockbroker.groups.consumer.model import (
+    LEAVING_FOR_A_WHILE,
+    NOTHING,
+    Assignment,
+    ConsumerGroup,
+    HeartbeatRequest,
+    Member,
+    MemberClocks,
+    MemberState,
+    ResolvedRegex,
+    TopicIdPartition,
+)
+from mockbroker.groups.consumer.reconciliation import Reconciliation, reconcile
+from mockbroker.groups.consumer.records import GroupRecords, StoredRecord
+from mockbroker.groups.consumer.regexes import matching_topics
+from mockbroker.groups.consumer.settings import ConsumerSettings, GroupTimes
+from mockbroker.groups.consumer.tables import ConsumerRules
+from mockbroker.groups.consumer.topics import GroupTopics
+from mockbroker.rows import apply_first
+from mockbroker.timers import Timers
+
+__all__ = ["Downgrade", "Membership"]
+
+Downgrade: TypeAlias = Callable[[ConsumerGroup, Sequence[Member]], None]
+"""Turns a group into a classic one, without these members."""
+
+
+def _updated(member: Member, request: HeartbeatRequest) -> Member:
+    """The member with what a heartbeat says; what it leaves out stays."""
+    names = member.topic_names if request.topic_names is None else frozenset(request.topic_names)
+    timeout_ms = request.rebalance_timeout_ms
+    return replace(
+        member,
+        instance_id=request.instance_id or member.instance_id,
+        rack_id=request.rack_id or member.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        topic_names=names,
+        topic_regex=member.topic_regex if request.topic_regex is None else request.topic_regex,
+        assignor=request.assignor or member.assignor,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        classic=None,
+    )
+
+
+class Membership:
+    """The state machine of consumer groups. ``write`` appends records for a group, ``changed`` is
+    called with a group after each change that a tester may wait for."""
+
+    def __init__(
+        self,
+        timers: Timers,
+        rules: ConsumerRules,
+        records: GroupRecords,
+        topics: GroupTopics,
+        settings: Callable[[], ConsumerSettings],
+        times: Callable[[str], GroupTimes],
+        classic_max_size: Callable[[], int],
+        write: Callable[[str, Iterable[StoredRecord]], None],
+        changed: Callable[[ConsumerGroup], None],
+    ) -> None:
+        self.timers = timers
+        self.topics = topics
+        self.records = records
+        self.rules = rules
+        self.settings = settings
+        self.times = times
+        self.downgrade: Downgrade = self.remove
+        self._classic_max_size = classic_max_size
+        self._write = write
+        self.changed = changed
+        self._unwritten: list[StoredRecord] = []
+
+    # ---- log ---------------------------------------------------------------------------------
+
+    def note(self, *records: StoredRecord) -> None:
+        """Keep records for the next ``flush``."""
+        self._unwritten += records
+
+    def flush(self, group: ConsumerGroup) -> None:
+        """Write what changed, and tell it."""
+        records, self._unwritten = self._unwritten, []
+        if records:
+            self._write(group.group_id, records)
+            self.changed(group)
+
+    # ---- sessions ----------------------------------------------------------------------------
+
+    def clocks(self, group: ConsumerGroup, member_id: str) -> MemberClocks:
+        """The timers of a member."""
+        found = group.clocks.get(member_id)
+        if found is None:
+            fence = partial(self.fence_member, group, member_id)
+            of = f"group {group.group_id}: %s of {member_id}"
+            found = group.clocks[member_id] = MemberClocks(
+                Session(self.timers, fence, of % "session"),
+                revocation=self.timers.timer(fence, of % "revocation"),
+                join=self.timers.timer(fence, of % "JoinGroup"),
+                sync=self.timers.timer(fence, of % "SyncGroup"),
+            )
+        return found
+
+    def renew(self, group: ConsumerGroup, member: Member) -> None:
+        """Let the session of a member begin anew."""
+        if member.classic is not None:
+            session_ms = member.classic.session_timeout_ms
+        else:
+            session_ms = self.times(group.group_id).session_ms
+        self.clocks(group, member.member_id).session.renew(session_ms)
+
+    def restart(self, group: ConsumerGroup) -> None:
+        """Start the timers of all members, as a new coordinator does."""
+        group.stop()
+        for member in group.members.values():
+            self.renew(group, member)
+            self.time_revocation(group, member)
+
+    def time_revocation(self, group: ConsumerGroup, member: Member) -> None:
+        clocks = self.clocks(group, member.member_id)
+        revokes = member.state is MemberState.UNREVOKED and not group.held
+        due_ms = self.timers.now_ms + member.rebalance_timeout_ms
+        clocks.revocation.set(due_ms if revokes and member.classic is None else None)
+
+    def fence_member(self, group: ConsumerGroup, member_id: str) -> None:
+        """A timer of the member has run out."""
+        member = group.members.get(member_id)
+        if member is not None:
+            self.gone(group, [member])
+            self.flush(group)
+
+    # ---- members -----------------------------------------------------------------------------
+
+    def put(self, group: ConsumerGroup, member: Member) -> None:
+        """Add or replace a member, with the records of what changed."""
+        former = group.members.get(member.member_id)
+        group.put(member)
+        if former is None or former.subscription != member.subscription:
+            self.note(self.records.member(group.group_id, member))
+        if former is not None and former.progress != member.progress:
+            self.note(self.records.current(group.group_id, member))
+
+    def take_place(self, group: ConsumerGroup, former: Member, member_id: str) -> Member:
+        """Let a static member go on under another id, with its target and its partitions."""
+        target = group.target.get(former.member_id, NOTHING)
+        member = replace(former, member_id=member_id, epoch=0, previous_epoch=0)
+        self.note(*self.records.member_deletion(group.group_id, former.member_id))
+        group.remove(former.member_id)
+        group.target[member_id] = target
+        group.put(member)
+        self.note(
+            self.records.member(group.group_id, member),
+            self.records.target(group.group_id, member_id, target),
+            self.records.current(group.group_id, member),
+        )
+        return member
+
+    def leave_for_a_while(self, group: ConsumerGroup, member: Member) -> None:
+        """A static member keeps its partitions for one session."""
+        self.put(
+            group,
+            replace(
+                member,
+                epoch=LEAVING_FOR_A_WHILE,
+                revoking={},
+                assigned=dict.fromkeys(member.assigned, 0),
+            ),
+        )
+
+    def gone(self, group: ConsumerGroup, members: Sequence[Member]) -> None:
+        """Members leave the group or are fenced."""
+        event = MembersGone(
+            group, members, self.settings(), self._classic_max_size(), self.remove, self.downgrade
+        )
+        apply_first(self.rules.gone, event, event)
+
+    def remove(self, group: ConsumerGroup, members: Sequence[Member]) -> None:
+        """Forget members; the others need another target."""
+        for member in members:
+            self.note(*self.records.member_deletion(group.group_id, member.member_id))
+            group.remove(member.member_id)
+        self._forget_regexes(group)
+        facts = self.topics.facts(group.subscribed)
+        if facts != group.facts:
+            group.facts = facts
+            self.note(*self.records.topics(group))
+        self.bump(group)
+
+    def _forget_regexes(self, group: ConsumerGroup) -> None:
+        """Forget what nobody subscribes to any more."""
+        for regex in group.resolved.keys() - group.regexes.keys():
+            del group.resolved[regex]
+            self.note(self.records.regex(group.group_id, regex, None))
+
+    # ---- epochs and targets ------------------------------------------------------------------
+
+    def bump(self, group: ConsumerGroup) -> None:
+        group.epoch += 1
+        self.note(*self.records.epoch(group))
+
+    def follow_request(
+        self, group: ConsumerGroup, member: Member, request: HeartbeatRequest
+    ) -> tuple[Member, bool]:
+        """Take over what a heartbeat says. Returns the member, and whether it subscribes to
+        something else than before."""
+        return self.update(group, member, _updated(member, request))
+
+    def update(self, group: ConsumerGroup, former: Member, member: Member) -> tuple[Member, bool]:
+        """Put a member in the place of its former self, and raise the epoch if that asks for it."""
+        names = former.topic_names != member.topic_names
+        regex = former.topic_regex != member.topic_regex
+        self.put(group, member)
+        resolved = regex and (member.topic_regex == "" or member.topic_regex in group.resolved)
+        if regex:
+            self._forget_regexes(group)
+        if names or resolved or group.facts_version != self.topics.version:
+            self._compare(group, subscription_changed=names, resolved_changed=resolved)
+        return member, names or regex
+
+    def _compare(
+        self,
+        group: ConsumerGroup,
+        *,
+        subscription_changed: bool = False,
+        resolved_changed: bool = False,
+    ) -> None:
+        """Look at the topics of the group again."""
+        facts = self.topics.facts(group.subscribed)
+        event = GroupEvent(
+            group,
+            self.timers.now_ms,
+            subscription_changed=subscription_changed,
+            resolved_changed=resolved_changed,
+            topics_changed=[each[:3] for each in facts] != [each[:3] for each in group.facts],
+            racks_changed=facts != group.facts,
+        )
+        apply_first(self.rules.change, event, event)
+        if facts != group.facts:
+            group.facts = facts
+            self.note(*self.records.topics(group))
+        group.facts_version = self.topics.version
+        if event.bumps:
+            self.bump(group)
+
+    def make_target(self, group: ConsumerGroup) -> None:
+        """Make the target of the group's epoch, if it is time."""
+        if group.target_epoch >= group.epoch:
+            return
+        interval_ms = self.times(group.group_id).assignment_interval_ms
+        event = GroupEvent(group, self.timers.now_ms, interval_ms)
+        apply_first(self.rules.target, event, event)
+        if not event.makes_target:
+            return
+        for member_id, target in self._computed(group).items():
+            if group.target.get(member_id) != target:
+                group.target[member_id] = target
+                self.note(self.records.target(group.group_id, member_id, target))
+        group.target_epoch = group.epoch
+        group.target_ms = self.timers.now_ms
+        self.note(self.records.target_epoch(group))
+
+    def _computed(self, group: ConsumerGroup) -> dict[str, Assignment]:
+        if group.pinned is not None:
+            return {
+                name: group.pinned.get(each.instance_id or name, group.pinned.get(name, NOTHING))
+                for name, each in group.members.items()
+            }
+        counts = self.topics.counts(group.subscribed)
+        members = {
+            name: Subscriber(
+                frozenset(self.topics.counts(group.topics_of(each))),
+                each.instance_id,
+                frozenset(
+                    tp for tp in group.target.get(name, NOTHING) if tp[1] < counts.get(tp[0], 0)
+                ),
+            )
+            for name, each in group.members.items()
+        }
+        if not members:
+            return {}
+        wanted = group.preferred_assignor or self.settings().assignors[0]
+        return ASSIGNORS[wanted](members, counts)
+
+    # ---- reconciliation ----------------------------------------------------------------------
+
+    def reconcile(
+        self,
+        group: ConsumerGroup,
+        member: Member,
+        owned: Assignment | None,
+        *,
+        changed: bool = False,
+    ) -> Member:
+        """Bring a member nearer to its target. A tester may hold that: then nothing is given up,
+        and nothing is free."""
+        if member.is_reconciled_to(group.target_epoch) and not changed:
+            return member
+        subscribed = self.topics.counts(group.topics_of(member))
+
+        def is_subscribed(tp: TopicIdPartition) -> bool:
+            return tp[0] in subscribed
+
+        event = Reconciliation(
+            member,
+            group.target_epoch,
+            group.target.get(member.member_id, NOTHING),
+            None if group.held else owned,
+            (lambda tp: False) if group.held else group.is_free,
+            is_subscribed,
+            changed,
+        )
+        after = reconcile(self.rules.target_read, self.rules.reconcile, event)
+        if after.progress != member.progress:
+            self.put(group, after)
+            self.time_revocation(group, after)
+        return after
+
+    # ---- regular expressions -----------------------------------------------------------------
+
+    def refresh_regexes(
+        self, group: ConsumerGroup, visible: Callable[[Iterable[str]], frozenset[str]]
+    ) -> None:
+        """Resolve regular expressions, if it is time: other topics ask for another target."""
+        event = RegexEvent(
+            group, self.timers.now_ms, self.settings().regex_interval_ms, self.topics.created
+        )
+        apply_first(self.rules.regex, event, event)
+        if not event.resolves:
+            return
+        changed = False
+        for regex in sorted(group.regexes):
+            former = group.resolved.get(regex)
+            found = ResolvedRegex(
+                visible(matching_topics(regex, self.topics.names())),
+                self.topics.created,
+                self.timers.now_ms,
+            )
+            changed |= found.topics != (NOTHING if former is None else former.topics)
+            group.resolved[regex] = found
+            self.note(self.records.regex(group.group_id, regex, found))
+        self._compare(group, resolved_changed=changed)

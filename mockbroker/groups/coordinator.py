@@ -1,0 +1,293 @@
+"""The groups of a cluster, whatever their kind: who has an id, and who answers a request for it.
+
+``classic`` and ``consumer`` each keep groups of their kind and share the ids. A request goes to the
+kind that has the group, and else to the kind whose request it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kproto.error_codes import ErrorCode
+from mockbroker.coordinators.group_facts import STABLE, GroupStanding
+from mockbroker.errors import ClusterError
+from mockbroker.groups.classic.coordinator import ClassicGroups
+from mockbroker.groups.classic.model import (
+    GROUP_TYPE,
+    DescribedGroup,
+    Group,
+    GroupState,
+    JoinAnswer,
+    JoinRequest,
+    JoinResult,
+    LeavingMember,
+    SyncAnswer,
+    SyncRequest,
+)
+from mockbroker.groups.consumer.coordinator import ConsumerGroups
+from mockbroker.groups.consumer.model import CONSUMER_TYPE, ConsumerGroup
+from mockbroker.groups.descriptions import GroupView, view_group
+from mockbroker.state.model import TopicPartition
+
+__all__ = ["Groups", "ListedGroup"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group in ListGroups."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    group_type: str
+
+
+class Groups:
+    """All groups of a cluster. ``on_changed`` are called with the id of a group whose state,
+    members or epoch changed, ``on_deleted`` with the id of a group that is gone."""
+
+    def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups) -> None:
+        self.classic = classic
+        self.consumer = consumer
+        self.on_changed: list[Callable[[str], None]] = classic.on_changed
+        self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
+
+    # ---- facts -------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> Mapping[str, Group | ConsumerGroup]:
+        """All groups by id."""
+        return {**self.classic.groups, **self.consumer.groups}
+
+    def group(self, group_id: str) -> Group | ConsumerGroup | None:
+        """Return a group; None if there is none of this id."""
+        return self.consumer.group(group_id) or self.classic.group(group_id)
+
+    def view(self, group_id: str) -> GroupView | None:
+        """Return what a tester sees of a group; None if there is none of this id."""
+        group = self.group(group_id)
+        if group is None:
+            return None
+        assignor = ""
+        if isinstance(group, ConsumerGroup):
+            assignor = self.consumer.assignor_name(group)
+        return view_group(group, self.consumer.topics, assignor)
+
+    # ---- requests of the classic protocol ----------------------------------------------------
+
+    def join(
+        self,
+        request: JoinRequest,
+        answer: JoinAnswer,
+        coordinator_error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        """JoinGroup. An empty consumer group becomes a classic one."""
+        group = self.consumer.group(request.group_id)
+        if group is None or coordinator_error:
+            self.classic.join(request, answer, coordinator_error)
+        elif not self.classic.machine.settings.allows_session(request.session_timeout_ms):
+            answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+        elif group.members:
+            answer(self.consumer.classic_members.join(group, request))
+        else:
+            self.consumer.discard(group)
+            self.classic.join(request, answer, coordinator_error)
+
+    def sync(
+        self,
+        request: SyncRequest,
+        answer: SyncAnswer,
+        coordinator_error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        """SyncGroup."""
+        group = self.consumer.group(request.group_id)
+        if group is None or coordinator_error:
+            self.classic.sync(request, answer, coordinator_error)
+        else:
+            answer(self.consumer.classic_members.sync(group, request))
+
+    def heartbeat(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        coordinator_error: ErrorCode = ErrorCode.NONE,
+    ) -> ErrorCode:
+        """Heartbeat (12)."""
+        group = self.consumer.group(group_id)
+        if group is None or coordinator_error:
+            return self.classic.heartbeat(
+                group_id, member_id, instance_id, generation, coordinator_error
+            )
+        return self.consumer.classic_members.heartbeat(group, member_id, instance_id, generation)
+
+    def leave(
+        self,
+        group_id: str,
+        members: Sequence[LeavingMember],
+        coordinator_error: ErrorCode = ErrorCode.NONE,
+    ) -> tuple[ErrorCode, tuple[ErrorCode, ...]]:
+        """LeaveGroup: an error for the request, and one for each member if that is 0."""
+        group = self.consumer.group(group_id)
+        if group is None or coordinator_error:
+            return self.classic.leave(group_id, members, coordinator_error)
+        return self.consumer.classic_members.leave(group, members)
+
+    # ---- administration ----------------------------------------------------------------------
+
+    def delete(self, group_id: str, coordinator_error: ErrorCode = ErrorCode.NONE) -> ErrorCode:
+        """DeleteGroups, for one group: an empty group goes, with its offsets."""
+        if self.consumer.group(group_id) is None or coordinator_error:
+            return self.classic.delete(group_id, coordinator_error)
+        return self.consumer.delete(group_id)
+
+    def list_groups(
+        self, states: Iterable[str] = (), types: Iterable[str] = ()
+    ) -> Iterator[ListedGroup]:
+        """ListGroups: the groups in these states and of these types, compared without case; no
+        states or types mean all of them."""
+        wanted_states = {each.strip().lower() for each in states}
+        wanted_types = {each.lower() for each in types}
+        for group_id, group in self.groups.items():
+            if isinstance(group, ConsumerGroup):
+                listed = ListedGroup(group_id, CONSUMER_TYPE, str(group.state), CONSUMER_TYPE)
+            else:
+                listed = ListedGroup(
+                    group_id, group.protocol_type or "", str(group.state), GROUP_TYPE
+                )
+            if wanted_types and listed.group_type not in wanted_types:
+                continue
+            if not wanted_states or listed.state.lower() in wanted_states:
+                yield listed
+
+    def describe(self, group_id: str) -> DescribedGroup | None:
+        """DescribeGroups, for one group; None if there is no classic group of this id."""
+        return self.classic.describe(group_id)
+
+    # ---- what committed offsets ask ----------------------------------------------------------
+
+    def validate_commit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        version: int = 0,
+        transactional: bool = False,
+        partitions: Iterable[TopicPartition] = (),
+    ) -> ErrorCode:
+        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
+        group = self.consumer.group(group_id)
+        if group is None:
+            return self.classic.validate_commit(
+                group_id, member_id, instance_id, generation,
+                version=version, transactional=transactional,
+            )  # fmt: skip
+        return self.consumer.validate_commit(
+            group, member_id, instance_id, generation,
+            version=version, transactional=transactional, partitions=partitions,
+        )  # fmt: skip
+
+    def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Return the error of a fetch. Classic groups ignore member and epoch."""
+        group = self.consumer.group(group_id)
+        if group is None:
+            return ErrorCode.NONE
+        return self.consumer.validate_fetch(group, member_id, member_epoch)
+
+    def validate_offset_delete(self, group_id: str) -> ErrorCode:
+        """Groups with members keep their offsets, unless the members are consumers."""
+        if self.consumer.group(group_id) is not None:
+            return ErrorCode.NONE
+        group = self.classic.group(group_id)
+        if group is None or group.is_in(GroupState.DEAD):
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.is_in(GroupState.EMPTY) or group.is_consumer_group:
+            return ErrorCode.NONE
+        return ErrorCode.NON_EMPTY_GROUP
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        """Whether members of a group of consumers consume a topic, or may."""
+        if self.consumer.group(group_id) is not None:
+            return self.consumer.is_subscribed(group_id, topic)
+        return self.classic.is_subscribed(group_id, topic)
+
+    def standing(self, group_id: str) -> GroupStanding | None:
+        """Return the group's protocol type and state. The offsets of consumer groups age from the
+        commit on, unless a member subscribes to the topic."""
+        if self.consumer.group(group_id) is not None:
+            return GroupStanding(CONSUMER_TYPE, STABLE)
+        group = self.classic.group(group_id)
+        if group is None:
+            return None
+        return GroupStanding(
+            group.protocol_type or "", group.state, self.classic.empty_since_ms(group_id)
+        )
+
+    def group_ids(self) -> Iterable[str]:
+        """The ids of all groups."""
+        return self.groups
+
+    def offsets_gone(self, group_id: str) -> None:
+        """An empty group goes with its last offset."""
+        group = self.consumer.group(group_id)
+        if group is None:
+            self.classic.forget_if_empty(group_id)
+        elif not group.members:
+            self.consumer.delete(group_id)
+
+    # ---- what the placement asks -------------------------------------------------------------
+
+    def unload(self, group_ids: Sequence[str]) -> None:
+        """The coordinator of these groups lost its partition."""
+        self.classic.unload(group_ids)
+        self.consumer.unload(group_ids)
+
+    def load(self, group_ids: Sequence[str]) -> None:
+        """Another coordinator reads these groups from the log."""
+        self.classic.load(group_ids)
+        self.consumer.load(group_ids)
+
+    # ---- steps of a tester -------------------------------------------------------------------
+
+    def hold_joins(self, group_id: str) -> None:
+        """As ``TesterSteps`` of classic groups."""
+        self._only_classic(group_id, "joins to hold").hold_joins(group_id)
+
+    def complete_join(self, group_id: str) -> None:
+        """As ``TesterSteps`` of classic groups."""
+        self._only_classic(group_id, "joins to complete").complete_join(group_id)
+
+    def force_rebalance(self, group_id: str) -> None:
+        """Begin a rebalance, or raise the epoch of a consumer group."""
+        self._owner(group_id).force_rebalance(group_id)
+
+    def expire_member(self, group_id: str, member: str) -> None:
+        """End the session of a member."""
+        self._owner(group_id).expire_member(group_id, member)
+
+    def remove_member(self, group_id: str, member: str) -> None:
+        """Remove a member as an administrator does."""
+        self._owner(group_id).remove_member(group_id, member)
+
+    def fence_instance(self, group_id: str, instance_id: str) -> str:
+        """Let a stranger take the instance id of a static member. Returns the stranger's id."""
+        return self._owner(group_id).fence_instance(group_id, instance_id)
+
+    def set_generation(self, group_id: str, number: int) -> None:
+        """Let a group be in another generation, or at another epoch."""
+        if self.consumer.group(group_id) is not None:
+            self.consumer.set_epoch(group_id, number)
+        else:
+            self.classic.set_generation(group_id, number)
+
+    def _owner(self, group_id: str) -> ClassicGroups | ConsumerGroups:
+        return self.classic if self.consumer.group(group_id) is None else self.consumer
+
+    def _only_classic(self, group_id: str, what: str) -> ClassicGroups:
+        if self.consumer.group(group_id) is not None:
+            raise ClusterError(f"group {group_id!r} is a consumer group: it has no {what}")
+        return self.classic
