@@ -76,12 +76,6 @@ limit_options = option_group(
         help="The most events of logs, such as appends, that are kept. The action log tells when "
         "the first one is dropped.",
     ),
-    click.option(
-        "--cut-last-batch",
-        is_flag=True,
-        help="Let the limits of a fetch cut its last batch, as Kafka does. Otherwise a batch that "
-        "does not fit is left out.",
-    ),
 )
 
 

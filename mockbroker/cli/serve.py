@@ -250,6 +250,12 @@ def _kip_240(text: str) -> Dialect:
         help="Answer unsupported versions with error 35; Kafka's brokers close the connection.",
     ),
     click.option(
+        "--cut-last-batch",
+        is_flag=True,
+        help="Let the limits of a fetch cut its last batch, as Kafka does. Otherwise a batch that "
+        "does not fit is left out.",
+    ),
+    click.option(
         "--dialect",
         type=ParsedOption("FOLDER|NAME", _schemas),
         help="A folder of message schemas that extend the released ones, or the name of a dialect. "
