@@ -19,6 +19,7 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from fuzz.stateful.group_rules import data_machine_of, data_profiles
 from fuzz.stateful.machine import ClusterMachine, machine_of
 from fuzz.stateful.rows import RowCounts
 from mockbroker.profiles import all_profiles, profile
@@ -29,8 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     logging.getLogger("mockbroker").setLevel(logging.CRITICAL)
     known = [profile(name) for name in options.profile] if options.profile else all_profiles()
+    if options.data and not options.profile:
+        known = data_profiles()
     random.Random(options.seed).shuffle(known)
-    machines = {each.name: machine_of(each) for each in known}
+    made = data_machine_of if options.data else machine_of
+    machines = {each.name: made(each) for each in known}
     tally: Counter[str] = Counter()
     failed: list[str] = []
     with RowCounts() as rows:
@@ -40,7 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
             shrink = not options.keep_going
             if not run(machines[name], number, options.examples, options.length, shrink=shrink):
                 failed.append(
-                    f"python -m fuzz.stateful --profile {name} --seed {number} "
+                    f"python -m fuzz.stateful {'--data ' if options.data else ''}"
+                    f"--profile {name} --seed {number} "
                     f"--examples {options.examples} --length {options.length}"
                 )
             batch += 1
@@ -95,6 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=60, help="approximate duration in seconds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--profile", action="append", help="profile to run; repeat it for several")
+    parser.add_argument(
+        "--data", action="store_true", help="producers, consumers and groups join in"
+    )
     parser.add_argument("--examples", type=int, default=10, help="a batch")
     parser.add_argument("--length", type=int, default=40, help="number of rules per example")
     parser.add_argument(

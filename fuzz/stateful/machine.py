@@ -73,11 +73,15 @@ class ClusterMachine(Controls):
             return
         try:
             heal(world)
+            self.finish()
             self.all_holds()
             self.look()
         finally:
             type(self).tally.update(world.fired)
             world.close()
+
+    def finish(self) -> None:
+        """What follows at the end of each example, once everything is healed."""
 
     # ---- requests and answers --------------------------------------------------------------------
 

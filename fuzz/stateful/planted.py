@@ -15,7 +15,9 @@ from unittest.mock import patch
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from fuzz.stateful.group_rules import data_machine_of
 from fuzz.stateful.machine import machine_of
+from fuzz.stateful.planted_data import DATA_DEFECTS as _OF_DATA
 from mockbroker.elections import elect as elections
 from mockbroker.elections import partition_change
 from mockbroker.elections.partition_change import CompletionRows, Election
@@ -31,22 +33,25 @@ from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition
 from mockbroker.state.results import ListReassignmentsResult
 
-__all__ = ["DEFECTS", "Defect", "found"]
+__all__ = ["DATA_DEFECTS", "DEFECTS", "Defect", "found"]
 
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """``says`` describes the defect, which is present while ``plant`` is entered."""
+    """``says`` describes the defect, which is present while ``plant`` is entered. ``of_data``:
+    producers, consumers and groups are needed to find it."""
 
     name: str
     says: str
     profile: str
     plant: Callable[[], AbstractContextManager[object]]
+    of_data: bool = False
 
 
 def found(bug: Defect, *, number: int, examples: int) -> str | None:
     """Return the machine's failure for the defect, None if it finds nothing."""
-    machine = seed(number)(machine_of(profile(bug.profile)))
+    made = data_machine_of if bug.of_data else machine_of
+    machine = seed(number)(made(profile(bug.profile)))
     limits = settings(
         max_examples=examples,
         stateful_step_count=30,
@@ -212,3 +217,5 @@ DEFECTS: Final[Sequence[Defect]] = (
     Defect("deleted-ids-stay", "the id of a deleted topic is still known", "kafka-4.4",
             _deleted_ids_stay),
 )  # fmt: skip
+
+DATA_DEFECTS: Final[Sequence[Defect]] = tuple(Defect(*each, of_data=True) for each in _OF_DATA)

@@ -30,6 +30,7 @@ __all__ = [
     "BROKER",
     "CONFIGS",
     "COURSE",
+    "DATA_FAULTS",
     "FAULTS",
     "MISSING",
     "NAME",
@@ -119,6 +120,24 @@ FAULTS: Final = st.sampled_from(
         Fault(name="spoil-garbage", garbage=20, times=1),
     ]
 )
+
+
+DATA_FAULTS: Final = st.sampled_from(
+    [
+        Fault(api="Produce", disconnect="after", times=1),
+        Fault(api="Produce", disconnect="before", times=1),
+        Fault(api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=1),
+        Fault(api="Produce", error="REQUEST_TIMED_OUT", apply=True, times=1),
+        Fault(api="Fetch", error="OFFSET_OUT_OF_RANGE", times=1),
+        Fault(api="Fetch", topic="foo", partition=0, corrupt="bit", times=1),
+        Fault(api="OffsetCommit", never_answer=True, apply=True, times=1),
+        Fault(api="OffsetCommit", disconnect="after", times=1),
+        Fault(api="JoinGroup", error="COORDINATOR_LOAD_IN_PROGRESS", times=1),
+        Fault(api="SyncGroup", disconnect="before", times=1),
+        Fault(api="Heartbeat", error="REBALANCE_IN_PROGRESS", times=1),
+    ]
+)
+"""Without delays: they would only mark more answers as proving nothing."""
 
 
 def znode_text(path: str, plan: dict[tuple[str, int], list[int]]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from fuzz.stateful.history import History
@@ -58,8 +59,14 @@ class World:
     requested an unclean election, which may be held later."""
 
     def __init__(
-        self, profile: str | Profile, topics: Sequence[str], *, reply35: bool = False
+        self,
+        profile: str | Profile,
+        topics: Sequence[str],
+        *,
+        reply35: bool = False,
+        configs: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        static = {**_STATIC, **configs}
         self.loop = VirtualLoop()
         self.fired: Counter[str] = Counter()
         self.mock = MockCluster(
@@ -69,7 +76,7 @@ class World:
             clock="manual",
             reply35=reply35,
             journal=Journal(max_entries=1000, sink=self._heard),
-            broker_configs=_STATIC,
+            broker_configs=static,
         )
         self.cluster = self.mock.cluster
         self.reassignment = self.mock.profile.reassignment
@@ -81,7 +88,7 @@ class World:
         self._clients: dict[tuple[int, int], Client] = {}
         self.cluster.on_death = self._died
         self.died = self._death = False
-        self.history = History(self.cluster, _STATIC)
+        self.history = History(self.cluster, static)
         self.model = Model()
         self.model.learn(self.cluster)
         self.news: Sequence[Action] = ()
@@ -228,7 +235,7 @@ class World:
     def clear_faults(self) -> None:
         self.mock.clear_faults()
         for client in self.clients:
-            if client.waiting or client.spoiled:
+            if client.spoiled or any(each.faulted for each in client.waiting):
                 client.drop()
         self.follow()
         self.faults.clear()

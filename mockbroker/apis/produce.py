@@ -55,21 +55,25 @@ def produce(call: Call) -> Answer:
             raise UnreadableError(refused.disconnects)
         return _refuse_all(call, request, refused)
     outcomes = _append(call, request, facts)
+    wait = None
+    if request.acks == ALL_IN_SYNC:
+        waiting = [each for _, row in outcomes for each in row if not each.is_replicated]
+        wait = call.cluster.appender.wait(waiting) if waiting else None
     held = call.cluster.appender.holds
     if request.acks and held:
         appended = {each.tp for _, row in outcomes for each in row}
         if held.covers(appended):
-            return Later(lambda: _held(call, outcomes, appended))
-    if request.acks == ALL_IN_SYNC:
-        waiting = [each for _, row in outcomes for each in row if not each.is_replicated]
-        wait = call.cluster.appender.wait(waiting) if waiting else None
-        if wait is not None and not wait.is_over:
-            return Later(lambda: _later(call, outcomes, wait))
+            return Later(lambda: _held(call, outcomes, appended, wait))
+    if wait is not None and not wait.is_over:
+        return Later(lambda: _later(call, outcomes, wait))
     return _response(call, outcomes)
 
 
 async def _held(
-    call: Call, outcomes: _Outcomes, appended: Collection[TopicPartition]
+    call: Call,
+    outcomes: _Outcomes,
+    appended: Collection[TopicPartition],
+    wait: ReplicationWait | None,
 ) -> ProduceResponse:
     """Wait until the tester releases the answer, then for the replicas."""
     holds = call.cluster.appender.holds
@@ -79,15 +83,16 @@ async def _held(
         waiting.append(released)
         holds.when_released(appended, released)
 
+    released = False
     try:
-        await wait_for_call(register)
+        released = await wait_for_call(register)
     finally:
         for each in waiting:
             holds.forget(each)
-    if call.body.acks == ALL_IN_SYNC:
-        wait = call.cluster.appender.wait(each for _, row in outcomes for each in row)
-        if not wait.is_over:
-            return await _later(call, outcomes, wait)
+        if wait is not None and not released:
+            wait.end()
+    if wait is not None and not wait.is_over:
+        return await _later(call, outcomes, wait)
     return _response(call, outcomes)
 
 

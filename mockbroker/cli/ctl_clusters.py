@@ -9,7 +9,7 @@ from urllib.parse import quote
 import click
 
 from mockbroker.cli.control_client import ControlClient
-from mockbroker.cli.option_types import json_option
+from mockbroker.cli.option_types import json_option, parse_members
 
 __all__ = ["cluster", "scenario"]
 
@@ -48,30 +48,12 @@ def add(client: ControlClient, options: tuple[str, ...], as_json: bool) -> None:
     starts with a brace, which holds several options.
     """
     body: dict[str, Any] = {}
-    for text in options:
-        _take(body, text)
-    _show(client.post("/clusters", body), as_json)
-
-
-def _take(body: dict[str, Any], text: str) -> None:
-    if text.lstrip().startswith("{"):
-        try:
-            body.update(json.loads(text))
-        except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"{text!r} is not JSON: {error}") from None
-        return
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise click.UsageError(f"{text!r}: use NAME=VALUE, such as brokers=5, or a JSON object")
-    if name in _LISTS:
-        body.setdefault(name, []).append(value)
-    elif name in _TEXTS:
-        body[name] = value
-    else:
-        try:
-            body[name] = json.loads(value)
-        except (ValueError, RecursionError):
+    for name, value in parse_members(options, strings=_LISTS | _TEXTS, example="brokers=5"):
+        if name in _LISTS and isinstance(value, str):
+            body.setdefault(name, []).append(value)
+        else:
             body[name] = value
+    _show(client.post("/clusters", body), as_json)
 
 
 @cluster.command("remove")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import cycle
 from typing import Any, Final, TextIO
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from urllib.parse import quote
 import click
 
 from mockbroker.cli.control_client import ControlClient
-from mockbroker.cli.option_types import json_option
+from mockbroker.cli.option_types import ParsedOption, json_option, name_and_value
 from mockbroker.errors import ClusterError
 from mockbroker.log.partitioner import partition_of_key
 from mockbroker.log.record_documents import CODECS, RecordDocument, parse_record
@@ -37,7 +38,8 @@ _RECORDS_A_PAGE: Final = 1000
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
 @click.option("--partition", type=click.IntRange(0), help="Append to this partition.")
 @click.option("--key", help="The key of every record.")
-@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE",
+@click.option("--header", "headers", multiple=True,
+              type=ParsedOption("NAME=VALUE", partial(name_and_value, example="trace=7")),
               help="A header of every record. Repeatable.")  # fmt: skip
 @click.option("--timestamp", type=int, metavar="MS",
               help="The timestamp of every record, in milliseconds. Default: the simulated time.",
@@ -57,7 +59,7 @@ def produce(
     values: tuple[str, ...],
     partition: int | None,
     key: str | None,
-    headers: tuple[str, ...],
+    headers: tuple[tuple[str, str], ...],
     timestamp: int | None,
     codec: str,
     json_lines: bool,
@@ -71,7 +73,7 @@ def produce(
     """
     if values and file is not None:
         raise click.UsageError("give either VALUEs or --file FILE")
-    common: dict[str, Any] = {"headers": [_header(each) for each in headers]}
+    common: dict[str, Any] = {"headers": [list(each) for each in headers]}
     if key is not None:
         common["key"] = key
     if timestamp is not None:
@@ -100,13 +102,6 @@ def produce(
         return
     for index in sorted(sent):
         click.echo(f"{topic}-{index}  {sent[index]} records")
-
-
-def _header(text: str) -> list[str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise click.UsageError(f"--header: {text!r}: use NAME=VALUE")
-    return [name, value]
 
 
 def _partitions(client: ControlClient, topic: str) -> int:

@@ -11,7 +11,7 @@ import click
 from cloup import option_group
 
 from kproto.errors import KprotoError
-from mockbroker.cli.option_types import json_option
+from mockbroker.cli.option_types import json_option, parse_members
 
 if TYPE_CHECKING:
     from mockbroker.mock_cluster import MockCluster
@@ -117,28 +117,11 @@ def add(client: _Client, members: tuple[str, ...], file: str | None, as_json: bo
             raise click.ClickException(str(error)) from None
         _show(client.post("/faults", rules), as_json)
         return
-    rule: dict[str, Any] = {}
-    for text in members:
-        rule |= _members(text)
+    rule = {
+        name: value.split(",") if name in _LISTS and isinstance(value, str) else value
+        for name, value in parse_members(members, strings=_TEXTS, example="times=1")
+    }
     _show(client.post("/faults", rule), as_json)
-
-
-def _members(text: str) -> dict[str, Any]:
-    if text.lstrip().startswith("{"):
-        try:
-            parsed = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"{text!r} is not JSON: {error}") from None
-        return dict(parsed)
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise click.UsageError(f"{text!r}: use NAME=VALUE, such as times=1, or a JSON object")
-    if name in _TEXTS:
-        return {name: value}
-    try:
-        return {name: json.loads(value)}
-    except (ValueError, RecursionError):
-        return {name: value.split(",") if name in _LISTS else value}
 
 
 @fault.command("list")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, Final
 
 import click
@@ -12,7 +13,14 @@ from kproto.errors import KprotoError
 from mockbroker.errors import ClusterError
 from mockbroker.topics.spec import parse_milliseconds
 
-__all__ = ["ParsedOption", "duration_or_off", "json_option", "parse_size"]
+__all__ = [
+    "ParsedOption",
+    "duration_or_off",
+    "json_option",
+    "name_and_value",
+    "parse_members",
+    "parse_size",
+]
 
 _SIZES: Final = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -47,6 +55,43 @@ def duration_or_off(text: str) -> int | None:
     if milliseconds < 1:
         raise ClusterError("must be at least 1ms; use off to disable it")
     return milliseconds
+
+
+def name_and_value(text: str, example: str) -> tuple[str, str]:
+    """Split ``NAME=VALUE``. Raises ClusterError with an example."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ClusterError(f"{text!r}: use NAME=VALUE, such as {example}")
+    return name, value
+
+
+def parse_members(
+    arguments: Iterable[str], *, strings: Container[str], example: str
+) -> Iterator[tuple[str, Any]]:
+    """Yield the members that arguments of the form ``NAME=VALUE`` or a JSON object give.
+
+    A value is JSON if it can be read as such, unless its name is one of ``strings``. Raises
+    click.UsageError.
+    """
+    for text in arguments:
+        try:
+            if text.lstrip().startswith("{"):
+                yield from json.loads(text).items()
+                continue
+        except (ValueError, RecursionError) as error:
+            raise click.UsageError(f"{text!r} is not JSON: {error}") from None
+        try:
+            name, value = name_and_value(text, f"{example}, or a JSON object")
+        except ClusterError as error:
+            raise click.UsageError(str(error)) from None
+        yield name, value if name in strings else _json_or_text(value)
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def parse_size(text: str) -> int:

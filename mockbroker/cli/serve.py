@@ -25,7 +25,7 @@ from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import journal_file, journal_sink
 from mockbroker.cli.limits import limit_options, limits_of
-from mockbroker.cli.option_types import ParsedOption, duration_or_off
+from mockbroker.cli.option_types import ParsedOption, duration_or_off, name_and_value
 from mockbroker.cli.parent import parent_option, when_orphaned
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.replaying import replay_into, replay_options
@@ -68,10 +68,7 @@ def _api(text: str) -> tuple[int, Versions | None]:
 
 
 def _config(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise ClusterError(f"{text!r}: use NAME=VALUE, such as min.insync.replicas=2")
-    return name, value
+    return name_and_value(text, "min.insync.replicas=2")
 
 
 def _reply(text: str) -> tuple[int, str]:

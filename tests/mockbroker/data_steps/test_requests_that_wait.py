@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -87,6 +88,19 @@ async def test_an_answer_waits_although_the_records_are_appended(
         assert first(await wire.ask(produce(acks=acks), 9)).base_offset == 1
     with pytest.raises(ClusterError, match="the answers for foo-0 are not held"):
         mock.release_produces(TP)
+
+
+@pytest.mark.requirement("DP-CTL-07", "DP-PRODUCE-35")
+async def test_a_topic_may_be_deleted_while_an_answer_is_held() -> None:
+    async with MockCluster(topics=["foo=1,2"]) as mock, connect(mock) as wire:
+        mock.hold_produces(TP)
+        mock.hold_replication(TP)
+        waiting = await asked(wire, produce(), 9)
+        await until_appended(mock, 1)
+        mock.cluster.delete_topics([("foo", UUID(int=0))])
+        assert not waiting.done()
+        mock.release_produces()
+        assert first(await waiting).error_code == 3
 
 
 async def test_other_partitions_are_answered_and_a_client_may_leave() -> None:

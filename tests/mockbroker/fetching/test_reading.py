@@ -193,11 +193,13 @@ def test_a_broker_answers_by_its_own_metadata(cluster: Cluster, broker: DirectBr
 @pytest.mark.requirement("DP-FETCH-01", "DP-FETCH-20")
 def test_topics_may_be_named_by_id(cluster: Cluster, broker: DirectBroker) -> None:
     append(cluster, b"a")
-    ids = {"foo": cluster.topics["foo"].topic_id, "gone": uuid.uuid4()}
-    answer = broker.ask(request({FOO: 0, ("gone", 0): 0}, ids=ids), 13)
+    none = uuid.UUID(int=0)
+    ids = {"foo": cluster.topics["foo"].topic_id, "gone": uuid.uuid4(), "none": none}
+    answer = broker.ask(request({FOO: 0, ("gone", 0): 0, ("none", 0): 0}, ids=ids), 13)
     assert [each.topic_id for each in answer.responses] == list(ids.values())
     found = [each for topic in answer.responses for each in topic.partitions]
-    assert [each.error_code for each in found] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID
+    assert [each.error_code for each in found] == [0, unknown, unknown]
     assert values(found[0]) == [b"a"]
 
 

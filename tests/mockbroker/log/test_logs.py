@@ -167,3 +167,17 @@ def test_coordinators_append_records_of_their_own() -> None:
     assert refused.error == 19
     refused = cluster.appender.append_internal(1, ("gone", 0), [Record(value=b"v")])
     assert refused.error == 3
+
+
+@pytest.mark.requirement("DP-LOG-06", "DP-LOG-11")
+@pytest.mark.parametrize("reassignment", ["kraft", "zookeeper-2.4", "zookeeper"])
+def test_a_reassignment_loses_no_record(reassignment: str) -> None:
+    """KRaft removes the old leader in the very change by which the new one joins the ISR."""
+    cluster = Cluster(3, topics=["foo=2"], reassignment=reassignment)
+    cluster.append("foo-0", "x")
+    cluster.alter_partition_reassignments([("foo", [(0, [1])])])
+    cluster.join_isr(("foo", 0), 1)
+    partition, log = cluster.partition("foo", 0), cluster.logs.log(("foo", 0))
+    assert (partition.leader, partition.replicas) == (1, (1,))
+    assert (log.high_watermark, log.end_offset) == (1, 1)
+    assert not [each for each in cluster.log if isinstance(each.change, RecordsLost)]

@@ -1,0 +1,167 @@
+"""Deliberate defects of the data plane, one at a time, as ``planted`` has those of the cluster.
+
+Each breaks one of the promises that ``data_invariants`` and the rules' own checks state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
+from unittest.mock import patch
+
+from mockbroker.coordinators.offsets import OffsetStore, OffsetUpdates
+from mockbroker.fetching import reading
+from mockbroker.groups.classic.coordinator import ClassicGroups
+from mockbroker.groups.classic.model import Group, GroupState, SyncRequest
+from mockbroker.groups.classic.rebalancing import Rebalancing
+from mockbroker.log.answer_holds import AnswerHolds
+from mockbroker.log.logs import Logs
+from mockbroker.log.partition_log import PartitionLog
+from mockbroker.log.produce import Appender
+from mockbroker.log.producers import SequenceCheck
+from mockbroker.log.replication import Replication
+from mockbroker.state.actions import RecordsLost
+from mockbroker.state.controller import Controller
+from mockbroker.state.model import Partition, TopicPartition
+
+__all__ = ["DATA_DEFECTS"]
+
+Plant = Callable[[], AbstractContextManager[object]]
+
+
+def _watermark_falls() -> AbstractContextManager[object]:
+    advance = Replication.advance_watermark
+
+    def wrong(self: Replication, partition: Partition, min_isr: int | None) -> bool:
+        log = self._log
+        reached = log.end_offset - self.watermark_lag
+        if reached < log.high_watermark:
+            log.high_watermark = max(reached, log.start_offset)
+        return advance(self, partition, min_isr)
+
+    return patch.object(Replication, "advance_watermark", wrong)
+
+
+def _duplicates_are_appended() -> AbstractContextManager[object]:
+    def wrong(self: Appender, *arguments: Any) -> SequenceCheck:
+        return SequenceCheck()
+
+    return patch.object(Appender, "_check_producer", wrong)
+
+
+def _loss_is_not_told() -> AbstractContextManager[object]:
+    note = Controller.note
+
+    def wrong(self: Controller, cause: str, change: Any) -> None:
+        if not isinstance(change, RecordsLost):
+            note(self, cause, change)
+
+    return patch.object(Controller, "note", wrong)
+
+
+def _joiner_has_nothing() -> AbstractContextManager[object]:
+    changed = Logs._partition_changed
+
+    def wrong(
+        self: Logs, cause: str, tp: TopicPartition, before: Partition, after: Partition
+    ) -> None:
+        if after.leader >= 0 and after.leader not in before.isr:
+            self.truncate(cause, tp, self.data(tp).log.start_offset)
+        changed(self, cause, tp, before, after)
+
+    return patch.object(Logs, "_partition_changed", wrong)
+
+
+def _stable_is_the_end() -> AbstractContextManager[object]:
+    def end(self: PartitionLog) -> int:
+        return self.end_offset
+
+    return patch.object(PartitionLog, "last_stable_offset", property(end))
+
+
+def _reads_what_is_not_replicated() -> AbstractContextManager[object]:
+    def end(self: Any) -> int:
+        return int(self.end_offset)
+
+    return patch.object(reading._Access, "isolation_end", property(end))
+
+
+def _commits_are_lost() -> AbstractContextManager[object]:
+    apply = OffsetStore._apply
+
+    def wrong(self: OffsetStore, group_id: str, updates: OffsetUpdates) -> None:
+        kept = {tp: each for tp, each in updates.items() if each is None or each.offset % 4 != 3}
+        if kept:
+            apply(self, group_id, kept)
+
+    return patch.object(OffsetStore, "_apply", wrong)
+
+
+def _generation_falls() -> AbstractContextManager[object]:
+    following = Rebalancing.next_generation
+
+    def wrong(self: Rebalancing, group: Group) -> None:
+        following(self, group)
+        if group.generation == 3:
+            group.generation = 1
+
+    return patch.object(Rebalancing, "next_generation", wrong)
+
+
+def _assigned_twice() -> AbstractContextManager[object]:
+    sync = ClassicGroups.sync
+
+    def wrong(self: ClassicGroups, request: SyncRequest, *arguments: Any) -> None:
+        group = self.group(request.group_id)
+        if group is not None and group.is_in(GroupState.STABLE) and request.assignments:
+            self.machine.assign(group, dict(request.assignments))
+        sync(self, request, *arguments)
+
+    return patch.object(ClassicGroups, "sync", wrong)
+
+
+def _held_answers_stay() -> AbstractContextManager[object]:
+    def wrong(self: AnswerHolds, tp: TopicPartition | None) -> None:
+        self._all = False
+        self._held.clear()
+
+    return patch.object(AnswerHolds, "release", wrong)
+
+
+def _nobody_looks() -> AbstractContextManager[object]:
+    return patch.object(PartitionLog, "changed", lambda self: None)
+
+
+def _bytes_stay() -> AbstractContextManager[object]:
+    truncate = Logs.truncate
+
+    def wrong(self: Logs, cause: str, tp: TopicPartition, end_offset: int) -> None:
+        size = self.bytes
+        truncate(self, cause, tp, end_offset)
+        self._bytes = size
+
+    return patch.object(Logs, "truncate", wrong)
+
+
+DATA_DEFECTS: Final[Sequence[tuple[str, str, str, Plant]]] = (
+    ("watermark-falls", "the high watermark falls when it is to lag", "kafka-4.4",
+     _watermark_falls),
+    ("duplicates-appended", "a duplicate is not recognised", "kafka-4.4", _duplicates_are_appended),
+    ("loss-not-told", "a truncation leaves no action", "kafka-3.9", _loss_is_not_told),
+    ("joiner-has-nothing", "a replica that joins and leads at once has no record", "kafka-4.4",
+     _joiner_has_nothing),
+    ("stable-is-the-end", "the last stable offset is the end of the log", "kafka-4.1",
+     _stable_is_the_end),
+    ("reads-too-far", "consumers read what is not replicated", "kafka-4.4",
+     _reads_what_is_not_replicated),
+    ("commits-lost", "some commits are acknowledged and dropped", "kafka-4.4", _commits_are_lost),
+    ("generation-falls", "a group counts its generations anew", "kafka-4.4", _generation_falls),
+    ("assigned-twice", "a leader assigns again in a stable group", "kafka-4.4", _assigned_twice),
+    ("held-answers-stay", "held answers are not sent when they are released", "kafka-3.9",
+     _held_answers_stay),
+    ("nobody-looks", "requests that wait do not see that a log has changed", "kafka-4.4",
+     _nobody_looks),
+    ("bytes-stay", "the bytes of a log that is cut are still counted", "kafka-4.4", _bytes_stay),
+)  # fmt: skip
+"""Name, what is wrong, profile, and how to plant it."""
