@@ -619,6 +619,16 @@ class Cluster(DataSteps):
         with self._acting():
             return self._config_changes.alter_incrementally(resources, validate_only=validate_only)
 
+    def replace_configs(
+        self,
+        resources: Sequence[tuple[int, str, Sequence[ConfigOperation]]],
+        *,
+        validate_only: bool = False,
+    ) -> tuple[AlterConfigsResult, ...]:
+        """As ``incremental_alter_configs``; configs without an operation are deleted."""
+        with self._acting():
+            return self._config_changes.replace(resources, validate_only=validate_only)
+
     def topic_config(self, topic: str, name: str) -> ConfigEntry:
         """Return an effective topic config. Raises ClusterError for an unknown config."""
         if name not in self._configs.definitions.topic:

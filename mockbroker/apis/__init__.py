@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mockbroker.apis import (
+    alter_configs,
     alter_partition_reassignments,
     alter_partition_reassignments_drafts,
     alter_replica_log_dirs,
@@ -66,6 +67,7 @@ __all__ = [
     "Call",
     "Handler",
     "Session",
+    "alter_configs",
     "alter_partition_reassignments",
     "alter_partition_reassignments_drafts",
     "alter_replica_log_dirs",

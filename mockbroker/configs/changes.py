@@ -1,4 +1,4 @@
-"""Changing configs: IncrementalAlterConfigs (44), and the configs of new topics.
+"""Changing configs: IncrementalAlterConfigs (44), AlterConfigs (33), and the configs of new topics.
 
 Checks that a broker makes before it forwards a request come first. The order and the texts of the
 controller's own checks depend on the release (``eras``); ``values`` checks single values.
@@ -22,7 +22,7 @@ from mockbroker.state.controller import Controller
 from mockbroker.state.results import AlterConfigsResult
 from mockbroker.state.topic_names import check_topic_name
 
-__all__ = ["ConfigChanges", "check_no_nulls"]
+__all__ = ["SET", "ConfigChanges", "check_no_nulls"]
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATION_NAMES: Final = {APPEND: "append", SUBTRACT: "subtract"}
@@ -51,6 +51,7 @@ class ConfigChanges:
         resources: Sequence[tuple[int, str, _Operations]],
         *,
         validate_only: bool,
+        cause: str = "incremental_alter_configs",
     ) -> tuple[AlterConfigsResult, ...]:
         """Change each resource entirely or not at all. A resource named twice is refused once."""
         repeated = {
@@ -71,8 +72,30 @@ class ConfigChanges:
             results[key] = AlterConfigsResult(resource_type, name)
             if not validate_only:
                 before = dict(self._controller.state.configs.get(key, {}))
-                self._store("incremental_alter_configs", key, before, after)
+                self._store(cause, key, before, after)
         return tuple(results.values())
+
+    def replace(
+        self,
+        resources: Sequence[tuple[int, str, _Operations]],
+        *,
+        validate_only: bool,
+    ) -> tuple[AlterConfigsResult, ...]:
+        """As ``alter_incrementally``; configs without an operation are deleted."""
+        replacing = [
+            (resource_type, name, [*operations, *self._deletions(resource_type, name, operations)])
+            for resource_type, name, operations in resources
+        ]
+        return self.alter_incrementally(
+            replacing, validate_only=validate_only, cause="alter_configs"
+        )
+
+    def _deletions(
+        self, resource_type: int, name: str, operations: _Operations
+    ) -> list[tuple[str, int, None]]:
+        kept = {config for config, _, _ in operations}
+        present = self._controller.state.configs.get((resource_type, name), {})
+        return [(config, DELETE, None) for config in present if config not in kept]
 
     def topic_values(self, configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
         """Return the configs of a new topic. Raises Refusal, as CreateTopics does."""
