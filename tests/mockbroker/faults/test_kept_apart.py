@@ -8,7 +8,7 @@ import pytest
 
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
-    AlterReplicaLogDirsRequest,
+    AlterShareGroupOffsetsRequest,
     DeleteTopicsRequest,
     DescribeProducersRequest,
     ElectLeadersRequest,
@@ -134,15 +134,16 @@ def test_metadata_of_a_topic_that_is_said_not_to_be_there():
 
 
 def test_apis_that_the_mock_does_not_implement():
-    body = AlterReplicaLogDirsRequest.from_json(
-        {"dirs": [{"path": "/d", "topics": [{"name": "foo", "partitions": [0, 1]}]}]}, 2
+    partitions = [{"partitionIndex": index, "startOffset": 0} for index in (0, 1)]
+    body = AlterShareGroupOffsetsRequest.from_json(
+        {"groupId": "g", "topics": [{"topicName": "foo", "partitions": partitions}]}, 0
     )
     for fault, expected in (
-        (Fault(api=34, topic="foo", partition=1, error=57), [0, 57]),
-        (Fault(api=34, error=57), [57, 57]),
+        (Fault(api=91, topic="foo", partition=1, error=57), [0, 57]),
+        (Fault(api=91, error=57, error_at="partition"), [57, 57]),
     ):
-        answer: Any = Faulty(fault).answer(body, 2)
-        (topic,) = answer.results
+        answer: Any = Faulty(fault).answer(body, 0)
+        (topic,) = answer.responses
         assert topic.topic_name == "foo"
         assert [each.error_code for each in topic.partitions] == expected
 
