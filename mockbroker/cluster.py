@@ -241,9 +241,10 @@ class Cluster(DataSteps):
         """The committed offsets of groups."""
         group_log = GroupLog(controller, self.coordinators, self.appender, config_release)
         self.offsets.store = group_log.store_offsets
+        # The log of a group that is deleted has the deletion of its offsets first.
+        self.groups.on_deleted.append(self.offsets.delete_group)
         StoredGroups(classic_groups, group_log, config_release)
         consumer_groups.write = group_log.store_records
-        self.groups.on_deleted.append(self.offsets.delete_group)
         self.groups.on_changed.append(lambda group_id: self.offsets.schedule_cleanup())
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)

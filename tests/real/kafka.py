@@ -217,7 +217,7 @@ class RealKafka:
             "--config", properties_of(1), *self._format_options(),
         )  # fmt: skip
         for broker_id in others:
-            self._logs(broker_id).mkdir()
+            self.logs(broker_id).mkdir()
             self._identify(broker_id)
         tool = self._processes.pop("format")
         if tool.wait(START_SECONDS) != 0:
@@ -226,7 +226,7 @@ class RealKafka:
     def _identify(self, node_id: int) -> None:
         """What storage of a process without metadata of its own holds: who it is."""
         self._write(
-            f"{self._logs(node_id).name}/meta.properties",
+            f"{self.logs(node_id).name}/meta.properties",
             {
                 "version": "1",
                 "cluster.id": self._cluster_id,
@@ -235,7 +235,8 @@ class RealKafka:
             },
         )
 
-    def _logs(self, node_id: int) -> Path:
+    def logs(self, node_id: int) -> Path:
+        """The log directory of a process."""
         return self._folder / f"logs-{node_id}"
 
     def _format_options(self) -> tuple[str, ...]:
@@ -277,7 +278,7 @@ class RealKafka:
             ),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"{mine},CONTROLLER://{quorum}" if controls else mine,
-            "log.dirs": str(self._logs(broker_id)),
+            "log.dirs": str(self.logs(broker_id)),
             "broker.session.timeout.ms": FOREVER_MS,
         }
 
@@ -290,7 +291,7 @@ class RealKafka:
             "zookeeper.session.timeout.ms": FOREVER_MS,
             "controller.socket.timeout.ms": FOREVER_MS,
             "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}",
-            "log.dirs": str(self._logs(broker_id)),
+            "log.dirs": str(self.logs(broker_id)),
         }
 
     def _write(self, name: str, values: Mapping[str, str]) -> None:

@@ -41,13 +41,13 @@ class QuorumKafka(RealKafka):
             raise KafkaFailed(self._story("format", "could not format storage"))
         for controller_id in others:
             shutil.copytree(
-                self._logs(first),
-                self._logs(controller_id),
+                self.logs(first),
+                self.logs(controller_id),
                 ignore=shutil.ignore_patterns("meta.properties"),
             )
         for broker_id in self.ports:
             self._write(properties_of(broker_id), self._kraft_configs(broker_id))
-            self._logs(broker_id).mkdir()
+            self.logs(broker_id).mkdir()
         for node_id in [*others, *self.ports]:
             self._identify(node_id)
 
@@ -84,5 +84,5 @@ class QuorumKafka(RealKafka):
             "process.roles": "controller",
             "listeners": f"CONTROLLER://127.0.0.1:{self._quorum[controller_id]}",
             "controller.quorum.voters": self._voters(),
-            "log.dirs": str(self._logs(controller_id)),
+            "log.dirs": str(self.logs(controller_id)),
         }

@@ -108,6 +108,7 @@ class ClassicGroups(TesterSteps):
         admission = Admission(self.machine, group, request, answer, coordinator_error)
         if apply_first(self._rules.admission, admission, admission):
             return
+        is_new = group is None
         if group is None:
             if self._full:
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -124,6 +125,8 @@ class ClassicGroups(TesterSteps):
             on_updated=self._rules.updated,
             on_replaced=self._rules.replaced,
         )
+        if is_new:
+            apply_first(self._rules.made, event, event)
         apply_first(self._rules.join, event, event)
 
     def sync(

@@ -45,6 +45,7 @@ from mockbroker.rows import Row, always, apply_first
 __all__ = [
     "ON_ADMISSION",
     "ON_JOIN",
+    "ON_MADE",
     "ON_REPLACED",
     "ON_UPDATED",
     "JoinRow",
@@ -277,6 +278,11 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
     Row("DP-JOIN-16", _stable_and_rejoins, _REJOIN),
     Row("DP-JOIN-16", always, (Do(_answer_generation),)),
 )
+
+ON_MADE: Final[tuple[JoinRow, ...]] = (
+    Row("DP-COORD-15", always, (Do(_store),), since=NEW_COORDINATOR),
+)
+"""The group is new."""
 
 ON_UPDATED: Final[tuple[JoinRow, ...]] = (
     Row("DP-JOIN-14", always, (Do(_update),), until=(3, 3)),

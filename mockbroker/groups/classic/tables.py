@@ -20,6 +20,7 @@ from mockbroker.groups.classic.events import (
 from mockbroker.groups.classic.join_tables import (
     ON_ADMISSION,
     ON_JOIN,
+    ON_MADE,
     ON_REPLACED,
     ON_UPDATED,
     JoinRow,
@@ -79,6 +80,7 @@ class RequestRules:
 
     admission: tuple[Row[Admission, Admission], ...]
     join: tuple[JoinRow, ...]
+    made: tuple[JoinRow, ...]
     updated: tuple[JoinRow, ...]
     replaced: tuple[JoinRow, ...]
     sync: tuple[SyncRow, ...]
@@ -121,6 +123,7 @@ def request_rules(release: Release) -> RequestRules:
     return RequestRules(
         admission=rows_of_release(ON_ADMISSION, release),
         join=rows_of_release(ON_JOIN, release),
+        made=rows_of_release(ON_MADE, release),
         updated=rows_of_release(ON_UPDATED, release),
         replaced=rows_of_release(ON_REPLACED, release),
         sync=rows_of_release(ON_SYNC, release),

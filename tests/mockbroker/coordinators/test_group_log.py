@@ -103,8 +103,9 @@ def test_commits_and_deletions_are_in_the_log() -> None:
 
 
 @pytest.mark.requirement("DP-COORD-09")
-@pytest.mark.parametrize("release", [(2, 4), (4, 4)])
-def test_generations_are_in_the_log(release: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("release", "made"), [((2, 4), 0), ((4, 4), 1)])
+def test_generations_are_in_the_log(release: tuple[int, int], made: int) -> None:
+    """Besides ``made`` records of the new group."""
     cluster = coordinated(config_release=release)
     joined: list[JoinResult] = []
     synced: list[SyncResult] = []
@@ -116,11 +117,33 @@ def test_generations_are_in_the_log(release: tuple[int, int]) -> None:
     sync = SyncRequest("g", member.member_id, 1, assignments=((member.member_id, b"a"),))
     cluster.groups.sync(sync, synced.append)
     assert [each.error_code for each in synced] == [0]
-    assert [each[1:] for each in records_of(cluster)] == [(2, False)]
+    assert [each[1:] for each in records_of(cluster)][made:] == [(2, False)]
     cluster.advance(20_000)  # the session ends, and the empty group is written
-    assert [each[1:] for each in records_of(cluster)] == [(2, False)] * 2
+    assert [each[1:] for each in records_of(cluster)][made:] == [(2, False)] * 2
     assert cluster.groups.delete("g") == 0
-    assert [each[1:] for each in records_of(cluster)][2:] == [(2, True)]
+    assert [each[1:] for each in records_of(cluster)][made:][2:] == [(2, True)]
+
+
+@pytest.mark.requirement("DP-COORD-15")
+@pytest.mark.parametrize(("release", "written"), [((3, 9), 0), ((4, 0), 1)])
+def test_since_4_0_a_new_group_is_written_before_it_has_members(
+    release: tuple[int, int], written: int
+) -> None:
+    cluster = coordinated(config_release=release)
+    request = JoinRequest(
+        "g", "", "consumer", (("range", b""),), 10_000, 60_000, needs_member_id=True
+    )
+    for _ in range(2):
+        cluster.groups.join(request, lambda result: None)
+    log = cluster.logs.log(cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g"))
+    data = b"".join(log.storage.read(0, len(log.storage)))
+    records = [record for batch in RecordBatches(data) for record in batch]
+    assert len(records) == written
+    for record in records:
+        assert record.value is not None
+        value = GroupMetadataValue.decode(record.value[2:], 3)
+        assert (value.protocol_type, value.generation, value.members) == ("", 0, [])
+        assert (value.protocol, value.leader) == (None, None)
 
 
 @pytest.mark.requirement("DP-COORD-09")
@@ -133,6 +156,14 @@ def test_a_simple_group_is_deleted_in_the_log_since_4_0(
     before = len(records_of(cluster))
     assert cluster.groups.delete("g") == 0
     assert len(records_of(cluster)) == before + written
+
+
+@pytest.mark.requirement("DP-COORD-09")
+def test_offsets_are_deleted_in_the_log_before_their_group() -> None:
+    cluster = coordinated()
+    cluster.set_offset("g", FOO_0, 1)
+    assert cluster.groups.delete("g") == 0
+    assert [each[1:] for each in records_of(cluster)][-2:] == [(1, True), (2, True)]
 
 
 @pytest.mark.requirement("DP-COORD-08")

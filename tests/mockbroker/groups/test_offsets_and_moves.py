@@ -243,12 +243,15 @@ def test_a_new_coordinator_has_the_last_generation_that_was_assigned() -> None:
     assert (at.state, list(at.group.members)) == ("PreparingRebalance", [a])
 
 
-@pytest.mark.requirement("DP-COORD-07")
-def test_a_group_that_was_never_assigned_is_gone() -> None:
-    at = Coordinator()
+@pytest.mark.requirement("DP-COORD-07", "DP-COORD-15")
+@pytest.mark.parametrize(("release", "state"), [((3, 9), "none"), ((4, 0), "Empty")])
+def test_a_group_that_was_never_assigned_has_no_members_left(
+    release: tuple[int, int], state: str
+) -> None:
+    at = Coordinator(release)
     at.completing("a", "b")
     move(at)
-    assert at.state == "none"
+    assert at.state == state
 
 
 @pytest.mark.requirement("DP-COORD-07")

@@ -42,12 +42,15 @@ class Played:
     steps: int = 0
     cluster_steps: int = 0
     fields: int = 0
+    batches: int = 0
+    """Stored batches that were compared as bytes, of programs of the data plane."""
     differences: list[tuple[Program, Difference]] = field(default_factory=list)
 
     def __str__(self) -> str:
+        stored = f"{self.batches} stored batches, " if self.batches else ""
         return (
             f"{self.programs} programs, {self.steps} steps, {self.cluster_steps} of the cluster, "
-            f"{self.fields} fields, {len(self.differences)} differences"
+            f"{self.fields} fields, {stored}{len(self.differences)} differences"
         )
 
     def add(self, other: Played) -> None:
@@ -55,6 +58,7 @@ class Played:
         self.steps += other.steps
         self.cluster_steps += other.cluster_steps
         self.fields += other.fields
+        self.batches += other.batches
         self.differences += other.differences
 
 

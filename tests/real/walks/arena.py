@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kproto.schema.versions import Versions
+from mockbroker import MockCluster
 from tests.real.answers import differences
 from tests.real.compare import Difference
 from tests.real.data.clusters import DataKafka, data_mock
@@ -16,6 +17,8 @@ from tests.real.data.pairs import PROFILES, clusters_of
 from tests.real.data.side import Cluster
 from tests.real.programs.batch import Played
 from tests.real.programs.model import Program, ProgramStep
+from tests.real.walks.generator import PARTITIONS
+from tests.real.walks.stored import differing_batches, group_records, kafka_log, mock_log
 from tests.real.walks.walker import Walker
 
 __all__ = ["Lane", "WalkArena"]
@@ -25,6 +28,7 @@ AT_ONCE: Final = 8
 MOMENT_SECONDS: Final = 0.05
 """After a step, how long an open request is given to be answered."""
 PATIENCE: Final = 30.0
+WRITING_SECONDS: Final = 3.0
 
 
 class WalkArena:
@@ -51,14 +55,18 @@ class WalkArena:
                 Lane(f"w{self._batches}x{place}", real, mocked, served, patience)
                 for place in range(len(programs))
             ]
-            found = await asyncio.gather(
+            found: list[Difference | None] = await asyncio.gather(
                 *(self._play(lane, each.steps) for lane, each in zip(lanes, programs, strict=True))
             )
+            for place, lane in enumerate(lanes):
+                if found[place] is None:
+                    found[place] = await lane.compare_logs(self._kafka, mock)
             for lane in lanes:  # once all have ended: Kafka looks at the offsets of every group
                 await lane.tidy()
         for lane, program, difference in zip(lanes, programs, found, strict=True):
             played.steps += lane.played
             played.fields += lane.fields
+            played.batches += lane.batches
             if difference is not None:
                 played.differences.append((program, difference))
         return played
@@ -89,6 +97,8 @@ class Lane:
         self.name = name
         self.played = 0
         self.fields = 0
+        self.batches = 0
+        """How many stored batches, and records of groups, were compared."""
         self._patience = patience
         self._real = Walker(real, name, served)
         self._mock = Walker(mocked, name, served)
@@ -118,6 +128,37 @@ class Lane:
         if not found:
             return None
         return Difference(self.name, self.played, str(dict(step)), tuple(found))
+
+    async def compare_logs(self, kafka: DataKafka, mock: MockCluster) -> Difference | None:
+        """Compare what both sides have stored. Kafka may still be writing."""
+        deadline = time.monotonic() + WRITING_SECONDS
+        while (found := self._stored(kafka, mock)) and time.monotonic() < deadline:
+            await asyncio.sleep(0.2)
+        if not found:
+            return None
+        return Difference(self.name, self.played, "the stored logs", tuple(found))
+
+    def _stored(self, kafka: DataKafka, mock: MockCluster) -> list[str]:
+        found: list[str] = []
+        self.batches = 0
+        for topic, count in PARTITIONS.items():
+            for index in range(count):
+                tp = (f"{self.name}.{topic}", index)
+                folder = kafka.logs(self._real.leader(topic, index))
+                theirs, (ours, start) = kafka_log(folder, tp), mock_log(mock, tp)
+                rows = differing_batches(
+                    theirs.since(start), ours.since(start), recompressed=topic == "c"
+                )
+                self.batches += len(ours.batches)
+                found += [f"{tp[0]}-{index} {row}" for row in rows]
+        tp = ("__consumer_offsets", 0)
+        theirs = kafka_log(kafka.logs(self._real.coordinator), tp)
+        ours, _ = mock_log(mock, tp)
+        real = group_records(theirs.batches, f"{self.name}.", self._real.names.of_text)
+        mocked = group_records(ours.batches, f"{self.name}.", self._mock.names.of_text)
+        self.batches += len(mocked)
+        rows, _ = differences({"record": real}, {"record": mocked})
+        return [*found, *(f"records of groups: {row}" for row in rows)]
 
     async def _settle(self) -> None:
         """Both sides have answered the same of the requests that waited, or one differs."""

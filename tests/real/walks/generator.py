@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from tests.real.programs.model import Program, ProgramStep
 
-__all__ = ["PARTITIONS", "REPLICAS", "UNKNOWN_TOPIC", "walks"]
+__all__ = ["PARTITIONS", "PRODUCERS", "REPLICAS", "UNKNOWN_TOPIC", "walks"]
 
 UNKNOWN_TOPIC: Final = "unknown"
 PARTITIONS: Final = {"a": 3, "b": 1, "c": 2}
@@ -29,7 +29,8 @@ MOVES: Final = ([1, 2], [2, 1], [1], [2])
 CODECS: Final = ("NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD")
 DAMAGES: Final = ("crc", "base_offset", "count", "control", "sequence", "short", "two", "magic",
                   "append_time", "codec", "empty")  # fmt: skip
-PRODUCERS: Final = (7, 8)
+PRODUCERS: Final = (900_007, 900_008)
+"""Ids that no broker gives out: nobody checks where an id comes from."""
 GROUPS: Final = ("g", "h")
 MEMBERS: Final = ("m1", "m2", "m3", "m4", "m5")
 HOUR_MS: Final = 3_600_000

@@ -69,7 +69,7 @@ from tests.real.data.requests import (
 from tests.real.data.side import CLOSED, Cluster, Failed, Side
 from tests.real.programs.model import ProgramStep
 from tests.real.walks.batches import batch_of, timestamp_of
-from tests.real.walks.generator import PARTITIONS, REPLICAS, UNKNOWN_TOPIC
+from tests.real.walks.generator import PARTITIONS, PRODUCERS, REPLICAS, UNKNOWN_TOPIC
 
 __all__ = ["Walker"]
 
@@ -125,6 +125,8 @@ class Walker(Side):
         own.coordinators, own.own = self.names.coordinators, name
         self.names = own
         self._shown = 0
+        for producer in PRODUCERS:
+            self.names.producer(producer, str(producer))
         for number, topic in enumerate((*PARTITIONS, UNKNOWN_TOPIC)):
             topic_id = uuid.UUID(int=1000 + number)
             self.topic_ids[self._name(topic)] = topic_id
@@ -225,7 +227,7 @@ class Walker(Side):
     def _name(self, topic: str) -> str:
         return f"{self.topic}.{topic}"
 
-    def _leader(self, topic: str, index: int) -> int:
+    def leader(self, topic: str, index: int) -> int:
         return self._leaders.get((topic, index), 1)
 
     def _by_broker(self, step: ProgramStep) -> list[tuple[int, list[Any]]]:
@@ -234,7 +236,7 @@ class Walker(Side):
             return [(step["broker"], list(step["rows"]))]
         found: dict[int, list[Any]] = {}
         for row in step["rows"]:
-            found.setdefault(self._leader(row[0], row[1]), []).append(row)
+            found.setdefault(self.leader(row[0], row[1]), []).append(row)
         return sorted(found.items())
 
     def _grouped(self, rows: Sequence[Sequence[Any]]) -> list[tuple[str, list[Sequence[Any]]]]:
@@ -630,7 +632,7 @@ class Walker(Side):
         others = [
             each
             for (name, _), each in self._members.items()
-            if name == group and each is not leader and each.id
+            if name == group and each is not leader
         ]
         return bool(leader.members) and len(others) > 1
 
