@@ -35,7 +35,7 @@ from mockbroker.coordinators.offset_rules import OffsetToCommit
 from mockbroker.coordinators.offsets import FetchedOffset, OffsetStore
 from mockbroker.coordinators.placement import Coordinators
 from mockbroker.data_steps import DataSteps
-from mockbroker.elections.elect import LeaderElections, Wanted
+from mockbroker.elections.elect import LeaderElections
 from mockbroker.elections.eras import election_era
 from mockbroker.elections.partition_change import COMPLETION
 from mockbroker.elections.queue import ElectionQueue, StartedElection
@@ -78,7 +78,14 @@ from mockbroker.state.actions import (
 from mockbroker.state.cluster_state import ActionLog
 from mockbroker.state.controller import Controller
 from mockbroker.state.metadata_views import MetadataView
-from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, TopicPartition
+from mockbroker.state.model import (
+    NO_CONTROLLER,
+    Broker,
+    Partition,
+    PartitionsByTopic,
+    Topic,
+    TopicPartition,
+)
 from mockbroker.state.results import (
     AclBinding,
     AclFilter,
@@ -107,9 +114,6 @@ __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentReque
 
 ReassignmentRequest: TypeAlias = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
 """[(topic name, [(partition index, target broker ids or None to cancel)])]"""
-
-PartitionsByTopic: TypeAlias = Sequence[tuple[str, Sequence[int]]]
-"""[(topic name, [partition index])]"""
 
 ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
@@ -254,7 +258,7 @@ class Cluster(DataSteps):
             election_era(elections or ("zookeeper-2.6" if in_zookeeper else "kraft")),
             completion,
             self._change_partition,
-            self._elected,
+            self._after_election,
         )
         queue = ElectionQueue(controller, self._leader_elections, busy_is_error=busy_elections_fail)
         reassignments = reassignment_controller(
@@ -312,8 +316,8 @@ class Cluster(DataSteps):
             change = PartitionChanged(topic, before, after)
             self._reassignment.change_partition(cause, change)
 
-    def _elected(self, cause: str, tp: TopicPartition) -> None:
-        self._reassignment.elected(cause, tp)
+    def _after_election(self, cause: str, tp: TopicPartition) -> None:
+        self._reassignment.after_election(cause, tp)
 
     # ---- facts -----------------------------------------------------------------------------------
 
@@ -438,7 +442,9 @@ class Cluster(DataSteps):
 
     # ---- elections (43) --------------------------------------------------------------------------
 
-    def elect_leaders(self, election_type: int, topics: Wanted | None) -> ElectLeadersResult:
+    def elect_leaders(
+        self, election_type: int, topics: PartitionsByTopic | None
+    ) -> ElectLeadersResult:
         """Elect leaders without waiting. ``election_type`` 0 is preferred, 1 unclean; ``topics``
         None means every partition. Elections that are still pending have error 7."""
         started = self.start_election(election_type, topics, timeout_ms=0)
@@ -448,7 +454,7 @@ class Cluster(DataSteps):
     def start_election(
         self,
         election_type: int,
-        topics: Wanted | None,
+        topics: PartitionsByTopic | None,
         *,
         broker_id: int | None = None,
         timeout_ms: int = 60_000,
@@ -461,24 +467,24 @@ class Cluster(DataSteps):
         if refusal is not None:
             return StartedElection.refused(refusal)
         receiver = self._state.controller_id if broker_id is None else broker_id
-        wanted = self._leader_elections.every_partition(receiver) if topics is None else topics
+        requested = self._leader_elections.every_partition(receiver) if topics is None else topics
         with self._acting(by_controller=True):
             return self._elections.start(
-                election_type, wanted, topics is None, receiver, timeout_ms
+                election_type, requested, topics is None, receiver, timeout_ms
             )
 
     def unknown_election_type(
-        self, election_type: int, topics: Wanted | None
+        self, election_type: int, topics: PartitionsByTopic | None
     ) -> ElectLeadersResult | None:
         """Return the refusal of an unknown election type; None for a known one."""
         return self._leader_elections.unknown_type(election_type, topics)
 
     def refused_elections(
-        self, topics: Wanted | None, broker_id: int, code: int
+        self, topics: PartitionsByTopic | None, broker_id: int, code: int
     ) -> ElectLeadersResult:
         """Return a result with this error code for every partition that the broker knows."""
-        wanted = self._leader_elections.every_partition(broker_id) if topics is None else topics
-        return self._leader_elections.refused(wanted, code)
+        requested = self._leader_elections.every_partition(broker_id) if topics is None else topics
+        return self._leader_elections.refused(requested, code)
 
     def withdraw_election(self, started: StartedElection) -> None:
         """Drop an election whose client disconnected, unless it is already enqueued."""
@@ -559,14 +565,14 @@ class Cluster(DataSteps):
         return self._controller.keeps_znodes
 
     def commit_to_zookeeper(
-        self, group_id: str, tp: TopicPartition, wanted: OffsetToCommit
+        self, group_id: str, tp: TopicPartition, commit: OffsetToCommit
     ) -> ErrorCode:
         """Store an offset as version 0 of OffsetCommit (8) does, and return its error."""
-        code = self.offsets.metadata_error(wanted.metadata)
+        code = self.offsets.metadata_error(commit.metadata)
         if code:
             return code
         with self._in_zookeeper(), self._acting():
-            return znode_offsets.write_offset(self._controller.znodes, group_id, tp, wanted.offset)
+            return znode_offsets.write_offset(self._controller.znodes, group_id, tp, commit.offset)
 
     def offset_in_zookeeper(
         self, broker_id: int, group_id: str, tp: TopicPartition

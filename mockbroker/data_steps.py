@@ -13,7 +13,7 @@ from dataclasses import replace
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offsets import OffsetStore
 from mockbroker.coordinators.placement import Coordinators
-from mockbroker.elections.partition_change import counted
+from mockbroker.elections.partition_change import with_epochs
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.fetches import Fetches
 from mockbroker.groups.coordinator import Groups
@@ -130,7 +130,7 @@ class DataSteps(Turns):
             raise ClusterError(f"broker {broker} already leads {_name(tp)}")
         with self._acting():
             elected = replace(before, leader=broker, isr=(broker,), recovering=True, vacated=False)
-            self._record_partition("unclean_election", tp, before, counted(before, elected))
+            self._record_partition("unclean_election", tp, before, with_epochs(before, elected))
 
     def _record_partition(
         self, cause: str, tp: TopicPartition, before: Partition, after: Partition

@@ -73,22 +73,22 @@ def found(bug: Defect, *, number: int, examples: int) -> str | None:
 
 
 def _epoch_stays() -> AbstractContextManager[object]:
-    counted = partition_change.counted
+    with_epochs = partition_change.with_epochs
 
     def wrong(before: Partition, after: Partition) -> Partition:
-        return replace(counted(before, after), leader_epoch=before.leader_epoch)
+        return replace(with_epochs(before, after), leader_epoch=before.leader_epoch)
 
-    return patch.object(partition_change, "counted", wrong)
+    return patch.object(partition_change, "with_epochs", wrong)
 
 
 def _isr_keeps_the_removed() -> AbstractContextManager[object]:
-    completed = partition_change.completed
+    complete = partition_change.complete
 
     def wrong(partition: Partition, rows: CompletionRows) -> Partition:
-        after = completed(partition, rows)
+        after = complete(partition, rows)
         return after if after is partition else replace(after, isr=partition.isr)
 
-    return patch.object(partition_change, "completed", wrong)
+    return patch.object(partition_change, "complete", wrong)
 
 
 def _not_logged() -> AbstractContextManager[object]:
@@ -161,16 +161,16 @@ def _zk_version_stays() -> AbstractContextManager[object]:
 
 
 def _anybody_leads() -> AbstractContextManager[object]:
-    elected = partition_change.elected
+    elect_leader = partition_change.elect_leader
 
     def wrong(
         partition: Partition, is_live: Callable[[int], bool], election: Election
     ) -> Partition:
-        after = elected(partition, is_live, election)
+        after = elect_leader(partition, is_live, election)
         live = [each for each in partition.replicas if is_live(each)]
         return replace(after, leader=live[0]) if live and after.leader == -1 else after
 
-    return patch.object(partition_change, "elected", wrong)
+    return patch.object(partition_change, "elect_leader", wrong)
 
 
 def _listing_misses_one() -> AbstractContextManager[object]:

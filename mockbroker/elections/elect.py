@@ -7,9 +7,8 @@ replica order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.elections.eras import ElectionEra
@@ -17,24 +16,21 @@ from mockbroker.elections.partition_change import (
     CompletionRows,
     Election,
     next_partition,
-    redone,
+    with_difference,
 )
 from mockbroker.errors import Refusal
 from mockbroker.state.controller import ChangePartition, Controller
-from mockbroker.state.model import NO_LEADER, Topic, TopicPartition
+from mockbroker.state.model import NO_LEADER, PartitionsByTopic, Topic, TopicPartition
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
-__all__ = ["PREFERRED", "UNCLEAN", "Elected", "LeaderElections", "Wanted"]
+__all__ = ["PREFERRED", "UNCLEAN", "ElectionOutcome", "LeaderElections"]
 
 PREFERRED = 0
 UNCLEAN = 1
 
-Wanted: TypeAlias = Sequence[tuple[str, Sequence[int]]]
-"""[(topic name, [partition index])]"""
-
 
 @dataclass(slots=True)
-class Elected:
+class ElectionOutcome:
     """``leaders`` are the new leaders, which the receiving broker has to learn before it
     answers."""
 
@@ -46,7 +42,7 @@ class LeaderElections:
     """Elects leaders in one cluster, as the controllers of one era do.
 
     ``completion`` has the rows by which a change of a partition may complete its reassignment.
-    Elected partitions are changed by ``change_partition``; after all of a request, ``elected``
+    ``change_partition`` changes elected partitions; after all of a request, ``after_election``
     continues their reassignments, which an unclean election may complete.
     """
 
@@ -56,15 +52,15 @@ class LeaderElections:
         era: ElectionEra,
         completion: CompletionRows,
         change_partition: ChangePartition,
-        elected: Callable[[str, TopicPartition], None],
+        after_election: Callable[[str, TopicPartition], None],
     ) -> None:
         self._controller = controller
         self.era = era
         self._completion = completion
         self._change_partition = change_partition
-        self._elected = elected
+        self._after_election = after_election
 
-    def every_partition(self, broker_id: int) -> Wanted:
+    def every_partition(self, broker_id: int) -> PartitionsByTopic:
         """Return every partition that a request without partitions means.
 
         A broker whose controller queues elections names those it knows itself; others forward the
@@ -79,34 +75,36 @@ class LeaderElections:
     def elect(
         self,
         election_type: int,
-        wanted: Wanted,
+        topics: PartitionsByTopic,
         *,
         everything: bool = False,
         cause: str = "elect_leaders",
-    ) -> Elected:
+    ) -> ElectionOutcome:
         """Hold an election for each partition, decided from the state before the request.
 
         ``everything``: the request named no partitions, so the result omits partitions that need no
         election; KRaft keeps their topics, with an empty list.
         """
-        elected = Elected(ElectLeadersResult(0, ()))
+        outcome = ElectionOutcome(ElectLeadersResult(0, ()))
         known = dict(self._controller.state.topics)
         rows = []
-        for name, indexes in self._requested(wanted):
+        for name, indexes in self._requested(topics):
             found = [
-                self._elect_one(known, election_type, (name, index), cause, elected.leaders)
+                self._elect_one(known, election_type, (name, index), cause, outcome.leaders)
                 for index in indexes
             ]
             if everything:
                 found = [row for row in found if row.error_code != ErrorCode.ELECTION_NOT_NEEDED]
             if found or not self.era.each_once:
                 rows.append(TopicResult(name, tuple(found)))
-        elected.result = ElectLeadersResult(0, tuple(rows))
-        for tp in elected.leaders:
-            self._elected(cause, tp)
-        return elected
+        outcome.result = ElectLeadersResult(0, tuple(rows))
+        for tp in outcome.leaders:
+            self._after_election(cause, tp)
+        return outcome
 
-    def unknown_type(self, election_type: int, wanted: Wanted | None) -> ElectLeadersResult | None:
+    def unknown_type(
+        self, election_type: int, topics: PartitionsByTopic | None
+    ) -> ElectLeadersResult | None:
         """Return the refusal of an unknown election type, or None for a known one.
 
         The error is at the top level and at each partition of the request.
@@ -117,24 +115,24 @@ class LeaderElections:
         if text is not None:
             text = text.format(election_type=election_type)
         # ZooKeeper brokers fail before they fold repeated partitions, and echo them.
-        named = (wanted or ()) if self.era.each_once else _distinct(wanted or ())
-        topics = (
+        named = (topics or ()) if self.era.each_once else _distinct(topics or ())
+        rows = (
             TopicResult(name, tuple(PartitionResult(index, code, text) for index in indexes))
             for name, indexes in named
         )
-        return ElectLeadersResult(code, tuple(topics))
+        return ElectLeadersResult(code, tuple(rows))
 
-    def refused(self, wanted: Wanted, code: int) -> ElectLeadersResult:
+    def refused(self, topics: PartitionsByTopic, code: int) -> ElectLeadersResult:
         """Return the same error code, without a text, for every partition."""
-        topics = (
+        rows = (
             TopicResult(name, tuple(PartitionResult(index, code) for index in indexes))
-            for name, indexes in self._requested(wanted)
+            for name, indexes in self._requested(topics)
             if indexes or not self.era.each_once
         )
-        return ElectLeadersResult(0, tuple(topics))
+        return ElectLeadersResult(0, tuple(rows))
 
-    def _requested(self, wanted: Wanted) -> Wanted:
-        return _distinct(wanted) if self.era.each_once else wanted
+    def _requested(self, topics: PartitionsByTopic) -> PartitionsByTopic:
+        return _distinct(topics) if self.era.each_once else topics
 
     def _elect_one(
         self,
@@ -191,7 +189,7 @@ class LeaderElections:
             text = self.era.not_elected or message(failure)
             raise Refusal(failure, text.format(name=name, index=index, strategy=strategy))
         current = self._controller.state.topics[name].partitions[index]
-        self._change_partition(cause, name, redone(current, partition, after))
+        self._change_partition(cause, name, with_difference(current, partition, after))
         return after.leader
 
 

@@ -24,11 +24,11 @@ __all__ = [
     "COMPLETION",
     "CompletionRows",
     "Election",
-    "completed",
-    "counted",
-    "elected",
+    "complete",
+    "elect_leader",
     "next_partition",
-    "redone",
+    "with_difference",
+    "with_epochs",
 ]
 
 
@@ -63,14 +63,14 @@ def next_partition(
         adding=partition.adding if adding is None else adding,
         removing=partition.removing if removing is None else removing,
     )
-    after = elected(completed(changed, completion), is_live, election)
+    after = elect_leader(complete(changed, completion), is_live, election)
     if not after.isr:
         # Keep the last in-sync replica: only it can become leader by a clean election.
         after = replace(after, isr=partition.isr)
-    return counted(partition, after)
+    return with_epochs(partition, after)
 
 
-def counted(before: Partition, after: Partition) -> Partition:
+def with_epochs(before: Partition, after: Partition) -> Partition:
     """Return ``after`` with its epochs raised, or ``before`` if nothing changed."""
     if after == before:
         return before
@@ -83,7 +83,7 @@ def counted(before: Partition, after: Partition) -> Partition:
     )
 
 
-def redone(current: Partition, before: Partition, after: Partition) -> Partition:
+def with_difference(current: Partition, before: Partition, after: Partition) -> Partition:
     """Apply the difference between ``before`` and ``after`` to ``current``.
 
     KRaft decides every row of a request from the state at its start and applies the records one by
@@ -164,7 +164,7 @@ COMPLETION: Final[CompletionRows] = (
 """Applied to each change of a partition under reassignment."""
 
 
-def completed(partition: Partition, rows: CompletionRows) -> Partition:
+def complete(partition: Partition, rows: CompletionRows) -> Partition:
     """Complete the reassignment if a row says so."""
     if not partition.reassigning:
         return partition
@@ -176,7 +176,9 @@ def completed(partition: Partition, rows: CompletionRows) -> Partition:
 # ---- leaders -------------------------------------------------------------------------------------
 
 
-def elected(partition: Partition, is_live: Callable[[int], bool], election: Election) -> Partition:
+def elect_leader(
+    partition: Partition, is_live: Callable[[int], bool], election: Election
+) -> Partition:
     """Choose the leader among the replicas of the partition."""
 
     def can_lead(replica: int) -> bool:

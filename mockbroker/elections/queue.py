@@ -24,10 +24,10 @@ from kproto.znodes.plan_znodes import (
     PREFERRED_REPLICA_ELECTION,
     decode_preferred_replica_election,
 )
-from mockbroker.elections.elect import PREFERRED, Elected, LeaderElections, Wanted
+from mockbroker.elections.elect import PREFERRED, ElectionOutcome, LeaderElections
 from mockbroker.state.actions import ElectionEnqueued, ElectionProcessed, Warned
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import NO_CONTROLLER, TopicPartition
+from mockbroker.state.model import NO_CONTROLLER, PartitionsByTopic, TopicPartition
 from mockbroker.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["ElectionQueue", "StartedElection"]
@@ -40,13 +40,13 @@ class StartedElection:
     """The election of one request. ``result`` is None until it is answered."""
 
     election_type: int
-    wanted: Wanted
+    topics: PartitionsByTopic
     everything: bool
     broker_id: int
     deadline_ms: int
     controller_epoch: int
     result: ElectLeadersResult | None = None
-    _elected: Elected | None = None
+    _outcome: ElectionOutcome | None = None
     _pending: dict[TopicPartition, int] = field(default_factory=dict)
     _callbacks: list[Callable[[], None]] = field(default_factory=list)
 
@@ -69,26 +69,26 @@ class StartedElection:
             for callback in self._callbacks:
                 callback()
 
-    def processed(self, elected: Elected) -> None:
-        self._elected = elected
-        self._pending = dict(elected.leaders)
+    def set_outcome(self, outcome: ElectionOutcome) -> None:
+        self._outcome = outcome
+        self._pending = dict(outcome.leaders)
 
     @property
     def is_processed(self) -> bool:
-        return self._elected is not None
+        return self._outcome is not None
 
-    def look(self, leader_of: Callable[[TopicPartition], int | None]) -> bool:
+    def is_known(self, leader_of: Callable[[TopicPartition], int | None]) -> bool:
         """Return whether every elected partition has its new leader in the metadata by now."""
         for tp, leader in list(self._pending.items()):
             if leader_of(tp) == leader:
                 del self._pending[tp]
         return self.is_processed and not self._pending
 
-    def outcome(self, elections: LeaderElections) -> ElectLeadersResult:
+    def current_result(self, elections: LeaderElections) -> ElectLeadersResult:
         """Return the result as of now: error 7 for each pending partition."""
-        if self._elected is None:
-            return elections.refused(self.wanted, ErrorCode.REQUEST_TIMED_OUT)
-        decided = self._elected.result
+        if self._outcome is None:
+            return elections.refused(self.topics, ErrorCode.REQUEST_TIMED_OUT)
+        decided = self._outcome.result
         topics = tuple(
             TopicResult(
                 topic.name,
@@ -140,18 +140,23 @@ class ElectionQueue:
     # ---- in ----------------------------------------------------------------------------------
 
     def start(
-        self, election_type: int, wanted: Wanted, everything: bool, broker_id: int, timeout_ms: int
+        self,
+        election_type: int,
+        topics: PartitionsByTopic,
+        everything: bool,
+        broker_id: int,
+        timeout_ms: int,
     ) -> StartedElection:
         """Request an election. Its result may be set only by a later ``settle``."""
         controller = self._controller
         deadline = controller.now_ms + timeout_ms
         epoch = controller.state.controller_epoch
-        started = StartedElection(election_type, wanted, everything, broker_id, deadline, epoch)
+        started = StartedElection(election_type, topics, everything, broker_id, deadline, epoch)
         if not self.era.queued:
-            elected = self._elections.elect(election_type, wanted, everything=everything)
-            started.finish(elected.result)
+            outcome = self._elections.elect(election_type, topics, everything=everything)
+            started.finish(outcome.result)
         elif self._flag_is_set and self._busy_is_error:
-            started.finish(started.outcome(self._elections))
+            started.finish(started.current_result(self._elections))
         else:
             self._submit(started)
             self._set_timer()
@@ -165,7 +170,7 @@ class ElectionQueue:
 
     def withdraw(self, started: StartedElection) -> None:
         """Stop waiting for the answer. An election that is already enqueued is still held."""
-        started.finish(started.outcome(self._elections))
+        started.finish(started.current_result(self._elections))
         if started in self._for_flag:
             self._for_flag.remove(started)
         if started in self._for_metadata:
@@ -187,7 +192,7 @@ class ElectionQueue:
         recorded, the election is not enqueued."""
         number = next(self._ids)
         if isinstance(election, StartedElection):
-            topics = tuple((name, tuple(indexes)) for name, indexes in election.wanted)
+            topics = tuple((name, tuple(indexes)) for name, indexes in election.topics)
             change = ElectionEnqueued(number, election.election_type, topics)
             self._controller.record("elect_leaders", change)
         else:
@@ -238,7 +243,7 @@ class ElectionQueue:
 
     def _refuse(self, election: _Election) -> None:
         if isinstance(election, StartedElection):
-            election.finish(self._elections.refused(election.wanted, ErrorCode.NOT_CONTROLLER))
+            election.finish(self._elections.refused(election.topics, ErrorCode.NOT_CONTROLLER))
 
     def _pass_flag(self) -> bool:
         """Enqueue the request that has waited for the flag the longest."""
@@ -253,12 +258,12 @@ class ElectionQueue:
             return False
         number, election = next(iter(self._enqueued.items()))
         if isinstance(election, StartedElection):
-            elected = self._elections.elect(
+            outcome = self._elections.elect(
                 election.election_type,
-                election.wanted,
+                election.topics,
                 everything=election.everything,
             )
-            election.processed(elected)
+            election.set_outcome(outcome)
             self._for_metadata.append(election)
         else:
             self._elect_from_znode()
@@ -277,8 +282,8 @@ class ElectionQueue:
         except MalformedZnodeError as error:
             controller.record(_ZNODE, Warned(f"{error}; nothing elected"))
             requested = []
-        wanted = [(name, (index,)) for name, index in requested]
-        for topic in self._elections.elect(PREFERRED, wanted, cause=_ZNODE).result.topics:
+        topics = [(name, (index,)) for name, index in requested]
+        for topic in self._elections.elect(PREFERRED, topics, cause=_ZNODE).result.topics:
             for row in topic.partitions:
                 if row.error_code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                     where = f"{topic.name}-{row.partition_index}"
@@ -289,9 +294,9 @@ class ElectionQueue:
 
     def _answer(self) -> None:
         for started in list(self._callers()):
-            seen = started.look(partial(self._leader, started.broker_id))
+            seen = started.is_known(partial(self._leader, started.broker_id))
             if seen or started.deadline_ms <= self._controller.now_ms:
-                started.finish(started.outcome(self._elections))
+                started.finish(started.current_result(self._elections))
         self._for_metadata = [each for each in self._for_metadata if each.result is None]
         self._for_flag = [
             each for each in self._for_flag if isinstance(each, _FromZnode) or each.result is None

@@ -11,7 +11,7 @@ from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.elections.partition_change import CompletionRows
 from mockbroker.elections.queue import ElectionQueue
 from mockbroker.reassignment.identities import ReassignmentIdentity
-from mockbroker.reassignment.requests import RequestedPartitions, RequestedTargets
+from mockbroker.reassignment.requests import RequestedTargets
 from mockbroker.rows import Release
 from mockbroker.state.actions import (
     BrokerChanged,
@@ -25,7 +25,7 @@ from mockbroker.state.actions import (
     TopicDeleted,
 )
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.model import Partition, PartitionsByTopic, TopicPartition
 from mockbroker.state.results import AlterReassignmentsResult, ListReassignmentsResult
 from mockbroker.topics.administration import TopicAdministration
 
@@ -94,7 +94,7 @@ class ReassignmentController(Protocol):
         order."""
         ...
 
-    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
         """The reassignments in progress as the controller remembers them; None requests all."""
         ...
 
@@ -123,7 +123,7 @@ class ReassignmentController(Protocol):
         now. Returns the partition as it is then."""
         ...
 
-    def elected(self, cause: str, tp: TopicPartition) -> None:
+    def after_election(self, cause: str, tp: TopicPartition) -> None:
         """A request or a config elected a leader of the partition."""
         ...
 

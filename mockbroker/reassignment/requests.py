@@ -15,7 +15,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.reassignment.transitions import Brokers
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import Partition, Topic, TopicPartition
+from mockbroker.state.model import Partition, PartitionsByTopic, Topic, TopicPartition
 from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -27,7 +27,6 @@ from mockbroker.state.results import (
 
 __all__ = [
     "AlterOne",
-    "RequestedPartitions",
     "RequestedTargets",
     "alter_each",
     "find",
@@ -41,8 +40,6 @@ __all__ = [
 RequestedTargets: TypeAlias = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
 """Topics of AlterPartitionReassignments (45): the replicas that each partition is to have, or None
 to cancel its reassignment."""
-RequestedPartitions: TypeAlias = Sequence[tuple[str, Sequence[int]]]
-"""Topics of ListPartitionReassignments (46)."""
 AlterOne: TypeAlias = Callable[[TopicPartition, Brokers | None], None]
 """Starts, changes or cancels the reassignment of one partition. Raises Refusal."""
 
@@ -134,7 +131,7 @@ def merged(topics: RequestedTargets) -> RequestedTargets:
 
 def list_each(
     known: Mapping[str, Topic],
-    topics: RequestedPartitions | None,
+    topics: PartitionsByTopic | None,
     ongoing: Callable[[Partition], OngoingReassignment],
     *,
     message: str | None = None,

@@ -408,7 +408,7 @@ class ZooKeeperController:
         """Continue the partition's reassignment; each controller has its own way."""
         raise NotImplementedError
 
-    def elected(self, cause: str, tp: TopicPartition) -> None:
+    def after_election(self, cause: str, tp: TopicPartition) -> None:
         """The controller wrote the state znode, which it watches during a reassignment."""
         self.settle(cause, tp)
 
@@ -427,7 +427,7 @@ class ZooKeeperController:
             for partition in state.topics[name].partitions:
                 tp = (name, partition.index)
                 if self.run_first(cause, tp, self.on_unclean_allowed, facts=facts):
-                    self.elected(cause, tp)
+                    self.after_election(cause, tp)
 
     def change_partition(self, cause: str, change: PartitionChanged) -> None:
         """Write the state znode, as a leader does for its ISR, and send a new leader as the

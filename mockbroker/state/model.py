@@ -8,7 +8,7 @@ tuples in protocol order: the first replica is the preferred leader.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -19,6 +19,7 @@ __all__ = [
     "NO_LEADER",
     "Broker",
     "Partition",
+    "PartitionsByTopic",
     "TargetedPartition",
     "Topic",
     "TopicPartition",
@@ -39,6 +40,8 @@ NEVER: Final = -1
 
 TopicPartition: TypeAlias = tuple[str, int]
 """Topic name and partition index."""
+PartitionsByTopic: TypeAlias = Sequence[tuple[str, Sequence[int]]]
+"""[(topic name, [partition index])]"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from mockbroker.reassignment.kip_236_new.plans import (
     write_plan,
 )
 from mockbroker.reassignment.requests import (
-    RequestedPartitions,
     RequestedTargets,
     alter_each,
     find,
@@ -39,7 +38,7 @@ from mockbroker.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController, warn
 from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.model import Partition, PartitionsByTopic, TopicPartition
 from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -95,7 +94,7 @@ class Kip236NewController(ZooKeeperController):
         self.run_first(_REQUESTED, tp, tables.ON_SUBMIT, requested_replicas=replicas, facts=facts)
         self.run_first(_REQUESTED, tp, tables.ON_TRIGGER)
 
-    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
         """List AR, and what RAR adds and removes; what it adds is left out if OAR is unknown."""
         return list_each(self.controller.state.topics, topics, _ongoing)
 

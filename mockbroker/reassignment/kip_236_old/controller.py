@@ -41,7 +41,6 @@ from mockbroker.reassignment.kip_236_old.tables import (
 )
 from mockbroker.reassignment.kip_236_old.watches import WATCHES, submit, take_requests
 from mockbroker.reassignment.requests import (
-    RequestedPartitions,
     RequestedTargets,
     alter_each,
     find,
@@ -52,7 +51,7 @@ from mockbroker.reassignment.transitions import Brokers
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController, warn
 from mockbroker.state.actions import Change, TopicDeleted
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.model import Partition, PartitionsByTopic, TopicPartition
 from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -114,7 +113,7 @@ class Kip236OldController(ZooKeeperController):
         take_requests(self)
         return None
 
-    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
         return list_each(self.controller.state.topics, topics, _ongoing)
 
     def identities(self) -> dict[TopicPartition, ReassignmentIdentity]:

@@ -18,7 +18,6 @@ from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.kip_455.tables import Draft
 from mockbroker.reassignment.plan_znode import PLAN_WATCH, remove_from_plan, start_plan
 from mockbroker.reassignment.requests import (
-    RequestedPartitions,
     RequestedTargets,
     alter_each,
     find,
@@ -27,7 +26,7 @@ from mockbroker.reassignment.requests import (
 from mockbroker.reassignment.transitions import Brokers, targeted
 from mockbroker.reassignment.znode_watches import COMMON_WATCHES
 from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
-from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
+from mockbroker.state.model import Partition, PartitionsByTopic, TargetedPartition, TopicPartition
 from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -89,7 +88,7 @@ class Kip455Controller(ZooKeeperController):
     def plan_removed(self) -> None:
         start_plan(self)
 
-    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
         """List the present replicas, and what the target still adds and removes."""
         return list_each(self.controller.state.topics, topics, _ongoing)
 

@@ -21,7 +21,6 @@ from mockbroker.reassignment.kraft.tables import (
     ON_CANCEL,
 )
 from mockbroker.reassignment.requests import (
-    RequestedPartitions,
     RequestedTargets,
     alter_each,
     find_in,
@@ -31,7 +30,7 @@ from mockbroker.reassignment.requests import (
 from mockbroker.reassignment.transitions import Brokers, run_first
 from mockbroker.rows import rows_of_release
 from mockbroker.state.actions import Change, PartitionChanged
-from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.state.model import Partition, PartitionsByTopic, TopicPartition
 from mockbroker.state.results import AlterReassignmentsResult, ListReassignmentsResult
 from mockbroker.topics.assignments import check_assignment
 
@@ -90,7 +89,7 @@ class KRaftController:
             topics, alter_one, allow_replication_factor_change=allow_replication_factor_change
         )
 
-    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
         return list_each(self.controller.state.topics, topics, shipped_lists)
 
     def identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
@@ -103,7 +102,7 @@ class KRaftController:
     def settle(self, cause: str, tp: TopicPartition) -> Partition:
         return self.controller.state.topics[tp[0]].partitions[tp[1]]
 
-    def elected(self, cause: str, tp: TopicPartition) -> None:
+    def after_election(self, cause: str, tp: TopicPartition) -> None:
         """The election's own change completed the reassignment if it could."""
 
     def last_epoch(self) -> int:

@@ -15,7 +15,13 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.effective import UNCLEAN_ELECTION
-from mockbroker.elections.partition_change import Election, completed, counted, elected, redone
+from mockbroker.elections.partition_change import (
+    Election,
+    complete,
+    elect_leader,
+    with_difference,
+    with_epochs,
+)
 from mockbroker.reassignment.transitions import (
     Brokers,
     Effects,
@@ -109,7 +115,7 @@ class Complete:
     """Drop the replicas to be removed if those that have to be in sync are."""
 
     def perform(self, transition: Transition) -> None:
-        transition.now = completed(transition.now, transition.facts[COMPLETION])
+        transition.now = complete(transition.now, transition.facts[COMPLETION])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,7 @@ class Elect:
     def perform(self, transition: Transition) -> None:
         allowed = self.unclean and transition.facts[UNCLEAN_ELECTION]
         election = Election.UNCLEAN if allowed else Election.ONLINE
-        transition.now = elected(transition.now, transition.is_live, election)
+        transition.now = elect_leader(transition.now, transition.is_live, election)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +138,9 @@ class Commit:
     def perform(self, transition: Transition) -> None:
         name, index = transition.tp
         current = transition.controller.state.topics[name].partitions[index]
-        after = counted(transition.start, transition.now)
+        after = with_epochs(transition.start, transition.now)
         transition.controller.change_partition(
-            transition.cause, name, redone(current, transition.start, after)
+            transition.cause, name, with_difference(current, transition.start, after)
         )
 
 

@@ -19,7 +19,6 @@ from mockbroker.errors import Refusal
 from mockbroker.reassignment.controller import Dependencies
 from mockbroker.reassignment.plan_znode import PLAN_WATCH, pending, remove_from_plan, start_plan
 from mockbroker.reassignment.requests import (
-    RequestedPartitions,
     RequestedTargets,
     alter_each,
     list_each,
@@ -36,7 +35,7 @@ from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.rows import rows_of_release
 from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.controller import Controller
-from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.state.model import NO_LEADER, Partition, PartitionsByTopic, TopicPartition
 from mockbroker.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -108,7 +107,7 @@ class KafkaZooKeeperController(ZooKeeperController):
             message="",
         )
 
-    def list_ongoing(self, topics: RequestedPartitions | None) -> ListReassignmentsResult:
+    def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
         """Kafka lists topics in the order of a hash; here they are sorted by name if all are
         requested."""
         distinct = None
@@ -155,7 +154,7 @@ class KafkaZooKeeperController(ZooKeeperController):
         self._run(cause, tp, self._on_step)
         return self.controller.state.topics[tp[0]].partitions[tp[1]]
 
-    def elected(self, cause: str, tp: TopicPartition) -> None:
+    def after_election(self, cause: str, tp: TopicPartition) -> None:
         if self.run_first(cause, tp, self._on_election):
             self.settle(cause, tp)
 
