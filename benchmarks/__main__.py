@@ -8,9 +8,18 @@ from benchmarks import (
     bench_columns,
     bench_data,
     bench_records,
+    bench_requests,
     bench_start,
 )
 
-for benchmark in (bench_codec, bench_columns, bench_records, bench_start, bench_broker, bench_data):
+for benchmark in (
+    bench_codec,
+    bench_columns,
+    bench_records,
+    bench_start,
+    bench_broker,
+    bench_data,
+    bench_requests,
+):
     sys.argv = [benchmark.__name__]
     benchmark.main()

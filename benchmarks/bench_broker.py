@@ -115,9 +115,9 @@ def librdkafka() -> contextlib.AbstractContextManager[Server]:
 
 
 @contextlib.contextmanager
-def mockbroker() -> Iterator[Server]:
-    """Run this project's mock cluster."""
-    serve = ["serve", "--brokers", "3", "--topic", f"{TOPIC}:{PARTITIONS}:3"]
+def mockbroker(*options: str) -> Iterator[Server]:
+    """Run this project's mock cluster, with further options of ``mockbroker serve``."""
+    serve = ["serve", "--brokers", "3", "--topic", f"{TOPIC}:{PARTITIONS}:3", *options]
     with _process([sys.executable, "-m", "mockbroker", *serve]) as process:
         first = json.loads(_first_line(process))["bootstrap"].split(",")[0]
         yield Server("mockbroker", _address(first), process.pid)

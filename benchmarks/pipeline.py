@@ -49,7 +49,15 @@ class Pipeline:
 
     def ask(self, frame: bytes) -> bytes:
         """One request and its whole answer, size included."""
+        self.send(frame)
+        return self.receive()
+
+    def send(self, frame: bytes) -> None:
+        """One request, whose answer ``receive`` will return."""
         self._socket.sendall(frame)
+
+    def receive(self) -> bytes:
+        """The next whole answer, size included."""
         answer = self._read(4)
         return answer + self._read(_SIZE.unpack(answer)[0])
 
