@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,20 @@ def test_show_is_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "FetchRequest v17" in out
     assert "in tag 0" in out
+
+
+def test_every_codec_is_generated(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = kproto_cli(capsys, "codegen", "--all")
+    made, messages = (int(each) for each in re.findall(r"^(\d+) codecs of (\d+) messages", out)[0])
+    names = kproto.dialect("kafka").message_names()
+    versions = sum(len(kproto.dialect("kafka").message(name).VALID_VERSIONS) for name in names)
+    assert (code, messages, made) == (0, len(names), 2 * versions)
+
+
+def test_a_struct_has_no_codec_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ("codegen", "--show", "MetadataRequest.MetadataRequestTopic", "1")
+    code, _, err = kproto_cli(capsys, *shown)
+    assert (code, "its codec is part of its message's" in err) == (1, True)
 
 
 def test_codegen(capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,7 @@ from kproto.znodes.plan_znodes import (
     encode_preferred_replica_election,
     encode_reassign_partitions,
 )
+from kproto.znodes.texts import bytes_of, text_of
 
 ZERO_TO_TWO = range(3)
 TOPIC = TopicAssignment(
@@ -226,6 +227,24 @@ def test_the_controller_is_read_back():
     assert decode_controller("/controller", encode_controller(3, 0)) == 3
     assert decode_controller("/controller", encode_controller(3, 0, 1)) == 3
     assert decode_controller_epoch("/controller_epoch", encode_controller_epoch(3)) == 3
+
+
+def test_text_is_read_as_its_bytes_are():
+    topic = encode_topic(TOPIC)
+    assert decode_topic("/t", topic.decode()) == decode_topic("/t", topic)
+    with pytest.raises(MalformedZnodeError, match="/t"):
+        decode_topic("/t", text_of(b"\xff"))
+
+
+@given(st.binary())
+def test_bytes_that_are_not_utf_8_survive_as_text(data):
+    assert bytes_of(text_of(data)) == data
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udc41\ud800"])
+def test_every_text_has_bytes(text):
+    """Text from JSON may hold surrogates that no bytes stand for."""
+    assert bytes_of(text)
 
 
 def test_a_plan_that_names_a_partition_twice_takes_the_last():
