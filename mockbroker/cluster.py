@@ -109,6 +109,12 @@ from mockbroker.topics import log_dirs
 from mockbroker.topics import spec as topic_spec
 from mockbroker.topics.administration import TopicAdministration, fresh_cluster_id
 from mockbroker.topics.eras import administration_era
+from mockbroker.transactions.coordinator import TransactionCoordinator
+from mockbroker.transactions.markers import MarkerSender, MarkerWriter
+from mockbroker.transactions.settings import transaction_settings, transaction_version_of
+from mockbroker.transactions.transaction_log import TransactionLog
+from mockbroker.transactions.transitions import Transitions
+from mockbroker.transactions.verification import Verifier
 
 __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
 
@@ -167,6 +173,7 @@ class Cluster(DataSteps):
         zxid: int = 0,
         newest: Mapping[int, int] | None = None,
         log_bytes: int = DEFAULT_LOG_BYTES,
+        transaction_version: int | None = None,
         data_actions: int = MOST_EVENTS,
         auto_retention_ms: int | None = None,
         virtual_waits: bool = False,
@@ -249,6 +256,7 @@ class Cluster(DataSteps):
         self.groups.on_deleted.append(self.offsets.delete_group)
         StoredGroups(classic_groups, group_log, config_release)
         consumer_groups.write = group_log.store_records
+        self._set_up_transactions(controller, config_release, transaction_version)
         self.groups.on_changed.append(lambda group_id: self.offsets.schedule_cleanup())
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
@@ -293,6 +301,38 @@ class Cluster(DataSteps):
             self.set_auto_progress(auto_progress_ms)
         if auto_retention_ms is not None:
             AutoRetention(controller, self.logs, auto_retention_ms)
+
+    def _set_up_transactions(
+        self, controller: Controller, release: tuple[int, int], version: int | None
+    ) -> None:
+        coordinators = self.coordinators
+        level = transaction_version_of(release) if version is None else version
+        machine = Transitions(
+            controller,
+            TransactionLog(controller, coordinators, self.appender, level),
+            self.producer_ids,
+            level,
+        )
+        self.marker_writer = MarkerWriter(
+            controller, self.logs, self.appender, coordinators, self.offsets
+        )
+        """Takes the markers that end transactions in partitions."""
+        markers = MarkerSender(
+            controller,
+            coordinators,
+            self.marker_writer,
+            self.offsets.groups_with_pending,
+            machine.complete,
+        )
+        settings = partial(transaction_settings, self._configs)
+        self.transactions = TransactionCoordinator(
+            controller, coordinators, self.logs, machine, markers, settings, release
+        )
+        """The transactions."""
+        self.verifier = Verifier(
+            controller, self.logs, coordinators, self.transactions, settings, release
+        )
+        """Asks whether partitions belong to transactions."""
 
     def _group_settings(self) -> GroupSettings:
         return group_settings(self._configs, self._first_broker)

@@ -1,4 +1,4 @@
-"""The methods of ``MockCluster`` that seed, show and disturb logs and groups."""
+"""The methods of ``MockCluster`` that seed, show and disturb logs, groups and transactions."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from mockbroker.log.seeding import read_records
 from mockbroker.state.model import TopicPartition
 from mockbroker.timers import wait_for_call
 from mockbroker.topics.spec import parse_topic_partition
+from mockbroker.transactions.descriptions import TransactionView
 
 __all__ = ["DataMethods", "HeaderValues"]
 
@@ -105,6 +106,16 @@ class DataMethods:
     drop_offset = _step(DataSteps.drop_offset)
     hold_commits = _step(DataSteps.hold_commits)
     release_commits = _step(DataSteps.release_commits)
+
+    # ---- steps on transactions ---------------------------------------------------------------
+
+    expire_transaction = _step(DataSteps.expire_transaction)
+    abort_transaction = _step(DataSteps.abort_transaction)
+    fence_producer = _step(DataSteps.fence_producer)
+    set_producer_epoch = _step(DataSteps.set_producer_epoch)
+    hold_markers = _step(DataSteps.hold_markers)
+    release_markers = _step(DataSteps.release_markers)
+    write_marker = _step(DataSteps.write_marker)
 
     # ---- records -----------------------------------------------------------------------------
 
@@ -266,6 +277,39 @@ class DataMethods:
         raise TimeoutError(
             f"group {group!r} has committed {_offsets_text(self.committed(group))} after "
             f"{timeout:g} s, wanted: {_offsets_text(wanted)}"
+        )
+
+    # ---- transactions ------------------------------------------------------------------------
+
+    def transactions(self) -> dict[str, TransactionView]:
+        """Return the transactional ids that coordinators know, with their states."""
+        self.follow_clock()
+        found = self.cluster.transactions
+        return {name: found.view(each) for name, each in found.transactions.items()}
+
+    async def wait_for_transaction(
+        self, transactional_id: str, *, state: str | None = None, timeout: float = 10.0
+    ) -> TransactionView:
+        """Wait until a transactional id exists and has this state, if one is given::
+
+            await mock.wait_for_transaction("t", state="CompleteCommit")
+
+        The condition is checked whenever the transaction changes. Raises TimeoutError after
+        ``timeout`` seconds, with what the transaction is then.
+        """
+
+        def holds() -> TransactionView | None:
+            found = self.transactions().get(transactional_id)
+            return found if found is not None and state in (None, found.state) else None
+
+        view = await _wait_until(holds, self.cluster.transactions.machine.on_changed, timeout)
+        if view is not None:
+            return view
+        known = self.transactions().get(transactional_id)
+        is_now = "does not exist" if known is None else f"is {known}"
+        wanted = "any state" if state is None else f"state {state}"
+        raise TimeoutError(
+            f"transactional id {transactional_id!r} {is_now} after {timeout:g} s, wanted: {wanted}"
         )
 
     # ---- assertions --------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""What a tester does to logs and groups. Each method is one step of the cluster.
+"""What a tester does to logs, groups and transactions. Each method is one step of the cluster.
 
-The rules are in ``log``, ``fetching``, ``coordinators`` and ``groups``; here a step takes its turn,
-and texts such as ``foo-0`` become partitions.
+The rules are in ``log``, ``fetching``, ``coordinators``, ``groups`` and ``transactions``; here a
+step takes its turn, and texts such as ``foo-0`` become partitions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
 from mockbroker.state.results import NewTopic
 from mockbroker.topics.spec import parse_topic_partition
+from mockbroker.transactions.coordinator import TransactionCoordinator
+from mockbroker.transactions.markers import MarkerToWrite, MarkerWriter
 from mockbroker.turns import Turns
 
 __all__ = ["DataSteps"]
@@ -44,6 +46,8 @@ class DataSteps(Turns):
     coordinators: Coordinators
     groups: Groups
     offsets: OffsetStore
+    transactions: TransactionCoordinator
+    marker_writer: MarkerWriter
 
     # ---- replication -------------------------------------------------------------------------
 
@@ -336,6 +340,55 @@ class DataSteps(Turns):
         """Complete the commits that wait, in order, and let later ones pass."""
         with self._acting():
             self.offsets.release_commits(group)
+
+    # ---- transactions ------------------------------------------------------------------------
+
+    def expire_transaction(self, transactional_id: str) -> None:
+        """Abort the open transaction as if its time-out had passed: the producer is fenced."""
+        with self._acting():
+            self.transactions.expire(transactional_id)
+
+    def abort_transaction(self, transactional_id: str) -> None:
+        """Abort the open transaction as an operator does, without a fence: the epoch stays."""
+        with self._acting():
+            self.transactions.abort(transactional_id)
+
+    def fence_producer(self, transactional_id: str) -> None:
+        """Let a stranger initialize the producer: the epoch rises, and its owner gets error 90. An
+        open transaction is aborted."""
+        with self._acting():
+            self.transactions.fence_producer(transactional_id)
+
+    def set_producer_epoch(self, transactional_id: str, epoch: int) -> None:
+        """Let the producer have another epoch; past 32766 it gets another id."""
+        with self._acting():
+            self.transactions.set_epoch(transactional_id, epoch)
+
+    def hold_markers(self, transactional_id: str | None = None) -> None:
+        """Let a transaction, or every one, that ends lack its markers: requests get error 51, and
+        the last stable offset stands."""
+        with self._acting():
+            self.transactions.hold_markers(transactional_id)
+
+    def release_markers(self, transactional_id: str | None = None) -> None:
+        """Write the markers that were held, of a transaction or of all."""
+        with self._acting():
+            self.transactions.release_markers(transactional_id)
+
+    def write_marker(self, partition: str | TopicPartition, producer_id: int, result: str) -> None:
+        """End a producer's transaction in one partition alone: ``commit`` or ``abort``. Its
+        coordinator knows nothing of it."""
+        tp = self._led(_partition(partition))
+        known = self.logs.log(tp).producers.get(producer_id)
+        if known is None:
+            raise ClusterError(f"{_name(tp)} has no producer {producer_id}")
+        if result not in ("commit", "abort"):
+            raise ClusterError(f"a marker is commit or abort, not {result!r}")
+        marker = MarkerToWrite(
+            producer_id, known.epoch, max(known.coordinator_epoch, 0), result == "commit"
+        )
+        with self._acting():
+            self.marker_writer.write_alone(tp, marker)
 
     def _storing_offsets(self) -> AbstractContextManager[CoordinatorKind]:
         return self._coordinating(CoordinatorKind.GROUP)

@@ -129,13 +129,24 @@ class ForwardedMethods:
     hold_commits = _forward(MockCluster.hold_commits)
     release_commits = _forward(MockCluster.release_commits)
 
-    # ---- records, groups and offsets
+    # ---- steps on transactions
+    expire_transaction = _forward(MockCluster.expire_transaction)
+    abort_transaction = _forward(MockCluster.abort_transaction)
+    fence_producer = _forward(MockCluster.fence_producer)
+    set_producer_epoch = _forward(MockCluster.set_producer_epoch)
+    hold_markers = _forward(MockCluster.hold_markers)
+    release_markers = _forward(MockCluster.release_markers)
+    write_marker = _forward(MockCluster.write_marker)
+
+    # ---- records, groups, offsets and transactions
     produce = _forward(MockCluster.produce)
     records = _forward(MockCluster.records)
     groups = _forward(MockCluster.groups)
     committed = _forward(MockCluster.committed)
     wait_for_group = _forward(MockCluster.wait_for_group)
     wait_for_committed = _forward(MockCluster.wait_for_committed)
+    transactions = _forward(MockCluster.transactions)
+    wait_for_transaction = _forward(MockCluster.wait_for_transaction)
     assert_produced = _forward(MockCluster.assert_produced)
     assert_committed = _forward(MockCluster.assert_committed)
 

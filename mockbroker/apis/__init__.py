@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mockbroker.apis import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     alter_partition_reassignments_drafts,
@@ -25,7 +27,9 @@ from mockbroker.apis import (
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -41,6 +45,7 @@ from mockbroker.apis import (
     list_offsets,
     list_partition_reassignments,
     list_partition_reassignments_drafts,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -50,7 +55,9 @@ from mockbroker.apis import (
     sasl,
     stop_replica,
     sync_group,
+    txn_offset_commit,
     update_metadata,
+    write_txn_markers,
 )
 from mockbroker.apis.registry import (
     DRAFT_HANDLERS,
@@ -67,6 +74,8 @@ __all__ = [
     "Call",
     "Handler",
     "Session",
+    "add_offsets_to_txn",
+    "add_partitions_to_txn",
     "alter_configs",
     "alter_partition_reassignments",
     "alter_partition_reassignments_drafts",
@@ -89,7 +98,9 @@ __all__ = [
     "describe_producers",
     "describe_quorum",
     "describe_topic_partitions",
+    "describe_transactions",
     "elect_leaders",
+    "end_txn",
     "fetch",
     "find_coordinator",
     "heartbeat",
@@ -105,6 +116,7 @@ __all__ = [
     "list_offsets",
     "list_partition_reassignments",
     "list_partition_reassignments_drafts",
+    "list_transactions",
     "metadata",
     "offset_commit",
     "offset_delete",
@@ -115,5 +127,7 @@ __all__ = [
     "sasl",
     "stop_replica",
     "sync_group",
+    "txn_offset_commit",
     "update_metadata",
+    "write_txn_markers",
 ]

@@ -26,10 +26,11 @@ __all__ = [
 
 _Op = AclOperation
 _CLUSTER, _TOPIC, _GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceType.GROUP
+_TRANSACTION = ResourceType.TRANSACTIONAL_ID
 
 NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (0, _TOPIC): _Op.WRITE,
-    (0, ResourceType.TRANSACTIONAL_ID): _Op.WRITE,
+    (0, _TRANSACTION): _Op.WRITE,
     (1, _CLUSTER): _Op.CLUSTER_ACTION,  # replicas
     (1, _TOPIC): _Op.READ,
     (2, _TOPIC): _Op.DESCRIBE,
@@ -43,7 +44,7 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (9, _TOPIC): _Op.DESCRIBE,
     (10, _CLUSTER): _Op.CLUSTER_ACTION,  # share groups
     (10, _GROUP): _Op.DESCRIBE,
-    (10, ResourceType.TRANSACTIONAL_ID): _Op.DESCRIBE,
+    (10, _TRANSACTION): _Op.DESCRIBE,
     (11, _GROUP): _Op.READ,
     (12, _GROUP): _Op.READ,
     (13, _GROUP): _Op.READ,
@@ -57,9 +58,19 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (20, _TOPIC): _Op.DELETE,
     (21, _TOPIC): _Op.DELETE,
     (22, _CLUSTER): _Op.IDEMPOTENT_WRITE,  # or, since 2.8, WRITE on any topic
-    (22, ResourceType.TRANSACTIONAL_ID): _Op.WRITE,
+    (22, _TRANSACTION): _Op.WRITE,
     (23, _CLUSTER): _Op.CLUSTER_ACTION,  # either of the two will do
     (23, _TOPIC): _Op.DESCRIBE,
+    (24, _CLUSTER): _Op.CLUSTER_ACTION,  # brokers
+    (24, _TOPIC): _Op.WRITE,
+    (24, _TRANSACTION): _Op.WRITE,
+    (25, _GROUP): _Op.READ,
+    (25, _TRANSACTION): _Op.WRITE,
+    (26, _TRANSACTION): _Op.WRITE,
+    (27, _CLUSTER): _Op.ALTER,  # or CLUSTER_ACTION
+    (28, _GROUP): _Op.READ,
+    (28, _TOPIC): _Op.READ,
+    (28, _TRANSACTION): _Op.WRITE,
     (29, _CLUSTER): _Op.DESCRIBE,
     (30, _CLUSTER): _Op.ALTER,
     (31, _CLUSTER): _Op.ALTER,
@@ -84,6 +95,9 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (55, _CLUSTER): _Op.DESCRIBE,
     (60, _CLUSTER): _Op.DESCRIBE,  # to hear what else one may do
     (61, _TOPIC): _Op.READ,
+    (65, _TOPIC): _Op.DESCRIBE,
+    (65, _TRANSACTION): _Op.DESCRIBE,
+    (66, _TRANSACTION): _Op.DESCRIBE,
     (68, _GROUP): _Op.READ,
     (68, _TOPIC): _Op.DESCRIBE,
     (69, _GROUP): _Op.DESCRIBE,

@@ -1,9 +1,7 @@
-"""InitProducerId (22): a producer id for idempotent producers.
+"""InitProducerId (22): a producer id and epoch, for idempotent and for transactional producers.
 
 Versions: 1 response on quota violation; 2 flexible; 3 the id and epoch to recover (KIP-360);
 4 PRODUCER_FENCED(90); 5 transactions of version 2 (KIP-890); 6 two-phase commit (KIP-939).
-Transactional ids need a transaction coordinator, which no broker has here: they get
-COORDINATOR_NOT_AVAILABLE(15), which clients retry until their own timeout.
 """
 
 from __future__ import annotations
@@ -14,30 +12,48 @@ from kproto.error_codes import ErrorCode
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.init_producer_id_response import InitProducerIdResponse
 from mockbroker.apis.authorization import may
-from mockbroker.apis.registry import Call, register
+from mockbroker.apis.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.apis.transaction_codes import fenced_code
 from mockbroker.security.authorizer import AclOperation, ResourceType
+from mockbroker.transactions.events import InitRequest
+from mockbroker.transactions.model import ProducerResult
 
 __all__ = ["init_producer_id"]
 
 _NONE: Final = -1
+_FENCED_SINCE_VERSION: Final = 4
 _ANY_TOPIC_SINCE: Final = (2, 8)
 """Since this release a producer that may write to any topic may be idempotent (KIP-679)."""
 
 
-@register(
-    22,
-    "0-6",
-    gap="the mock has no transaction coordinators, so clients with a transactional id retry until "
-    "their time-out",
-    gap_of=lambda request: request.transactional_id is not None,
-)
-def init_producer_id(call: Call) -> InitProducerIdResponse:
+@register(22, "0-6")
+def init_producer_id(call: Call) -> Answer:
     request: InitProducerIdRequest = call.body
     error = _error(call, request)
     if error:
-        return InitProducerIdResponse(error_code=error, producer_id=_NONE, producer_epoch=_NONE)
+        return _response(call, ProducerResult(error))
+    if request.transactional_id is None:
+        producer_id = call.cluster.producer_ids.next_id(call.broker_id)
+        return _response(call, ProducerResult(ErrorCode.NONE, producer_id, 0))
+    answer = GroupAnswer[ProducerResult]()
+    wanted = InitRequest(
+        request.transactional_id,
+        request.transaction_timeout_ms,
+        request.producer_id,
+        request.producer_epoch,
+        request.enable2_pc,
+        request.keep_prepared_txn,
+    )
+    call.cluster.transactions.init_producer_id(call.broker_id, wanted, answer.give)
+    return when_answered(answer, lambda result: _response(call, result))
+
+
+def _response(call: Call, result: ProducerResult) -> InitProducerIdResponse:
     return InitProducerIdResponse(
-        producer_id=call.cluster.producer_ids.next_id(call.broker_id), producer_epoch=0
+        error_code=fenced_code(call, result.code, _FENCED_SINCE_VERSION),
+        producer_id=result.producer_id,
+        producer_epoch=result.epoch,
     )
 
 
@@ -49,9 +65,7 @@ def _error(call: Call, request: InitProducerIdRequest) -> ErrorCode:
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if call.version >= 3 and (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         return ErrorCode.INVALID_REQUEST
-    if name is None:
-        return ErrorCode.NONE
-    return ErrorCode.INVALID_REQUEST if not name else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.NONE
 
 
 def _may_be_idempotent(call: Call) -> bool:

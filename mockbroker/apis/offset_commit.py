@@ -10,7 +10,6 @@ know are refused before the coordinator is asked.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kproto.codec.message import Message
@@ -21,12 +20,18 @@ from kproto.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from mockbroker.apis.authorization import authorized_names, may
+from mockbroker.apis.authorization import may
+from mockbroker.apis.offset_rows import (
+    OffsetTopic,
+    checked_topics,
+    refused_topics,
+    set_codes,
+    valid_rows,
+)
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.coordinators.offset_rules import OffsetToCommit
 from mockbroker.coordinators.offsets import Commitment
 from mockbroker.security.authorizer import ResourceType
-from mockbroker.state.metadata_views import MetadataView
 from mockbroker.timers import wait_for_call
 
 __all__ = ["offset_commit"]
@@ -34,35 +39,13 @@ __all__ = ["offset_commit"]
 _IDS_SINCE_VERSION: Final = 10
 
 
-@dataclass(slots=True)
-class _Row:
-    """One partition of the request; ``error`` is NONE as long as nothing speaks against it."""
-
-    topic: str
-    partition: Any
-    error: ErrorCode = ErrorCode.NONE
-
-    @property
-    def tp(self) -> tuple[str, int]:
-        return self.topic, self.partition.partition_index
-
-
-@dataclass(slots=True)
-class _Topic:
-    """One topic of the request. ``is_refused``: it is unknown, or not the caller's; only such a
-    topic is answered if it has no partitions."""
-
-    is_refused: bool
-    rows: list[_Row]
-
-
 @register(8, "0-10")
 def offset_commit(call: Call) -> Answer:
     request: OffsetCommitRequest = call.body
     if not may(call, ResourceType.GROUP, request.group_id):
         return _refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    topics = _checked(call, request)
-    valid = _valid(topics)
+    topics = checked_topics(call, request.topics, by_id=call.version >= _IDS_SINCE_VERSION)
+    valid = valid_rows(topics)
     if not valid:
         return _response(request, topics)
     if call.version == 0 and not call.cluster.keeps_znodes:
@@ -94,39 +77,6 @@ def offset_commit(call: Call) -> Answer:
     return _finished(request, topics, commitment.results)
 
 
-def _valid(topics: Iterable[_Topic]) -> list[_Row]:
-    return [row for topic in topics for row in topic.rows if not row.error]
-
-
-def _checked(call: Call, request: OffsetCommitRequest) -> list[_Topic]:
-    """The partitions by topic, with what is wrong with them as far as this broker knows."""
-    view = call.cluster.metadata_view(call.broker_id)
-    names = [_name(call, view, topic) for topic in request.topics]
-    allowed = authorized_names(call, (name for name in names if name is not None))
-    topics = []
-    for name, topic in zip(names, request.topics, strict=True):
-        known = None if name is None else view.topics.get(name)
-        error = ErrorCode.NONE
-        if name is None:
-            error = ErrorCode.UNKNOWN_TOPIC_ID
-        elif name not in allowed:
-            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        found = [_Row(name or "", partition, error) for partition in topic.partitions]
-        for row in found:
-            if not error and (known is None or known.partition(row.tp[1]) is None):
-                row.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        topics.append(_Topic(bool(error) or known is None, found))
-    return topics
-
-
-def _name(call: Call, view: MetadataView, topic: Any) -> str | None:
-    if call.version < _IDS_SINCE_VERSION:
-        name: str = topic.name
-        return name
-    found = view.topic_by_id(topic.topic_id)
-    return None if found is None else found.name
-
-
 def _offset(partition: Any) -> OffsetToCommit:
     return OffsetToCommit(
         partition.committed_offset,
@@ -137,7 +87,7 @@ def _offset(partition: Any) -> OffsetToCommit:
 
 
 async def _later(
-    request: OffsetCommitRequest, topics: list[_Topic], commitment: Commitment
+    request: OffsetCommitRequest, topics: list[OffsetTopic], commitment: Commitment
 ) -> Message:
     await wait_for_call(commitment.when_done)
     assert commitment.results is not None, "that is what it was waited for"
@@ -145,24 +95,19 @@ async def _later(
 
 
 def _finished(
-    request: OffsetCommitRequest, topics: list[_Topic], codes: Iterable[ErrorCode]
+    request: OffsetCommitRequest, topics: list[OffsetTopic], codes: Iterable[ErrorCode]
 ) -> Message:
     """Give the partitions that were valid their results."""
-    for row, code in zip(_valid(topics), codes, strict=True):
-        row.error = code
+    set_codes(topics, codes)
     return _response(request, topics)
 
 
 def _refused(request: OffsetCommitRequest, code: ErrorCode) -> Message:
     """Return the error in every partition."""
-    topics = [
-        _Topic(True, [_Row("", partition, code) for partition in topic.partitions])
-        for topic in request.topics
-    ]
-    return _response(request, topics)
+    return _response(request, refused_topics(request.topics, code))
 
 
-def _response(request: OffsetCommitRequest, topics: list[_Topic]) -> OffsetCommitResponse:
+def _response(request: OffsetCommitRequest, topics: list[OffsetTopic]) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -176,6 +121,6 @@ def _response(request: OffsetCommitRequest, topics: list[_Topic]) -> OffsetCommi
                 ],
             )
             for topic, found in zip(request.topics, topics, strict=True)
-            if found.rows or found.is_refused
+            if found.is_answered
         ]
     )

@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec import structs
 
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from kproto.messages.produce_request import ProduceRequest, TopicProduceData
 from kproto.messages.produce_response import (
@@ -27,6 +28,7 @@ from kproto.messages.produce_response import (
     TopicProduceResponse,
 )
 from mockbroker.apis.authorization import may
+from mockbroker.apis.group_answers import GroupAnswer
 from mockbroker.apis.log_waits import wait_for_replicas
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.apis.request_partitions import distinct_partitions
@@ -35,12 +37,18 @@ from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.log.produce import AppendOutcome, ReplicationWait
 from mockbroker.log.produce_checks import ALL_IN_SYNC, Refusal, RequestFacts
 from mockbroker.security.authorizer import AclOperation, ResourceType
-from mockbroker.state.model import TopicPartition
+from mockbroker.state.metadata_views import MetadataView
+from mockbroker.state.model import Topic, TopicPartition
 from mockbroker.timers import Later, wait_for_call
+from mockbroker.transactions.verification import Verification, VerificationRequest
 
 __all__ = ["produce"]
 
 _MAGIC_AT: Final = 16
+_ABORTABLE_SINCE: Final = 11
+_TRIES: Final = 5
+_BACKOFF_MS: Final = 20
+"""A broker asks the coordinator again every 20 ms, for 100 ms at most."""
 
 _Outcomes = Sequence[tuple[TopicProduceData, Sequence[AppendOutcome]]]
 
@@ -54,6 +62,12 @@ def produce(call: Call) -> Answer:
         if refused.disconnects:
             raise UnreadableError(refused.disconnects)
         return _refuse_all(call, request, refused)
+    if facts.producers and request.transactional_id is not None:
+        return _transactional(call, request, facts)
+    return _append_all(call, request, facts)
+
+
+def _append_all(call: Call, request: ProduceRequest, facts: RequestFacts) -> Answer:
     outcomes = _append(call, request, facts)
     wait = None
     if request.acks == ALL_IN_SYNC:
@@ -67,6 +81,86 @@ def produce(call: Call) -> Answer:
     if wait is not None and not wait.is_over:
         return Later(lambda: _later(call, outcomes, wait))
     return _response(call, outcomes)
+
+
+# ---- transactions --------------------------------------------------------------------------------
+
+
+def _transactional(call: Call, request: ProduceRequest, facts: RequestFacts) -> Answer:
+    """Append once the transaction's coordinator confirms the partitions (KIP-890)."""
+    producer_id, epoch = next(iter(facts.producers))  # since 3.6 there is one
+    question = VerificationRequest(
+        request.transactional_id or "",
+        producer_id,
+        epoch,
+        facts.adds_partitions,
+        knows_abortable=call.version >= _ABORTABLE_SINCE,
+    )
+
+    def ask() -> GroupAnswer[Verification]:
+        answer = GroupAnswer[Verification]()
+        partitions = _in_transaction(call, request, facts)
+        call.cluster.verifier.verify(question, partitions, answer.give)
+        return answer
+
+    def append(found: Verification) -> Answer:
+        facts.unverified = found.errors
+        facts.guards = found.guards if call.cluster.verifier.guards(question) else None
+        return _append_all(call, request, facts)
+
+    answer = ask()
+    found = answer.result
+    if found is None or (found.is_concurrent and question.adds):
+        return Later(lambda: _verified_later(call, question.adds, answer, ask, append))
+    return append(found)
+
+
+async def _verified_later(
+    call: Call,
+    adds: bool,
+    answer: GroupAnswer[Verification],
+    ask: Callable[[], GroupAnswer[Verification]],
+    append: Callable[[Verification], Answer],
+) -> Message:
+    """Wait for the coordinator. While it ends the transaction before, ask it for a while."""
+    for _ in range(_TRIES):
+        await wait_for_call(answer.notify)
+        assert answer.result is not None, "that is what it waited for"
+        if not (answer.result.is_concurrent and adds):
+            break
+        await wait_for_call(lambda called: None, _BACKOFF_MS, call.cluster.wait_timers)
+        answer = ask()
+    await wait_for_call(answer.notify)
+    assert answer.result is not None, "that is what it waited for"
+    answered = append(answer.result)
+    return answered if isinstance(answered, Message) else await answered
+
+
+def _in_transaction(
+    call: Call, request: ProduceRequest, facts: RequestFacts
+) -> list[TopicPartition]:
+    """The partitions that have to be part of the transaction."""
+    view = call.cluster.metadata_view(call.broker_id)
+    found = []
+    for topic in request.topic_data:
+        name, may_write, known = _access(call, topic, view)
+        found += [
+            (name or "", each.index)
+            for each in topic.partition_data
+            if call.cluster.appender.needs_transaction(
+                call.broker_id,
+                name,
+                each.index,
+                each.records,
+                facts,
+                may_write=may_write,
+                is_known=known is not None and known.partition(each.index) is not None,
+            )
+        ]
+    return found
+
+
+# ---- waiting -------------------------------------------------------------------------------------
 
 
 async def _held(
@@ -151,13 +245,7 @@ def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcom
     layouts = iter(facts.layouts)
     outcomes = []
     for topic in request.topic_data:
-        name: str | None = topic.name
-        if call.version >= 13:
-            found = view.topic_by_id(topic.topic_id)
-            name = None if found is None else found.name
-        else:
-            found = view.topics.get(topic.name)
-        may_write = name is None or may(call, ResourceType.TOPIC, name)
+        name, may_write, found = _access(call, topic, view)
         row = [
             append(
                 broker_id,
@@ -173,6 +261,20 @@ def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcom
         ]
         outcomes.append((topic, row))
     return outcomes
+
+
+def _access(
+    call: Call, topic: TopicProduceData, view: MetadataView
+) -> tuple[str | None, bool, Topic | None]:
+    """The topic's name, None if its id is unknown; whether the caller may write to it; the topic as
+    this broker knows it."""
+    name: str | None = topic.name
+    if call.version >= 13:
+        found = view.topic_by_id(topic.topic_id)
+        name = None if found is None else found.name
+    else:
+        found = view.topics.get(topic.name)
+    return name, name is None or may(call, ResourceType.TOPIC, name), found
 
 
 def _refuse_all(call: Call, request: ProduceRequest, refused: Refusal) -> ProduceResponse:

@@ -21,6 +21,8 @@ from mockbroker.cli.ctl_data import (
     offsets,
     produce,
     show_log,
+    transaction,
+    transactions,
     waiting,
 )
 from mockbroker.cli.ctl_wire import frame, journal
@@ -99,6 +101,8 @@ ctl.add_command(produce)
 ctl.add_command(consume)
 ctl.add_command(group)
 ctl.add_command(groups)
+ctl.add_command(transactions)
+ctl.add_command(transaction)
 ctl.add_command(offsets)
 ctl.add_command(waiting)
 ctl.add_command(data_actions)

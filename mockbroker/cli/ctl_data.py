@@ -26,6 +26,8 @@ __all__ = [
     "offsets",
     "produce",
     "show_log",
+    "transaction",
+    "transactions",
     "waiting",
 ]
 
@@ -316,6 +318,48 @@ def _member_facts(member: dict[str, Any], *, leads: bool) -> Iterator[str]:
         yield f"revoking {' '.join(member['revoking'])}"
     if member["target"] is not None and sorted(member["target"]) != sorted(member["assignment"]):
         yield f"target {' '.join(member['target']) or 'nothing'}"
+
+
+@click.command("transactions")
+@json_option
+@click.pass_obj
+def transactions(client: ControlClient, as_json: bool) -> None:
+    """List the transactional ids with their transactions."""
+    answer = client.get("/transactions")
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    for each in answer.values():
+        click.echo(_describe_transaction(each))
+
+
+def _describe_transaction(each: dict[str, Any]) -> str:
+    facts = [
+        each["state"],
+        f"producer {each['producer_id']} epoch {each['epoch']}",
+        *each["partitions"],
+        *(["markers held"] if each["held"] else []),
+    ]
+    return f"{each['transactional_id']}  {', '.join(facts)}"
+
+
+@click.command("transaction")
+@click.argument("transactional_id", metavar="TRANSACTIONAL-ID")
+@click.option("--wait", "state", metavar="STATE", help="Wait until it has this state.")
+@click.option("--timeout", default="10s", show_default=True, metavar="DURATION",
+              help="How long to wait.")  # fmt: skip
+@json_option
+@click.pass_obj
+def transaction(
+    client: ControlClient, transactional_id: str, state: str | None, timeout: str, as_json: bool
+) -> None:
+    """Show a transaction, perhaps after waiting for it."""
+    where = f"/transactions/{quote(transactional_id, safe='')}"
+    if state is None:
+        answer = client.get(where)
+    else:
+        answer = client.get(f"{where}/wait", state=state, timeout=timeout)
+    click.echo(json.dumps(answer) if as_json else _describe_transaction(answer))
 
 
 @click.command("offsets")

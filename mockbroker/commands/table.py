@@ -10,12 +10,13 @@ from mockbroker.commands.cluster_rows import CLUSTER_ROWS
 from mockbroker.commands.command import Command, CommandCall
 from mockbroker.commands.group_rows import GROUP_ROWS
 from mockbroker.commands.log_rows import LOG_ROWS
+from mockbroker.commands.transaction_rows import TRANSACTION_ROWS
 from mockbroker.errors import ClusterError
 
 __all__ = ["COMMANDS", "parse_command"]
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    each.name: each for each in (*CLUSTER_ROWS, *LOG_ROWS, *GROUP_ROWS)
+    each.name: each for each in (*CLUSTER_ROWS, *LOG_ROWS, *GROUP_ROWS, *TRANSACTION_ROWS)
 }
 """By name."""
 

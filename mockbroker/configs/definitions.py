@@ -352,10 +352,37 @@ _BROKER = (
         )
     ),
     ConfigDefinition("ssl.keystore.password", "PASSWORD", None),
+    _static(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "INT",
+        "60000",
+        since=(0, 11),
+        until=(2, 4),
+    ),
+    _static(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms", "INT", "10000", since=(2, 5)
+    ),
+    _static("transaction.max.timeout.ms", "INT", "900000", since=(0, 11)),
+    ConfigDefinition(
+        "transaction.partition.verification.enable",
+        "BOOLEAN",
+        "true",
+        dynamic=False,
+        since=(3, 6),
+        until=(3, 6),
+    ),
+    ConfigDefinition("transaction.partition.verification.enable", "BOOLEAN", "true", since=(3, 7)),
+    _static(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "INT",
+        "3600000",
+        since=(0, 11),
+    ),
     _static("transaction.state.log.min.isr", "INT", "2"),
     _static("transaction.state.log.num.partitions", "INT", "50"),
     _static("transaction.state.log.replication.factor", "INT", "3"),
     _static("transaction.state.log.segment.bytes", "INT", "104857600"),
+    _static("transactional.id.expiration.ms", "INT", "604800000", since=(0, 11)),
 )
 
 

@@ -1,4 +1,4 @@
-"""What can be read of the data: logs, records, groups, committed offsets, requests that wait."""
+"""What can be read of the data: logs, records, groups, offsets, transactions, waiting requests."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from mockbroker.log.record_documents import record_json
 from mockbroker.log.seeding import read_records
 from mockbroker.state.model import Partition
 from mockbroker.topics.spec import parse_topic_partition
+from mockbroker.transactions.descriptions import transaction_json
+from mockbroker.transactions.model import TransactionState
 
 __all__ = ["DATA_ROUTES"]
 
@@ -146,6 +148,36 @@ async def _wait_for_offset(request: ControlRequest) -> dict[str, Any]:
     return await _offsets(request)
 
 
+# ---- transactions --------------------------------------------------------------------------------
+
+
+async def _transactions(request: ControlRequest) -> dict[str, Any]:
+    return {name: transaction_json(each) for name, each in request.mock.transactions().items()}
+
+
+async def _transaction(request: ControlRequest) -> dict[str, Any]:
+    name = request.path["transactional_id"]
+    found = request.mock.transactions().get(name)
+    if found is None:
+        raise RefusedError(404, f"no transactional id {name!r:.80}")
+    return transaction_json(found)
+
+
+async def _wait_for_transaction(request: ControlRequest) -> dict[str, Any]:
+    query = dict(request.query)
+    timeout_ms = min(query.pop("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
+    try:
+        found = await request.mock.wait_for_transaction(
+            request.path["transactional_id"], **query, timeout=timeout_ms / 1000
+        )
+    except TimeoutError as error:
+        raise RefusedError(408, str(error)) from None
+    return transaction_json(found)
+
+
+# ---- logs and waits ------------------------------------------------------------------------------
+
+
 async def _data_actions(request: ControlRequest) -> dict[str, Any]:
     events = request.mock.cluster.logs.events
     first = max(request.query.get("since", 0), events.dropped)
@@ -208,6 +240,8 @@ _VALUES: Final = choice("text", "hex")
 _GROUP_STATES: Final = choice(
     *dict.fromkeys(str(each) for each in (*GroupState, *ConsumerGroupState))
 )
+_TRANSACTION_STATES: Final = choice(*(str(each) for each in TransactionState))
+_NO_TRANSACTION: Final = {404: "There is no cluster of this id, or no such transactional id."}
 _NO_GROUP: Final = {404: "There is no cluster of this id, or no such group."}
 
 DATA_ROUTES: Final = (
@@ -251,6 +285,15 @@ DATA_ROUTES: Final = (
               Member("offset", {**WHOLE, "default": 0}, query_integer, "The offset."),
               _TIMEOUT,
           ),
+          refusals={408: "The time-out has passed."}),
+    Route("GET", "/transactions", "Show the transactional ids with their transactions.",
+          _transactions, map_of(ref("Transaction"))),
+    Route("GET", "/transactions/{transactional_id}", "Show a transaction.", _transaction,
+          ref("Transaction"), refusals=_NO_TRANSACTION),
+    Route("GET", "/transactions/{transactional_id}/wait",
+          "Wait until a transaction is as the query says.", _wait_for_transaction,
+          ref("Transaction"),
+          query=(Member("state", *_TRANSACTION_STATES, "Its state."), _TIMEOUT),
           refusals={408: "The time-out has passed."}),
     Route("GET", "/data-actions", "Show what happened to logs: appends, compactions and the like.",
           _data_actions, ref("DataActions"),

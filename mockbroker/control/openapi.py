@@ -19,6 +19,7 @@ _PATH_MEMBERS: Final[dict[str, tuple[Schema, str]]] = {
     "name": (TEXT, "The rule's name."),
     "sequence": (WHOLE, "The entry's sequence number."),
     "group": (TEXT, "The group's id."),
+    "transactional_id": (TEXT, "The transactional id."),
     "partition": ({**TEXT, "examples": ["foo-0"]}, "A partition, such as foo-0."),
     "scenario": (TEXT, "The scenario's name."),
 }

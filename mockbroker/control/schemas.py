@@ -281,6 +281,27 @@ COMPONENTS: Final[dict[str, Schema]] = {
         committed_ms=_INTEGER,
         lag={**_or_null(WHOLE), "description": "Records up to the high watermark."},
     ),
+    "Transaction": object_of(
+        transactional_id=TEXT,
+        state={
+            **TEXT,
+            "description": "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit or "
+            "CompleteAbort.",
+        },
+        pending={
+            **_or_null(TEXT),
+            "description": "The state that follows once it is written, or the markers are.",
+        },
+        producer_id=_INTEGER,
+        epoch=_INTEGER,
+        partitions={
+            **array_of(TEXT),
+            "description": "Those of the open transaction, or those that lack their marker.",
+        },
+        start_ms={**_INTEGER, "description": "-1 if no transaction was ever begun."},
+        timeout_ms=_INTEGER,
+        held={**_FLAG, "description": "Whether hold-markers keeps markers from being written."},
+    ),
     "DataActions": object_of(
         dropped={**WHOLE, "description": "How many events the ring has dropped."},
         next={**WHOLE, "description": "The number of the next event."},

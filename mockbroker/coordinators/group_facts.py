@@ -46,11 +46,12 @@ class GroupFacts(Protocol):
         generation: int,
         *,
         version: int = 0,
+        transactional: bool = False,
         partitions: Iterable[TopicPartition] = (),
     ) -> ErrorCode:
         """Return the error of a commit by this member; without one its session is renewed. A group
-        that does not exist is made, unless a generation is named. ``version`` is OffsetCommit's,
-        ``partitions`` are those that it concerns."""
+        that does not exist is made, unless a generation is named. ``version`` is OffsetCommit's, or
+        TxnOffsetCommit's if ``transactional``; ``partitions`` are those that it concerns."""
         ...
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:

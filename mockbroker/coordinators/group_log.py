@@ -27,6 +27,7 @@ from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offset_rules import CommittedOffset
 from mockbroker.coordinators.offsets import OffsetUpdates, Stored
 from mockbroker.coordinators.placement import Coordinators
+from mockbroker.log.logs import InternalProducer
 from mockbroker.log.produce import Appender
 from mockbroker.rows import Release
 from mockbroker.state.controller import Controller
@@ -104,8 +105,11 @@ class GroupLog:
         self._appender = appender
         self._release = release
 
-    def store_offsets(self, group_id: str, updates: OffsetUpdates) -> Stored:
-        """Append updates of a group's offsets as one batch."""
+    def store_offsets(
+        self, group_id: str, updates: OffsetUpdates, producer: InternalProducer | None
+    ) -> Stored:
+        """Append updates of a group's offsets as one batch; ``producer`` is that of the transaction
+        to which they belong."""
         topics = self._controller.state.topics
         return self._append(
             group_id,
@@ -119,6 +123,7 @@ class GroupLog:
                 )
                 for tp, offset in updates.items()
             ],
+            producer,
         )
 
     def store_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
@@ -137,14 +142,16 @@ class GroupLog:
             ],
         )
 
-    def _append(self, group_id: str, records: Iterable[Record]) -> Stored:
+    def _append(
+        self, group_id: str, records: Iterable[Record], producer: InternalProducer | None = None
+    ) -> Stored:
         tp = self._coordinators.partition_of(CoordinatorKind.GROUP, group_id)
         topic = self._controller.state.topics.get(tp[0])
         partition = None if topic is None else topic.partition(tp[1])
         if partition is None or partition.leader == NO_LEADER:
             # Only testers act on groups that have no coordinator.
             return Stored()
-        outcome = self._appender.append_internal(partition.leader, tp, records)
+        outcome = self._appender.append_internal(partition.leader, tp, records, producer)
         if outcome.error:
             return Stored(outcome.error)
         wait = self._appender.wait([outcome])

@@ -29,6 +29,7 @@ from mockbroker.coordinators.offset_rules import (
 )
 from mockbroker.coordinators.placement import Coordinators
 from mockbroker.errors import ClusterError
+from mockbroker.log.logs import InternalProducer
 from mockbroker.log.produce import AppendOutcome, ReplicationWait
 from mockbroker.rows import Release, apply_first, rows_of_release
 from mockbroker.state.actions import Change, TopicDeleted
@@ -63,6 +64,8 @@ class Commitment:
     group_id: str
     offsets: tuple[tuple[TopicPartition, OffsetToCommit], ...]
     retention_ms: int
+    producer: InternalProducer | None = None
+    """The producer of the transaction to which the commit belongs."""
     results: list[ErrorCode] | None = None
     deleted: set[TopicPartition] = field(default_factory=set)
     """Partitions whose topic was deleted while the commit was held back; they are not stored."""
@@ -93,6 +96,9 @@ class Stored:
     outcome: AppendOutcome | None = None
 
 
+StoreOffsets: TypeAlias = Callable[[str, OffsetUpdates, InternalProducer | None], Stored]
+
+
 class OffsetStore:
     """The committed offsets of one cluster, which runs ``release``.
 
@@ -109,7 +115,7 @@ class OffsetStore:
         groups: GroupFacts,
     ) -> None:
         self.groups = groups
-        self.store: Callable[[str, OffsetUpdates], Stored] = lambda group_id, updates: Stored()
+        self.store: StoreOffsets = lambda group_id, updates, producer: Stored()
         self.on_changed: list[Callable[[str], None]] = []
         """Called with the id of a group whose committed offsets have changed."""
         self._controller = controller
@@ -142,12 +148,14 @@ class OffsetStore:
         offsets: Iterable[tuple[TopicPartition, OffsetToCommit]],
         *,
         retention_ms: int = UNKNOWN,
+        producer: InternalProducer | None = None,
     ) -> Commitment:
         """Commit offsets of partitions that exist, for a group that may commit them.
 
-        ``retention_ms`` is the request's, -1 if it has none.
+        ``retention_ms`` is the request's, -1 if it has none. Offsets of a transaction, whose
+        ``producer`` this is, are pending until ``end_transaction``.
         """
-        commitment = Commitment(group_id, tuple(offsets), retention_ms)
+        commitment = Commitment(group_id, tuple(offsets), retention_ms, producer)
         if group_id in self._held:
             self._held[group_id].append(commitment)
         else:
@@ -167,7 +175,9 @@ class OffsetStore:
             results.append(self.metadata_error(wanted.metadata))
             if not results[-1] and tp not in commitment.deleted:
                 updates[tp] = self._stamped(wanted, commitment.retention_ms)
-        stored = self.store(commitment.group_id, updates) if updates else Stored()
+        stored = (
+            self.store(commitment.group_id, updates, commitment.producer) if updates else Stored()
+        )
         if stored.wait is None:
             self._finish(commitment, updates, results, stored.error)
         else:
@@ -215,7 +225,9 @@ class OffsetStore:
             results = [each or code for each in results]
         else:
             present = {tp: u for tp, u in updates.items() if tp not in commitment.deleted}
-            if present:
+            if present and commitment.producer is not None:
+                self._keep_pending(commitment.producer.producer_id, commitment.group_id, present)
+            elif present:
                 self._apply(commitment.group_id, present)
         commitment.finish(results)
 
@@ -242,7 +254,7 @@ class OffsetStore:
 
     def _update(self, group_id: str, updates: OffsetUpdates) -> ErrorCode:
         """Store updates, and apply them unless they could not be stored."""
-        code = self.store(group_id, updates).error
+        code = self.store(group_id, updates, None).error
         # A deletion that is not written takes place all the same: Kafka tries it again and again.
         if code and any(update is not None for update in updates.values()):
             return self._error_of(code)
@@ -322,28 +334,33 @@ class OffsetStore:
         """The offsets of transactions that have not ended, by producer id and group."""
         return self._pending
 
-    def add_pending(
-        self,
-        producer_id: int,
-        group_id: str,
-        offsets: Iterable[tuple[TopicPartition, OffsetToCommit]],
-    ) -> None:
+    def _keep_pending(self, producer_id: int, group_id: str, updates: OffsetUpdates) -> None:
         """Keep offsets until the producer's transaction ends."""
         pending = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
-        pending.update((tp, self._stamped(wanted, UNKNOWN)) for tp, wanted in offsets)
+        pending.update((tp, offset) for tp, offset in updates.items() if offset is not None)
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Commit or forget the pending offsets of a producer. A plain commit that came later than a
-        pending one is kept."""
-        for group_id, offsets in self._pending.pop(producer_id, {}).items():
+    def groups_with_pending(self) -> tuple[str, ...]:
+        """The groups that have offsets of transactions that have not ended."""
+        return tuple(dict.fromkeys(each for groups in self._pending.values() for each in groups))
+
+    def end_transaction(self, producer_id: int, tp: TopicPartition, *, committed: bool) -> None:
+        """Commit or forget the pending offsets of a producer, in the groups of one partition of
+        ``__consumer_offsets``. A plain commit that came later than a pending one is kept."""
+        groups = self._pending.get(producer_id, {})
+        for group_id in tuple(groups):
+            if self._coordinators.partition_of(CoordinatorKind.GROUP, group_id) != tp:
+                continue
+            offsets = groups.pop(group_id)
             present = self[group_id]
-            if committed:
+            if committed and offsets:
                 self._offsets.setdefault(group_id, {}).update(
                     (tp, offset)
                     for tp, offset in offsets.items()
                     if tp not in present or offset.sequence > present[tp].sequence
                 )
                 self._changed(group_id)
+        if not groups:
+            self._pending.pop(producer_id, None)
         self.schedule_cleanup()
 
     def has_pending(self, group_id: str, tp: TopicPartition | None = None) -> bool:

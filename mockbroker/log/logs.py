@@ -19,7 +19,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
 from mockbroker.log.events import MOST_EVENTS, Appended, DataEvents
 from mockbroker.log.partition_log import AbortedTransaction, PartitionLog, Segment
-from mockbroker.log.producers import EXPIRATION, EXPIRY_CHECK_MS, START_ROWS
+from mockbroker.log.producers import EXPIRATION, EXPIRY_CHECK_MS, START_ROWS, Guard
 from mockbroker.log.replication import Replication
 from mockbroker.log.settings import LogSettings, log_settings
 from mockbroker.rows import Release, apply_first, rows_of_release
@@ -35,12 +35,23 @@ from mockbroker.state.actions import (
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
 
-__all__ = ["DEFAULT_LOG_BYTES", "Logs", "PartitionData"]
+__all__ = ["DEFAULT_LOG_BYTES", "InternalProducer", "Logs", "PartitionData"]
 
 DEFAULT_LOG_BYTES: Final = 1 << 30
 """Bytes that all logs of a cluster hold together, unless it is told otherwise."""
 
 _WATERMARK_NEEDS_MIN_ISR: Final[Release] = (3, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class InternalProducer:
+    """The producer of a transaction, for which a coordinator stores records. ``is_guarded``: the
+    transaction coordinator has to have confirmed it, for which ``guard`` stands."""
+
+    producer_id: int
+    epoch: int
+    is_guarded: bool = False
+    guard: Guard | None = None
 
 
 @dataclass(slots=True)
@@ -168,8 +179,14 @@ class Logs:
             self._shrink()
         return base_offset
 
-    def append_internal(self, tp: TopicPartition, records: Iterable[Record]) -> int:
+    def append_internal(
+        self,
+        tp: TopicPartition,
+        records: Iterable[Record],
+        producer: InternalProducer | None = None,
+    ) -> int:
         """Append records of a coordinator as one batch, and return the offset of the first.
+        ``producer`` is that of a transaction to which they belong.
 
         Records without a time get the present one. Nothing is checked: ``Appender.append_internal``
         does what a broker does.
@@ -179,7 +196,17 @@ class Logs:
             each if each.timestamp != NO_TIMESTAMP else structs.replace(each, timestamp=now_ms)
             for each in records
         ]
-        batch = build_batch(timed)
+        batch = (
+            build_batch(timed)
+            if producer is None
+            else build_batch(
+                timed,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                base_sequence=0,
+                is_transactional=True,
+            )
+        )
         return self.append(tp, batch, read_header(batch))
 
     def _advance_watermark(

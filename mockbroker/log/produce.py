@@ -21,11 +21,12 @@ from mockbroker.log.answer_holds import AnswerHolds
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header, with_time
 from mockbroker.log.conversion import CODECS, rebuild
 from mockbroker.log.events import CodecMissing
-from mockbroker.log.logs import Logs
+from mockbroker.log.logs import InternalProducer, Logs
 from mockbroker.log.partition_log import PartitionLog
 from mockbroker.log.produce_checks import (
     ADMIN_CLIENT,
     ALL_IN_SYNC,
+    ARRIVAL_ROWS,
     BATCH_ROWS,
     FIRST_BATCH_ROWS,
     PARTITION_ROWS,
@@ -43,8 +44,13 @@ from mockbroker.log.produce_checks import (
     is_ordinary_request,
     layout_of,
 )
+from mockbroker.log.producers import (
+    COORDINATOR_ROWS,
+    ProducerBatch,
+    SequenceCheck,
+    is_ordinary_sequence,
+)
 from mockbroker.log.producers import ROWS as PRODUCER_ROWS
-from mockbroker.log.producers import ProducerBatch, SequenceCheck, is_ordinary_sequence
 from mockbroker.log.record_checks import RecordChecks, RecordError, needs_records
 from mockbroker.log.settings import LogSettings
 from mockbroker.log.waiting import LogWait
@@ -90,6 +96,7 @@ class Appender:
         """The partitions whose answers a tester holds."""
         release = logs.release
         self._request_rows = rows_of_release(REQUEST_ROWS, release)
+        self._arrival_rows = rows_of_release(ARRIVAL_ROWS, release)
         self._partition_rows = rows_of_release(PARTITION_ROWS, release)
         self._first_rows = rows_of_release(FIRST_BATCH_ROWS, release)
         self._batch_rows = rows_of_release(BATCH_ROWS, release)
@@ -97,6 +104,7 @@ class Appender:
         self._unreadable_rows = rows_of_release(UNREADABLE_ROWS, release)
         self._record_checks = RecordChecks(release)
         self._producer_rows = rows_of_release(PRODUCER_ROWS, release)
+        self._internal_rows = rows_of_release(COORDINATOR_ROWS, release)
 
     # ---- a request -----------------------------------------------------------------------------
 
@@ -143,27 +151,43 @@ class Appender:
             else 0,
             layout,
             attributes & CODEC_MASK,
-            not leads or not attributes & TRANSACTIONAL or self._is_in_transaction(tp, data),
+            request.unverified.get(tp) if request.unverified else None,
         )
         if not is_ordinary_arrival(arrival):
-            refusal = Refusal()
+            refusal = Refusal(unverified=arrival.unverified)
             if apply_first(self._partition_rows, arrival, refusal):
                 return self._refused(tp, refusal)
         return self._append(tp, data or b"", layout, request)
 
-    def _is_in_transaction(self, tp: TopicPartition, data: bytes | None) -> bool:
-        """Whether the partition is known to be part of the producer's open transaction. A
-        transaction coordinator would add partitions to it; without one, no transaction opens."""
-        log = self._logs.find(tp)
-        if data is None or len(data) < HEADER_SIZE or log is None:
-            return True  # other rows refuse it
-        header = read_header(data)
-        producer = log.producers.get(header.producer_id)
-        return (
-            producer is not None
-            and producer.transaction_start is not None
-            and producer.epoch == header.producer_epoch
+    def needs_transaction(
+        self,
+        broker_id: int,
+        topic: str | None,
+        index: int,
+        data: bytes | None,
+        request: RequestFacts,
+        *,
+        may_write: bool,
+        is_known: bool,
+    ) -> bool:
+        """Whether ``append`` would have to know that a transaction includes the partition."""
+        layout = layout_of(data)
+        attributes = _first_attributes(data, layout)
+        partition = self._partition((topic or "", index)) if is_known else None
+        if partition is None or partition.leader != broker_id or not attributes & TRANSACTIONAL:
+            return False
+        arrival = Arrival(
+            request,
+            topic,
+            may_write,
+            is_known,
+            leads=True,
+            in_sync=0,
+            min_isr=0,
+            layout=layout,
+            codec=attributes & CODEC_MASK,
         )
+        return not apply_first(self._arrival_rows, arrival, Refusal())
 
     def _partition(self, tp: TopicPartition) -> Partition | None:
         try:
@@ -173,7 +197,7 @@ class Appender:
 
     def _refused(self, tp: TopicPartition, refusal: Refusal) -> AppendOutcome:
         start = self._logs.log(tp).start_offset if refusal.shows_start else -1
-        return AppendOutcome(tp, refusal.error, log_start_offset=start)
+        return AppendOutcome(tp, refusal.error, log_start_offset=start, text=refusal.text)
 
     # ---- a partition ---------------------------------------------------------------------------
 
@@ -300,7 +324,7 @@ class Appender:
             return self._refused(tp, refusal)
         log = self._logs.log(tp)
         if header.producer_id >= 0:
-            check = self._check_producer(log, header, request)
+            check = self._check_producer(tp, log, header, request)
             if check.error:
                 return AppendOutcome(tp, check.error, log_start_offset=log.start_offset)
             if check.duplicate is not None:
@@ -325,8 +349,9 @@ class Appender:
         )
 
     def _check_producer(
-        self, log: PartitionLog, header: BatchHeader, request: RequestFacts
+        self, tp: TopicPartition, log: PartitionLog, header: BatchHeader, request: RequestFacts
     ) -> SequenceCheck:
+        guards = request.guards
         batch = ProducerBatch(
             log.producers.get(header.producer_id),
             header.producer_epoch,
@@ -334,6 +359,9 @@ class Appender:
             (header.base_sequence + header.last_offset_delta) & _SEQUENCES,
             header.is_transactional,
             header.is_transactional and request.adds_partitions,
+            not header.is_transactional
+            or guards is None
+            or log.producers.holds(header.producer_id, guards.get(tp)),
         )
         check = SequenceCheck()
         if not is_ordinary_sequence(batch):
@@ -343,13 +371,18 @@ class Appender:
     # ---- coordinators --------------------------------------------------------------------------
 
     def append_internal(
-        self, broker_id: int, tp: TopicPartition, records: Iterable[Record]
+        self,
+        broker_id: int,
+        tp: TopicPartition,
+        records: Iterable[Record],
+        producer: InternalProducer | None = None,
     ) -> AppendOutcome:
         """Append a coordinator's records to its partition of an internal topic, as a broker does
-        with acks -1. ``wait`` tells when the replicas have them.
+        with acks -1. ``wait`` tells when the replicas have them. ``producer`` is that of a
+        transaction to which the records belong.
 
-        The error is UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS or
-        NONE.
+        The error is UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
+        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or NONE.
         """
         partition = self._partition(tp)
         arrival = Arrival(
@@ -366,14 +399,32 @@ class Appender:
         refusal = Refusal()
         if apply_first(self._partition_rows, arrival, refusal):
             return self._refused(tp, refusal)
-        base_offset = self._logs.append_internal(tp, records)
         log = self._logs.log(tp)
+        if producer is not None:
+            check = self._check_internal(log, producer)
+            if check.error:
+                return AppendOutcome(tp, check.error)
+        base_offset = self._logs.append_internal(tp, records, producer)
         return AppendOutcome(
             tp,
             base_offset=base_offset,
             log_start_offset=log.start_offset,
             end_offset=log.end_offset,
         )
+
+    def _check_internal(self, log: PartitionLog, producer: InternalProducer) -> SequenceCheck:
+        batch = ProducerBatch(
+            log.producers.get(producer.producer_id),
+            producer.epoch,
+            first_sequence=0,
+            last_sequence=0,
+            is_transactional=True,
+            is_verified=not producer.is_guarded
+            or log.producers.holds(producer.producer_id, producer.guard),
+        )
+        check = SequenceCheck()
+        apply_first(self._internal_rows, batch, (batch, check))
+        return check
 
     # ---- acks -1 -------------------------------------------------------------------------------
 

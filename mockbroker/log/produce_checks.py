@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,13 +17,15 @@ from kproto.error_codes import ErrorCode
 from kproto.records.crc import crc32, crc32c
 from kproto.records.model import CODEC_MASK, CONTROL, Compression
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header
+from mockbroker.log.producers import Guard
 from mockbroker.log.settings import LogSettings
 from mockbroker.rows import Release, Row
-from mockbroker.state.model import INTERNAL_TOPICS
+from mockbroker.state.model import INTERNAL_TOPICS, TopicPartition
 
 __all__ = [
     "ADMIN_CLIENT",
     "ALL_IN_SYNC",
+    "ARRIVAL_ROWS",
     "BATCH_ROWS",
     "FIRST_BATCH_ROWS",
     "PARTITION_ROWS",
@@ -68,10 +70,13 @@ class Refusal:
     """The error that a row decided on. ``shows_start``: the answer has the log's start offset.
     ``disconnects`` is the reason why the connection is closed instead; empty if it is not."""
 
-    __slots__ = ("corruption", "disconnects", "error", "shows_start", "text")
+    __slots__ = ("corruption", "disconnects", "error", "shows_start", "text", "unverified")
 
-    def __init__(self, corruption: str = "") -> None:
+    def __init__(
+        self, corruption: str = "", unverified: tuple[ErrorCode, str | None] | None = None
+    ) -> None:
         self.corruption = corruption
+        self.unverified = unverified
         self.error = ErrorCode.NONE
         self.shows_start = False
         self.text: str | None = None
@@ -121,7 +126,10 @@ class RequestFacts(msgspec.Struct):
     """``data`` are the records of all partitions, ``producers`` the (producer id, epoch) of
     transactional batches. ``may_write_id``: the
     caller may write the request's transactional id. ``may_be_idempotent``: the caller has
-    IdempotentWrite on the cluster. ``layouts`` are those of ``data``, in its order."""
+    IdempotentWrite on the cluster. ``layouts`` are those of ``data``, in its order.
+
+    ``unverified`` are the errors of partitions that the transaction coordinator does not confirm,
+    None if it was not asked. ``guards`` stand for its confirmations; None if none are needed."""
 
     acks: int
     version: int
@@ -132,6 +140,8 @@ class RequestFacts(msgspec.Struct):
     may_write_id: bool = True
     may_be_idempotent: bool = True
     data: Sequence[bytes | None] = ()
+    unverified: Mapping[TopicPartition, tuple[ErrorCode, str | None]] | None = None
+    guards: Mapping[TopicPartition, Guard] | None = None
     layouts: Sequence[Layout] = ()
 
     def __post_init__(self) -> None:
@@ -286,7 +296,8 @@ class Arrival(msgspec.Struct):
 
     ``topic`` is None if the topic id is unknown. ``in_sync`` and ``min_isr`` are 0 on brokers that
     do not lead, ``min_isr`` also without acks -1. ``codec`` is that of the first batch.
-    ``is_verified``: the partition is part of the transaction of a transactional batch.
+    ``unverified`` is the error with which the transaction coordinator has not confirmed that the
+    partition is part of the transaction; None without one.
     """
 
     request: RequestFacts
@@ -298,7 +309,7 @@ class Arrival(msgspec.Struct):
     min_isr: int
     layout: Layout
     codec: int
-    is_verified: bool = True
+    unverified: tuple[ErrorCode, str | None] | None = None
 
     @property
     def has_formats_of_now(self) -> bool:
@@ -311,7 +322,7 @@ def _begins_wrong(arrival: Arrival) -> bool:
     return arrival.has_formats_of_now and (not batches or batches[0][2] != _NEWEST_MAGIC)
 
 
-PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
+ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     Row(
         "DP-PRODUCE-04",
         lambda arrival: arrival.topic is None,
@@ -350,10 +361,25 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         lambda arrival: arrival.has_formats_of_now and len(arrival.layout.batches) > 1,
         (Refuse(ErrorCode.INVALID_RECORD),),
     ),
+)
+"""The transaction coordinator is asked about partitions to which none of these applies."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RefuseUnverified:
+    """The transaction coordinator does not confirm that the partition is in the transaction."""
+
+    def perform(self, refusal: Refusal) -> None:
+        assert refusal.unverified is not None, "the row's condition found it"
+        refusal.error, refusal.text = refusal.unverified
+
+
+PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
+    *ARRIVAL_ROWS,
     Row(
         "DP-PRODUCE-12",
-        lambda arrival: not arrival.is_verified,
-        (Refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING),),
+        lambda arrival: arrival.unverified is not None,
+        (_RefuseUnverified(),),
         since=(3, 6),
     ),
     Row(
@@ -393,7 +419,7 @@ def is_ordinary_arrival(arrival: Arrival) -> bool:
         arrival.leads
         and arrival.is_known
         and arrival.may_write
-        and arrival.is_verified
+        and arrival.unverified is None
         and arrival.topic is not None
         and arrival.topic not in INTERNAL_TOPICS
         and arrival.layout.header is not None

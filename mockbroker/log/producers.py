@@ -20,6 +20,7 @@ from mockbroker.log.batch_storage import StoredBatch
 from mockbroker.rows import Release, Row, always
 
 __all__ = [
+    "COORDINATOR_ROWS",
     "EXPIRATION",
     "EXPIRY_CHECK_MS",
     "NO_EPOCH",
@@ -27,6 +28,7 @@ __all__ = [
     "START_ROWS",
     "Duplicate",
     "ForgetBefore",
+    "Guard",
     "KeptBatch",
     "Marker",
     "Producer",
@@ -73,6 +75,13 @@ class Marker(NamedTuple):
     is_commit: bool
 
 
+class Guard:
+    """Stands for a question to the transaction coordinator (KIP-890). A log knows it until the
+    producer's transaction begins or ends there."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class Producer:
     """``batches`` are the newest ones of ``epoch``, oldest first. ``transaction_start`` is the
@@ -100,7 +109,8 @@ class ProducerBatch(NamedTuple):
     """A batch with a producer id, as the rows see it. ``known`` is None for a new producer.
 
     ``implicit``: the batch belongs to a transaction of version 2 (KIP-890), whose producers always
-    begin at sequence 0.
+    begin at sequence 0. ``is_verified`` is False if it would have to be part of a transaction that
+    the coordinator has confirmed, and the log does not know of that.
     """
 
     known: Producer | None
@@ -109,6 +119,7 @@ class ProducerBatch(NamedTuple):
     last_sequence: int
     is_transactional: bool
     implicit: bool = False
+    is_verified: bool = True
 
     def duplicate(self, kept: int) -> KeptBatch | None:
         """The batch of the same sequences among the newest ``kept``."""
@@ -195,10 +206,42 @@ def _has_gap(batch: ProducerBatch) -> bool:
     return batch.first_sequence != (0 if last == _LAST_SEQUENCE else last + 1)
 
 
+def _is_open(batch: ProducerBatch) -> bool:
+    return batch.known is not None and batch.known.transaction_start is not None
+
+
+def _is_in_no_transaction(batch: ProducerBatch) -> bool:
+    return not batch.is_verified and not _is_open(batch)
+
+
+def _is_in_no_transaction_of_epoch(batch: ProducerBatch) -> bool:
+    known = batch.known
+    is_of_epoch = known is not None and known.epoch == batch.epoch
+    return not batch.is_verified and not (_is_open(batch) and is_of_epoch)
+
+
 def _leaves_transaction(batch: ProducerBatch) -> bool:
     known = batch.known
     return known is not None and known.transaction_start is not None and not batch.is_transactional
 
+
+COORDINATOR_ROWS: Final[Sequence[_Row]] = (
+    Row("DP-IDEM-03", _is_old_epoch, (Refused(ErrorCode.INVALID_PRODUCER_EPOCH),)),
+    Row(
+        "DP-TXN-46",
+        _is_in_no_transaction,
+        (Refused(ErrorCode.INVALID_TXN_STATE),),
+        since=(3, 6),
+        until=(4, 0),
+    ),
+    Row(
+        "DP-TXN-46",
+        _is_in_no_transaction_of_epoch,
+        (Refused(ErrorCode.INVALID_TXN_STATE),),
+        since=(4, 0),
+    ),
+)
+"""The rows that hold for a coordinator too, whose batches have no sequence."""
 
 ROWS: Final[Sequence[_Row]] = (
     Row(
@@ -213,7 +256,7 @@ ROWS: Final[Sequence[_Row]] = (
         (Duplicate(1),),
         until=(1, 0),
     ),
-    Row("DP-IDEM-03", _is_old_epoch, (Refused(ErrorCode.INVALID_PRODUCER_EPOCH),)),
+    *COORDINATOR_ROWS,
     Row("DP-IDEM-04", _new_epoch_starts_late, (_OUT_OF_ORDER,)),
     Row(
         "DP-IDEM-05",
@@ -254,6 +297,7 @@ def is_ordinary_sequence(batch: ProducerBatch) -> bool:
     known = batch.known
     return (
         known is not None
+        and batch.is_verified
         and known.epoch == batch.epoch != NO_EPOCH
         and known.transaction_start is None
         and bool(known.batches)
@@ -286,6 +330,7 @@ class Producers:
         self._producers: dict[int, Producer] = {}
         self._open: dict[int, int] = {}
         self._ended: deque[tuple[int, int]] = deque()
+        self._guards: dict[int, Guard] = {}
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -297,6 +342,18 @@ class Producers:
     def get(self, producer_id: int) -> Producer | None:
         """Return what is known of a producer."""
         return self._producers.get(producer_id)
+
+    def guard(self, producer_id: int) -> Guard:
+        """Return what stands for the question whether the producer has a transaction here."""
+        return self._guards.setdefault(producer_id, Guard())
+
+    def holds(self, producer_id: int, guard: Guard | None) -> bool:
+        """Whether this question is the present one."""
+        return guard is not None and self._guards.get(producer_id) is guard
+
+    def drop_guard(self, producer_id: int) -> None:
+        """The coordinator has refused, or a transaction has begun or ended."""
+        self._guards.pop(producer_id, None)
 
     @property
     def first_open(self) -> int | None:
@@ -324,20 +381,16 @@ class Producers:
         delta = header.last_offset_delta
         last_offset = base_offset + delta
         first = header.base_sequence
+        last = (first + delta) & _LAST_SEQUENCE
         producer.batches.append(
-            KeptBatch(
-                first,
-                (first + delta) & _LAST_SEQUENCE,
-                base_offset,
-                last_offset,
-                header.max_timestamp,
-            )
+            KeptBatch(first, last, base_offset, last_offset, header.max_timestamp)
         )
         producer.last_timestamp = header.max_timestamp
         producer.touched = last_offset
         if header.is_transactional and producer.transaction_start is None:
             producer.transaction_start = base_offset
             self._open[header.producer_id] = base_offset
+            self.drop_guard(header.producer_id)
 
     def ended(self, marker: Marker) -> int | None:
         """Take in the end of a transaction and return its first offset; None if none was open.
@@ -351,6 +404,7 @@ class Producers:
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = marker.timestamp
         producer.touched = marker.offset
+        self.drop_guard(marker.producer_id)
         start, producer.transaction_start = producer.transaction_start, None
         if start is not None:
             del self._open[marker.producer_id]

@@ -169,6 +169,12 @@ class Profile:
         return "kraft-4.3" if self.line >= _JAVA_NAMES_SINCE else "kraft-3.3"
 
     @property
+    def transaction_version(self) -> int:
+        """The level of the feature ``transaction.version`` (KIP-890); 0 without the feature."""
+        levels = [each.finalized for each in self.features if each.name == "transaction.version"]
+        return levels[0] if levels else 0
+
+    @property
     def reports_defaults(self) -> bool:
         """Whether DescribeConfigs version 0 ever marks a config as a default."""
         return self.line <= _REPORTS_DEFAULTS_UNTIL

@@ -24,7 +24,6 @@ from mockbroker.groups.classic.events import (
     SyncEvent,
 )
 from mockbroker.groups.classic.model import (
-    NO_GENERATION,
     DescribedGroup,
     DescribedMember,
     Group,
@@ -206,7 +205,10 @@ class ClassicGroups(TesterSteps):
         """
         group = self._groups.get(group_id)
         if group is None:
-            return self._validate_for_missing(group_id, generation, version, transactional)
+            code = self._validate_for_missing(group_id, generation, version, transactional)
+            group = self._groups.get(group_id)
+            if code or not transactional or group is None:
+                return code
         event = CommitEvent(
             self.machine, group, member_id, instance_id,
             generation=generation, transactional=transactional,
@@ -219,9 +221,9 @@ class ClassicGroups(TesterSteps):
     ) -> ErrorCode:
         if self._full:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        # Transactions make the group in any case.
-        named = NO_GENERATION if transactional else generation
-        missing = MissingGroup(group_id, named, version, lambda: self._make(group_id))
+        missing = MissingGroup(
+            group_id, generation, version, lambda: self._make(group_id), transactional
+        )
         apply_first(self._rules.missing_in_commit, missing, missing)
         return missing.code
 

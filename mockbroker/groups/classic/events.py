@@ -131,12 +131,13 @@ class DeleteEvent(CodeEvent):
 @dataclass(slots=True)
 class MissingGroup:
     """A request names a group that does not exist. ``make`` makes one. ``generation`` and
-    ``version`` are those of OffsetCommit."""
+    ``version`` are those of OffsetCommit, or of TxnOffsetCommit if ``transactional``."""
 
     group_id: str
     generation: int = NO_GENERATION
     version: int = 0
     make: Callable[[], object] = field(default=lambda: None)
+    transactional: bool = False
     code: ErrorCode = ErrorCode.NONE
 
     def refuse(self, code: ErrorCode) -> None:

@@ -60,7 +60,23 @@ def _new_version(event: MissingGroup) -> bool:
     return _generation_named(event) and event.version >= 9
 
 
+def _transactional_and_missing(event: MissingGroup) -> bool:
+    return event.transactional
+
+
+def _transactional_generation(event: MissingGroup) -> bool:
+    return event.transactional and _generation_named(event)
+
+
 ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
+    # The group is made in any case, and has no such member.
+    Row("DP-TXNOFF-01", _transactional_and_missing, (Do(_make_group),), until=NEW_COORDINATOR),
+    Row(
+        "DP-TXNOFF-01",
+        _transactional_generation,
+        (Refuse(ErrorCode.ILLEGAL_GENERATION),),
+        since=NEW_COORDINATOR,
+    ),
     Row(
         "DP-OFFSET-03",
         _new_version,

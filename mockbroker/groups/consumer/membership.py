@@ -28,7 +28,7 @@ from mockbroker.groups.consumer.model import (
 )
 from mockbroker.groups.consumer.reconciliation import Reconciliation, reconcile
 from mockbroker.groups.consumer.records import GroupRecords, StoredRecord
-from mockbroker.groups.consumer.regexes import matching_topics
+from mockbroker.groups.consumer.regexes import matching_names
 from mockbroker.groups.consumer.settings import ConsumerSettings, GroupTimes
 from mockbroker.groups.consumer.tables import ConsumerRules
 from mockbroker.groups.consumer.topics import GroupTopics
@@ -346,7 +346,7 @@ class Membership:
         for regex in sorted(group.regexes):
             former = group.resolved.get(regex)
             found = ResolvedRegex(
-                visible(matching_topics(regex, self.topics.names())),
+                visible(matching_names(regex, self.topics.names())),
                 self.topics.created,
                 self.timers.now_ms,
             )

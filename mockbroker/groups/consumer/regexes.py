@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
-__all__ = ["matching_topics", "regex_problem"]
+__all__ = ["matching_names", "regex_problem"]
 
 _TEXTS: Final = {
     "invalid character class range": "invalid character class range",
@@ -59,7 +59,7 @@ def regex_problem(text: str) -> str | None:
     return None
 
 
-def matching_topics(text: str, names: Iterable[str]) -> frozenset[str]:
+def matching_names(text: str, names: Iterable[str]) -> frozenset[str]:
     """Return the names that a valid regular expression matches from beginning to end."""
     pattern = _compiled(text)
     return frozenset(name for name in names if pattern.fullmatch(name))

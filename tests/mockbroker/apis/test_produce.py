@@ -252,8 +252,11 @@ def test_two_transactional_producers_in_one_request() -> None:
     asked = request((0, one))
     asked.transactional_id = "t"
     answer = DirectBroker(cluster).ask(asked, 9)
-    assert rows(answer) == [(0, 49, -1)]
-    assert answer.responses[0].partition_responses[0].error_message is None
+    assert rows(answer) == [(0, 19, -1)]
+    assert answer.responses[0].partition_responses[0].error_message == (
+        "Unable to verify the partition has been added to the transaction. Underlying error: "
+        "COORDINATOR_NOT_AVAILABLE"
+    )
 
 
 # ---- acks ----------------------------------------------------------------------------------------

@@ -57,10 +57,6 @@ def test_what_cannot_be() -> None:
     assert ask(broker, transactional_id="") == (42, -1, -1)
 
 
-def test_there_is_no_transaction_coordinator_yet() -> None:
-    assert ask(DirectBroker(Cluster(1)), transactional_id="t") == (15, -1, -1)
-
-
 def secured(cluster: Cluster, release: str) -> DirectBroker:
     security = Security(authorizer=Authorizer())
     return DirectBroker(cluster, profile_name=release, security=security, principal="User:me")
@@ -98,7 +94,9 @@ def test_a_transactional_id_has_to_be_the_callers() -> None:
     cluster = Cluster(1)
     assert ask(secured(cluster, "kafka-4.4"), transactional_id="t") == (53, -1, -1)
     allow(cluster, TRANSACTIONAL_ID, "t", WRITE)
-    assert ask(secured(cluster, "kafka-4.4"), transactional_id="t") == (15, -1, -1)
+    # Nobody has asked for the coordinator yet, so there is none.
+    wanted = {"transactional_id": "t", "transaction_timeout_ms": 1000}
+    assert ask(secured(cluster, "kafka-4.4"), **wanted) == (16, -1, -1)
 
 
 # ---- DescribeProducers ---------------------------------------------------------------------------

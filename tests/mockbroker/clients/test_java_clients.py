@@ -12,8 +12,17 @@ from tests.mockbroker.clients.programs import run
 from tests.real.jars import class_path
 from tests.support.toolchain import require
 
-PROGRAM = Path(__file__).with_name("RoundTrip.java")
+HERE = Path(__file__).parent
 TOPIC = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
+
+
+async def _run(release: str, program: str, bootstrap: str) -> str:
+    """Run a program with the clients of a release, and return its last line."""
+    jars = await asyncio.to_thread(class_path, release)
+    options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    out = await run("java", *options, logging, "-cp", jars, str(HERE / program), bootstrap)
+    return out.splitlines()[-1]
 
 
 @pytest.mark.slow
@@ -22,11 +31,18 @@ TOPIC = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 async def test_the_java_clients(release: str) -> None:
     require("java", "maven")
-    jars = await asyncio.to_thread(class_path, release)
     async with MockCluster(
         3, topics=[TOPIC], profile=f"kafka-{release.rpartition('.')[0]}"
     ) as mock:
-        options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-        logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        out = await run("java", *options, logging, "-cp", jars, str(PROGRAM), mock.bootstrap)
-    assert out.splitlines()[-1] == "ok 60"
+        assert await _run(release, "RoundTrip.java", mock.bootstrap) == "ok 60"
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.requirement("DP-TXN-10", "DP-TXN-15", "DP-TXN-48", "DP-TXNOFF-02", "DP-TXN-05")
+@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+async def test_the_java_transactions(release: str) -> None:
+    require("java", "maven")
+    profile = f"kafka-{release.rpartition('.')[0]}"
+    async with MockCluster(3, topics=[TOPIC, "bar:1:3"], profile=profile) as mock:
+        assert await _run(release, "Transactions.java", mock.bootstrap) == "ok 15"

@@ -14,6 +14,7 @@ from mockbroker.cli.ctl import ctl
 from mockbroker.commands import COMMANDS, Command, parse_command
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.openapi import document
+from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import Fault
 from mockbroker.groups.classic.model import JoinRequest
@@ -22,6 +23,7 @@ from mockbroker.scenarios import Story
 from mockbroker.threaded import ThreadedCluster
 from tests.mockbroker.control.test_command_line import run_here
 from tests.mockbroker.control.test_control import controlled
+from tests.mockbroker.transactions.transacting import Producer
 
 CALLS = [
     "create-topic bar:2:3",
@@ -65,6 +67,14 @@ CALLS = [
     "release-commits g",
     "set-offset g foo-0 1",
     "drop-offset g foo-0",
+    "hold-markers t",
+    "abort-transaction t",
+    "release-markers",
+    "fence-producer t",
+    "set-producer-epoch t 7",
+    "expire-transaction u",
+    'append foo-0 {"records": [{}], "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}',
+    "write-marker foo-0 7 abort",
     "load-coordinator group g",
     "finish-loading group g",
     "move-coordinator group g 2",
@@ -93,15 +103,21 @@ CALLS = [
 
 NOT_COMMANDS = {
     "cluster", "consume", "data-actions", "fault", "frame", "group", "groups", "journal", "log",
-    "offsets", "produce", "scenario", "state", "waiting", "znode",
+    "offsets", "produce", "scenario", "state", "transaction", "transactions", "waiting", "znode",
 }  # fmt: skip
 """What else ``mockbroker ctl`` has: it reads, or administers the control port."""
 
 
 def cluster() -> MockCluster:
     made = MockCluster(4, topics=["foo=1,2,3"], profile="kafka-2.4", clock="manual")
-    join_group(made)
+    prepare(made)
     return made
+
+
+def prepare(mock: MockCluster) -> None:
+    """Let there be what the calls act on."""
+    join_group(mock)
+    begin_transactions(mock)
 
 
 def join_group(mock: MockCluster) -> None:
@@ -112,6 +128,16 @@ def join_group(mock: MockCluster) -> None:
         mock.cluster.groups.join(request, lambda result: None)
     # No client of this release makes a consumer group.
     mock.cluster.groups.consumer._groups["c"] = ConsumerGroup("c")
+
+
+def begin_transactions(mock: MockCluster) -> None:
+    """Let the transactional ids t and u have open transactions."""
+    cluster = mock.cluster
+    for kind in (CoordinatorKind.TRANSACTION, CoordinatorKind.GROUP):
+        cluster.find_coordinator(kind, "t", 1)
+    for name in "tu":
+        producer = Producer(cluster, name, version=0)
+        assert (producer.init().code, producer.add(("__consumer_offsets", 0))) == (0, 0)
 
 
 def words(text: str) -> list[str]:
@@ -149,7 +175,7 @@ def test_ctl_carries_out_every_command(capsys: pytest.CaptureFixture[str]) -> No
         control = ControlServer(mock.cluster)
 
         async def start() -> None:
-            join_group(mock.cluster)
+            prepare(mock.cluster)
             await control.start()
 
         mock.submit(start()).result()
@@ -185,7 +211,7 @@ def json_value(command: Command, name: str, text: str) -> object:
 
 async def test_the_control_port_carries_out_every_command() -> None:
     async with controlled(profile="kafka-2.4", clock="manual") as (mock, client):
-        join_group(mock)
+        prepare(mock)
         for text in CALLS:
             command = parse_command(text).command
             names = [each.name for each in command.arguments]

@@ -16,7 +16,7 @@ from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.openapi import document, served_paths
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.page import page_files
-from tests.mockbroker.control.test_commands import join_group
+from tests.mockbroker.control.test_commands import prepare
 from tests.mockbroker.control.test_control import Client, controlled
 from tests.mockbroker.wire import connect
 
@@ -88,6 +88,20 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("set-offset", {"group": "g", "partition": "foo-0", "offset": 1}),
     ("drop-offset", {"group": "g", "partition": "foo-0"}),
     ("set-offset", {"group": "g", "partition": "foo-0", "offset": 0}),
+    ("hold-markers", {}),
+    ("abort-transaction", {"transactional_id": "t"}),
+    ("release-markers", {"transactional_id": None}),
+    ("fence-producer", {"transactional_id": "t"}),
+    ("set-producer-epoch", {"transactional_id": "t", "epoch": 7}),
+    ("expire-transaction", {"transactional_id": "u"}),
+    (
+        "append",
+        {
+            "partition": "foo-0",
+            "records": {"records": [{}], "producer_id": 7, "producer_epoch": 0, "base_sequence": 0},
+        },
+    ),
+    ("write-marker", {"partition": "foo-0", "producer_id": 7, "result": "abort"}),
     ("load-coordinator", {"kind": "group", "key": "g"}),
     ("finish-loading", {"kind": "group", "key": "g"}),
     ("move-coordinator", {"kind": "group", "key": "g", "broker": 2}),
@@ -146,6 +160,15 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
     ("GET", "/groups/{group}/wait", {"group": "g"}, "?members=1&timeout=1ms", None),
     ("GET", "/groups/{group}/wait", {"group": "g"}, "?state=Stable&timeout=1ms", None),
     ("GET", "/offsets/{group}", {"group": "g"}, "", None),
+    ("GET", "/transactions", {}, "", None),
+    ("GET", "/transactions/{transactional_id}", {"transactional_id": "t"}, "", None),
+    (
+        "GET",
+        "/transactions/{transactional_id}/wait",
+        {"transactional_id": "t"},
+        "?state=Empty&timeout=1ms",
+        None,
+    ),
     ("GET", "/offsets/{group}/wait", {"group": "g"}, "?partition=foo-0&timeout=1ms", None),
     ("GET", "/data-actions", {}, "?since=1", None),
     ("GET", "/waiting", {}, "", None),
@@ -189,7 +212,7 @@ async def test_served_and_documented_routes_are_the_same():
 async def test_answers_are_as_documented(prefix: str):
     """Call every operation at least once, with bodies that the document allows."""
     async with controlled(clock="manual", profile="kafka-2.4") as (mock, client):
-        join_group(mock)
+        prepare(mock)
         async with connect(mock) as wire:
             await wire.ask(MetadataRequest(topics=None), 9)
         made = (await client.get("/openapi.json"))[1]

@@ -21,9 +21,22 @@ from kproto.messages.offset_fetch_request import (
 )
 from mockbroker.cluster import Cluster
 from mockbroker.coordinators.kinds import CoordinatorKind
+from mockbroker.coordinators.offset_rules import OffsetToCommit
+from mockbroker.coordinators.offsets import OffsetStore
+from mockbroker.log.logs import InternalProducer
 from tests.mockbroker.broker import DirectBroker
 
-__all__ = ["Codes", "Fetched", "coordinated", "coordinator_of", "delete", "fetch", "offset_commit"]
+__all__ = [
+    "Codes",
+    "Fetched",
+    "coordinated",
+    "coordinator_of",
+    "delete",
+    "end_transaction",
+    "fetch",
+    "offset_commit",
+    "pend",
+]
 
 Codes: TypeAlias = dict[tuple[str, int], int]
 """(topic, partition) -> error code."""
@@ -45,6 +58,24 @@ def coordinated(brokers: int = 1, **options: Any) -> Cluster:
 def coordinator_of(cluster: Cluster, group_id: str) -> int:
     name, index = cluster.coordinators.partition_of(CoordinatorKind.GROUP, group_id)
     return cluster.partition(name, index).leader
+
+
+def pend(
+    store: OffsetStore,
+    producer_id: int,
+    group_id: str,
+    offsets: Sequence[tuple[tuple[str, int], OffsetToCommit]],
+) -> None:
+    """Commit offsets in a transaction."""
+    producer = InternalProducer(producer_id, 0)
+    assert store.commit(group_id, offsets, producer=producer).results == [0] * len(offsets)
+
+
+def end_transaction(cluster: Cluster, producer_id: int, *, committed: bool) -> None:
+    """Decide on the offsets of a transaction, as markers in every partition would."""
+    for partition in cluster.topics["__consumer_offsets"].partitions:
+        tp = ("__consumer_offsets", partition.index)
+        cluster.offsets.end_transaction(producer_id, tp, committed=committed)
 
 
 def offset_commit(

@@ -14,7 +14,12 @@ from mockbroker.coordinators.offset_rules import OffsetToCommit
 from mockbroker.coordinators.offsets import Commitment
 from mockbroker.errors import ClusterError
 from mockbroker.state.model import TopicPartition
-from tests.mockbroker.coordinators.offset_requests import coordinated, coordinator_of
+from tests.mockbroker.coordinators.offset_requests import (
+    coordinated,
+    coordinator_of,
+    end_transaction,
+    pend,
+)
 
 GROUP = CoordinatorKind.GROUP
 RETENTION_MS = 5 * 60_000
@@ -93,16 +98,16 @@ class Offsets(RuleBasedStateMachine):
 
     @rule(producer_id=st.integers(0, 1), group_id=group_ids, tp=partitions, offset=offsets)
     def add_pending(self, producer_id: int, group_id: str, tp: TopicPartition, offset: int) -> None:
-        if self._topic_exists(tp):
+        if self._topic_exists(tp) and group_id not in self.held:
             assert self.store.groups.validate_commit(group_id, "", None, -1) == 0
-            self.store.add_pending(producer_id, group_id, [(tp, OffsetToCommit(offset))])
+            pend(self.store, producer_id, group_id, [(tp, OffsetToCommit(offset))])
             mine = self.pending.setdefault(producer_id, {})
             mine.pop((group_id, tp), None)
             mine[group_id, tp] = offset, self.cluster.now_ms
 
     @rule(producer_id=st.integers(0, 1))
     def abort(self, producer_id: int) -> None:
-        self.store.end_transaction(producer_id, committed=False)
+        end_transaction(self.cluster, producer_id, committed=False)
         self.pending.pop(producer_id, None)
 
     # ---- the end of offsets --------------------------------------------------------------------

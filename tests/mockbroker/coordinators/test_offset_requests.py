@@ -39,8 +39,10 @@ from tests.mockbroker.coordinators.offset_requests import (
     coordinated,
     coordinator_of,
     delete,
+    end_transaction,
     fetch,
     offset_commit,
+    pend,
 )
 from tests.mockbroker.security.enforced import ALICE, ENFORCED, allow
 from tests.mockbroker.wire import connect
@@ -469,14 +471,14 @@ def test_pending_offsets_of_a_transaction_are_unstable(version: int) -> None:
     broker = broker_for(version)
     store = broker.cluster.offsets
     offset_commit(broker, 9, {FOO_0: 5, FOO_1: 6})
-    store.add_pending(99, "g", [(FOO_0, OffsetToCommit(7))])
+    pend(store, 99, "g", [(FOO_0, OffsetToCommit(7))])
     plain = {FOO_0: (5, -1, "", 0), FOO_1: (6, -1, "", 0)}
     wanted = {"foo": [0, 1]}
     assert fetch(broker, version, wanted) == plain
     unstable = {FOO_0: (-1, -1, "", 88), FOO_1: (6, -1, "", 0)}
     assert fetch(broker, version, wanted, require_stable=True) == unstable
     assert fetch(broker, version, None, require_stable=True) == unstable
-    store.end_transaction(99, committed=True)
+    end_transaction(broker.cluster, 99, committed=True)
     assert fetch(broker, version, {"foo": [0]}, require_stable=True) == {FOO_0: (7, -1, "", 0)}
 
 

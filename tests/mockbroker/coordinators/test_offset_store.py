@@ -16,7 +16,12 @@ from mockbroker.coordinators.offsets import Stored
 from mockbroker.errors import ClusterError
 from mockbroker.groups.coordinator import Groups as AllGroups
 from mockbroker.timers import wait_for_call
-from tests.mockbroker.coordinators.offset_requests import coordinated, coordinator_of
+from tests.mockbroker.coordinators.offset_requests import (
+    coordinated,
+    coordinator_of,
+    end_transaction,
+    pend,
+)
 
 GROUP = CoordinatorKind.GROUP
 FOO_0, FOO_1, BAR_0 = ("foo", 0), ("foo", 1), ("bar", 0)
@@ -190,12 +195,12 @@ def test_offsets_of_a_deleted_topic_go_at_once() -> None:
     cluster = coordinated()
     commit(cluster, FOO_0, BAR_0)
     commit(cluster, FOO_1, group_id="h")
-    cluster.offsets.add_pending(9, "p", [(FOO_0, OffsetToCommit(5)), (BAR_0, OffsetToCommit(6))])
+    pend(cluster.offsets, 9, "p", [(FOO_0, OffsetToCommit(5)), (BAR_0, OffsetToCommit(6))])
     topic_id = cluster.topics["foo"].topic_id
     cluster.delete_topics([(None, topic_id)])
     assert set(cluster.offsets["g"]) == {BAR_0}
     assert not cluster.offsets["h"]
-    cluster.offsets.end_transaction(9, committed=True)
+    end_transaction(cluster, 9, committed=True)
     assert set(cluster.offsets["p"]) == {BAR_0}
     cluster.add_topic("foo:3:1")
     assert set(cluster.offsets["g"]) == {BAR_0}
@@ -213,19 +218,19 @@ def test_the_offsets_are_in_their_topic_and_go_with_it() -> None:
 def test_pending_offsets_keep_their_group_and_what_they_replace() -> None:
     cluster = coordinated()
     commit(cluster, FOO_0, FOO_1)
-    cluster.offsets.add_pending(9, "g", [(FOO_0, OffsetToCommit(5))])
+    pend(cluster.offsets, 9, "g", [(FOO_0, OffsetToCommit(5))])
     cluster.advance(8 * DAY)
     assert set(cluster.offsets["g"]) == {FOO_0}
-    cluster.offsets.end_transaction(9, committed=False)
+    end_transaction(cluster, 9, committed=False)
     cluster.advance(CHECK)
     assert not cluster.offsets["g"]
     assert cluster.groups.group("g") is None
     commit(cluster, FOO_0)
     cluster.offsets.delete("g", [FOO_0])
-    cluster.offsets.add_pending(9, "g", [(FOO_0, OffsetToCommit(5))])
+    pend(cluster.offsets, 9, "g", [(FOO_0, OffsetToCommit(5))])
     cluster.advance(DAY)
     assert cluster.groups.group("g") is not None
-    cluster.offsets.end_transaction(9, committed=False)
+    end_transaction(cluster, 9, committed=False)
     cluster.advance(CHECK)
     assert cluster.groups.group("g") is None
 
@@ -234,14 +239,14 @@ def test_pending_offsets_keep_their_group_and_what_they_replace() -> None:
 def test_a_transaction_does_not_overwrite_a_later_commit() -> None:
     cluster = coordinated()
     store = cluster.offsets
-    store.add_pending(9, "g", [(FOO_0, OffsetToCommit(5)), (FOO_1, OffsetToCommit(6))])
+    pend(store, 9, "g", [(FOO_0, OffsetToCommit(5)), (FOO_1, OffsetToCommit(6))])
     assert store.has_pending("g")
     assert store.has_pending("g", FOO_0)
     assert not store.has_pending("g", BAR_0)
     assert set(store.pending) == {9}
     commit(cluster, FOO_0)
     assert not store["g"].keys() - {FOO_0}
-    store.end_transaction(9, committed=True)
+    end_transaction(cluster, 9, committed=True)
     assert {tp: each.offset for tp, each in store["g"].items()} == {FOO_0: 1, FOO_1: 6}
     assert not store.has_pending("g")
     assert not store.pending
@@ -250,7 +255,7 @@ def test_a_transaction_does_not_overwrite_a_later_commit() -> None:
 def test_offsets_go_with_their_group() -> None:
     cluster = coordinated()
     commit(cluster, FOO_0)
-    cluster.offsets.add_pending(9, "g", [(FOO_1, OffsetToCommit(5))])
+    pend(cluster.offsets, 9, "g", [(FOO_1, OffsetToCommit(5))])
     assert cluster.groups.delete("g") == 0
     assert not cluster.offsets["g"]
     assert not cluster.offsets.has_pending("g")
@@ -286,7 +291,9 @@ def test_errors_of_the_append_are_translated(
         (BAR_0, OffsetToCommit(2)),
     ]
     for code, shown in expected.items():
-        cluster.offsets.store = lambda group_id, updates, code=code: Stored(ErrorCode(code))  # type: ignore[misc]
+        cluster.offsets.store = lambda group_id, updates, producer, code=code: Stored(
+            ErrorCode(code)
+        )  # type: ignore[misc]
         assert cluster.offsets.commit("g", offsets).results == [shown, 12, shown]
     assert {tp: each.offset for tp, each in cluster.offsets["g"].items()} == {BAR_0: 1}
 
@@ -311,7 +318,9 @@ def test_offsets_can_be_set_and_dropped() -> None:
         cluster.set_offset("g", ("foo", 9), 1)
     with pytest.raises(ClusterError, match="0 or more"):
         cluster.set_offset("g", FOO_0, -1)
-    cluster.offsets.store = lambda group_id, updates: Stored(ErrorCode.NOT_ENOUGH_REPLICAS)
+    cluster.offsets.store = lambda group_id, updates, producer: Stored(
+        ErrorCode.NOT_ENOUGH_REPLICAS
+    )
     with pytest.raises(ClusterError, match="cannot be written: error COORDINATOR_NOT_AVAILABLE"):
         cluster.set_offset("g", FOO_0, 1)
 

@@ -26,13 +26,26 @@ def commit(
 # ---- commits -------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("DP-OFFSET-02")
+@pytest.mark.requirement("DP-OFFSET-02", "DP-TXNOFF-01")
+@pytest.mark.parametrize("release", [(3, 9), (4, 4)])
 @pytest.mark.parametrize("transactional", [False, True])
-def test_a_commit_makes_a_simple_group(transactional: bool) -> None:
-    at = Coordinator()
-    generation = 5 if transactional else -1
-    assert commit(at, generation=generation, transactional=transactional) == ErrorCode.NONE
+def test_a_commit_makes_a_simple_group(transactional: bool, release: tuple[int, int]) -> None:
+    at = Coordinator(release)
+    assert commit(at, transactional=transactional) == ErrorCode.NONE
     assert (at.state, at.group.protocol_type) == ("Empty", None)
+
+
+@pytest.mark.requirement("DP-TXNOFF-01")
+@pytest.mark.parametrize(
+    ("release", "code", "state"),
+    [((2, 4), 0, "Empty"), ((3, 9), 25, "Empty"), (NEWEST, 22, "none")],
+)
+def test_a_transaction_of_a_generation_without_its_group(
+    release: tuple[int, int], code: int, state: str
+) -> None:
+    at = Coordinator(release)
+    assert commit(at, "m", 5, transactional=True) == code
+    assert at.state == state
 
 
 @pytest.mark.requirement("DP-OFFSET-03")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from kproto.error_codes import ErrorCode
 from kproto.records import Compression
 from mockbroker.log.batch_header import read_header
 from mockbroker.log.produce_checks import (
@@ -111,7 +112,7 @@ def test_an_ordinary_arrival_passes_all_rows() -> None:
         "min_isr": [0, 3, 4],
         "layout": [layout_of(data) for data in DATA],
         "codec": [1, int(Compression.ZSTD), 5],
-        "is_verified": [False],
+        "unverified": [(ErrorCode.INVALID_TXN_STATE, None)],
     }
     cases = [Arrival(**facts) for facts in changes(usual, odd)]
     check(cases, is_ordinary_arrival, PARTITION_ROWS)

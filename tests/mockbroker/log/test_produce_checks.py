@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kproto.error_codes import ErrorCode
 from kproto.records import Compression, Record, TimestampType, build_batch
 from mockbroker.log.produce import AppendOutcome
 from mockbroker.log.produce_checks import RequestFacts
@@ -89,7 +90,8 @@ PARTITIONS: list[Any] = [
         pytest.mark.requirement("DP-PRODUCE-21")]),
     pytest.param({}, changed(WITH_ID, base_sequence=-1), 87, 0, id="sequence", marks=[
         pytest.mark.requirement("DP-PRODUCE-22")]),
-    pytest.param({}, changed(WITH_ID, attributes=0x10), 49, -1, id="transaction", marks=[
+    pytest.param({"unverified": {FOO: (ErrorCode.INVALID_TXN_STATE, "why")}},
+                 changed(WITH_ID, attributes=0x10), 48, -1, id="transaction", marks=[
         pytest.mark.requirement("DP-PRODUCE-12")]),
 ]  # fmt: skip
 

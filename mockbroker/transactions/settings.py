@@ -1,0 +1,57 @@
+"""The broker configs that transactions follow, and the bounds that this mock sets itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from mockbroker.configs.effective import EffectiveConfigs
+from mockbroker.rows import Release
+
+__all__ = [
+    "MOST_TRANSACTIONS",
+    "TransactionSettings",
+    "transaction_settings",
+    "transaction_version_of",
+]
+
+MOST_TRANSACTIONS: Final = 10_000
+"""Transactional ids; a request that would make more gets COORDINATOR_NOT_AVAILABLE(15)."""
+_VERSION_2_SINCE: Final[Release] = (4, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """Times are milliseconds."""
+
+    max_timeout_ms: int
+    id_expiration_ms: int
+    timeout_check_ms: int
+    expiration_check_ms: int
+    verifies: bool
+
+
+def transaction_settings(configs: EffectiveConfigs) -> TransactionSettings:
+    """Read the settings of the brokers. A config that the release lacks has the value of which
+    nothing is seen."""
+
+    def text(name: str, otherwise: str) -> str:
+        known = name in configs.definitions.broker
+        return configs.controller_value(name) if known else otherwise
+
+    return TransactionSettings(
+        max_timeout_ms=int(text("transaction.max.timeout.ms", "900000")),
+        id_expiration_ms=int(text("transactional.id.expiration.ms", "604800000")),
+        timeout_check_ms=int(
+            text("transaction.abort.timed.out.transaction.cleanup.interval.ms", "10000")
+        ),
+        expiration_check_ms=int(
+            text("transaction.remove.expired.transaction.cleanup.interval.ms", "3600000")
+        ),
+        verifies=text("transaction.partition.verification.enable", "false") == "true",
+    )
+
+
+def transaction_version_of(release: Release) -> int:
+    """The level of the feature ``transaction.version`` in a new cluster of this release."""
+    return 2 if release >= _VERSION_2_SINCE else 0
