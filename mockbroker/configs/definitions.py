@@ -317,6 +317,7 @@ _BROKER = (
     _static("leader.imbalance.check.interval.seconds", "LONG", "300"),
     _static("leader.imbalance.per.broker.percentage", "INT", "10"),
     _static("listeners", "LIST", None),
+    ConfigDefinition("log.cleaner.backoff.ms", "LONG", "15000", 0),
     ConfigDefinition("log.cleaner.threads", "INT", "1", 0),
     _static("log.dirs", "LIST", "/var/lib/kafka/data"),
     ConfigDefinition("max.connections", "INT", str(2**31 - 1), 0),

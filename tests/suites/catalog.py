@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tests.suites.kafka_go import KafkaGo
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kgo import Kgo
 from tests.suites.model import Suite
 
 __all__ = ["SUITES"]
 
-SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in (Kgo(), KafkaPython())}
+SUITES: Final[Mapping[str, Suite]] = {
+    suite.name: suite for suite in (Kgo(), KafkaGo(), KafkaPython())
+}

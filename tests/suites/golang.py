@@ -75,6 +75,14 @@ class GoSuite(Suite):
             command = ["go", "test", "-c", "-trimpath", *self.build_flags, "-o", str(program), "."]
             run(command, cwd=sources / package)
 
+    def tests(self, program: Path) -> list[str]:
+        """The top-level tests of a test program."""
+        command = [program, "-test.list=^Test"]
+        done = subprocess.run(
+            command, cwd=program.parent, capture_output=True, text=True, check=True
+        )
+        return [line for line in done.stdout.splitlines() if line.startswith("Test")]
+
     def run(self, run: Run) -> None:
         deadline = time.monotonic() + run.seconds
         with open(run.output / "output.log", "wb") as log:
@@ -84,7 +92,7 @@ class GoSuite(Suite):
     def _run_package(self, run: Run, folder: Path, log: IO[bytes], deadline: float) -> None:
         """Run the tests. A program may end before all its tests have: when one panics, and when
         its time is up. The others run in another program."""
-        tests = {*_tests_of(folder / "suite.test")}
+        tests = {*self.tests(folder / "suite.test")}
         if run.chosen is None:
             waiting = tests - {*run.left_out}
         else:
@@ -116,22 +124,11 @@ class GoSuite(Suite):
             ended = set()
             for name, status, output in ended_tests(lines, self.split):
                 ended.add(_top(name))
-                if run.chosen is None or name in run.chosen:
+                if run.chosen is None or {name, _top(name)} & {*run.chosen}:
                     run.report(name, status, output)
             if not ended:
                 return
             waiting = {name for name in waiting if _top(name) not in ended}
-
-
-def _tests_of(program: Path) -> list[str]:
-    done = subprocess.run(
-        [program, "-test.list=^Test"],
-        cwd=program.parent,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [line for line in done.stdout.splitlines() if line.startswith("Test")]
 
 
 def ended_tests(

@@ -32,8 +32,8 @@ class ClusterNeeds:
     brokers: int = 1
     configs: Mapping[str, str] = field(default_factory=dict)
     """Static configs of every broker."""
-    topics: tuple[str, ...] = ()
-    """``NAME:PARTITIONS:REPLICAS``."""
+    authorizer: bool = False
+    """Whether brokers keep access rules. Clients are super users."""
     port: int = 0
     """The port of broker 1; broker n has ``port + n - 1``. Only in a network of its own
     (``Suite.private_network``); 0 takes free ports."""

@@ -42,6 +42,12 @@ _ONE_COPY: Final = {
 """What Kafka's own ``server.properties`` sets for a cluster of one broker."""
 
 
+_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
 class Target(ABC):
     """A kind of cluster. ``name`` is what ``--on`` takes."""
 
@@ -65,8 +71,10 @@ class MockTarget(Target):
         configs = {"auto.create.topics.enable": "true", **_ONE_COPY, **needs.configs}
         command = [sys.executable, "-m", "mockbroker", "serve", "--exit-with-parent"]
         command += [f"--profile={self.profile}", f"--brokers={needs.brokers}"]
+        command.append("--auto-progress=100ms")  # real replicas catch up by themselves
         command += [f"--broker-config={name}={value}" for name, value in configs.items()]
-        command += [f"--topic={topic}" for topic in needs.topics]
+        if needs.authorizer:
+            command += ["--authorizer", "--super-user=User:ANONYMOUS"]
         if needs.port:
             command.append(f"--listen=127.0.0.1:{needs.port}")
         if needs.advertised is not None:
@@ -137,6 +145,7 @@ class _SuiteKafka(RealKafka):
             **configs,
             "auto.create.topics.enable": "true",
             **_ONE_COPY,
+            **(_AUTHORIZER if self._needs.authorizer else {}),
             **self._needs.configs,
         }
 
