@@ -1,6 +1,6 @@
-"""DescribeProducers (61, KIP-664): the idempotent producers that a partition's leader knows.
+"""DescribeProducers (61, KIP-664): the idempotent producers that a replica of a partition knows.
 
-Version 0 only; flexible. Other brokers than the leader return an error. Producers are listed by id.
+Version 0 only; flexible. Brokers without a replica return an error. Producers are listed by id.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
     error = _error(call, name, index)
     if error:
         return PartitionResponse(partition_index=index, error_code=error)
-    producers = call.cluster.logs.log((name, index)).producers
+    tp, logs = (name, index), call.cluster.logs
+    producers = logs.log(tp).producers_before(logs.end_of(tp, call.broker_id))
     return PartitionResponse(
         partition_index=index, active_producers=[_producer(each) for each in producers]
     )
@@ -58,7 +59,7 @@ def _error(call: Call, name: str, index: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     now = call.cluster.topics.get(name)
     partition = None if now is None else now.partition(index)
-    if partition is None or partition.leader != call.broker_id:
+    if partition is None or call.broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NONE
 

@@ -7,6 +7,7 @@ batches; a record that is removed keeps its offset to itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from mockbroker.log.batch_header import BatchHeader, Buffer
@@ -199,6 +200,14 @@ class PartitionLog:
         self._segment_position = storage.position(position)
         self._segment_timestamp = None
         self.changed()
+
+    def producers_before(self, end_offset: int) -> Producers:
+        """The producers as a replica knows them whose log ends at this offset."""
+        if end_offset >= self.end_offset:
+            return self.producers
+        known = Producers()
+        known.replay(takewhile(lambda each: each[0].base_offset < end_offset, self._history()))
+        return known
 
     def _history(self) -> Iterator[tuple[BatchHeader, Marker | None]]:
         """Yield the headers of all batches, with what those of markers say."""

@@ -459,9 +459,11 @@ class Producers:
         for producer_id in cut:
             self._remove(producer_id)
         self._ended = deque(each for each in self._ended if each[1] < end_offset)
-        for header, marker in remaining:
-            if header.producer_id not in cut:
-                continue
+        self.replay(each for each in remaining if each[0].producer_id in cut)
+
+    def replay(self, batches: Iterable[tuple[BatchHeader, Marker | None]]) -> None:
+        """Follow batches of the log, with what those of markers say."""
+        for header, marker in batches:
             if marker is not None:
                 self.ended(marker)
             elif not header.is_control:

@@ -135,5 +135,20 @@ def test_the_leader_lists_its_producers() -> None:
     )  # fmt: skip
     cluster.logs.forget_producer(FOO, 8)
     assert len(described(cluster)[1]) == 1
-    assert described(cluster, broker_id=2) == (6, [])
     assert described(cluster, index=7) == (3, [])
+
+
+@pytest.mark.requirement("DP-IDEM-16")
+def test_a_follower_lists_the_producers_of_its_log() -> None:
+    cluster = Cluster(3, topics=["foo=1,2"], now_ms=NOW_MS)
+    for producer_id, sequence in ((7, 0), (7, 1), (8, 0)):
+        data = build_batch(
+            [Record(timestamp=NOW_MS, value=b"v")],
+            producer_id=producer_id, producer_epoch=0, base_sequence=sequence,
+        )  # fmt: skip
+        assert produce(cluster, data).error == 0
+        if (producer_id, sequence) == (7, 0):
+            cluster.logs.hold_replication(FOO, 2)
+    assert described(cluster) == (0, [(7, 0, 1, NOW_MS, -1, -1), (8, 0, 0, NOW_MS, -1, -1)])
+    assert described(cluster, broker_id=2) == (0, [(7, 0, 0, NOW_MS, -1, -1)])
+    assert described(cluster, broker_id=3) == (6, [])
