@@ -1,4 +1,4 @@
-"""``mockbroker scenario``: narrated and checked scenarios of reassignments."""
+"""``mockbroker scenario``: narrated and checked scenarios of reassignments and of data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _names(_context: click.Context, _option: click.Parameter, incomplete: str) -
 
 @click.group("scenario", no_args_is_help=False)
 def scenario() -> None:
-    """Run narrated scenarios of reassignments on mock clusters."""
+    """Run narrated scenarios of reassignments and of data on mock clusters."""
 
 
 @scenario.command("list")

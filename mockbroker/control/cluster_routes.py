@@ -80,7 +80,7 @@ CLUSTER_ROUTES: Final = (
           refusals=_NO_CLUSTER),
     Route("DELETE", "/clusters/{cluster}", "Stop a cluster that was created here.", _remove,
           ref("Cluster"), of_cluster=False, refusals=_NO_CLUSTER),
-    Route("GET", "/scenarios", "List the scenarios of reassignments.", _scenarios, ref("Scenarios"),
+    Route("GET", "/scenarios", "List the scenarios.", _scenarios, ref("Scenarios"),
           of_cluster=False),
     Route("POST", "/scenarios/{scenario}", "Run a scenario and check its claims.", _run,
           ref("ScenarioRun"), body=(), of_cluster=False,

@@ -1,6 +1,8 @@
-"""Scenarios of reassignments, narrated and checked on a mock cluster: ``mockbroker scenario``.
+"""Scenarios of reassignments and of data, narrated and checked on a mock cluster: ``mockbroker
+scenario``.
 
-A scenario starts a cluster and talks to it through an admin client. Events that no client can cause
+A scenario starts a cluster and talks to it through an admin client, or as a producer, a consumer or
+a member of a group (``data_clients``). Events that no client can cause
 (a replica catches up, a broker is upgraded) are commands of ``mockbroker.commands``. A claim that
 turns out false raises ScenarioError.
 
@@ -12,17 +14,33 @@ from __future__ import annotations
 from kproto.errors import UnknownNameError
 from mockbroker.scenarios import (
     cancellation,
+    coordinator_moves,
     failover,
+    lost_acknowledgement,
     metadata_races,
+    poison_record,
+    rebalance_storm,
     target_replicas,
     two_apis,
+    unclean_loss,
 )
 from mockbroker.scenarios.registry import SCENARIOS, Scenario
 from mockbroker.scenarios.story import ScenarioError, Story
 
 __all__ = ["SCENARIOS", "Scenario", "ScenarioError", "Story", "find", "themes"]
 
-themes = (target_replicas, failover, cancellation, two_apis, metadata_races)
+themes = (
+    target_replicas,
+    failover,
+    cancellation,
+    two_apis,
+    metadata_races,
+    lost_acknowledgement,
+    rebalance_storm,
+    coordinator_moves,
+    unclean_loss,
+    poison_record,
+)
 """Importing these modules fills ``SCENARIOS``."""
 
 

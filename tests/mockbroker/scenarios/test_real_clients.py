@@ -1,0 +1,122 @@
+"""The stories of data, told with kafka-python: a released client in place of the scenarios' own."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from mockbroker.fixture import MockKafka
+from mockbroker.state.actions import RecordsLost
+
+kafka = pytest.importorskip("kafka")
+errors = pytest.importorskip("kafka.errors")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.requirement("DP-CTL-59"),
+]
+SECONDS = 30
+
+
+def producer(mock: MockKafka, **options: Any) -> Any:
+    return kafka.KafkaProducer(bootstrap_servers=mock.bootstrap, acks="all", **options)
+
+
+def consumer(mock: MockKafka, **options: Any) -> Any:
+    given = {"bootstrap_servers": mock.bootstrap, "auto_offset_reset": "earliest", **options}
+    return kafka.KafkaConsumer(**given)
+
+
+@pytest.mark.mock_kafka(topics=["foo:1:1"])
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_lost_acknowledgement(mock_kafka: MockKafka, idempotent: bool) -> None:
+    mock_kafka.fault(api="Produce", disconnect="after", times=1)
+    with closing(producer(mock_kafka, enable_idempotence=idempotent, retries=5)) as sender:
+        sender.send("foo", b"once").get(SECONDS)
+    mock_kafka.assert_requested("Produce", times=2)
+    mock_kafka.assert_produced("foo", value="once", times=1 if idempotent else 2)
+
+
+@pytest.mark.mock_kafka(topics=["foo:2:1"])
+def test_rebalance_storm(mock_kafka: MockKafka) -> None:
+    ended = threading.Event()
+
+    def poll() -> None:
+        with closing(consumer(mock_kafka, group_id="g", heartbeat_interval_ms=50)) as member:
+            member.subscribe(["foo"])
+            while not ended.is_set():
+                member.poll(timeout_ms=50)
+
+    threads = [threading.Thread(target=poll) for _ in range(2)]
+    for each in threads:
+        each.start()
+    try:
+        mock_kafka.wait_for_group("g", state="Stable", members=2, timeout=SECONDS)
+        for _ in range(3):
+            before = mock_kafka.groups()["g"].generation
+            mock_kafka.rebalance("g")
+            mock_kafka.wait_for_group(
+                "g", state="Stable", members=2, generation=before + 1, timeout=SECONDS
+            )
+            members = mock_kafka.groups()["g"].members
+            given = [tp for each in members for tp in each.assignment or ()]
+            assert sorted(given) == [("foo", 0), ("foo", 1)]
+    finally:
+        ended.set()
+        for each in threads:
+            each.join(SECONDS)
+
+
+@pytest.mark.mock_kafka(topics=["foo:1:1"])
+def test_the_coordinator_moves_during_a_commit(mock_kafka: MockKafka) -> None:
+    mock_kafka.produce("foo", value="x")
+    with closing(consumer(mock_kafka, group_id="g", enable_auto_commit=False)) as member:
+        member.subscribe(["foo"])
+        assert next(member).value == b"x"
+        mock_kafka.hold_commits("g")
+        held = threading.Thread(target=member.commit)
+        held.start()
+        old = mock_kafka.wait_for("OffsetCommit", timeout=SECONDS).broker
+        mock_kafka.move_coordinator("group", "g", old % 3 + 1)
+        mock_kafka.release_commits("g")
+        held.join(SECONDS)
+        assert not held.is_alive()
+        mock_kafka.assert_committed("g", {"foo-0": 1})
+        assert mock_kafka.requests("OffsetCommit").brokers == [old, old % 3 + 1]
+
+
+@pytest.mark.mock_kafka(topics=["foo=1,2,3"])
+def test_unclean_loss(mock_kafka: MockKafka) -> None:
+    with closing(producer(mock_kafka)) as sender:
+        sender.send("foo", b"kept").get(SECONDS)
+        mock_kafka.leave_isr("foo-0", 2)
+        assert sender.send("foo", b"lost").get(SECONDS).offset == 1
+        mock_kafka.unclean_election("foo-0", 2)
+        with pytest.raises(errors.OutOfOrderSequenceNumberError):
+            # The log does not know the batch before it any more.
+            sender.send("foo", b"behind").get(SECONDS)
+    with closing(producer(mock_kafka)) as sender:
+        assert sender.send("foo", b"new").get(SECONDS).offset == 1
+    log = mock_kafka.cluster.cluster.log
+    assert RecordsLost("foo", 0, 1, 1, 1) in [each.change for each in log]
+    with closing(consumer(mock_kafka)) as reader:
+        reader.assign([kafka.TopicPartition("foo", 0)])
+        assert [next(reader).value for _ in range(2)] == [b"kept", b"new"]
+
+
+@pytest.mark.mock_kafka(topics=["foo:1:1"])
+def test_poison_record(mock_kafka: MockKafka) -> None:
+    for value in ("good", "poison", "behind"):
+        mock_kafka.produce("foo", value=value)
+    mock_kafka.corrupt_batch("foo-0", 1, "bit")
+    foo = kafka.TopicPartition("foo", 0)
+    with closing(consumer(mock_kafka)) as reader:
+        reader.assign([foo])
+        assert next(reader).value == b"good"
+        with pytest.raises(errors.CorruptRecordError):
+            next(reader)
+        reader.seek(foo, 2)
+        assert next(reader).value == b"behind"
