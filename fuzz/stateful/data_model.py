@@ -103,6 +103,8 @@ class DataModel:
     starts: dict[TopicPartition, int] = field(default_factory=dict)
     cut: dict[TopicPartition, int] = field(default_factory=dict)
     """The lowest offset at which a log was cut since the last look."""
+    cuts: int = 0
+    """How often any log was cut."""
     committed: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     in_doubt: dict[tuple[str, TopicPartition], set[int | None]] = field(default_factory=dict)
     """Offsets that may have been committed, None for deleted, because nobody said that they were
@@ -166,6 +168,7 @@ class DataModel:
                     self.forgotten.add(tp)
 
     def _records_lost(self, tp: TopicPartition, first_offset: int) -> None:
+        self.cuts += 1
         self.cut[tp] = min(first_offset, self.cut.get(tp, first_offset))
         known = self.acknowledged.get(tp, {})
         for offset in [each for each in known if each >= first_offset]:
@@ -183,6 +186,7 @@ class DataModel:
         self.generations.clear()
 
     def _topic_deleted(self, name: str) -> None:
+        self.cuts += 1
         for known in (self.acknowledged, self.watermarks, self.starts, self.cut):
             for tp in [each for each in known if each[0] == name]:
                 del known[tp]

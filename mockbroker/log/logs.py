@@ -354,9 +354,9 @@ class Logs:
         log, replication = data.log, data.replication
         elected = after.leader != NO_LEADER and after.leader_epoch != before.leader_epoch
         if elected:
-            # A replica that completes a reassignment as it joins the ISR has the whole log. After
-            # an unclean election the reassignment completes with the next change.
-            has_all = after.leader in before.adding and after.leader not in after.adding
+            # A replica that leads as soon as it joins the ISR, since a reassignment is complete
+            # then, has the whole log. One that is elected uncleanly has to recover.
+            has_all = after.leader not in before.isr and not after.recovering
             end_offset = log.end_offset if has_all else replication.end_of(after.leader, before)
             self.truncate(cause, tp, end_offset)
             replication.leader_changed(log.end_offset, after.leader)

@@ -170,6 +170,19 @@ def test_coordinators_append_records_of_their_own() -> None:
 
 
 @pytest.mark.requirement("DP-LOG-06", "DP-LOG-11")
+def test_a_replica_that_was_kept_and_joins_loses_no_record() -> None:
+    """It was added by a reassignment that another one replaced, so it is not being added."""
+    cluster = Cluster(4, topics=["foo=2,3"], config_release=(3, 0))
+    cluster.leave_isr(("foo", 0), 3)
+    cluster.append("foo-0", "x")
+    cluster.alter_partition_reassignments([("foo", [(0, [3])])])
+    cluster.join_isr(("foo", 0), 3)
+    partition, log = cluster.partition("foo", 0), cluster.logs.log(("foo", 0))
+    assert (partition.leader, partition.replicas) == (3, (3,))
+    assert (log.high_watermark, log.end_offset) == (1, 1)
+
+
+@pytest.mark.requirement("DP-LOG-06", "DP-LOG-11")
 @pytest.mark.parametrize("reassignment", ["kraft", "zookeeper-2.4", "zookeeper"])
 def test_a_reassignment_loses_no_record(reassignment: str) -> None:
     """KRaft removes the old leader in the very change by which the new one joins the ISR."""
