@@ -154,5 +154,7 @@ class GroupLog:
         outcome = self._appender.append_internal(partition.leader, tp, records, producer)
         if outcome.error:
             return Stored(outcome.error)
+        if outcome.is_replicated:
+            return Stored()
         wait = self._appender.wait([outcome])
         return Stored() if wait.is_over else Stored(wait=wait, outcome=outcome)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from kproto.schema.model import ZERO_UUID
 from mockbroker.log.leader_epochs import EpochEnd
@@ -59,13 +61,13 @@ class PartitionPosition(NamedTuple):
 
     @property
     def key(self) -> PartitionKey:
-        if self.topic is None or self.topic_id != ZERO_UUID:
-            return self.topic_id, self.partition
+        topic_id = self.topic_id
+        if self.topic is None or (topic_id is not ZERO_UUID and topic_id != ZERO_UUID):
+            return topic_id, self.partition
         return self.topic, self.partition
 
 
-@dataclass(slots=True)
-class FetchQuery:
+class FetchQuery(msgspec.Struct, eq=False):
     """A fetch request to one broker.
 
     ``positions`` and ``forgotten`` are those of the request, in its order. ``rack`` is the client's
@@ -90,15 +92,14 @@ class FetchQuery:
     cuts_batches: bool = False
     refused: bool = False
     version: int = 18
-    may_read: Callable[[str], bool] = field(default=lambda topic: True)
+    may_read: Callable[[str], bool] = lambda topic: True
 
     @property
     def from_replica(self) -> bool:
         return self.replica_id >= 0
 
 
-@dataclass(slots=True)
-class PartitionAnswer:
+class PartitionAnswer(msgspec.Struct):
     """What a fetch gets of one partition. Offsets are -1 with an error.
 
     ``records`` are slices of the log of ``size`` bytes together, which hold until the log is
@@ -143,8 +144,7 @@ REQUEST_FAILURES: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
 """How the failure of a whole request differs from other errors in each of its partitions."""
 
 
-@dataclass(slots=True)
-class FetchResult:
+class FetchResult(msgspec.Struct):
     """The answer to a fetch: an error of the session, or the partitions to list."""
 
     error_code: int = 0

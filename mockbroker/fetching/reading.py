@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kproto.error_codes import ErrorCode
-from mockbroker.fetching.query import FetchQuery, PartitionAnswer, PartitionPosition
+from mockbroker.fetching.query import UNKNOWN, FetchQuery, PartitionAnswer, PartitionPosition
 from mockbroker.fetching.replica_selection import ReplicaSelector, ReplicaView
 from mockbroker.log.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.log.logs import Logs, PartitionData
@@ -96,6 +96,19 @@ ADMISSION: Final[tuple[Row[_Admission, _Admission], ...]] = (
         (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
 )
+
+
+def is_ordinary_admission(
+    controller: Controller, query: FetchQuery, position: PartitionPosition
+) -> bool:
+    """Whether certainly none of ``ADMISSION`` applies, in any release. False says nothing."""
+    topic = position.topic
+    return (
+        topic is not None
+        and not query.refused
+        and query.may_read(topic)
+        and _is_known(controller, query, position)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +351,21 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
 )
 
 
+def is_ordinary_access(at: _Access) -> bool:
+    """Whether certainly none of ``ACCESS`` applies, in any release. False says nothing."""
+    position, query = at.position, at.query
+    return (
+        at.hosted
+        and at.is_leader
+        and query.replica_id < 0
+        and at.reader.selector is None
+        and (not query.by_id or position.topic_id == at.topic.topic_id)
+        and position.leader_epoch in (UNKNOWN, at.partition.leader_epoch)
+        and position.last_fetched_epoch < 0
+        and at.data.log.start_offset <= position.offset <= at.end_offset
+    )
+
+
 # ---- a wait --------------------------------------------------------------------------------------
 
 
@@ -388,6 +416,8 @@ class PartitionReader:
 
     def refusal(self, query: FetchQuery, position: PartitionPosition) -> PartitionAnswer | None:
         """Return the error of a partition that cannot be read at all; None if it may be."""
+        if is_ordinary_admission(self.controller, query, position):
+            return None
         at = _Admission(self.controller, query, position)
         if not apply_first(self._admission, at, at):
             return None
@@ -400,7 +430,7 @@ class PartitionReader:
         """Read one partition. ``first``: no partition before it had records, so that its first
         batch comes whole however large it is."""
         at = _Access(self, query, position)
-        if apply_first(self._access, at, at):
+        if not is_ordinary_access(at) and apply_first(self._access, at, at):
             return at.answer
         at.tell_offsets()
         answer, log, end = at.answer, at.data.log, at.isolation_end
@@ -465,7 +495,7 @@ class PartitionReader:
         """Return the bytes of a partition that a waiting fetch would get, its own limit aside;
         None if it is to be answered at once."""
         at = _Access(self, query, position)
-        if apply_first(self._access, at, at) and at.answer.urgent:
+        if not is_ordinary_access(at) and apply_first(self._access, at, at) and at.answer.urgent:
             return None
         if self._is_held(position):
             return 0

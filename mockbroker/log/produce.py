@@ -410,6 +410,7 @@ class Appender:
             base_offset=base_offset,
             log_start_offset=log.start_offset,
             end_offset=log.end_offset,
+            is_replicated=log.high_watermark >= log.end_offset,
         )
 
     def _check_internal(self, log: PartitionLog, producer: InternalProducer) -> SequenceCheck:

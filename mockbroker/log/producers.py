@@ -364,6 +364,8 @@ class Producers:
         """Return the first offset of the oldest transaction that is open, or whose marker is not
         below the high watermark."""
         ended = self._ended
+        if not ended and not self._open:
+            return None
         while ended and ended[0][1] < high_watermark:
             ended.popleft()
         first = self.first_open
