@@ -111,7 +111,10 @@ class PartitionLog:
             return
         if self._segment_timestamp is None:
             first = self.storage.index_at(self._segment_position)
-            self._segment_timestamp = self.storage.header(first).max_timestamp
+            if first == len(self.storage):  # the log begins behind all batches of the segment
+                self._segment_timestamp = max_timestamp
+            else:
+                self._segment_timestamp = self.storage.header(first).max_timestamp
         if self._segment_timestamp >= 0:
             age_ms = max_timestamp - self._segment_timestamp
         else:

@@ -194,3 +194,16 @@ def test_a_reassignment_loses_no_record(reassignment: str) -> None:
     assert (partition.leader, partition.replicas) == (1, (1,))
     assert (log.high_watermark, log.end_offset) == (1, 1)
     assert not [each for each in cluster.log if isinstance(each.change, RecordsLost)]
+
+
+@pytest.mark.requirement("DP-LOG-13")
+def test_a_log_that_begins_behind_all_its_batches_takes_new_ones() -> None:
+    cluster = Cluster(1, topics=["foo=1"])
+    for _ in range(2):
+        cluster.append("foo-0", "x")
+        cluster.append("foo-0", "x")
+        cluster.truncate("foo-0", cluster.logs.log(("foo", 0)).end_offset - 1)
+        cluster.jump_log_start("foo-0", cluster.logs.log(("foo", 0)).end_offset)
+    cluster.append("foo-0", "x")
+    log = cluster.logs.log(("foo", 0))
+    assert (log.start_offset, log.end_offset, len(log.storage)) == (2, 3, 1)
