@@ -220,16 +220,12 @@ class DataMachine(DataRules):
         found = self.world.version(42, version)
         if found is None:
             return
-        self.settle()
-        known = [*self.data.committed.get(group, {})]
-        for tp in known:
-            self.data.sends_commit(group, tp, None)
 
         def heard(answer: Any) -> None:
-            if answer is not None:
-                done = not answer.results[0].error_code
-                for tp in known:
-                    self.data.commit_is_decided(group, tp, None, done=done)
+            if answer is None or not answer.results[0].error_code:
+                # Commits of other connections may have come before or after it.
+                for tp in {*self.data.committed.get(group, {})}:
+                    self.data.sends_commit(group, tp, None)
 
         body = data_bodies.delete_groups(group)
         self.send("delete_group", slot, self.coordinator(group, at), body, found, heard)
