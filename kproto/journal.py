@@ -40,6 +40,7 @@ __all__ = [
     "EntryFilters",
     "Journal",
     "JournalWriter",
+    "body_value",
     "describe",
     "printable",
     "read_journal",
@@ -431,13 +432,19 @@ def _describe_body(entry: Entry, using: Dialect | None) -> str:
 
 
 def _body_text(body: Message, version: int) -> str:
-    """Return the body as JSON, with its record batches in words instead of base64."""
-    root = schema_of(type(body)).root
-    if not _holds_records(root):
+    if not _holds_records(schema_of(type(body)).root):
         return body.to_json(version)
+    return json.dumps(body_value(body, version), ensure_ascii=False, separators=(",", ":"))
+
+
+def body_value(body: Message, version: int) -> dict[str, Any]:
+    """Return the body as JSON values, with its record batches in words instead of base64
+    (``kproto.records.summaries``). Raises KprotoError for values that the version cannot carry."""
+    root = schema_of(type(body)).root
     value = body.to_json_value(version)
-    _summarize(body, value, root)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if _holds_records(root):
+        _summarize(body, value, root)
+    return value
 
 
 def _holds_records(struct: Struct) -> bool:

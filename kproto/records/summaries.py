@@ -1,4 +1,4 @@
-"""Record batches in words, for lines that people read: offsets, producer, keys and values."""
+"""Record batches in words, for people: offsets, producer, keys, values and headers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 from kproto.errors import KprotoError
 from kproto.records.batch import Batch
 from kproto.records.batches import RecordBatches
+from kproto.records.model import Record
 
 __all__ = ["summarize_batches"]
 
@@ -49,13 +50,18 @@ def _batch(batch: Batch) -> dict[str, Any]:
         records = batch.records()
     except (KprotoError, ValueError) as error:
         return {**made, "problem": str(error)}
-    made["records"] = [
-        {name: _text(value) for name, value in (("key", each.key), ("value", each.value))
-         if name == "value" or value is not None}
-        for each in records[:_MOST_RECORDS]
-    ]  # fmt: skip
+    made["records"] = [_record(each) for each in records[:_MOST_RECORDS]]
     if len(records) > _MOST_RECORDS:
         made["more"] = len(records) - _MOST_RECORDS
+    return made
+
+
+def _record(record: Record) -> dict[str, Any]:
+    made: dict[str, Any] = {"value": _text(record.value)}
+    if record.key is not None:
+        made = {"key": _text(record.key), **made}
+    if record.headers:
+        made["headers"] = [[name, _text(value)] for name, value in record.headers[:_MOST_RECORDS]]
     return made
 
 

@@ -17,7 +17,7 @@ from kproto.annotate import (
 )
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError
-from kproto.journal import Entry, Journal, select
+from kproto.journal import Entry, Journal, body_value, select
 from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
@@ -69,7 +69,7 @@ def _row(mock: MockCluster, entry: Entry, *, as_hex: bool = False) -> dict[str, 
     decoded = entry.decode(codec)
     try:
         if decoded.body is not None and decoded.version is not None:
-            row["body"] = decoded.body.to_json_value(decoded.version)
+            row["body"] = body_value(decoded.body, decoded.version)
         elif decoded.error is not None:
             row["error"] = str(decoded.error)
     except KprotoError as error:  # decoded, but not representable as JSON

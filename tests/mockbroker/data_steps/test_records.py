@@ -6,12 +6,20 @@ import json
 
 import pytest
 
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kproto.records import Compression, Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.fixture import MockKafka
 from mockbroker.log.partitioner import partition_of_key
 from tests.mockbroker.control.test_command_line import ctl, run_here, serving
 from tests.mockbroker.control.test_control import controlled
+from tests.mockbroker.wire import connect
 
 
 async def test_records_are_produced_and_read_without_a_client() -> None:
@@ -102,6 +110,32 @@ async def test_the_control_port_shows_logs_and_records() -> None:
         assert [each["value"] for each in found["records"]] == [{"hex": b"one".hex()}]
         for path, code in (("/logs/foo-1", 404), ("/logs/bar-0/records", 404), ("/logs/x", 400)):
             assert (await client.get(path))[0] == code, path
+
+
+@pytest.mark.requirement("DP-CTL-57")
+async def test_the_journal_shows_batches_decoded() -> None:
+    async with controlled(clock="manual") as (mock, client), connect(mock) as wire:
+        batch = build_batch(
+            [Record(timestamp=0, key=b"k", value=b"one", headers=(("h", b"x"),)),
+             Record(timestamp=0, value=b"\xff")],
+            compression=Compression.GZIP, producer_id=7, producer_epoch=0, base_sequence=0,
+        )  # fmt: skip
+        part = PartitionProduceData(index=0, records=batch)
+        topic = TopicProduceData(name="foo", partition_data=[part])
+        await wire.ask(ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), 9)
+        _, (entry,) = await client.get("/journal?api=Produce&direction=request")
+        assert entry["body"]["topicData"][0]["partitionData"][0]["records"] == [
+            {"offsets": "0-1", "codec": "gzip", "producer": "7/0", "sequence": 0, "records": [
+                {"key": "k", "value": "one", "headers": [["h", "x"]]}, {"value": "0xff"}]}
+        ]  # fmt: skip
+        mock.corrupt_batch("foo-0", 0, "crc")
+        fetched = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+        await wire.ask(FetchRequest(topics=[FetchTopic(topic="foo", partitions=[fetched])]), 11)
+        _, (entry,) = await client.get("/journal?api=Fetch&direction=response")
+        (damaged,) = entry["body"]["responses"][0]["partitions"][0]["records"]
+        assert damaged["problem"] == "wrong checksum"
+        _, frame = await client.get(f"/journal/{entry['sequence']}")
+        assert frame["entry"]["body"] == entry["body"]
 
 
 @pytest.mark.slow
