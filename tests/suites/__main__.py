@@ -86,8 +86,6 @@ def _run(suite: Suite, folder: Path, target: Target, options: argparse.Namespace
     if target.name == "nothing":
         return 0
     problems = [*expectations.problems(target.name, results, chosen)]
-    if chosen is None:
-        problems += [f"{name} has no reason" for name in expectations.without_reason()]
     for problem in problems:
         _say(f"{suite.name} on {target.name}: {problem}")
     return int(bool(problems))

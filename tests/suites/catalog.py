@@ -9,9 +9,10 @@ from tests.suites.kafka_go import KafkaGo
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kgo import Kgo
 from tests.suites.model import Suite
+from tests.suites.sarama import Sarama
 
 __all__ = ["SUITES"]
 
 SUITES: Final[Mapping[str, Suite]] = {
-    suite.name: suite for suite in (Kgo(), KafkaGo(), KafkaPython())
+    suite.name: suite for suite in (Kgo(), KafkaGo(), Sarama(), KafkaPython())
 }

@@ -31,6 +31,13 @@ class Expected:
     failed: dict[str, str] = field(default_factory=dict)
     """Test -> why it fails."""
 
+    def drop(self, names: Collection[str]) -> None:
+        self.passed.difference_update(names)
+        self.skipped.difference_update(names)
+        for name in [*self.failed]:
+            if name in names:
+                del self.failed[name]
+
     def statuses(self) -> dict[str, Status]:
         return {
             **dict.fromkeys(self.passed, Status.PASSED),
@@ -94,6 +101,11 @@ class Expectations:
             elif status is Status.FAILED and not expected.failed[name].strip():
                 yield f"{name} failed, and its list gives no reason"
 
+        if chosen is None:
+            for name, why in self.left_out.items():
+                if not why.strip():
+                    yield f"{name} is left out, and no reason is given"
+
     def without_reason(self) -> list[str]:
         """Tests that are left out, or known to fail, without a reason."""
         reasons = [self.left_out, *(expected.failed for expected in self.targets.values())]
@@ -113,6 +125,7 @@ class Expectations:
                 del self.left_out[name]
             passed = [name for name, status in results.items() if status is Status.PASSED]
             self.left_out.update(dict.fromkeys(passed, ASKS_NO_BROKER))
+            self._drop_left_out()
             return
         old = self.targets.setdefault(target, Expected())
         kept = {} if chosen is None else old.statuses()
@@ -128,6 +141,11 @@ class Expectations:
             {name for name, status in statuses.items() if status is Status.SKIPPED},
             failed,
         )
+        self._drop_left_out()
+
+    def _drop_left_out(self) -> None:
+        for expected in self.targets.values():
+            expected.drop(self.left_out)
 
 
 def _also(target: str, reason: str) -> str:

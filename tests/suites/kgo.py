@@ -20,7 +20,7 @@ class Kgo(GoSuite):
     program_seconds = 240.0
     alone = split = ("TestGroupETL", "TestTxnEtl", "TestShareGroupETL")
     quick = (
-        "TestClient_ProduceLargeMessages", "TestConsumeRegex", "TestGroupETL/range",
+        "Test848RegexBrokerResolves", "TestClient_ProduceLargeMessages", "TestConsumeRegex", "TestGroupETL/range",
         "TestGroupSimple", "TestIssue325", "TestIssue648", "TestIssue810", "TestIssue865",
         "TestIssueFetchLargerThanBrokerMaxReadBytes", "TestPauseIssue489",
     )  # fmt: skip

@@ -131,6 +131,21 @@ def test_a_failure_without_a_reason() -> None:
     assert expectations.without_reason() == ["Bad"]
 
 
+def test_a_test_that_is_left_out_without_a_reason() -> None:
+    expectations = lists()
+    expectations.left_out["Left"] = ""
+    assert [*expectations.problems(MOCK, AGREED, None)] == [
+        "Left is left out, and no reason is given"
+    ]
+
+
+def test_a_test_that_is_left_out_leaves_every_list() -> None:
+    expectations = lists()
+    expectations.left_out.update(Good="slow", Worse="slow")
+    expectations.update(MOCK, {"Bad": Status.FAILED}, None)
+    assert expectations.targets[REAL] == Expected({"Bad"}, {"Off"}, {})
+
+
 def test_writing_keeps_reasons_and_drops_tests_that_are_gone(tmp_path: Path) -> None:
     expectations = lists()
     results = {"Bad": Status.FAILED, "Worse": Status.FAILED, "New": Status.FAILED}
