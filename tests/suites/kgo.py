@@ -16,13 +16,13 @@ class Kgo(GoSuite):
     version = "v1.22.2"
     package = f"Go {module}@{version}, pkg/kgo"
     packages = ("pkg/kgo",)
-    # They take turns by one semaphore, so that one that hangs would stop the others.
     program_seconds = 240.0
+    # They take turns by one semaphore, so that one that hangs would stop the others.
     alone = split = ("TestGroupETL", "TestTxnEtl", "TestShareGroupETL")
     quick = (
-        "Test848RegexBrokerResolves", "TestClient_ProduceLargeMessages", "TestConsumeRegex", "TestGroupETL/range",
+        "Test848RegexBrokerResolves", "TestClient_ProduceLargeMessages", "TestConsumeRegex",
         "TestGroupSimple", "TestIssue325", "TestIssue648", "TestIssue810", "TestIssue865",
-        "TestIssueFetchLargerThanBrokerMaxReadBytes", "TestPauseIssue489",
+        "TestIssueFetchLargerThanBrokerMaxReadBytes", "TestPauseIssue489", "TestTxnEtl/range",
     )  # fmt: skip
 
     def environment(self, run: Run) -> dict[str, str]:
