@@ -146,6 +146,7 @@ class _Access:
         "query",
         "reader",
         "topic",
+        "waits",
     )
 
     topic: Topic
@@ -164,6 +165,8 @@ class _Access:
         self.position = position
         self.answer = PartitionAnswer(position)
         self.ends_wait = False
+        self.waits = False
+        """Whether a waiting fetch is looked at."""
         self._preferred: int | None = None
         topic = reader.controller.state.topics.get(position.topic or "")
         partition = None if topic is None else topic.partition(position.partition)
@@ -229,6 +232,12 @@ class _Access:
         chosen = reader.selector(query.rack, leader, followers)
         self._preferred = chosen.broker_id
         return chosen is not leader
+
+    @property
+    def before_start(self) -> bool:
+        """Whether the record at the client's offset was deleted. While a fetch waits that is not
+        looked at; what ends the wait finds it."""
+        return self.position.offset < self.data.log.start_offset
 
     @property
     def epoch_unknown(self) -> bool:
@@ -344,7 +353,7 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
     ),
     Row("DP-FETCH-17", lambda at: at.redirected, (_Redirect(),), since=(2, 4)),
     Row("DP-FETCH-16", lambda at: at.epoch_unknown, _OUT_OF_RANGE, since=(2, 7)),
-    Row("DP-FETCH-05", lambda at: at.position.offset < at.data.log.start_offset, _OUT_OF_RANGE),
+    Row("DP-FETCH-05", lambda at: at.before_start and not at.waits, _OUT_OF_RANGE),
     Row("DP-FETCH-16", lambda at: at.diverged, (_Diverge(),), since=(2, 7)),
     Row("DP-FETCH-05", lambda at: at.position.offset > at.end_offset, _OUT_OF_RANGE),
     Row("DP-FETCH-23", lambda at: at.from_stranger, (_TellOffsets(),), until=(3, 3)),
@@ -495,6 +504,7 @@ class PartitionReader:
         """Return the bytes of a partition that a waiting fetch would get, its own limit aside;
         None if it is to be answered at once."""
         at = _Access(self, query, position)
+        at.waits = True
         if not is_ordinary_access(at) and apply_first(self._access, at, at) and at.answer.urgent:
             return None
         if self._is_held(position):

@@ -38,9 +38,9 @@ def test_a_seed_reproduces_its_programs_as_text_does() -> None:
 def test_every_kind_of_step_is_drawn() -> None:
     kinds = Counter(step["do"] for program in drawn(count=100) for step in program.steps)
     assert kinds.keys() == {
-        "create", "configs", "move", "produce", "init-producer", "fetch", "list-offsets",
-        "delete-records", "epoch-ends", "join", "sync", "heartbeat", "leave", "commit",
-        "committed", "delete-offsets", "delete-groups", "list-groups",
+        "create", "configs", "move", "produce", "init-producer", "producers", "fetch",
+        "list-offsets", "delete-records", "epoch-ends", "join", "sync", "heartbeat", "leave",
+        "commit", "committed", "delete-offsets", "delete-groups", "list-groups",
     }  # fmt: skip
 
 

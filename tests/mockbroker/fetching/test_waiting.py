@@ -112,7 +112,6 @@ async def test_only_replicated_records_count() -> None:
     [
         (lambda cluster: cluster.stop_broker(1), ErrorCode.NONE),
         (lambda cluster: cluster.delete_topics([(None, cluster.topics["foo"].topic_id)]), 3),
-        (lambda cluster: cluster.logs.advance_start("test", FOO, 2), 1),
     ],
 )
 async def test_changes_end_the_wait(change: Callable[[Cluster], object], code: int) -> None:
@@ -129,6 +128,20 @@ async def test_changes_end_the_wait(change: Callable[[Cluster], object], code: i
         return
     (found, *_) = await fetch.answer()
     assert found == (code, [])
+
+
+@pytest.mark.requirement("DP-FETCH-05", "DP-FETCH-11")
+async def test_records_that_are_deleted_do_not_end_the_wait() -> None:
+    """The records that end it show that the offset is out of range."""
+    fetch = Waiting(min_bytes=1000)
+    append(fetch.cluster, b"a")
+    append(fetch.cluster, b"b")
+    await fetch.start(1)
+    fetch.cluster.logs.advance_start("test", FOO, 2)
+    assert not await fetch.done()
+    append(fetch.cluster, bytes(1000))
+    (found, *_) = await fetch.answer()
+    assert found == (1, [])
 
 
 @pytest.mark.requirement("DP-FETCH-11")

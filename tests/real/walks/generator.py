@@ -76,6 +76,7 @@ class _Writer:
             (0.7, self._list_groups),
             (0.6, self._delete_groups),
             (0.7, self._init_producer),
+            (1, self._producers),
         ]
         weights = [weight for weight, _ in kinds]
         while len(steps) < length:
@@ -220,6 +221,11 @@ class _Writer:
     def _init_producer(self) -> _Steps:
         return [{"do": "init-producer", "broker": self._draw.choice([1, 2])}]
 
+    def _producers(self) -> _Steps:
+        """What leaders know of idempotent producers."""
+        return [{"do": "producers", "rows": [list(place) for place in self._places(3)],
+                 "broker": self._broker()}]  # fmt: skip
+
     def _fetch_rows(self, most: int) -> list[list[Any]]:
         """(topic, partition, offset, partition's limit, last fetched epoch) rows."""
         rows = []
@@ -279,11 +285,11 @@ class _Writer:
         return [row for row in self._fetch_rows(most) if row[0] not in "bc"]
 
     def _wait_for_records(self) -> _Steps:
-        """A fetch from the end, which the next appends answer."""
+        """A fetch from the end, which the next append answers. Kafka counts the bytes of records
+        that are deleted meanwhile, so it waits for one byte."""
         place = self._draw.choice(PLACES[:3])
         row = [*place, self._ends[place], 1 << 20, -1]
-        step = {"do": "fetch", "rows": [row], "wait": 120_000, "max_bytes": 50 << 20, "broker": 0,
-                "min_bytes": self._draw.choice([1, 1, 200])}  # fmt: skip
+        step = {"do": "fetch", "rows": [row], "wait": 120_000, "max_bytes": 50 << 20, "broker": 0}
         return [step, *self._produce()]
 
     def _list_offsets(self) -> _Steps:
@@ -409,6 +415,10 @@ class _Writer:
         else:
             step["topic"] = self._draw.choice([*PARTITIONS, UNKNOWN_TOPIC])
             step["rows"] = [[index] for index in range(4) if self._chance(0.6)]
+        if self._chance(0.2):
+            step["groups"] = ["h", "g", "unknown"]
+        if self._chance(0.2):
+            step["stable"] = True
         return [step]
 
     def _delete_offsets(self) -> _Steps:

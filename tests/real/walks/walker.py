@@ -22,6 +22,7 @@ from kproto.messages import (
     DeleteTopicsRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
+    DescribeProducersRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     InitProducerIdRequest,
@@ -41,6 +42,7 @@ from kproto.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kproto.messages.describe_configs_request import DescribeConfigsResource
+from kproto.messages.describe_producers_request import TopicRequest
 from kproto.messages.elect_leaders_request import TopicPartitions
 from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
@@ -89,6 +91,8 @@ LEAST: Final[Mapping[int, int]] = {0: 3, 1: 4, 2: 1, 8: 1, 9: 1, 11: 4, 14: 0}
 from the clock, or give no member ids before a member waits."""
 IN_SESSIONS: Final = 7
 FETCHED_EPOCH_SINCE: Final = 12
+STABLE_SINCE: Final = 7
+SEVERAL_GROUPS_SINCE: Final = 8
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -145,6 +149,7 @@ class Walker(Side):
             "move": self._move,
             "produce": self._produce,
             "init-producer": self._init_producer,
+            "producers": self._producers,
             "fetch": self._fetch,
             "list-offsets": self._list_offsets,
             "delete-records": self._delete_records,
@@ -393,6 +398,14 @@ class Walker(Side):
         answer = await self.exchange(body, version, step["broker"], "main")
         self.names.producer(answer.producer_id, "drawn")
         self.note(body, version, answer)
+
+    async def _producers(self, step: ProgramStep) -> None:
+        for broker, rows in self._by_broker(step):
+            topics = [
+                TopicRequest(name=name, partition_indexes=[row[0] for row in partitions])
+                for name, partitions in self._grouped(rows)
+            ]
+            await self.ask(DescribeProducersRequest(topics=topics), broker=broker)
 
     async def _fetch(self, step: ProgramStep) -> None:
         session = step.get("session")
@@ -659,14 +672,17 @@ class Walker(Side):
         await self.ask(body)
 
     async def _committed(self, step: ProgramStep) -> None:
-        everything = bool(step.get("everything"))
-        self._use(9, step, since=2 if everything else 0)
+        everything, stable = bool(step.get("everything")), bool(step.get("stable"))
+        names = step.get("groups", [step["group"]])
+        since = max(2 * everything, STABLE_SINCE * stable, SEVERAL_GROUPS_SINCE * (len(names) > 1))
+        self._use(9, step, since=since)
         body = committed(
             self,
             *(row[0] for row in step.get("rows", ())),
             topic=self._name(step.get("topic", "a")),
-            groups=[self._group(step["group"])],
+            groups=[self._group(name) for name in names],
             everything=everything,
+            stable=stable,
         )
         await self.ask(body)
 
