@@ -5,7 +5,7 @@ Version 0 only; flexible. Brokers without a replica return an error. Producers a
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
 from kproto.messages.describe_producers_request import DescribeProducersRequest
 from kproto.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -45,7 +45,12 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
         return PartitionResponse(partition_index=index, error_code=code, error_message=text)
     error = _error(call, name, index)
     if error:
-        return PartitionResponse(partition_index=index, error_code=error)
+        is_topic_known = name in call.cluster.metadata_view(call.broker_id).topics
+        return PartitionResponse(
+            partition_index=index,
+            error_code=error,
+            error_message=None if is_topic_known else message(error),
+        )
     tp, logs = (name, index), call.cluster.logs
     producers = logs.log(tp).producers_before(logs.end_of(tp, call.broker_id))
     return PartitionResponse(

@@ -35,7 +35,7 @@ from mockbroker.apis.request_partitions import distinct_partitions
 from mockbroker.errors import UnreadableError
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.log.produce import AppendOutcome, ReplicationWait
-from mockbroker.log.produce_checks import ALL_IN_SYNC, Refusal, RequestFacts
+from mockbroker.log.produce_checks import ALL_IN_SYNC, Refusal, RequestFacts, has_unknown_codec
 from mockbroker.security.authorizer import AclOperation, ResourceType
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import Topic, TopicPartition
@@ -49,6 +49,7 @@ _ABORTABLE_SINCE: Final = 11
 _TRIES: Final = 5
 _BACKOFF_MS: Final = 20
 """A broker asks the coordinator again every 20 ms, for 100 ms at most."""
+_CODECS_KNOWN_SINCE: Final = 7
 
 _Outcomes = Sequence[tuple[TopicProduceData, Sequence[AppendOutcome]]]
 
@@ -200,6 +201,8 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
     facts = RequestFacts(
         request.acks, call.version, call.client_id, request.transactional_id, data=records
     )
+    if call.version < _CODECS_KNOWN_SINCE:
+        facts.names_unknown_codec = _names_unknown_codec(call, request)
     producers = set()
     for data, layout in zip(records, facts.layouts, strict=True):
         header = layout.header or _first_header(data)
@@ -214,6 +217,17 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
     if facts.is_idempotent:
         facts.may_be_idempotent = call.authorizes(AclOperation.IDEMPOTENT_WRITE)
     return facts
+
+
+def _names_unknown_codec(call: Call, request: ProduceRequest) -> bool:
+    topics = call.cluster.metadata_view(call.broker_id).topics
+    return any(
+        has_unknown_codec(partition.records)
+        and topic.name in topics
+        and topics[topic.name].partition(partition.index) is not None
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    )
 
 
 def _named_once(request: ProduceRequest, version: int) -> ProduceRequest:

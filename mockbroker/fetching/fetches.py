@@ -157,12 +157,19 @@ class Fetches:
             return
         for answer in result.partitions:
             topic = answer.position.topic
-            if topic in self._controller.state.topics:
+            index = answer.position.partition
+            if topic is not None and self._hosts(query.broker_id, topic, index):
                 conversion = Conversion(answer, self._logs.settings(topic), query)
                 known = answer.error_code
                 apply_first(self._conversion, conversion, conversion)
                 if answer.error_code != known:
                     apply_first(self._format_refusals, answer, answer)
+
+    def _hosts(self, broker_id: int, name: str, index: int) -> bool:
+        """Whether a broker has a replica of the partition."""
+        topic = self._controller.state.topics.get(name)
+        partition = None if topic is None else topic.partition(index)
+        return partition is not None and broker_id in partition.hosts
 
     def begin_wait(self, wait: FetchWait, call: Callable[[], None]) -> None:
         """Let a fetch wait, and call ``call`` once it is to be answered, perhaps now.

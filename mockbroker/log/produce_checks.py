@@ -41,6 +41,7 @@ __all__ = [
     "RefuseCorrupt",
     "RequestFacts",
     "RewrittenBatch",
+    "has_unknown_codec",
     "is_ordinary_arrival",
     "is_ordinary_batch",
     "is_ordinary_request",
@@ -127,6 +128,8 @@ class RequestFacts(msgspec.Struct):
     transactional batches. ``may_write_id``: the
     caller may write the request's transactional id. ``may_be_idempotent``: the caller has
     IdempotentWrite on the cluster. ``layouts`` are those of ``data``, in its order.
+    ``names_unknown_codec``: the first batch of a partition that the broker knows has a codec that
+    does not exist.
 
     ``unverified`` are the errors of partitions that the transaction coordinator does not confirm,
     None if it was not asked. ``guards`` stand for its confirmations; None if none are needed."""
@@ -143,6 +146,7 @@ class RequestFacts(msgspec.Struct):
     unverified: Mapping[TopicPartition, tuple[ErrorCode, str | None]] | None = None
     guards: Mapping[TopicPartition, Guard] | None = None
     layouts: Sequence[Layout] = ()
+    names_unknown_codec: bool = False
 
     def __post_init__(self) -> None:
         self.layouts = [layout_of(each) for each in self.data]
@@ -161,17 +165,6 @@ class RequestFacts(msgspec.Struct):
                 magic = (data[_MAGIC_AT] ^ 0x80) - 0x80  # an int8
                 return f"Invalid magic found in record: {magic}"
         return ""
-
-    @property
-    def names_unknown_codec(self) -> bool:
-        """Whether a first batch of magic 2 has a codec that does not exist."""
-        return any(
-            data is not None
-            and len(data) > _CODEC_AT
-            and data[_MAGIC_AT] == _NEWEST_MAGIC
-            and data[_CODEC_AT] & CODEC_MASK > Compression.ZSTD
-            for data in self.data
-        )
 
     @property
     def adds_partitions(self) -> bool:
@@ -268,6 +261,16 @@ class Layout(msgspec.Struct, frozen=True):
     batches: tuple[tuple[int, int, int], ...]
     is_corrupt: bool
     header: BatchHeader | None = None
+
+
+def has_unknown_codec(data: bytes | None) -> bool:
+    """Whether the first batch is of magic 2, with a codec that does not exist."""
+    return (
+        data is not None
+        and len(data) > _CODEC_AT
+        and data[_MAGIC_AT] == _NEWEST_MAGIC
+        and data[_CODEC_AT] & CODEC_MASK > Compression.ZSTD
+    )
 
 
 def layout_of(data: bytes | None) -> Layout:

@@ -71,6 +71,12 @@ class ArrivedRecord(NamedTuple):
         """What Kafka calls such a record in texts."""
         return "PartialDefaultRecord" if self.is_partial else "DefaultRecord"
 
+    def size_of(self, field: bytes | None) -> int:
+        """What Kafka says of the size of a key or value in texts."""
+        if field is None:
+            return -1 if self.is_partial else 0
+        return len(field)
+
     @property
     def least_ms(self) -> int:
         return self.now_ms - self.settings.timestamp_before_max_ms
@@ -101,8 +107,8 @@ class RejectRecord:
             least=arrived.least_ms,
             most=arrived.most_ms,
             kind=arrived.kind,
-            key=len(arrived.record.key or b""),
-            value=len(arrived.record.value or b""),
+            key=arrived.size_of(arrived.record.key),
+            value=arrived.size_of(arrived.record.value),
         )
         errors.append(RecordError(arrived.batch_index, text, self.error))
 

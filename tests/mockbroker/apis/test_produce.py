@@ -233,6 +233,9 @@ def test_before_version_7_an_unknown_codec_fails_the_whole_request(
     unknown = with_header(data, header._replace(attributes=header.attributes | 5))
     asked = request((0, unknown), (1, batch(b"b")))
     assert rows(DirectBroker(cluster).ask(asked, version)) == answers
+    asked = request((9, unknown), (1, batch(b"b")))
+    (_, known) = rows(DirectBroker(cluster).ask(asked, version))
+    assert known[1] == 0, "of a partition that is not known no codec is looked at"
 
 
 @pytest.mark.requirement("DP-PRODUCE-11", "DP-PRODUCE-38")

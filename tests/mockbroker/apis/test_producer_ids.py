@@ -120,7 +120,7 @@ def described(cluster: Cluster, broker_id: int = 1, index: int = 0) -> tuple[int
 
 
 @pytest.mark.requirement("DP-IDEM-16")
-def test_the_leader_lists_its_producers() -> None:
+def test_replicas_list_their_producers() -> None:
     cluster = new_cluster((3, 5))
     assert described(cluster) == (0, [])
     for producer_id, transactional in ((9, True), (8, False)):

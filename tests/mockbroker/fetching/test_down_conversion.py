@@ -18,7 +18,7 @@ from kproto.records import (
 from mockbroker.cluster import Cluster
 from mockbroker.log.batch_header import read_header
 from tests.mockbroker.broker import DirectBroker
-from tests.mockbroker.fetching.fetching import FOO, append, ask, row
+from tests.mockbroker.fetching.fetching import FOO, append, ask, request, row
 
 MAGIC = {0: 0, 1: 0, 2: 1, 3: 1}
 
@@ -160,6 +160,15 @@ def test_topics_of_zstd_are_for_newer_clients(
     if release != (2, 0):
         cluster.incremental_alter_configs([(2, "foo", [("compression.type", 0, "zstd")])])
     assert fetch(cluster, version).error_code == code
+
+
+@pytest.mark.requirement("DP-FORMAT-05", "DP-FETCH-01")
+def test_only_a_broker_with_a_replica_looks_at_the_codec_of_a_topic() -> None:
+    cluster = Cluster(2, topics=["foo=1"], config_release=(3, 9))
+    cluster.incremental_alter_configs([(2, "foo", [("compression.type", 0, "zstd")])])
+    broker = DirectBroker(cluster, profile_name="kafka-3.9")
+    codes = [row(broker.ask(request({FOO: 0}), 9, broker_id=each)).error_code for each in (1, 2)]
+    assert codes == [76, 6]
 
 
 @pytest.mark.requirement("DP-FORMAT-05")

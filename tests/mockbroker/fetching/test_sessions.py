@@ -201,7 +201,9 @@ async def test_the_epoch_may_move_while_a_fetch_waits(client: Client) -> None:
 
 
 @pytest.mark.requirement("DP-FETCH-09")
-def test_partitions_take_turns(client: Client) -> None:
+@pytest.mark.parametrize("release", [(2, 8), (4, 4)])
+def test_partitions_take_turns(release: tuple[int, int]) -> None:
+    client = Client(Cluster(1, topics=["foo=1", "bar=1"], config_release=release))
     for tp in (FOO, BAR):
         append(client.cluster, b"1", tp=tp)
     client.ask({FOO: 0, BAR: 0}, max_bytes=1)
