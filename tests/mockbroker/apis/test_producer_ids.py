@@ -152,3 +152,16 @@ def test_a_follower_lists_the_producers_of_its_log() -> None:
     assert described(cluster) == (0, [(7, 0, 1, NOW_MS, -1, -1), (8, 0, 0, NOW_MS, -1, -1)])
     assert described(cluster, broker_id=2) == (0, [(7, 0, 0, NOW_MS, -1, -1)])
     assert described(cluster, broker_id=3) == (6, [])
+
+
+@pytest.mark.requirement("DP-IDEM-16")
+def test_only_an_unknown_topic_has_a_text() -> None:
+    names = [TopicRequest(name=name, partition_indexes=[7]) for name in ("foo", "nosuch")]
+    response = DirectBroker(Cluster(1, topics=["foo=1"])).ask(
+        DescribeProducersRequest(topics=names), 0
+    )
+    rows = [row for topic in response.topics for row in topic.partitions]
+    assert [row.error_code for row in rows] == [3, 3]
+    assert [row.error_message for row in rows] == [
+        None, "This server does not host this topic-partition.",
+    ]  # fmt: skip
