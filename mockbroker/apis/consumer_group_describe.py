@@ -54,6 +54,8 @@ def consumer_group_describe(call: Call) -> ConsumerGroupDescribeResponse:
 
 
 def _described(call: Call, group_id: str) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator_error(call, group_id)
     if error:
         return DescribedGroup(group_id=group_id, error_code=error)

@@ -27,6 +27,10 @@ __all__ = ["SET", "ConfigChanges", "check_no_nulls"]
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATION_NAMES: Final = {APPEND: "append", SUBTRACT: "subtract"}
 
+_HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
+_SESSION: Final = "consumer.session.timeout.ms"
+_INTERVAL: Final = "consumer.assignment.interval.ms"
+
 _NOT_A_LIST: Final = "Config value {operation} is not allowed for config key: {name}"
 _NULL_POINTER: Final = (
     'Cannot invoke "String.split(String)" because the return value of '
@@ -185,23 +189,21 @@ class ConfigChanges:
         configs, broker_id = self._configs, self._controller.state.controller_id
 
         def value(config: str) -> int:
-            own = after.get(config)
-            return int(own or configs.group(name, config, broker_id).value or 0)
+            return int(after.get(config) or configs.group(name, config, broker_id).value or 0)
 
-        for prefix in ("consumer",):
-            heartbeat, session = f"{prefix}.heartbeat.interval.ms", f"{prefix}.session.timeout.ms"
-            interval = f"{prefix}.assignment.interval.ms"
-            for config in (heartbeat, session, *((interval,) if interval in after else ())):
-                _, _, what = config.partition(".")
-                for side, words in (("min", "greater"), ("max", "less")):
-                    limit = f"group.{prefix}.{side}.{what}"
-                    bound = int(configs.controller_value(limit))
-                    if value(config) < bound if side == "min" else value(config) > bound:
-                        text = f"{config} must be {words} than or equal to {limit}"
-                        raise Refusal(ErrorCode.INVALID_CONFIG, text)
-            if value(session) <= value(heartbeat):
-                text = f"{session} must be greater than {heartbeat}"
+        for config in (_HEARTBEAT, _SESSION, *((_INTERVAL,) if _INTERVAL in after else ())):
+            kind, _, what = config.partition(".")
+            names = [f"group.{kind}.{side}.{what}" for side in ("min", "max")]
+            least, most = (int(configs.controller_value(each)) for each in names)
+            if not least <= value(config) <= most:
+                side, limit = ("greater", names[0]) if value(config) < least else ("less", names[1])
+                text = configs.definitions.group_limit.format(
+                    config=config, side=side, limit=limit, least=least, most=most
+                )
                 raise Refusal(ErrorCode.INVALID_CONFIG, text)
+        if value(_SESSION) <= value(_HEARTBEAT):
+            text = f"{_SESSION} must be greater than {_HEARTBEAT}"
+            raise Refusal(ErrorCode.INVALID_CONFIG, text)
 
     def _check_exists(self, name: str) -> None:
         if name not in self._controller.state.topics:

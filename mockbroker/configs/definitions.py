@@ -64,6 +64,8 @@ class ConfigDefinitions(NamedTuple):
     topic: Mapping[str, ConfigDefinition]
     broker: Mapping[str, ConfigDefinition]
     group: Mapping[str, ConfigDefinition]
+    group_limit: str
+    """The text about a time of a group that is out of the broker's limits."""
 
 
 _MAX_LONG = str(2**63 - 1)
@@ -233,12 +235,17 @@ def _group(
 
 
 _INTERVAL_SINCE: Final = (4, 3)
+_RANGE_TEXT_SINCE: Final = (4, 4)
+_SIDE_TEXT: Final = "{config} must be {side} than or equal to {limit}"
+_RANGE_TEXT: Final = "{config} must be in the range {least} to {most} inclusive."
 
 _GROUP = (
     _group("consumer.assignment.interval.ms", "1000", "group.consumer.assignment.interval.ms", 0,
            since=_INTERVAL_SINCE),
     _group("consumer.heartbeat.interval.ms", "5000", "group.consumer.heartbeat.interval.ms"),
     _group("consumer.session.timeout.ms", "45000", "group.consumer.session.timeout.ms"),
+    _group("errors.deadletterqueue.copy.record.enable", "false", type_="BOOLEAN", since=(4, 4)),
+    _group("errors.deadletterqueue.topic.name", "", type_="STRING", since=(4, 4)),
     _group("share.assignment.interval.ms", "1000", "group.share.assignment.interval.ms", 0,
            since=_INTERVAL_SINCE),
     _group("share.auto.offset.reset", "latest", type_="STRING"),
@@ -254,12 +261,16 @@ _GROUP = (
     _group("share.session.timeout.ms", "45000", "group.share.session.timeout.ms"),
     _group("streams.assignment.interval.ms", "1000", "group.streams.assignment.interval.ms", 0,
            since=_INTERVAL_SINCE),
+    _group("streams.assignor.name", "sticky", "group.streams.assignors", type_="STRING",
+           since=(4, 4)),
     _group("streams.heartbeat.interval.ms", "5000", "group.streams.heartbeat.interval.ms",
            since=(4, 1)),
     _group("streams.initial.rebalance.delay.ms", "3000",
            "group.streams.initial.rebalance.delay.ms", 0, since=(4, 2)),
     _group("streams.num.standby.replicas", "0", "group.streams.num.standby.replicas", 0,
            since=(4, 1)),
+    _group("streams.rack.aware.assignment.tags", "", "group.streams.rack.aware.assignment.tags",
+           type_="LIST", since=(4, 4)),
     _group("streams.session.timeout.ms", "45000", "group.streams.session.timeout.ms",
            since=(4, 1)),
 )  # fmt: skip
@@ -410,7 +421,8 @@ def config_definitions(release: Line) -> ConfigDefinitions:
     topic = _by_name(_TOPIC, release)
     group = _by_name(_GROUP, release)
     behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
-    return ConfigDefinitions(topic, _by_name((*_BROKER, *behind), release), group)
+    limit = _RANGE_TEXT if release >= _RANGE_TEXT_SINCE else _SIDE_TEXT
+    return ConfigDefinitions(topic, _by_name((*_BROKER, *behind), release), group, limit)
 
 
 def _by_name(rows: Iterable[ConfigDefinition], release: Line) -> dict[str, ConfigDefinition]:

@@ -206,7 +206,7 @@ class ConsumerGroups(TesterSteps):
 
     def validate_fetch(self, group: ConsumerGroup, member_id: str | None, epoch: int) -> ErrorCode:
         """Return whether a member may fetch offsets, as 0 or an error code."""
-        event = CommitEvent(group, member_id or "", None, epoch, 0, transactional=False)
+        event = CommitEvent(group, member_id, None, epoch, 0, transactional=False)
         apply_first(self._rules.fetch, event, event)
         return event.code
 
@@ -220,7 +220,7 @@ class ConsumerGroups(TesterSteps):
 
     def assignor_name(self, group: ConsumerGroup) -> str:
         """The assignor that the group uses."""
-        return group.preferred_assignor or next(iter(self._settings().assignors), "")
+        return self.membership.assignor(group)
 
     def delete(self, group_id: str) -> ErrorCode:
         """DeleteGroups, for a group that exists: an empty group goes, with its offsets."""

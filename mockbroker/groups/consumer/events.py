@@ -66,6 +66,7 @@ class GroupEvent:
     racks_changed: bool = False
     resolved_changed: bool = False
     subscription_changed: bool = False
+    assignor_changed: bool = False
     bumps: bool = False
     """Whether the epoch rises."""
     makes_target: bool = False
@@ -131,7 +132,8 @@ class HeartbeatEvent:
 
 @dataclass(slots=True, eq=False)
 class MembersGone:
-    """Members leave a group, or are fenced. ``remove`` and ``downgrade`` are what may follow."""
+    """Members leave a group, or are fenced. ``remove``, ``downgrade`` and ``settle``
+    are what may follow."""
 
     group: ConsumerGroup
     gone: Sequence[Member]
@@ -139,6 +141,7 @@ class MembersGone:
     classic_max_size: int
     remove: Callable[[ConsumerGroup, Sequence[Member]], None]
     downgrade: Callable[[ConsumerGroup, Sequence[Member]], None]
+    settle: Callable[[ConsumerGroup], None]
 
     @property
     def staying(self) -> list[Member]:
@@ -169,11 +172,10 @@ class RegexEvent:
 
 @dataclass(slots=True, eq=False)
 class CommitEvent:
-    """Offsets are to be stored for a group, by this member. ``refuse_stale`` picks the error of an
-    epoch that is not the member's."""
+    """Offsets of these partitions are to be stored for a group, or fetched, by this member."""
 
     group: ConsumerGroup
-    member_id: str
+    member_id: str | None
     instance_id: str | None
     epoch: int
     version: int
@@ -183,6 +185,8 @@ class CommitEvent:
 
     @property
     def member(self) -> Member:
+        """The member. Only for rows below those that refuse unknown ones."""
+        assert self.member_id is not None, "rows above refuse that"
         return self.group.members[self.member_id]
 
     def refuse(self, code: ErrorCode) -> None:

@@ -185,7 +185,13 @@ class Membership:
     def gone(self, group: ConsumerGroup, members: Sequence[Member]) -> None:
         """Members leave the group or are fenced."""
         event = MembersGone(
-            group, members, self.settings(), self._classic_max_size(), self.remove, self.downgrade
+            group,
+            members,
+            self.settings(),
+            self._classic_max_size(),
+            self.remove,
+            self.downgrade,
+            self.settle,
         )
         apply_first(self.rules.gone, event, event)
 
@@ -207,6 +213,11 @@ class Membership:
             del group.resolved[regex]
             self.note(self.records.regex(group.group_id, regex, None))
 
+    def settle(self, group: ConsumerGroup) -> None:
+        """An empty group needs no other target."""
+        group.target_epoch = group.epoch
+        self.note(self.records.target_epoch(group))
+
     # ---- epochs and targets ------------------------------------------------------------------
 
     def bump(self, group: ConsumerGroup) -> None:
@@ -224,12 +235,16 @@ class Membership:
         """Put a member in the place of its former self, and raise the epoch if that asks for it."""
         names = former.topic_names != member.topic_names
         regex = former.topic_regex != member.topic_regex
+        assignor = self.assignor(group)
         self.put(group, member)
         resolved = regex and (member.topic_regex == "" or member.topic_regex in group.resolved)
         if regex:
             self._forget_regexes(group)
-        if names or resolved or group.facts_version != self.topics.version:
-            self._compare(group, subscription_changed=names, resolved_changed=resolved)
+        other = former.assignor != member.assignor and self.assignor(group) != assignor
+        if names or resolved or other or group.facts_version != self.topics.version:
+            self._compare(
+                group, subscription_changed=names, resolved_changed=resolved, assignor_changed=other
+            )
         return member, names or regex
 
     def _compare(
@@ -238,6 +253,7 @@ class Membership:
         *,
         subscription_changed: bool = False,
         resolved_changed: bool = False,
+        assignor_changed: bool = False,
     ) -> None:
         """Look at the topics of the group again."""
         facts = self.topics.facts(group.subscribed)
@@ -246,6 +262,7 @@ class Membership:
             self.timers.now_ms,
             subscription_changed=subscription_changed,
             resolved_changed=resolved_changed,
+            assignor_changed=assignor_changed,
             topics_changed=[each[:3] for each in facts] != [each[:3] for each in group.facts],
             racks_changed=facts != group.facts,
         )
@@ -256,6 +273,10 @@ class Membership:
         group.facts_version = self.topics.version
         if event.bumps:
             self.bump(group)
+
+    def assignor(self, group: ConsumerGroup) -> str:
+        """The name of the assignor that the group uses."""
+        return group.preferred_assignor or next(iter(self.settings().assignors), "")
 
     def make_target(self, group: ConsumerGroup) -> None:
         """Make the target of the group's epoch, if it is time."""
@@ -293,8 +314,7 @@ class Membership:
         }
         if not members:
             return {}
-        wanted = group.preferred_assignor or self.settings().assignors[0]
-        return ASSIGNORS[wanted](members, counts)
+        return ASSIGNORS[self.assignor(group)](members, counts)
 
     # ---- reconciliation ----------------------------------------------------------------------
 

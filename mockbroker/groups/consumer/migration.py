@@ -185,7 +185,8 @@ class Migration:
         )
         apply_first(self._rules.join, event, event)
         if event.code is not None:
-            return JoinResult(event.code, event.member_id)
+            given = event.code is ErrorCode.MEMBER_ID_REQUIRED
+            return JoinResult(event.code, event.member_id if given else "")
         member = self._join(event)
         if group.group_id in self._groups:
             clocks = membership.clocks(group, member.member_id)

@@ -313,9 +313,9 @@ class ConsumerGroup:
 
     @property
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members name; None if nobody does."""
+        """The assignor that most members name, uniform rather than range; None if nobody does."""
         votes = Counter(each.assignor for each in self.members.values() if each.assignor)
-        return max(sorted(votes), key=votes.__getitem__, default=None)
+        return max(sorted(votes, reverse=True), key=votes.__getitem__, default=None)
 
     def stop(self) -> None:
         """Stop everything that could still happen to the group."""

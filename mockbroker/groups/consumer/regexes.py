@@ -7,6 +7,7 @@ the extra ``mock``; without it no expression is valid.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
@@ -24,11 +25,13 @@ _TEXTS: Final = {
     "no argument for repetition operator": "missing argument to repetition operator",
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
-    "unexpected )": "missing closing )",
+    "unexpected )": "regexp/syntax: internal error",
     "trailing \\": "trailing backslash at end of expression",
 }
 """What RE2 reports, and how the library for Java words it that Kafka's brokers use."""
 
+_NAMED: Final = re.compile(r"(?<!\\)\(\?P?<(\w+)>")
+"""Names of groups, which may repeat in C++."""
 _ABSENT: Final = "this mock cluster reads none without google-re2, which kproto[mock] installs"
 
 
@@ -56,7 +59,8 @@ def regex_problem(text: str) -> str | None:
         reported = error.args[0]
         words = reported.decode("utf-8", "replace") if isinstance(reported, bytes) else reported
         return next((ours for theirs, ours in _TEXTS.items() if words.startswith(theirs)), words)
-    return None
+    names = _NAMED.findall(text)
+    return "duplicate capture group name" if len(names) != len(set(names)) else None
 
 
 def matching_names(text: str, names: Iterable[str]) -> frozenset[str]:

@@ -186,13 +186,16 @@ def _too_large(event: HeartbeatEvent) -> bool:
     )
 
 
-def _make(event: HeartbeatEvent) -> None:
-    event.group = ConsumerGroup(event.request.group_id)
+@dataclass(frozen=True, slots=True)
+class MakeGroup:
+    """Make a group whose first target is the one after this epoch."""
 
+    epoch: int
 
-def _replace_empty(event: HeartbeatEvent) -> None:
-    _make(event)
-    event.converts = True
+    def perform(self, subject: HeartbeatEvent, /) -> None:
+        group_id = subject.request.group_id
+        subject.converts = subject.classic is not None
+        subject.group = ConsumerGroup(group_id, epoch=self.epoch, target_epoch=self.epoch)
 
 
 def _convert(event: HeartbeatEvent) -> None:
@@ -201,6 +204,8 @@ def _convert(event: HeartbeatEvent) -> None:
     event.group = event.convert()
 
 
+_EPOCH_1: Final[Release] = (4, 4)
+"""Epoch 0 means that a member joins: from here on no group is at it."""
 _CANNOT: Final = "Cannot upgrade classic group {group} to consumer group because "
 
 ON_GROUP: Final[tuple[HeartbeatRow, ...]] = (
@@ -209,8 +214,10 @@ ON_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     Row(
         "DP-CGH-11", _missing_for_member, (Refuse(_NO_GROUP, "Consumer group {group} not found."),)
     ),
-    Row("DP-CGH-21", _missing, (Do(_make),)),
-    Row("DP-MIGRATE-05", _joins_empty_classic, (Do(_replace_empty),)),
+    Row("DP-CGH-29", _missing, (MakeGroup(0),), until=_EPOCH_1),
+    Row("DP-CGH-29", _missing, (MakeGroup(1),), since=_EPOCH_1),
+    Row("DP-MIGRATE-05", _joins_empty_classic, (MakeGroup(0),), until=_EPOCH_1),
+    Row("DP-MIGRATE-05", _joins_empty_classic, (MakeGroup(1),), since=_EPOCH_1),
     Row(
         "DP-MIGRATE-01 DP-MIGRATE-02",
         _upgrades_forbidden,
@@ -406,6 +413,7 @@ def _bump(event: GroupEvent) -> None:
 ON_CHANGE: Final[tuple[GroupRow, ...]] = (
     Row("DP-CGH-21", lambda event: event.subscription_changed, (Do(_bump),)),
     Row("DP-CGH-20 DP-CGH-21", lambda event: event.resolved_changed, (Do(_bump),)),
+    Row("DP-CGH-21", lambda event: event.assignor_changed, (Do(_bump),), since=(4, 4)),
     Row("DP-CGH-21", lambda event: event.topics_changed, (Do(_bump),)),
     Row("DP-CGH-21", lambda event: event.racks_changed, (Do(_bump),), since=(4, 1)),
 )
@@ -445,13 +453,26 @@ def _only_classic_members_stay(event: MembersGone) -> bool:
     return bool(staying) and classic and event.settings.downgrades and fits
 
 
+def _nobody_stays(event: MembersGone) -> bool:
+    return not event.staying
+
+
+def _remove(event: MembersGone) -> None:
+    event.remove(event.group, event.gone)
+
+
+def _settle(event: MembersGone) -> None:
+    event.settle(event.group)
+
+
 ON_MEMBERS_GONE: Final[tuple[GoneRow, ...]] = (
     Row(
         "DP-MIGRATE-04",
         _only_classic_members_stay,
         (Do(lambda event: event.downgrade(event.group, event.gone)),),
     ),
-    Row("DP-CGH-17", always, (Do(lambda event: event.remove(event.group, event.gone)),)),
+    Row("DP-CGH-17", _nobody_stays, (Do(_remove), Do(_settle)), since=(4, 4)),
+    Row("DP-CGH-17", always, (Do(_remove),)),
 )
 
 # ---- regular expressions -------------------------------------------------------------------------
@@ -545,18 +566,24 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
 )
 
 
-def _admin_fetch(event: CommitEvent) -> bool:
-    return event.member_id == "" and event.epoch < 0
+def _names_nobody(event: CommitEvent) -> bool:
+    return event.member_id is None
+
+
+def _administrator(event: CommitEvent) -> bool:
+    return event.member_id is None and event.epoch < 0
 
 
 ON_FETCH: Final[tuple[CommitRow, ...]] = (
-    Row("DP-MIGRATE-07", _admin_fetch, ()),
+    Row("DP-MIGRATE-07", _administrator, ()),
+    # Kafka looks a member up whose id is null, and fails.
+    Row("DP-MIGRATE-07", _names_nobody, (RefuseCommit(ErrorCode.UNKNOWN_SERVER_ERROR),)),
     Row("DP-MIGRATE-07", _unknown, (RefuseCommit(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row("DP-MIGRATE-07", _is_current, ()),
     Row("DP-MIGRATE-07", _speaks_classic, (RefuseCommit(ErrorCode.ILLEGAL_GENERATION),)),
     Row("DP-MIGRATE-07", always, (RefuseCommit(ErrorCode.STALE_MEMBER_EPOCH),)),
 )
-"""OffsetFetch. A member id that the request leaves out is empty here."""
+"""OffsetFetch. A member id that the request leaves out is None."""
 
 # ---- ConsumerGroupDescribe -----------------------------------------------------------------------
 

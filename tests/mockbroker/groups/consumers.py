@@ -25,7 +25,7 @@ class Consumers:
 
     def __init__(
         self,
-        release: tuple[int, int] = (4, 4),
+        release: tuple[int, int] = (4, 3),
         topics: Iterable[str] = ("foo:6:1",),
         brokers: int | Iterable[Broker] = 1,
         **configs: object,

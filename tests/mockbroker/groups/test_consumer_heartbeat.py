@@ -453,6 +453,53 @@ def test_the_assignor_that_most_members_want() -> None:
     assert only.groups.assignor_name(only.group) == "range"
 
 
+@pytest.mark.requirement("DP-CGH-29", "DP-MIGRATE-05")
+@pytest.mark.parametrize(("release", "epoch"), [((4, 3), 0), ((4, 4), 1)])
+def test_a_new_group_has_an_epoch(release: tuple[int, int], epoch: int) -> None:
+    at = Consumers(release)
+    assert at.join("a", topics=[]).member_epoch == epoch
+    assert (at.group.epoch, at.group.target_epoch, at.state) == (epoch, epoch, "Stable")
+    assert at.join("b").member_epoch == epoch + 1
+    at.cluster.set_offset("simple", "foo-0", 0)
+    assert at.join("a", group="simple").member_epoch == epoch + 1
+
+
+@pytest.mark.requirement("DP-CGH-17")
+@pytest.mark.parametrize(("release", "target"), [((4, 3), 1), ((4, 4), 3)])
+def test_an_empty_group_has_its_target_since_4_4(release: tuple[int, int], target: int) -> None:
+    at = Consumers(release)
+    at.join("a")
+    at.leave("a")
+    assert (at.group.target_epoch, at.state) == (target, "Empty")
+
+
+@pytest.mark.requirement("DP-CGH-17")
+def test_a_group_with_members_needs_a_target() -> None:
+    at = Consumers((4, 4))
+    at.join("a")
+    at.join("b")
+    at.leave("a")
+    assert (at.group.epoch, at.group.target_epoch, at.state) == (4, 3, "Assigning")
+
+
+@pytest.mark.requirement("DP-CGH-21", "DP-CGH-23")
+@pytest.mark.parametrize(("release", "rises"), [((4, 3), False), ((4, 4), True)])
+def test_another_assignor_is_another_target_since_4_4(
+    release: tuple[int, int], rises: bool
+) -> None:
+    at = Consumers(release)
+    for name, assignor in (("a", "uniform"), ("b", "uniform"), ("c", None), ("d", None)):
+        at.join(name, topics=[], assignor=assignor)
+    before = at.group.epoch
+    for name in "cd":
+        at.beat(name, before, topics=[], owned=[], rebalance_timeout_ms=1, assignor="range")
+        assert at.group.epoch == before, "the group still uses uniform"
+    assert at.groups.assignor_name(at.group) == "uniform", "it wins a tie"
+    at.beat("a", before, topics=[], owned=[], rebalance_timeout_ms=1, assignor="range")
+    assert at.groups.assignor_name(at.group) == "range"
+    assert (at.group.epoch > before) is rises
+
+
 @pytest.mark.requirement("DP-CGH-27")
 def test_states_of_a_group() -> None:
     at = Consumers(group_consumer_assignment_interval_ms=1000)
@@ -482,6 +529,8 @@ def test_states_of_a_group() -> None:
     ("regex", "problem"),
     [
         ("(", "missing closing )"),
+        (")", "regexp/syntax: internal error"),
+        ("(?P<n>a)(?P<n>b)", "duplicate capture group name"),
         ("[a", "missing closing ]"),
         ("*", "missing argument to repetition operator"),
         ("a**", "invalid nested repetition operator"),

@@ -122,7 +122,8 @@ def test_a_fetch_of_offsets_may_name_a_member() -> None:
     at.join("a")
     groups = at.cluster.groups
     assert groups.validate_fetch("g", None, -1) == 0
-    assert groups.validate_fetch("g", "", -1) == 0
+    assert groups.validate_fetch("g", "", -1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert groups.validate_fetch("g", None, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert groups.validate_fetch("g", "nobody", 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert groups.validate_fetch("g", "a", 1) == 0
     assert groups.validate_fetch("g", "a", 0) == STALE
@@ -200,7 +201,7 @@ def kinds(records: list[tuple[int, Any]]) -> list[int]:
     return [kind if value is not None else -kind for kind, value in records]
 
 
-def coordinated(release: tuple[int, int] = (4, 4), **options: Any) -> Consumers:
+def coordinated(release: tuple[int, int] = (4, 3), **options: Any) -> Consumers:
     at = Consumers(release, **options)
     at.cluster.set_offset("other", "foo-0", 0)  # makes the internal topic
     return at

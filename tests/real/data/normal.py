@@ -55,6 +55,7 @@ MASKED: Final = (
     ),
     Masked(61, "topics[].partitions[].activeProducers[].lastTimestamp", "clock", "the clock"),
     Masked(15, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
+    Masked(69, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
 )
 """Fields whose values say nothing about the protocol; ``how`` says what stands in their place."""
 
@@ -87,6 +88,16 @@ UNORDERED: Final[Mapping[tuple[int, str], tuple[tuple[str, ...], str]]] = {
     (47, "topics"): (("name",), _HASHED),
     (47, "topics[].partitions"): (("partitionIndex",), _HASHED),
     (61, "topics[].partitions[].activeProducers"): (("producerId",), _HASHED),
+    (68, "assignment.topicPartitions"): (("topicId",), _HASHED),
+    (68, "assignment.topicPartitions[].partitions"): ((), _HASHED),
+    (69, "groups"): (("groupId",), _HASHED),
+    (69, "groups[].members"): (("memberId",), _HASHED),
+    (69, "groups[].members[].subscribedTopicNames"): ((), _HASHED),
+    **{
+        (69, f"groups[].members[].{each}.topicPartitions{rows}"): (fields, _HASHED)
+        for each in ("assignment", "targetAssignment")
+        for rows, fields in (("", ("topicName",)), ("[].partitions", ()))
+    },
 }
 """Arrays without an order: (api key, path) -> (fields to sort by, why)."""
 
@@ -160,7 +171,10 @@ def _normal(value: Any, api_key: int, path: str, names: Names) -> Any:
             rows = _merged(rows, _MERGED[api_key, path])
         if (api_key, path) in UNORDERED:
             fields, _ = UNORDERED[api_key, path]
-            rows.sort(key=lambda row: [str(row.get(name)) for name in fields])
+            if fields:
+                rows.sort(key=lambda row: [str(row.get(name)) for name in fields])
+            else:
+                rows.sort()
         return rows
     return names.of_text(value) if isinstance(value, str) else value
 
