@@ -131,15 +131,24 @@ class PartitionAnswer(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
+class _EmptyList:
+    """Aborted transactions are an empty list, the default of Kafka's generated classes."""
+
+    def perform(self, subject: PartitionAnswer, /) -> None:
+        subject.aborted = []
+
+
+@dataclass(frozen=True, slots=True)
 class _NullRecords:
-    """Kafka's classes leave this field at its default."""
+    """Records are null, by default too."""
 
     def perform(self, subject: PartitionAnswer, /) -> None:
         subject.records = None
 
 
 REQUEST_FAILURES: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
-    Row("DP-FETCH-03", always, (_NullRecords(),), since=(3, 0), until=(4, 0)),
+    Row("DP-FETCH-03", always, (_EmptyList(), _NullRecords()), since=(3, 0), until=(4, 0)),
+    Row("DP-FETCH-03", always, (_EmptyList(),), since=(4, 0)),
 )
 """How the failure of a whole request differs from other errors in each of its partitions."""
 

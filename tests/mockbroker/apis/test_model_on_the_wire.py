@@ -51,7 +51,9 @@ class Both:
     """A broker behind the codec, and the model, told the same things."""
 
     def __init__(self, ids: BrokerIds, topics: Topics) -> None:
-        self.asked = DirectBroker(Cluster([Broker(i) for i in ids], topics=topics.items()))
+        self.asked = DirectBroker(
+            Cluster([Broker(i) for i in ids], topics=topics.items(), config_release=(4, 2))
+        )
         self.model = SetModel(
             ids, {(name, i): r for name, lists in topics.items() for i, r in enumerate(lists)}
         )

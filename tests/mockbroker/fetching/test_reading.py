@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -239,11 +240,13 @@ def test_what_makes_no_sense_fails_as_in_kafka(cluster: Cluster, broker: DirectB
 
 @pytest.mark.requirement("DP-FETCH-03")
 @pytest.mark.parametrize(
-    ("release", "records"), [((2, 8), b""), ((3, 0), None), ((3, 9), None), ((4, 0), b"")]
+    ("release", "records", "aborted"),
+    [((2, 8), b"", None), ((3, 0), None, []), ((3, 9), None, []), ((4, 0), b"", [])],
 )
 def test_records_of_a_request_that_fails_as_a_whole(
-    release: tuple[int, int], records: bytes | None
+    release: tuple[int, int], records: bytes | None, aborted: list[Any] | None
 ) -> None:
     broker = DirectBroker(Cluster(3, topics=["foo=1,2"], config_release=release))
     failed = row(ask(broker, {FOO: 0}, isolation_level=7))
     assert (failed.error_code, failed.records) == (-1, records)
+    assert failed.aborted_transactions == aborted
