@@ -230,14 +230,14 @@ class DataMethods:
         The condition is checked whenever the group changes. Raises TimeoutError after ``timeout``
         seconds, with what the group is then.
         """
-        wanted = {"state": state, "members": members, "generation": generation}
+        expected = {"state": state, "members": members, "generation": generation}
 
         def holds() -> GroupView | None:
             found = self.cluster.groups.view(group)
             if found is None:
                 return None
             facts = (found.state, len(found.members), found.generation)
-            pairs = zip(facts, wanted.values(), strict=True)
+            pairs = zip(facts, expected.values(), strict=True)
             return found if all(b in (None, a) for a, b in pairs) else None
 
         view = await _wait_until(holds, self.cluster.groups.on_changed, timeout)
@@ -245,8 +245,10 @@ class DataMethods:
             return view
         known = self.cluster.groups.view(group)
         is_now = "does not exist" if known is None else f"is {known}"
-        asked = ", ".join(f"{name} {each}" for name, each in wanted.items() if each is not None)
-        problem = f"group {group!r} {is_now} after {timeout:g} s, wanted: {asked or 'a group'}"
+        requested = ", ".join(
+            f"{name} {each}" for name, each in expected.items() if each is not None
+        )
+        problem = f"group {group!r} {is_now} after {timeout:g} s, wanted: {requested or 'a group'}"
         raise TimeoutError(problem)
 
     async def wait_for_committed(
@@ -264,11 +266,11 @@ class DataMethods:
         The condition is checked whenever an offset of the group changes. Raises TimeoutError after
         ``timeout`` seconds, with what is committed then.
         """
-        wanted = _by_partition(offsets)
+        expected = _by_partition(offsets)
 
         def holds() -> dict[TopicPartition, int] | None:
             found = self.committed(group)
-            is_there = all(found.get(tp, -1) >= offset for tp, offset in wanted.items())
+            is_there = all(found.get(tp, -1) >= offset for tp, offset in expected.items())
             return found if is_there else None
 
         found = await _wait_until(holds, self.cluster.offsets.on_changed, timeout)
@@ -276,7 +278,7 @@ class DataMethods:
             return found
         raise TimeoutError(
             f"group {group!r} has committed {_offsets_text(self.committed(group))} after "
-            f"{timeout:g} s, wanted: {_offsets_text(wanted)}"
+            f"{timeout:g} s, wanted: {_offsets_text(expected)}"
         )
 
     # ---- transactions ------------------------------------------------------------------------
@@ -338,10 +340,10 @@ class DataMethods:
         if not found if times is None else len(found) != times:
             given = {"value": value, "key": key, "partition": partition}
             what = ", ".join(f"{name} {each!r}" for name, each in given.items() if each is not None)
-            wanted = "at least one" if times is None else str(times)
+            expected = "at least one" if times is None else str(times)
             raise AssertionError(
-                f"{topic} has {len(found)} records{' with ' + what if what else ''}, not {wanted}. "
-                f"Its records:\n{_listed(records)}"
+                f"{topic} has {len(found)} records{' with ' + what if what else ''}, "
+                f"not {expected}. Its records:\n{_listed(records)}"
             )
         return found
 
@@ -350,10 +352,11 @@ class DataMethods:
     ) -> None:
         """Assert that a group has committed these offsets, at least: ``{"foo-0": 3}``."""
         __tracebackhide__ = True
-        found, wanted = self.committed(group), _by_partition(offsets)
-        if any(found.get(tp) != offset for tp, offset in wanted.items()):
+        found, expected = self.committed(group), _by_partition(offsets)
+        if any(found.get(tp) != offset for tp, offset in expected.items()):
             raise AssertionError(
-                f"group {group!r} has committed {_offsets_text(found)}, not {_offsets_text(wanted)}"
+                f"group {group!r} has committed {_offsets_text(found)}, "
+                f"not {_offsets_text(expected)}"
             )
 
 

@@ -86,8 +86,8 @@ class MockKafka(ThreadedCluster, RecordedRequests):
                         await recorded.wait()
                         recorded.clear()
             except TimeoutError:
-                wanted = "request" if api is None else f"{named(api)} request"
-                self._fail(f"no {wanted} within {timeout} s")
+                requested = "request" if api is None else f"{named(api)} request"
+                self._fail(f"no {requested} within {timeout} s")
 
     def journal_text(self, most: int | None = None, *, after: int = 0) -> str:
         """The newest ``most`` entries of the journal that are numbered above ``after``, one line a

@@ -185,8 +185,8 @@ class RecordedRequests:
         given."""
         found = Requests(self._select(self._journal, api, filters))
         if not found if times is None else len(found) != times:
-            wanted = "at least once" if times is None else f"{times} times"
-            self._fail(f"{named(api)} was requested {len(found)} times, not {wanted}")
+            expected = "at least once" if times is None else f"{times} times"
+            self._fail(f"{named(api)} was requested {len(found)} times, not {expected}")
         if version is not None and set(found.versions) - {version}:
             self._fail(f"{named(api)} was requested at versions {found.versions}, not {version}")
         return found
@@ -203,9 +203,11 @@ class RecordedRequests:
             if left and left[0](request.entry):
                 left.pop(0)
         if left:
-            wanted = ", ".join(map(named, apis))
+            expected = ", ".join(map(named, apis))
             missing = named(apis[len(apis) - len(left)])
-            self._fail(f"not requested in this order: {wanted}; the first one missing is {missing}")
+            self._fail(
+                f"not requested in this order: {expected}; the first one missing is {missing}"
+            )
 
     def _select(
         self, entries: Iterable[Entry], api: ApiChoice | None, filters: RequestFilters

@@ -150,9 +150,11 @@ class Admin:
         ``allow_replication_factor_change`` False (KIP-860, Kafka 4.1) a partition whose number of
         replicas would change fails with InvalidReplicationFactorError.
         """
-        wanted = {TopicPartition(*key): replicas_of(value) for key, value in reassignments.items()}
-        result: KeyedResult[TopicPartition, None] = KeyedResult(wanted)
-        sendable = refuse(result, wanted, unrepresentable)
+        requested = {
+            TopicPartition(*key): replicas_of(value) for key, value in reassignments.items()
+        }
+        result: KeyedResult[TopicPartition, None] = KeyedResult(requested)
+        sendable = refuse(result, requested, unrepresentable)
         if sendable:
             self._follow(
                 result,
@@ -160,7 +162,7 @@ class Admin:
                 self._nodes.controller,
                 lambda attempt: reassigning.alter(
                     attempt,
-                    {each: wanted[each] for each in sendable},
+                    {each: requested[each] for each in sendable},
                     allow_replication_factor_change=allow_replication_factor_change,
                 ),
                 timeout_ms,
@@ -208,14 +210,14 @@ class Admin:
         idle or unknown are not in the result. A partition that no request can carry fails the whole
         call with InvalidTopicError.
         """
-        wanted = partitions_or_topics(partitions)
-        problem = next(filter(None, map(problem_of, wanted or ())), None)
+        requested = partitions_or_topics(partitions)
+        problem = next(filter(None, map(problem_of, requested or ())), None)
 
         if problem is not None:
             return self._calls.start(_failing(problem))
         return self._call(
             self._nodes.controller,
-            lambda attempt: reassigning.list_ongoing(attempt, wanted),
+            lambda attempt: reassigning.list_ongoing(attempt, requested),
             timeout_ms,
         )
 
@@ -230,10 +232,10 @@ class Admin:
     ) -> ElectLeadersResult:
         """Elect leaders. None means every partition; a partition given twice is requested once."""
         kind = ElectionType(election_type)
-        wanted = None if partitions is None else distinct(partitions)
+        requested = None if partitions is None else distinct(partitions)
         call = self._call(
             self._nodes.controller,
-            lambda attempt: elections.elect(attempt, kind, wanted),
+            lambda attempt: elections.elect(attempt, kind, requested),
             timeout_ms,
         )
         return ElectLeadersResult(call, kind)
@@ -251,22 +253,22 @@ class Admin:
     ) -> ListReassignmentsResult:
         """List reassignments in progress; None means of all partitions. A partition that does not
         exist fails the whole call with UnknownTopicOrPartitionError."""
-        wanted = None if partitions is None else distinct(partitions)
+        requested = None if partitions is None else distinct(partitions)
         call = self._call(
-            self._nodes.controller, lambda attempt: kip_240.list_all(attempt, wanted), timeout_ms
+            self._nodes.controller, lambda attempt: kip_240.list_all(attempt, requested), timeout_ms
         )
-        return ListReassignmentsResult(call, wanted)
+        return ListReassignmentsResult(call, requested)
 
     def describe_reassignments(
         self, reassignments: Iterable[Reassignment] | None = None, *, timeout_ms: int | None = None
     ) -> DescribeReassignmentsResult:
         """Describe these reassignments; None means all. Those that are over by then are left
         out."""
-        wanted = None if reassignments is None else list(dict.fromkeys(reassignments))
+        requested = None if reassignments is None else list(dict.fromkeys(reassignments))
         call = self._call(
-            self._nodes.controller, lambda attempt: kip_240.describe(attempt, wanted), timeout_ms
+            self._nodes.controller, lambda attempt: kip_240.describe(attempt, requested), timeout_ms
         )
-        return DescribeReassignmentsResult(call, wanted)
+        return DescribeReassignmentsResult(call, requested)
 
     # ---- topics and the cluster --------------------------------------------------------------
 
@@ -317,9 +319,9 @@ class Admin:
         validate_only: bool = False,
     ) -> KeyedResult[str, None]:
         """Create topics. Raises ValueError if two have the same name."""
-        wanted = list(new_topics)
-        topics = {topic.name: topic for topic in wanted}
-        if len(topics) != len(wanted):
+        requested = list(new_topics)
+        topics = {topic.name: topic for topic in requested}
+        if len(topics) != len(requested):
             raise ValueError("two new topics have the same name")
         result: KeyedResult[str, None] = KeyedResult(topics)
         sendable = refuse(result, topics, unrepresentable_topic)

@@ -41,8 +41,8 @@ class Everything:
 EVERYTHING: Final = Everything()
 
 
-def fixed_dialect(wanted: str | Dialect) -> Dialect:
-    found = dialect(wanted) if isinstance(wanted, str) else wanted
+def fixed_dialect(requested: str | Dialect) -> Dialect:
+    found = dialect(requested) if isinstance(requested, str) else requested
     if isinstance(found, AutoDialect):
         raise ValueError("a client needs a definite dialect: use one other than 'auto'")
     return found
@@ -55,12 +55,12 @@ def milliseconds(timeout_ms: int | None) -> int | None:
     return timeout_ms
 
 
-def replicas_of(wanted: Sequence[int] | NewPartitionReassignment | None) -> list[int] | None:
-    if wanted is None:
+def replicas_of(requested: Sequence[int] | NewPartitionReassignment | None) -> list[int] | None:
+    if requested is None:
         return None
-    if not isinstance(wanted, NewPartitionReassignment):
-        wanted = NewPartitionReassignment(wanted)
-    return wanted.target_replicas
+    if not isinstance(requested, NewPartitionReassignment):
+        requested = NewPartitionReassignment(requested)
+    return requested.target_replicas
 
 
 def distinct(partitions: Partitions) -> list[TopicPartition]:
@@ -68,26 +68,26 @@ def distinct(partitions: Partitions) -> list[TopicPartition]:
 
 
 def partitions_or_topics(
-    wanted: Partitions | Iterable[str] | Everything | None,
+    requested: Partitions | Iterable[str] | Everything | None,
 ) -> list[TopicPartition] | list[str] | None:
-    if isinstance(wanted, Everything):
+    if isinstance(requested, Everything):
         return None
-    if wanted is None or isinstance(wanted, str):
+    if requested is None or isinstance(requested, str):
         raise TypeError(
-            f"partitions is {wanted!r}; give a set of partitions or of topics, or leave it out "
+            f"partitions is {requested!r}; give a set of partitions or of topics, or leave it out "
             "for all"
         )
-    given: list[Any] = list(wanted)
+    given: list[Any] = list(requested)
     names = [each for each in given if isinstance(each, str)]
     if names and len(names) < len(given):
         raise TypeError("partitions and topics are mixed; pass only one kind")
     return list(dict.fromkeys(names)) if names else distinct(given)
 
 
-def problem_of(wanted: TopicPartition | str) -> InvalidTopicError | None:
-    if isinstance(wanted, TopicPartition):
-        return unrepresentable(wanted)
-    return unrepresentable_topic(wanted)
+def problem_of(requested: TopicPartition | str) -> InvalidTopicError | None:
+    if isinstance(requested, TopicPartition):
+        return unrepresentable(requested)
+    return unrepresentable_topic(requested)
 
 
 def refuse(

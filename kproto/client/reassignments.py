@@ -41,21 +41,21 @@ Outcome = Mapping[TopicPartition, BrokerError | None]
 
 async def alter(
     attempt: Attempt,
-    wanted: Mapping[TopicPartition, list[int] | None],
+    requested: Mapping[TopicPartition, list[int] | None],
     *,
     allow_replication_factor_change: bool,
 ) -> Outcome:
-    """Send one request for all of ``wanted``, where None cancels. Returns the outcome of each
+    """Send one request for all of ``requested``, where None cancels. Returns the outcome of each
     partition."""
     api = attempt.dialect.api(ALTER)
-    by_topic = group_by_topic(wanted)
+    by_topic = group_by_topic(requested)
     topic: Any = api.request.STRUCTS["ReassignableTopic"]
     partition: Any = api.request.STRUCTS["ReassignablePartition"]
     topics = [
         topic(
             name=name,
             partitions=[
-                partition(partition_index=each.partition, replicas=wanted[each])
+                partition(partition_index=each.partition, replicas=requested[each])
                 for each in partitions
             ],
         )
@@ -139,12 +139,12 @@ def count_mismatch(expected: int, received: int) -> UnknownServerError:
 
 
 async def list_ongoing(
-    attempt: Attempt, wanted: Sequence[TopicPartition] | Sequence[str] | None
+    attempt: Attempt, requested: Sequence[TopicPartition] | Sequence[str] | None
 ) -> dict[TopicPartition, PartitionReassignment]:
-    """Return reassignments in progress of ``wanted`` (partitions, or whole topics; None: all)."""
+    """Return ongoing reassignments of ``requested`` (partitions or whole topics; None: all)."""
     api = attempt.dialect.api(LIST)
     request: Any = api.request
-    body = request(timeout_ms=attempt.timeout_ms, topics=_listed_topics(api, wanted))
+    body = request(timeout_ms=attempt.timeout_ms, topics=_listed_topics(api, requested))
     response = await attempt.request(body)
     raise_for_code(response.error_code, response.error_message)
     found = {
@@ -152,19 +152,19 @@ async def list_ongoing(
         for topic in response.topics
         for row in topic.partitions
     }
-    if wanted is None:
+    if requested is None:
         return found
-    keep = set(wanted)
+    keep = set(requested)
     return {key: value for key, value in found.items() if key in keep or key.topic in keep}
 
 
 def _listed_topics(
-    api: Api, wanted: Sequence[TopicPartition] | Sequence[str] | None
+    api: Api, requested: Sequence[TopicPartition] | Sequence[str] | None
 ) -> list[Any] | None:
-    if wanted is None:
+    if requested is None:
         return None
-    partitions = [each for each in wanted if isinstance(each, TopicPartition)]
-    names = [each for each in wanted if not isinstance(each, TopicPartition)]
+    partitions = [each for each in requested if isinstance(each, TopicPartition)]
+    names = [each for each in requested if not isinstance(each, TopicPartition)]
     struct: Any = api.request.STRUCTS["ListPartitionReassignmentsTopics"]
     fields = struct.__struct_fields__
     if "name" in fields:

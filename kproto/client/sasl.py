@@ -80,11 +80,11 @@ class SaslScram:
 
         def prove(text: str) -> str:
             client.set_server_first(text)
-            wanted = int(client.iterations)
-            if wanted > MOST_ITERATIONS:
+            requested = int(client.iterations)
+            if requested > MOST_ITERATIONS:
                 raise SaslExchangeError(
-                    f"{self.mechanism}: the broker requests {wanted} iterations, and no more than "
-                    f"{MOST_ITERATIONS} are computed"
+                    f"{self.mechanism}: the broker requests {requested} iterations, and no more "
+                    f"than {MOST_ITERATIONS} are computed"
                 )
             proof: str = client.get_client_final()
             return proof

@@ -39,21 +39,21 @@ class Choice(NamedTuple):
     note: str
 
 
-def choose(wanted: str) -> Choice:
-    """Register the engine that ``wanted``, the value of ``KPROTO_ENGINE``, selects.
+def choose(requested: str) -> Choice:
+    """Register the engine that ``requested``, the value of ``KPROTO_ENGINE``, selects.
 
     Raises ImportError for an unknown name, and for "native" if the engine cannot be loaded.
     """
-    if wanted not in ("", "native", "pure"):
-        raise ImportError(f"KPROTO_ENGINE={wanted}: must be native, pure or unset")
-    if wanted == "pure":
+    if requested not in ("", "native", "pure"):
+        raise ImportError(f"KPROTO_ENGINE={requested}: must be native, pure or unset")
+    if requested == "pure":
         return Choice("pure", "KPROTO_ENGINE=pure")
     try:
         from kproto.native.compiled import UnsupportedPlan, compile_plan, enter_in_c
     except ImportError as error:
-        return _without(wanted, f"{_reason(error)}; {HOW_TO_BUILD}")
+        return _without(requested, f"{_reason(error)}; {HOW_TO_BUILD}")
     if not _has_gil():
-        return _without(wanted, GIL_IS_OFF)
+        return _without(requested, GIL_IS_OFF)
     registry.use_native(registry.Native(compile_plan, UnsupportedPlan))
     from kproto.native import _engine
 
@@ -62,8 +62,8 @@ def choose(wanted: str) -> Choice:
     return Choice("native", GIL_IS_ON if _is_free_threaded() else "")
 
 
-def _without(wanted: str, why: str) -> Choice:
-    if wanted:
+def _without(requested: str, why: str) -> Choice:
+    if requested:
         raise ImportError(f"KPROTO_ENGINE=native, but {why}")
     return Choice("pure", why)
 

@@ -111,10 +111,10 @@ def read_columns(
     if not LEAST_LIMIT <= limit <= MOST_BYTES:
         raise ValueError(f"limit={limit}: must be from {LEAST_LIMIT} to {MOST_BYTES}")
     _check(columns)
-    wanted = RecordColumn(0)
+    requested = RecordColumn(0)
     for name in columns:
-        wanted |= _OF_RECORD.get(name, 0)
-    gathered = _ColumnBuilder(columns, make_sink(wanted, limit))
+        requested |= _OF_RECORD.get(name, 0)
+    gathered = _ColumnBuilder(columns, make_sink(requested, limit))
     bad = []
     for index, data in enumerate(inputs):
         mark = gathered.mark()

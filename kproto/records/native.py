@@ -52,8 +52,8 @@ class RecordCodec(Protocol):
     ) -> tuple[bytes, int, int] | None:
         """Return the records' bytes, the last offset, and the largest timestamp."""
 
-    def sink(self, wanted: int, limit: int, /) -> RecordSink:
-        """``wanted`` is a ``kproto.records.sink.RecordColumn``."""
+    def sink(self, requested: int, limit: int, /) -> RecordSink:
+        """``requested`` is a ``kproto.records.sink.RecordColumn``."""
 
 
 class RecordSink(Protocol):

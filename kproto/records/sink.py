@@ -84,11 +84,11 @@ def value_hash(value: bytes | None) -> bytes | None:
 HASH_BYTES: Final = 16
 
 
-def make_sink(wanted: RecordColumn, limit: int) -> RecordSink:
+def make_sink(requested: RecordColumn, limit: int) -> RecordSink:
     """Return a sink for the selected columns. ``limit`` is the largest size of one buffer in
     bytes."""
     codec = record_codec()
-    return PureSink(wanted, limit) if codec is None else codec.sink(wanted, limit)
+    return PureSink(requested, limit) if codec is None else codec.sink(requested, limit)
 
 
 def bits(flags: bytes) -> bytes:
@@ -105,8 +105,8 @@ WIDEST: Final = 8
 class PureSink:
     """Keeps the records and makes the buffers at the end."""
 
-    def __init__(self, wanted: RecordColumn, limit: int) -> None:
-        self._wanted = wanted
+    def __init__(self, requested: RecordColumn, limit: int) -> None:
+        self._wanted = requested
         self._limit = limit
         self._records: list[Record] = []
         self._sizes = _NO_SIZES
@@ -133,16 +133,16 @@ class PureSink:
         return True
 
     def _sizes_of(self, records: list[Record]) -> _Sizes:
-        wanted = self._wanted
+        requested = self._wanted
         found = _NO_SIZES._replace(rows=len(records))
-        if wanted & RecordColumn.KEY:
+        if requested & RecordColumn.KEY:
             found = found._replace(keys=sum(len(r.key or b"") for r in records))
-        if wanted & RecordColumn.VALUE:
+        if requested & RecordColumn.VALUE:
             found = found._replace(values=sum(len(r.value or b"") for r in records))
-        if wanted & RecordColumn.VALUE_HASH:
+        if requested & RecordColumn.VALUE_HASH:
             hashed = len(records) - [r.value for r in records].count(None)
             found = found._replace(hashes=hashed * HASH_BYTES)
-        if wanted & RecordColumn.HEADERS:
+        if requested & RecordColumn.HEADERS:
             headers = [header for record in records for header in record.headers]
             found = found._replace(
                 headers=len(headers),
@@ -159,29 +159,29 @@ class PureSink:
         del self._records[count:]
 
     def finish(self) -> ColumnBuffers:
-        records, wanted = self._records, self._wanted
+        records, requested = self._records, self._wanted
         self._records, self._sizes, self._marked = [], _NO_SIZES, (0, _NO_SIZES)
         offset = timestamp = key = value = header_count = headers = size = digest = None
-        if wanted & RecordColumn.OFFSET:
+        if requested & RecordColumn.OFFSET:
             offset = numbers("q", [r.offset for r in records])
-        if wanted & RecordColumn.TIMESTAMP:
+        if requested & RecordColumn.TIMESTAMP:
             timestamp = numbers("q", [r.timestamp for r in records])
-        if wanted & RecordColumn.KEY:
+        if requested & RecordColumn.KEY:
             key = _blobs([r.key for r in records])
-        if wanted & RecordColumn.VALUE:
+        if requested & RecordColumn.VALUE:
             value = _blobs([r.value for r in records])
-        if wanted & RecordColumn.HEADER_COUNT:
+        if requested & RecordColumn.HEADER_COUNT:
             header_count = numbers("i", [len(r.headers) for r in records])
-        if wanted & RecordColumn.HEADERS:
+        if requested & RecordColumn.HEADERS:
             pairs = [header for record in records for header in record.headers]
             headers = (
                 _offsets([len(r.headers) for r in records]),
                 _blobs([name.encode() for name, _ in pairs]),
                 _blobs([given for _, given in pairs]),
             )
-        if wanted & RecordColumn.VALUE_SIZE:
+        if requested & RecordColumn.VALUE_SIZE:
             size = _sizes([r.value for r in records])
-        if wanted & RecordColumn.VALUE_HASH:
+        if requested & RecordColumn.VALUE_HASH:
             digest = _blobs([value_hash(r.value) for r in records])
         return ColumnBuffers(
             len(records), offset, timestamp, key, value, header_count, headers, size, digest

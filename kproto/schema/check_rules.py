@@ -117,14 +117,14 @@ def _requests_only(message: CheckedMessage) -> Iterator[Finding]:
 
 
 def _name_ends(message: CheckedMessage) -> Iterator[Finding]:
-    wanted = {
+    expected = {
         "request": "Request",
         "response": "Response",
         "coordinator-key": "Key",
         "coordinator-value": "Value",
     }
     schema = message.schema
-    ending = wanted.get(schema.type)
+    ending = expected.get(schema.type)
     if ending is not None and not schema.name.endswith(ending):
         yield message.error(
             "name", f"a {schema.type} is called {schema.name}", f"end it in {ending}", "name"
@@ -220,20 +220,20 @@ def _entity_types(message: CheckedMessage) -> Iterator[Finding]:
     for _, item in message.fields():
         if item.entity_type is None:
             continue
-        wanted = ENTITY_TYPES.get(item.entity_type)
+        expected = ENTITY_TYPES.get(item.entity_type)
         kind = str(item.type).removeprefix("[]")
-        if wanted is None:
+        if expected is None:
             yield message.error(
                 "entity-type",
                 f"{item.entity_type!a} is not an entity type",
                 f"one of {', '.join(ENTITY_TYPES)}",
                 item,
             )
-        elif wanted != kind:
+        elif expected != kind:
             yield message.error(
                 "entity-type",
                 f"entityType {item.entity_type} on a field of type {item.type}",
-                f"the field must be {wanted}",
+                f"the field must be {expected}",
                 item,
             )
 

@@ -174,8 +174,10 @@ class _Comparer:
                 yield Difference("field-moved", prefix + new.name, what)
 
     def in_new_order(self, pairs: Sequence[tuple[Field, Field]]) -> list[Field]:
-        wanted = {id(new) for _, new in pairs}
-        return [item for struct in self.new.structs for item in struct.fields if id(item) in wanted]
+        matched = {id(new) for _, new in pairs}
+        return [
+            item for struct in self.new.structs for item in struct.fields if id(item) in matched
+        ]
 
     def fields(self, path: str, old: Field, new: Field) -> Iterator[Difference]:
         if old.name != new.name:

@@ -131,7 +131,7 @@ class Access(Admin):
         close the connection."""
         try:
             async with self._speaking(dialect=_RELEASED) as released:
-                attempt = partial(reassignments.list_ongoing, wanted=None)
+                attempt = partial(reassignments.list_ongoing, requested=None)
                 await released._calls.run(released._nodes.controller, attempt, _PROBE_MS)
         except (BrokerError, KprotoError, OSError):
             return False

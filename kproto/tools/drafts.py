@@ -53,15 +53,15 @@ async def execute_older(
             await _cancel(access, write, cancelled)
             return
         rest = plan.restricted_to(p for p, _ in plan.partitions if p not in cancelled)
-        wanted = rest.executable()
+        requested = rest.executable()
     else:
-        wanted = plan.executable() if plan.partitions else {}
+        requested = plan.executable() if plan.partitions else {}
         ongoing = await access.reassignments()
-        cancelled = sorted(partition for partition in ongoing if partition not in wanted)
+        cancelled = sorted(partition for partition in ongoing if partition not in requested)
     if cancelled:
         await _cancel(access, write, cancelled)
-    if wanted:
-        await _alter(access, write, wanted, throttle)
+    if requested:
+        await _alter(access, write, requested, throttle)
     elif not cancelled:
         write("No partition reassignments found.\n")
 
@@ -86,23 +86,23 @@ async def cancel_all(access: Access, write: Write) -> None:
 async def _alter(
     access: Access,
     write: Write,
-    wanted: Mapping[TopicPartition, Sequence[int]],
+    requested: Mapping[TopicPartition, Sequence[int]],
     throttle: int,
 ) -> None:
-    await check_brokers(access, {broker for replicas in wanted.values() for broker in replicas})
-    current = await replicas_of(access, wanted)
+    await check_brokers(access, {broker for replicas in requested.values() for broker in replicas})
+    current = await replicas_of(access, requested)
     write(
         f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback\n"
     )
     if throttle >= 0:
-        await start_throttle(access, write, wanted, current, throttle)
-    errors = await access.alter_reassignments(wanted)
+        await start_throttle(access, write, requested, current, throttle)
+    errors = await access.alter_reassignments(requested)
     if errors:
         raise partitions_failed("Error reassigning partition(s):", errors)
     write(
-        f"Successfully started partition reassignment{plural(len(wanted))} for "
-        f"{show_partitions(wanted)}\n"
+        f"Successfully started partition reassignment{plural(len(requested))} for "
+        f"{show_partitions(requested)}\n"
     )
 
 

@@ -80,16 +80,16 @@ def elect_by_znode(
 ) -> None:
     """Create the znode; None is every partition that exists now."""
     known = set(access.every_partition())
-    wanted = sorted(known if partitions is None else known & set(partitions))
-    if not access.submit_election(wanted):
+    requested = sorted(known if partitions is None else known & set(partitions))
+    if not access.submit_election(requested):
         raise printed(
             "Preferred replica leader election currently in progress: "
             f"{PREFERRED_REPLICA_ELECTION} is there already. Aborting operation"
         )
-    write(f"Created preferred replica election path with {show_partitions(wanted)}\n")
+    write(f"Created preferred replica election path with {show_partitions(requested)}\n")
     write(
         "Successfully started preferred replica election for partitions "
-        f"{show_partitions(wanted)}\n"
+        f"{show_partitions(requested)}\n"
     )
     for missing in sorted(set(partitions or ()) - known):
         write(

@@ -121,8 +121,8 @@ async def generate(
 async def _racks(
     access: Access, brokers: Iterable[int], *, rack_aware: bool
 ) -> dict[int, str | None]:
-    wanted = set(brokers)
-    nodes = [node for node in (await access.cluster()).nodes if node.id in wanted]
+    requested = set(brokers)
+    nodes = [node for node in (await access.cluster()).nodes if node.id in requested]
     racks = {node.id: node.rack if rack_aware else None for node in nodes}
     rackless = sum(rack is None for rack in racks.values())
     if rack_aware and rackless not in (0, len(racks)):
@@ -179,10 +179,10 @@ async def execute(
     await log_dirs.move(access, write, plan.log_dirs, timeout_ms)
 
 
-async def check_brokers(access: Access, wanted: set[int]) -> None:
+async def check_brokers(access: Access, requested: set[int]) -> None:
     """Raise ToolError for a broker that the cluster does not have."""
     known = {node.id for node in (await access.cluster()).nodes}
-    if unknown := sorted(wanted - known):
+    if unknown := sorted(requested - known):
         raise _failed(f"Unknown broker id {unknown[0]}")
 
 
@@ -351,13 +351,13 @@ async def _replicas(access: Access, topics: Iterable[str]) -> dict[TopicPartitio
 async def replicas_of(access: Access, partitions: Iterable[TopicPartition]) -> Replicas:
     """Return the present replicas of each partition. Raises UnknownTopicOrPartitionError for one
     that does not exist."""
-    wanted = set(partitions)
-    found = await _replicas(access, {partition.topic for partition in wanted})
-    if missing := wanted - found.keys():
+    requested = set(partitions)
+    found = await _replicas(access, {partition.topic for partition in requested})
+    if missing := requested - found.keys():
         raise UnknownTopicOrPartitionError(
             f"Unable to find partition: {show_partitions(missing, ', ')}"
         )
-    return {partition: found[partition] for partition in wanted}
+    return {partition: found[partition] for partition in requested}
 
 
 def partitions_failed(what: str, errors: Mapping[TopicPartition, Exception]) -> ToolError:

@@ -115,13 +115,13 @@ async def _reassignments(
 ) -> Mapping[TopicPartition, PartitionReassignment]:
     """Return None if the cluster cannot list reassignments or refuses to: the rest is worth
     printing."""
-    wanted = {
+    requested = {
         TopicPartition(topic.name, each.index) for topic in topics for each in topic.partitions
     }
-    if not wanted:
+    if not requested:
         return {}
     try:
-        return await access.reassignments(wanted)
+        return await access.reassignments(requested)
     except (UnsupportedVersionError, BrokerUnsupportedVersionError, ClusterAuthorizationError):
         return {}
 

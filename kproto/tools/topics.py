@@ -52,7 +52,7 @@ async def create(
         raise _failed(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
     if partitions is not None and partitions < 1:
         raise _failed("The partitions must be greater than 0")
-    wanted = NewTopic(
+    requested = NewTopic(
         topic,
         num_partitions=partitions,
         replication_factor=replication_factor,
@@ -62,7 +62,7 @@ async def create(
         configs=dict(configs or {}),
     )
     try:
-        await access.create_topic(wanted)
+        await access.create_topic(requested)
     except TopicAlreadyExistsError:
         if not if_not_exists:
             raise
@@ -128,8 +128,8 @@ async def find_topics(
         names = [name for name in names if name not in _INTERNAL]
     if pattern is None:
         return names
-    wanted = _compiled(pattern)
-    found = [name for name in names if wanted.fullmatch(name)]
+    requested = _compiled(pattern)
+    found = [name for name in names if requested.fullmatch(name)]
     if must_exist and pattern and not found:
         raise _failed(f"Topic '{pattern}' does not exist as expected")
     return found

@@ -71,11 +71,11 @@ def generate(
     rack_aware: bool = True,
 ) -> None:
     """Print the present assignment of ``topics`` and a proposed one over ``brokers``."""
-    wanted = set(brokers)
+    requested = set(brokers)
     racks = {
         broker: rack if rack_aware else None
         for broker, rack in access.brokers().items()
-        if broker in wanted
+        if broker in requested
     }
     listed = list(topics)
     current = access.replicas(listed)
@@ -99,13 +99,13 @@ def execute(
     throttle: int = -1,
 ) -> None:
     """Submit the plan, throttled to a number of bytes per second unless negative."""
-    wanted = plan.executable(empty="Partition reassignment data file is empty")
+    requested = plan.executable(empty="Partition reassignment data file is empty")
     if access.is_there(REASSIGN_CANCEL):
         # The older draft of KIP-236: no reassignment starts until this znode is deleted.
         raise _failed(f"Reassignments are disabled while {REASSIGN_CANCEL} is there")
-    current = _checked(access, wanted)
+    current = _checked(access, requested)
     if access.is_there(path):
-        _busy(access, write, path, wanted, current, throttle)
+        _busy(access, write, path, requested, current, throttle)
         return
     write(
         f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
@@ -113,10 +113,10 @@ def execute(
     )
     if throttle >= 0:
         write(f"{_RUN_VERIFY}\n")
-        _throttle(access, wanted, current)
-        _limit(access, wanted, current, throttle)
+        _throttle(access, requested, current)
+        _limit(access, requested, current, throttle)
         write(f"The inter-broker throttle limit was set to {throttle} B/s\n")
-    if not access.submit_plan(path, wanted):
+    if not access.submit_plan(path, requested):
         raise _failed(f"Failed to reassign partitions: {path} came up meanwhile")
     write("Successfully started reassignment of partitions.\n")
 
@@ -125,7 +125,7 @@ def _busy(
     access: ZnodeAccess,
     write: Write,
     path: str,
-    wanted: Replicas,
+    requested: Replicas,
     current: Replicas,
     throttle: int,
 ) -> None:
@@ -134,29 +134,29 @@ def _busy(
         raise _failed(f"{path} is there already: what is queued has to be taken up first")
     write("There is an existing assignment running.\n")
     if throttle >= 0:
-        _limit(access, wanted, current, throttle)
+        _limit(access, requested, current, throttle)
 
 
-def _checked(access: ZnodeAccess, wanted: Replicas) -> dict[TopicPartition, Sequence[int]]:
+def _checked(access: ZnodeAccess, requested: Replicas) -> dict[TopicPartition, Sequence[int]]:
     """Return the present replicas of every partition of the plan's topics. Raises ToolError if the
     plan names anything that does not exist."""
-    found = access.replicas({each.topic for each in wanted})
-    if missing := sorted(each for each in wanted if each not in found):
+    found = access.replicas({each.topic for each in requested})
+    if missing := sorted(each for each in requested if each not in found):
         listed = ", ".join(map(show_partition, missing))
         raise _failed(f"The proposed assignment contains non-existent partitions: {listed}")
     known = access.brokers()
-    unknown = sorted({b for replicas in wanted.values() for b in replicas} - known.keys())
+    unknown = sorted({b for replicas in requested.values() for b in replicas} - known.keys())
     if unknown:
         raise _failed(f"The proposed assignment contains non-existent brokerIDs: {joined(unknown)}")
     return found
 
 
-def _throttle(access: ZnodeAccess, wanted: Replicas, current: Replicas) -> None:
+def _throttle(access: ZnodeAccess, requested: Replicas, current: Replicas) -> None:
     """Set the throttled replicas. For partitions that get replicas these are all previous replicas,
     since any of them may lead, and the new ones."""
-    for topic in sorted({each.topic for each in wanted}):
-        mine = sorted(each for each in wanted if each.topic == topic)
-        coming = {each: [b for b in wanted[each] if b not in current[each]] for each in mine}
+    for topic in sorted({each.topic for each in requested}):
+        mine = sorted(each for each in requested if each.topic == topic)
+        coming = {each: [b for b in requested[each] if b not in current[each]] for each in mine}
         replicas = {
             LEADER_REPLICAS: _listed({each: current[each] for each in mine if coming[each]}),
             FOLLOWER_REPLICAS: _listed(coming),
@@ -168,10 +168,12 @@ def _listed(replicas: Replicas) -> str:
     return ",".join(f"{each.partition}:{b}" for each in replicas for b in replicas[each])
 
 
-def _limit(access: ZnodeAccess, wanted: Replicas, current: Replicas, rate: int) -> None:
+def _limit(access: ZnodeAccess, requested: Replicas, current: Replicas, rate: int) -> None:
     """Set the rate of brokers of the plan, and of the other partitions of its topics."""
     rates = {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
-    for broker in sorted({b for each in (wanted, current) for row in each.values() for b in row}):
+    for broker in sorted(
+        {b for each in (requested, current) for row in each.values() for b in row}
+    ):
         access.change_configs(BROKER, str(broker), partial(_with, rates))
 
 

@@ -23,12 +23,12 @@ _NO_PARTITION = -1
 
 @register(45, "0", dialects=("kip-455-old", "kip-455-new", "kip-455-named"))
 def alter_partition_reassignments_drafts(call: Call) -> Message:
-    asked = _expanded(call)
+    requested = _expanded(call)
     error = request_error(call)
     if error is not None:
-        count = sum(len(partitions) for _, partitions in asked)
+        count = sum(len(partitions) for _, partitions in requested)
         return _response(call, [(error, None)] * max(count, 1))
-    result = call.cluster.alter_partition_reassignments(asked)
+    result = call.cluster.alter_partition_reassignments(requested)
     rows = (row for topic in result.topics for row in topic.partitions)
     return _response(call, [(row.error_code, row.error_message) for row in rows])
 

@@ -24,7 +24,7 @@ __all__ = ["alter_replica_log_dirs"]
 @register(34, "0-2")
 def alter_replica_log_dirs(call: Call) -> AlterReplicaLogDirsResponse:
     body: AlterReplicaLogDirsRequest = call.body
-    wanted = [
+    requested = [
         (directory.path, topic.name, index)
         for directory in body.dirs
         for topic in directory.topics
@@ -32,7 +32,7 @@ def alter_replica_log_dirs(call: Call) -> AlterReplicaLogDirsResponse:
     ]
     allowed = may(call)
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
-    for path, name, index in wanted:
+    for path, name, index in requested:
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         if allowed:
             code = call.cluster.move_replica(call.broker_id, (name, index), path)

@@ -122,8 +122,8 @@ def authorized_names(
     call: Call, names: Iterable[str], operation: AclOperation | None = None
 ) -> frozenset[str]:
     """Return the topics on which the caller may do ``operation``, by default the API's own."""
-    wanted = operation or NEEDS[call.api.api_key, _TOPIC]
-    return frozenset(name for name in set(names) if call.authorizes(wanted, _TOPIC, name))
+    requested = operation or NEEDS[call.api.api_key, _TOPIC]
+    return frozenset(name for name in set(names) if call.authorizes(requested, _TOPIC, name))
 
 
 def cluster_refusal(call: Call, operation: AclOperation | None = None) -> Refused | None:
@@ -132,12 +132,12 @@ def cluster_refusal(call: Call, operation: AclOperation | None = None) -> Refuse
     The caller needs ``operation`` on the cluster, by default the one in ``NEEDS``. Handlers of
     drafts, which are not in that table, must pass it.
     """
-    wanted = operation or NEEDS[call.api.api_key, _CLUSTER]
-    if call.authorizes(wanted):
+    requested = operation or NEEDS[call.api.api_key, _CLUSTER]
+    if call.authorizes(requested):
         return None
     # Kafka prints its whole request object here, including threads and buffers.
     name = call.api.request.MESSAGE_NAME.removesuffix("Request")
-    text = f"Request {name} v{call.version} needs {wanted.name} permission."
+    text = f"Request {name} v{call.version} needs {requested.name} permission."
     return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text
 
 

@@ -27,10 +27,10 @@ def describe_log_dirs(call: Call) -> DescribeLogDirsResponse:
     if refused is not None:
         # Versions below 3 have no error: the response is empty.
         return DescribeLogDirsResponse(error_code=refused[0] if call.version >= 3 else 0)
-    wanted = request.topics
+    requested = request.topics
     directories = call.cluster.describe_log_dirs(
         call.broker_id,
-        None if wanted is None else [(topic.topic, topic.partitions) for topic in wanted],
+        None if requested is None else [(topic.topic, topic.partitions) for topic in requested],
     )
     return DescribeLogDirsResponse(results=[_directory(each) for each in directories])
 

@@ -41,8 +41,8 @@ def describe_topic_partitions(call: Call) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
     room = max(1, min(_MAX_PARTITIONS, request.response_partition_limit))
     allowed = authorized_names(call, names)
-    wanted = {name for name in names if name >= from_name}
-    for name in sorted(wanted & allowed):
+    requested = {name for name in names if name >= from_name}
+    for name in sorted(requested & allowed):
         if room <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -58,7 +58,9 @@ def describe_topic_partitions(call: Call) -> DescribeTopicPartitionsResponse:
             response.next_cursor = Cursor(topic_name=name, partition_index=start + len(page))
             break
     # Other topics are refused on every page, and omitted if all topics were requested.
-    response.topics += [_unauthorized(name) for name in sorted(wanted - allowed) if request.topics]
+    response.topics += [
+        _unauthorized(name) for name in sorted(requested - allowed) if request.topics
+    ]
     return response
 
 

@@ -28,21 +28,21 @@ _PREFERRED = 0
 @register(43, "0-2")
 @register(43, "0", dialects=("kip-183",))
 def elect_leaders(call: Call) -> Answer:
-    wanted = _wanted(call.body)
+    requested = _wanted(call.body)
     refused = cluster_refusal(call)
     if refused is not None:
-        return _response(call, _unauthorized(call, wanted, refused))
-    if wanted != [] and times_out(call):
-        return _response(call, _failed(wanted or (), ErrorCode.REQUEST_TIMED_OUT))
+        return _response(call, _unauthorized(call, requested, refused))
+    if requested != [] and times_out(call):
+        return _response(call, _failed(requested or (), ErrorCode.REQUEST_TIMED_OUT))
     # Version 0 has preferred elections only.
     election_type = call.body.election_type if call.version >= 1 else _PREFERRED
-    unknown = call.cluster.unknown_election_type(election_type, wanted)
+    unknown = call.cluster.unknown_election_type(election_type, requested)
     if unknown is not None:
         return _response(call, unknown)
     if call.refused_as_not_controller:
-        return _response(call, _everywhere(call, wanted, ErrorCode.NOT_CONTROLLER))
+        return _response(call, _everywhere(call, requested, ErrorCode.NOT_CONTROLLER))
     started = call.cluster.start_election(
-        election_type, wanted, broker_id=call.broker_id, timeout_ms=call.body.timeout_ms
+        election_type, requested, broker_id=call.broker_id, timeout_ms=call.body.timeout_ms
     )
     if started.result is not None:
         return _response(call, started.result)
@@ -68,32 +68,32 @@ async def _later(call: Call, started: StartedElection) -> Message:
 
 
 def _unauthorized(
-    call: Call, wanted: Sequence[tuple[str, Sequence[int]]] | None, refused: Refused
+    call: Call, requested: Sequence[tuple[str, Sequence[int]]] | None, refused: Refused
 ) -> ElectLeadersResult:
     """Refuse as released brokers do: list only partitions that the request names."""
     code, text = refused
     if not call.profile.forwarding:
-        return replace(_everywhere(call, wanted or (), code), error_code=code)
-    return _failed(wanted or (), code, text)
+        return replace(_everywhere(call, requested or (), code), error_code=code)
+    return _failed(requested or (), code, text)
 
 
 def _failed(
-    wanted: Sequence[tuple[str, Sequence[int]]], code: ErrorCode, text: str | None = None
+    requested: Sequence[tuple[str, Sequence[int]]], code: ErrorCode, text: str | None = None
 ) -> ElectLeadersResult:
     """Return this error at the top and in every partition that the request names."""
     return ElectLeadersResult(
         code,
         tuple(
             TopicResult(name, tuple(PartitionResult(index, code, text) for index in indexes))
-            for name, indexes in wanted
+            for name, indexes in requested
         ),
     )
 
 
 def _everywhere(
-    call: Call, wanted: Sequence[tuple[str, Sequence[int]]] | None, code: ErrorCode
+    call: Call, requested: Sequence[tuple[str, Sequence[int]]] | None, code: ErrorCode
 ) -> ElectLeadersResult:
-    return call.cluster.refused_elections(wanted, call.broker_id, code)
+    return call.cluster.refused_elections(requested, call.broker_id, code)
 
 
 def _response(call: Call, result: ElectLeadersResult) -> Message:

@@ -100,10 +100,10 @@ def _row(call: Call, view: MetadataView, key: str) -> Coordinator:
     if not needs.keys() & call.advertised.keys():
         text = f"This broker has no coordinator: it does not serve {' or '.join(needs.values())}."
         return _failed(key, (ErrorCode.UNSUPPORTED_VERSION, text))
-    wanted = share_key(key) if kind is CoordinatorKind.SHARE else key
-    if wanted is None:
+    requested = share_key(key) if kind is CoordinatorKind.SHARE else key
+    if requested is None:
         return _failed(key, (ErrorCode.INVALID_REQUEST, ""))
-    broker = call.cluster.find_coordinator(kind, wanted, call.broker_id, view=view)
+    broker = call.cluster.find_coordinator(kind, requested, call.broker_id, view=view)
     if broker is None:
         return _failed(key, (ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
     return _coordinator(key, broker, ErrorCode.NONE, "")

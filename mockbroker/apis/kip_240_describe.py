@@ -42,13 +42,13 @@ def _wanted(
     topics = call.body.topic_reassignments
     if topics is None:
         return list(ongoing)
-    asked = (
+    requested = (
         ((topic.topic, each.partition_id), each.reassignment_id)
         for topic in topics
         for each in topic.reassignments
     )
     return list(
-        dict.fromkeys(tp for tp, czxid in asked if tp in ongoing and ongoing[tp].czxid == czxid)
+        dict.fromkeys(tp for tp, czxid in requested if tp in ongoing and ongoing[tp].czxid == czxid)
     )
 
 

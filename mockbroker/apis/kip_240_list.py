@@ -21,15 +21,17 @@ __all__ = ["kip_240_refusal", "list_reassignments"]
 
 @register(32240, "0", dialects=("kip-240",))
 def list_reassignments(call: Call) -> Message:
-    asked = _asked(call)
-    refused = kip_240_refusal(call) or _unknown(call, asked)
+    requested = _asked(call)
+    refused = kip_240_refusal(call) or _unknown(call, requested)
     if refused is not None:
         return _response(call, error_code=refused[0], error_message=refused[1])
     ongoing = call.cluster.reassignment_identities()
-    wanted = ongoing if asked is None else [tp for tp in dict.fromkeys(asked) if tp in ongoing]
+    expected = (
+        ongoing if requested is None else [tp for tp in dict.fromkeys(requested) if tp in ongoing]
+    )
     topics: dict[str, list[Any]] = {}
     row: Any = call.api.response.STRUCTS["TopicReassignment"]
-    for name, index in wanted:
+    for name, index in expected:
         rows = topics.setdefault(name, [])
         rows.append(row(partition_id=index, reassignment_id=ongoing[name, index].czxid))
     topic: Any = call.api.response.STRUCTS["Reassignment"]
@@ -52,8 +54,8 @@ def _asked(call: Call) -> list[TopicPartition] | None:
     return [(topic.topic, index) for topic in topics for index in topic.partition_ids]
 
 
-def _unknown(call: Call, asked: list[TopicPartition] | None) -> tuple[ErrorCode, str] | None:
-    for name, index in asked or ():
+def _unknown(call: Call, requested: list[TopicPartition] | None) -> tuple[ErrorCode, str] | None:
+    for name, index in requested or ():
         topic = call.cluster.topics.get(name)
         if topic is None or topic.partition(index) is None:
             text = f"There is no partition {name}-{index}."

@@ -34,8 +34,8 @@ def list_config_resources(call: Call) -> ListConfigResourcesResponse:
     if not may(call):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     known = _KINDS[call.version]
-    wanted = set(body.resource_types) or known
-    if not wanted <= known:
+    requested = set(body.resource_types) or known
+    if not requested <= known:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     view = call.cluster.metadata_view(call.broker_id)
     brokers = [str(each.broker_id) for each in view.live_brokers()]
@@ -44,7 +44,7 @@ def list_config_resources(call: Call) -> ListConfigResourcesResponse:
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)
             for kind, found in names
-            if kind in wanted
+            if kind in requested
             for name in found
         ]
     )

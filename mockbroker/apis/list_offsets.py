@@ -114,24 +114,24 @@ def _error(index: int, code: int) -> ListOffsetsPartitionResponse:
 
 
 def _offset_of(
-    call: Call, tp: TopicPartition, asked: ListOffsetsPartition, named: Counter[TopicPartition]
+    call: Call, tp: TopicPartition, requested: ListOffsetsPartition, named: Counter[TopicPartition]
 ) -> ListOffsetsPartitionResponse:
     request: ListOffsetsRequest = call.body
     if request.isolation_level not in _ISOLATION_LEVELS:
-        return _error(asked.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _error(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     query = OffsetQuery(
         tp,
         call.broker_id,
-        asked.timestamp,
+        requested.timestamp,
         call.version,
-        asked.current_leader_epoch,
+        requested.current_leader_epoch,
         request.replica_id,
         read_committed=request.isolation_level == 1,
         duplicate=named[tp] > 1,
     )
     found = list_offset(call.cluster.logs, known_partition(call, tp), query)
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         error_code=found.error_code,
         timestamp=found.timestamp,
         offset=found.offset,
@@ -140,24 +140,24 @@ def _offset_of(
 
 
 def _segments_of(
-    call: Call, tp: TopicPartition, asked: ListOffsetsPartition, _named: Counter[TopicPartition]
+    call: Call, tp: TopicPartition, requested: ListOffsetsPartition, _named: Counter[TopicPartition]
 ) -> ListOffsetsPartitionResponse:
     request: ListOffsetsRequest = call.body
     leader_only = request.replica_id != DEBUGGER
-    code = old_timestamp_error(call.cluster.logs.release, asked.timestamp)
+    code = old_timestamp_error(call.cluster.logs.release, requested.timestamp)
     code = code or access_error(known_partition(call, tp), call.broker_id, leader_only=leader_only)
     if code:
-        return _error(asked.partition_index, code)
+        return _error(requested.partition_index, code)
     try:
         offsets = segment_starts(
             call.cluster.logs.log(tp),
-            asked.timestamp,
-            asked.max_num_offsets,
+            requested.timestamp,
+            requested.max_num_offsets,
             call.cluster.now_ms,
             for_consumer=request.replica_id == CONSUMER,
         )
     except ValueError:
-        return _error(asked.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _error(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index, old_style_offsets=offsets
+        partition_index=requested.partition_index, old_style_offsets=offsets
     )

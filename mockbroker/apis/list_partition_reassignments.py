@@ -32,9 +32,11 @@ def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsRespon
     if call.refused_as_not_controller:
         code = ErrorCode.NOT_CONTROLLER
         return ListPartitionReassignmentsResponse(error_code=code, error_message=message(code))
-    wanted = request.topics
+    requested = request.topics
     result = call.cluster.list_partition_reassignments(
-        None if wanted is None else [(topic.name, topic.partition_indexes) for topic in wanted]
+        None
+        if requested is None
+        else [(topic.name, topic.partition_indexes) for topic in requested]
     )
     return ListPartitionReassignmentsResponse(
         error_code=result.error_code,

@@ -26,8 +26,8 @@ def list_partition_reassignments_drafts(call: Call) -> Message:
     if error is not None:
         refused: Message = make(error_code=error, error_message=None)
         return refused
-    wanted = _wanted(call.body.topics)
-    topics = (_topic(call, topic, wanted) for _, topic in sorted(call.cluster.topics.items()))
+    requested = _wanted(call.body.topics)
+    topics = (_topic(call, topic, requested) for _, topic in sorted(call.cluster.topics.items()))
     answer: Message = make(error_message=None, topics=[each for each in topics if each.partitions])
     return answer
 
@@ -45,7 +45,7 @@ def _wanted(topics: list[Any] | None) -> Callable[[str, int], bool]:
     return lambda name, index: not pairs.isdisjoint(product((None, name), (None, index)))
 
 
-def _topic(call: Call, topic: Topic, wanted: Callable[[str, int], bool]) -> Any:
+def _topic(call: Call, topic: Topic, requested: Callable[[str, int], bool]) -> Any:
     structs: dict[str, Any] = dict(call.api.response.STRUCTS)
     return structs["OngoingTopicReassignment"](
         name=topic.name,
@@ -56,6 +56,6 @@ def _topic(call: Call, topic: Topic, wanted: Callable[[str, int], bool]) -> Any:
                 target_replicas=list(each.target or ()),
             )
             for each in topic.partitions
-            if each.reassigning and wanted(topic.name, each.index)
+            if each.reassigning and requested(topic.name, each.index)
         ],
     )

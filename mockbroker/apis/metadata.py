@@ -89,16 +89,16 @@ def _refuse(request: MetadataRequest, error: ErrorCode) -> MetadataResponse:
 def _topics(
     call: Call, request: MetadataRequest, view: MetadataView
 ) -> list[MetadataResponseTopic]:
-    wanted = request.topics
-    if wanted is None or (call.version == 0 and not wanted):
+    requested = request.topics
+    if requested is None or (call.version == 0 and not requested):
         # Topics that the caller may not describe are omitted.
         allowed = authorized_names(call, view.topics)
         return [_topic(call, view, each) for each in view.topics.values()
                 if each.name in allowed]  # fmt: skip
-    if any(each.name is None for each in wanted):
-        return [_by_id(call, view, each.topic_id) for each in wanted]
+    if any(each.name is None for each in requested):
+        return [_by_id(call, view, each.topic_id) for each in requested]
     # Kafka lists each name once, even if it was requested several times.
-    names = dict.fromkeys(each.name for each in wanted if each.name is not None)
+    names = dict.fromkeys(each.name for each in requested if each.name is not None)
     allowed = authorized_names(call, names)
     return [
         MetadataResponseTopic(error_code=_UNAUTHORIZED, name=name)

@@ -42,19 +42,19 @@ def offset_for_leader_epoch(call: Call) -> OffsetForLeaderEpochResponse:
 
 
 def _end(
-    call: Call, topic: str, asked: OffsetForLeaderPartition, acts_for_cluster: bool
+    call: Call, topic: str, requested: OffsetForLeaderPartition, acts_for_cluster: bool
 ) -> EpochEndOffset:
     query = EpochQuery(
-        (topic, asked.partition),
+        (topic, requested.partition),
         call.broker_id,
-        asked.leader_epoch,
-        asked.current_leader_epoch,
+        requested.leader_epoch,
+        requested.current_leader_epoch,
         acts_for_cluster,
         acts_for_cluster or may(call, ResourceType.TOPIC, topic),
     )
     code, end = end_of_epoch(call.cluster.logs, known_partition(call, query.tp), query)
     return EpochEndOffset(
-        partition=asked.partition,
+        partition=requested.partition,
         error_code=code,
         leader_epoch=end.epoch,
         end_offset=end.end_offset,

@@ -139,9 +139,9 @@ def _place(
     turn: Iterator[int],
 ) -> int:
     """``--partition`` counts first, then the record's own partition, then its key."""
-    wanted = record.get("partition") if partition is None else partition
-    if isinstance(wanted, int):
-        return wanted
+    requested = record.get("partition") if partition is None else partition
+    if isinstance(requested, int):
+        return requested
     key = parsed.key
     if key is None and isinstance(record.get("key"), str):
         key = record["key"].encode()
@@ -364,7 +364,8 @@ def transaction(
 
 @click.command("offsets")
 @click.argument("group_id", metavar="GROUP")
-@click.option("--wait", "wanted", type=(str, click.IntRange(0)), metavar="TOPIC-PARTITION OFFSET",
+@click.option("--wait", "requested", type=(str, click.IntRange(0)),
+              metavar="TOPIC-PARTITION OFFSET",
               help="Wait until the group has committed this offset, or a later one.")  # fmt: skip
 @click.option("--timeout", default="10s", show_default=True, metavar="DURATION",
               help="How long to wait.")  # fmt: skip
@@ -373,16 +374,16 @@ def transaction(
 def offsets(
     client: ControlClient,
     group_id: str,
-    wanted: tuple[str, int] | None,
+    requested: tuple[str, int] | None,
     timeout: str,
     as_json: bool,
 ) -> None:
     """Show the committed offsets of a group, and how far it lags."""
     where = f"/offsets/{quote(group_id, safe='')}"
-    if wanted is None:
+    if requested is None:
         answer = client.get(where)
     else:
-        partition, offset = wanted
+        partition, offset = requested
         answer = client.get(f"{where}/wait", partition=partition, offset=offset, timeout=timeout)
     if as_json:
         click.echo(json.dumps(answer))
@@ -403,8 +404,10 @@ def waiting(client: ControlClient, as_json: bool) -> None:
         click.echo(json.dumps(answer))
         return
     for each in answer["fetches"]:
-        wanted = f"{each['bytes']} of {each['min_bytes']} bytes of {' '.join(each['partitions'])}"
-        click.echo(f"fetch at broker {each['broker']}: {wanted}")
+        requested = (
+            f"{each['bytes']} of {each['min_bytes']} bytes of {' '.join(each['partitions'])}"
+        )
+        click.echo(f"fetch at broker {each['broker']}: {requested}")
     if answer["held_produces"]:
         click.echo(f"produce: {answer['held_produces']} answers held")
     for partition, count in answer["watched_logs"].items():

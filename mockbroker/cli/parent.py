@@ -32,10 +32,10 @@ def parent_option(command: CommandT) -> CommandT:
     )(command)
 
 
-def _check_platform(_context: Any, _option: Any, wanted: bool) -> bool:
-    if wanted and sys.platform == "win32":
+def _check_platform(_context: Any, _option: Any, requested: bool) -> bool:
+    if requested and sys.platform == "win32":
         raise click.UsageError("--exit-with-parent is not available on Windows")
-    return wanted
+    return requested
 
 
 async def when_orphaned() -> None:

@@ -492,9 +492,9 @@ def _raise_file_limit(connections: int, *, more: bool) -> None:
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 256 + 2 * connections + 8192 * more
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    requested = 256 + 2 * connections + 8192 * more
+    if soft != resource.RLIM_INFINITY and soft < requested:
+        allowed = requested if hard == resource.RLIM_INFINITY else min(requested, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
 
 

@@ -137,11 +137,11 @@ async def _offsets(request: ControlRequest) -> dict[str, Any]:
 async def _wait_for_offset(request: ControlRequest) -> dict[str, Any]:
     if "partition" not in request.query:
         raise ClusterError("the parameter partition is required, such as partition=foo-0")
-    wanted = {request.query["partition"]: request.query.get("offset", 0)}
+    requested = {request.query["partition"]: request.query.get("offset", 0)}
     timeout_ms = min(request.query.get("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
     try:
         await request.mock.wait_for_committed(
-            request.path["group"], wanted, timeout=timeout_ms / 1000
+            request.path["group"], requested, timeout=timeout_ms / 1000
         )
     except TimeoutError as error:
         raise RefusedError(408, str(error)) from None

@@ -200,8 +200,8 @@ def _members(members: tuple[Member, ...], body: dict[str, Any]) -> dict[str, Any
     missing = [each.name for each in members if each.required and each.name not in body]
     unknown = [name for name in body if name not in known]
     if missing or unknown:
-        wanted = ", ".join(f'"{name}"' for name in known) or "no members"
+        names = ", ".join(f'"{name}"' for name in known) or "no members"
         unwanted = "".join(f"has an unknown member {name!r:.80}" for name in unknown[:1])
         problem = f"lacks {missing[0]!r}" if missing else unwanted
-        raise ClusterError(f"the body {problem}; it accepts {wanted}")
+        raise ClusterError(f"the body {problem}; it accepts {names}")
     return {name: known[name].read(name, value) for name, value in body.items()}

@@ -227,12 +227,12 @@ def _kind(array: Field, version: int) -> Kind | None:
     return "element" if element is not None and element.kind == "string" else None
 
 
-def _own(source: _RequestElement, wanted: Field, version: int) -> Any:
+def _own(source: _RequestElement, requested: Field, version: int) -> Any:
     """Return the value of the request's field of the same name and type."""
-    if source.struct is None or wanted.type.kind in ("array", "struct"):
+    if source.struct is None or requested.type.kind in ("array", "struct"):
         return _NOTHING
     for field in fields_of(source.struct, version):
-        if field.name == wanted.name and field.type.kind == wanted.type.kind:
+        if field.name == requested.name and field.type.kind == requested.type.kind:
             return getattr(source.value, field.python_name)
     return _NOTHING
 

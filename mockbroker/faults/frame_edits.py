@@ -55,11 +55,11 @@ def edit_fields(
     return (_applied(frame, edits, problems) if edits else frame), problems
 
 
-def _replacements(frame: bytes, wanted: dict[str, str], problems: list[str]) -> list[_Edit]:
+def _replacements(frame: bytes, requested: dict[str, str], problems: list[str]) -> list[_Edit]:
     """Return all replacements, or none if one exceeds the frame: it was meant for another
     response."""
     edits: list[_Edit] = []
-    for extent, data in wanted.items():
+    for extent, data in requested.items():
         offset, length = map(int, extent.split("+"))
         if offset + length > len(frame):
             problems.append(
@@ -80,10 +80,10 @@ def _field_edits(
         return []
     compact = version in codec.apis[api_key].response.FLEXIBLE_VERSIONS
     edits: list[_Edit] = []
-    wanted = [("set", path, value) for path, value in fault.set.items()]
-    wanted += [("set_length", path, value) for path, value in fault.set_length.items()]
-    wanted += [("set_bytes", path, value) for path, value in fault.set_bytes.items()]
-    for how, path, value in wanted:
+    requested = [("set", path, value) for path, value in fault.set.items()]
+    requested += [("set_length", path, value) for path, value in fault.set_length.items()]
+    requested += [("set_bytes", path, value) for path, value in fault.set_bytes.items()]
+    for how, path, value in requested:
         found = list(_rows(rows, path, parts=how == "set_bytes"))
         if not found:
             problems.append(f"the response has no {path}")

@@ -421,8 +421,8 @@ class Producers:
 
     def forget(self, producer_id: int | None) -> int:
         """Forget a producer, None: all of them, and return how many there were."""
-        wanted = [*self._producers] if producer_id is None else [producer_id]
-        return sum(self._remove(each) for each in wanted)
+        requested = [*self._producers] if producer_id is None else [producer_id]
+        return sum(self._remove(each) for each in requested)
 
     def _remove(self, producer_id: int) -> bool:
         self._open.pop(producer_id, None)

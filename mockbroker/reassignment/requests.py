@@ -140,13 +140,13 @@ def list_each(
 
     Topics that do not exist, and topics with nothing to list, are left out.
     """
-    wanted = (
+    requested = (
         [(name, range(len(known[name].partitions))) for name in sorted(known)]
         if topics is None
         else [(name, indexes) for name, indexes in topics if name in known]
     )
     rows = []
-    for name, indexes in wanted:
+    for name, indexes in requested:
         found = (known[name].partition(index) for index in indexes)
         listed = tuple(ongoing(each) for each in found if each is not None and each.reassigning)
         if listed:

@@ -305,10 +305,10 @@ class _Request(NamedTuple):
 
     def _failing(self, missing: Iterable[Key], places: tuple[Place, ...]) -> list[MessagePart]:
         """Return elements with the error of an unknown topic or partition for each key."""
-        wanted = set(missing)
-        if not wanted or not places or not places[0].path:
+        expected = set(missing)
+        if not expected or not places or not places[0].path:
             return []
-        requested = [each for each in self.parts if each.key in wanted]
+        requested = [each for each in self.parts if each.key in expected]
         request = self.forms.request.join(self.body, requested)
         topics = self.way.topics
         answer = ErrorSkeleton(request, self.version, topics).answer(

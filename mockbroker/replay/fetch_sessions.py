@@ -44,11 +44,11 @@ class FetchSessions:
         self._opening = None
         if epoch <= 0:
             self._sessions.pop(session, None)
-            asked = {part.key: part for part in parts}
+            requested = {part.key: part for part in parts}
             if epoch == 0 and is_share:
-                self._sessions[session] = asked
+                self._sessions[session] = requested
             elif epoch == 0:
-                self._opening = asked
+                self._opening = requested
             return SessionParts(parts, incremental=False)
         known = self._sessions.get(session)
         if known is None:

@@ -195,11 +195,11 @@ def forms_of(
 ) -> Forms | None:
     """Return the forms, None if the response has no element for each topic or partition of the
     request. ``passing``: fields, by JSON name, that identify nothing."""
-    asked = _path(schema_of(request).root, version)
+    requested = _path(schema_of(request).root, version)
     said = _path(schema_of(response).root, version)
-    if asked is None or said is None:
+    if requested is None or said is None:
         return None
-    asked_path, asked_depth = asked
+    asked_path, asked_depth = requested
     said_path, said_depth = said
     fine = min(len(asked_path) - asked_depth, len(said_path) - said_depth)
     if _is_flat(asked_path[asked_depth], version) or _is_flat(said_path[said_depth], version):

@@ -64,9 +64,9 @@ class SplitExchange:
     def says(self, key: Key) -> list[MessagePart]:
         """Return the parts of a key: of the partition, or else of the topic, or of the group."""
         wider = key.wider if self.forms.same_holders else key.wider[:1]
-        for wanted in (key, *wider):
-            if wanted in self.parts and wanted.topic is not None:
-                return self.parts[wanted]
+        for expected in (key, *wider):
+            if expected in self.parts and expected.topic is not None:
+                return self.parts[expected]
         if key.partition is None:
             return [
                 part

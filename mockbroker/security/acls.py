@@ -117,27 +117,27 @@ def _is_known(names: Sequence[str], value: int) -> bool:
     return 0 < value < len(names)
 
 
-def _matches(wanted: AclFilter, binding: AclBinding) -> bool:
+def _matches(requested: AclFilter, binding: AclBinding) -> bool:
     return (
-        wanted.resource_type in (ANY, binding.resource_type)
-        and _matches_pattern(wanted, binding)
-        and wanted.principal in (None, binding.principal)
-        and wanted.host in (None, binding.host)
-        and wanted.operation in (ANY, binding.operation)
-        and wanted.permission_type in (ANY, binding.permission_type)
+        requested.resource_type in (ANY, binding.resource_type)
+        and _matches_pattern(requested, binding)
+        and requested.principal in (None, binding.principal)
+        and requested.host in (None, binding.host)
+        and requested.operation in (ANY, binding.operation)
+        and requested.permission_type in (ANY, binding.permission_type)
     )
 
 
-def _matches_pattern(wanted: AclFilter, binding: AclBinding) -> bool:
+def _matches_pattern(requested: AclFilter, binding: AclBinding) -> bool:
     """KIP-290: MATCH finds every rule that would apply to a resource of that name."""
-    if wanted.pattern_type not in (ANY, MATCH, binding.pattern_type):
+    if requested.pattern_type not in (ANY, MATCH, binding.pattern_type):
         return False
-    if wanted.resource_name is None or wanted.resource_name == binding.resource_name:
+    if requested.resource_name is None or requested.resource_name == binding.resource_name:
         return True
-    if wanted.pattern_type != MATCH:
+    if requested.pattern_type != MATCH:
         return False
     if binding.pattern_type == PREFIXED:
-        return wanted.resource_name.startswith(binding.resource_name)
+        return requested.resource_name.startswith(binding.resource_name)
     return binding.resource_name == WILDCARD
 
 

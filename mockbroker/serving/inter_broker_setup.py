@@ -68,19 +68,19 @@ def inter_broker_network(
     dispatcher: Dispatcher,
     journal: Journal,
     external: Mapping[int, tuple[str, int]],
-    wanted: bool | None,
+    requested: bool | None,
 ) -> InterBrokerNetwork | None:
     """The network on which a ZooKeeper-mode controller sends requests to its brokers; None if it
     sends none. KRaft brokers fetch their metadata instead. Raises ClusterError if an external
     broker would receive nothing."""
     profile, codec = dispatcher.profile, dispatcher.codec
-    if wanted is None:
-        wanted = profile.is_proposal or bool(external)
+    if requested is None:
+        requested = profile.is_proposal or bool(external)
     sends = keeps_znodes(profile.reassignment)
-    if external and not (sends and wanted):
+    if external and not (sends and requested):
         why = "inter-broker requests are off" if sends else f"{profile.name} sends none"
         raise ClusterError(f"an external broker would get nothing from the controller: {why}")
-    if not (sends and wanted):
+    if not (sends and requested):
         return None
     return InterBrokerNetwork(
         cluster=dispatcher.cluster,

@@ -50,9 +50,9 @@ def served_versions(
             for key, versions in served.items()
             if key in handlers and (both := versions.intersect(handlers[key].versions))
         }
-    for key, wanted in (overrides or {}).items():
-        if wanted is not None:
-            served[key] = _checked(codec, key, wanted)
+    for key, requested in (overrides or {}).items():
+        if requested is not None:
+            served[key] = _checked(codec, key, requested)
         elif key in codec.apis:
             served.pop(key, None)
         else:
@@ -60,7 +60,9 @@ def served_versions(
     return dict(sorted(served.items()))
 
 
-def check_release(profile: Profile, codec: Dialect, wanted: Mapping[int, Versions | None]) -> None:
+def check_release(
+    profile: Profile, codec: Dialect, requested: Mapping[int, Versions | None]
+) -> None:
     """Refuse versions newer than the release's, of APIs that the mock has handlers for.
 
     The handlers act like that release's controller, which does not know the features of newer
@@ -68,7 +70,7 @@ def check_release(profile: Profile, codec: Dialect, wanted: Mapping[int, Version
     scripts or with error 35. APIs of a draft are not checked.
     """
     handlers, brought = dialect_handlers(codec), _of_draft(codec)
-    for key, versions in wanted.items():
+    for key, versions in requested.items():
         if versions is None or key not in handlers or key in brought:
             continue
         own = profile.versions.get(key, Versions.NONE)
@@ -147,9 +149,9 @@ def parse_broker_apis(text: str) -> tuple[int, str]:
 def _api_key(text: str) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
-    wanted = text.upper().replace("-", "_")
+    requested = text.upper().replace("-", "_")
     for key, api in dialect("kafka").apis.items():
-        if api.name == wanted:
+        if api.name == requested:
             return key
     raise ClusterError(f"unknown API {text!r}; use its key, as in 45=0-1")
 

@@ -27,12 +27,14 @@ def describe(
 ) -> tuple[LogDir, ...]:
     """Return the log directories of a broker with its requested replicas; None requests all.
     ``size_of`` returns the bytes of the broker's replica."""
-    wanted: Iterable[tuple[Topic, Iterable[int]]]
+    requested: Iterable[tuple[Topic, Iterable[int]]]
     if topics is None:
-        wanted = ((t, range(len(t.partitions))) for _, t in sorted(state.topics.items()))
+        requested = ((t, range(len(t.partitions))) for _, t in sorted(state.topics.items()))
     else:
-        wanted = ((state.topics[n], indexes) for n, indexes in topics if n in state.topics)
-    rows = ((each.name, _replicas(each, indexes, broker_id, size_of)) for each, indexes in wanted)
+        requested = ((state.topics[n], indexes) for n, indexes in topics if n in state.topics)
+    rows = (
+        (each.name, _replicas(each, indexes, broker_id, size_of)) for each, indexes in requested
+    )
     return (LogDir(LOG_DIR, tuple(row for row in rows if row[1])),)
 
 

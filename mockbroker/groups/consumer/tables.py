@@ -45,8 +45,8 @@ _STALE: Final = ErrorCode.FENCED_MEMBER_EPOCH
 
 def _lacks_member_id(event: HeartbeatEvent) -> bool:
     request = event.request
-    wanted = request.needs_member_id or request.member_epoch > 0
-    return not request.member_id.strip() and (wanted or request.member_epoch == LEAVING)
+    requested = request.needs_member_id or request.member_epoch > 0
+    return not request.member_id.strip() and (requested or request.member_epoch == LEAVING)
 
 
 def _blank(text: str | None) -> bool:

@@ -102,8 +102,8 @@ def drop_set(
     lagging = sorted(each for each in assigned if each not in isr)
     existing = dict.fromkeys(each for each in (leader, *isr, *lagging) if each in assigned)
     kept = list(existing)[:top]
-    wanted = () if literal else new_target
-    return tuple(each for each in assigned if each not in kept and each not in wanted)
+    expected = () if literal else new_target
+    return tuple(each for each in assigned if each not in kept and each not in expected)
 
 
 def top_of(partition: Partition) -> int:

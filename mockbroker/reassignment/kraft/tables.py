@@ -148,8 +148,8 @@ class Commit:
 
 
 def _factor_text(transition: Transition) -> str:
-    current, wanted = _size(transition), len(transition.requested_replicas)
-    return f"The replication factor is changed from {current} to {wanted}"
+    current, requested = _size(transition), len(transition.requested_replicas)
+    return f"The replication factor is changed from {current} to {requested}"
 
 
 def _unclean_text(transition: Transition) -> str:
