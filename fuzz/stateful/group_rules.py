@@ -224,8 +224,8 @@ class DataMachine(DataRules):
         def heard(answer: Any) -> None:
             if answer is None or not answer.results[0].error_code:
                 # Commits of other connections may have come before or after it.
-                for tp in {*self.data.committed.get(group, {})}:
-                    self.data.sends_commit(group, tp, None)
+                for tp, offset in self.data.committed.pop(group, {}).items():
+                    self.data.sends_commit(group, tp, offset)
 
         body = data_bodies.delete_groups(group)
         self.send("delete_group", slot, self.coordinator(group, at), body, found, heard)
