@@ -101,6 +101,13 @@ class Producer:
         """The sequence of the last record; -1 if only a marker is known of this epoch."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
+    def is_past(self, sequence: int) -> bool:
+        """Whether a later sequence than this one is known. Sequences wrap."""
+        if not self.batches:
+            return False
+        ahead = (sequence - self.batches[-1].last_sequence - 1) & _LAST_SEQUENCE
+        return ahead > _LAST_SEQUENCE // 2
+
 
 # ---- one batch, before it is appended -----------------------------------------------------------
 
@@ -375,18 +382,25 @@ class Producers:
         return first
 
     def appended(self, header: BatchHeader, base_offset: int) -> None:
-        """Take in a batch of data that has a producer id."""
+        """Take in a batch of data that has a producer id.
+
+        A tester appends batches that no row has checked. One of an older epoch, or whose sequence
+        lies behind, leaves the state to what the producer has really sent.
+        """
         producer = self._of(header.producer_id)
+        if header.producer_epoch < producer.epoch:
+            return
         if header.producer_epoch != producer.epoch:
             producer.batches.clear()
             producer.epoch = header.producer_epoch
         delta = header.last_offset_delta
         last_offset = base_offset + delta
         first = header.base_sequence
-        last = (first + delta) & _LAST_SEQUENCE
-        producer.batches.append(
-            KeptBatch(first, last, base_offset, last_offset, header.max_timestamp)
-        )
+        if first >= 0 and not producer.is_past(first):
+            last = (first + delta) & _LAST_SEQUENCE
+            producer.batches.append(
+                KeptBatch(first, last, base_offset, last_offset, header.max_timestamp)
+            )
         producer.last_timestamp = header.max_timestamp
         producer.touched = last_offset
         if header.is_transactional and producer.transaction_start is None:

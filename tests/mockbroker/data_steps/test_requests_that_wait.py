@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 from uuid import UUID
 
@@ -172,6 +173,39 @@ async def test_a_forgotten_producer_begins_anew() -> None:
             assert first(await wire.ask(request, 8)).base_offset == offset
         mock.forget_producer(TP, 5)
         assert first(await wire.ask(request, 8)).base_offset == 1
+
+
+@pytest.mark.requirement("DP-CTL-09")
+@pytest.mark.parametrize(
+    ("appended", "following"),
+    [({"producer_epoch": 1, "base_sequence": 2}, 3),  # the next one
+     ({"producer_epoch": 1, "base_sequence": 1}, 2),  # repeats the last one
+     ({"producer_epoch": 1, "base_sequence": 7}, 8),  # goes ahead
+     ({"producer_epoch": 0, "base_sequence": 9}, 2)],  # of a fenced producer
+)  # fmt: skip
+async def test_a_producer_goes_on_after_a_tester_has_appended(
+    appended: dict[str, int], following: int
+) -> None:
+    """Each record has a sequence of its own, so a producer that goes on elsewhere is refused."""
+    async with MockCluster(topics=["foo:1:1"]) as mock, connect(mock) as wire:
+
+        async def code_of(sequence: int) -> int:
+            request = produce(acks=1)
+            request.topic_data[0].partition_data[0].records = build_batch(
+                [Record(timestamp=0, value=b"x")],
+                producer_id=5, producer_epoch=1, base_sequence=sequence,
+            )  # fmt: skip
+            found: int = first(await wire.ask(request, 9)).error_code
+            return found
+
+        assert [await code_of(0), await code_of(1)] == [0, 0]
+        given = {"records": [{"value": "tester"}], "producer_id": 5, **appended}
+        mock.append(TP, json.dumps(given))
+        assert [each.value for each in mock.records("foo")] == [b"x", b"x", b"tester"]
+        assert await code_of(following + 1) == 45
+        assert await code_of(following) == 0
+        assert await code_of(following) == 0, "a duplicate"
+        assert len(mock.records("foo")) == 4
 
 
 @pytest.mark.requirement("DP-CTL-08")
