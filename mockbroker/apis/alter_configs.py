@@ -29,21 +29,8 @@ def alter_configs(call: Call) -> AlterConfigsResponse:
         )
         for resource in request.resources
     ]
-    results = alter_each(
-        call,
-        resources,
-        lambda resource: call.cluster.replace_configs(
-            [resource], validate_only=request.validate_only
-        ),
-    )
     return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=each.error_code,
-                error_message=each.error_message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in results
-        ]
+        responses=alter_each(
+            call, resources, call.cluster.replace_configs, AlterConfigsResourceResponse
+        )
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
@@ -20,6 +20,8 @@ from mockbroker.state.results import AlterConfigsResult
 
 __all__ = ["Resource", "alter_each"]
 
+ResponseT = TypeVar("ResponseT")
+
 Resource: TypeAlias = tuple[int, str, Sequence[ConfigOperation]]
 """(resource type, resource name, operations)"""
 
@@ -27,11 +29,13 @@ Resource: TypeAlias = tuple[int, str, Sequence[ConfigOperation]]
 def alter_each(
     call: Call,
     resources: Sequence[Resource],
-    alter: Callable[[Resource], tuple[AlterConfigsResult, ...]],
-) -> list[AlterConfigsResult]:
-    """Return a result for each resource; ``alter`` changes one that passes the checks."""
+    alter: Callable[..., tuple[AlterConfigsResult, ...]],
+    respond: Callable[..., ResponseT],
+) -> list[ResponseT]:
+    """Return a response for each resource. ``alter`` is the method of the cluster that changes
+    those which pass the checks, ``respond`` the class of the responses."""
     times = Counter((kind, name) for kind, name, _ in resources)
-    results = []
+    results: list[AlterConfigsResult] = []
     for resource in resources:
         kind, name, _ = resource
         if times[kind, name] > 1:
@@ -41,8 +45,16 @@ def alter_each(
         elif kind == BROKER and name not in ("", str(call.broker_id)):
             results.append(_refused(kind, name, _elsewhere(call, name)))
         else:
-            results += alter(resource)
-    return results
+            results += alter([resource], validate_only=call.body.validate_only)
+    return [
+        respond(
+            error_code=each.error_code,
+            error_message=each.error_message,
+            resource_type=each.resource_type,
+            resource_name=each.resource_name,
+        )
+        for each in results
+    ]
 
 
 def _elsewhere(call: Call, name: str) -> str:

@@ -27,21 +27,8 @@ def incremental_alter_configs(call: Call) -> IncrementalAlterConfigsResponse:
         )
         for resource in request.resources
     ]
-    results = alter_each(
-        call,
-        resources,
-        lambda resource: call.cluster.incremental_alter_configs(
-            [resource], validate_only=request.validate_only
-        ),
-    )
     return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=each.error_code,
-                error_message=each.error_message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in results
-        ]
+        responses=alter_each(
+            call, resources, call.cluster.incremental_alter_configs, AlterConfigsResourceResponse
+        )
     )
