@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from mockbroker.faults.rule import Fault
+from collections.abc import Mapping
+from typing import Any, Final
 
 __all__ = ["conflict"]
 
@@ -59,10 +57,11 @@ _EXCLUDES: Final = (
 """Pairs of groups: a rule has no member of one together with a member of the other."""
 
 
-def conflict(fault: Fault) -> str | None:
-    """Describe the first conflict between the members of a rule; None if there is none."""
-    given = {name for name in fault.to_dict() if name != "name"}
-    if fault.observe:
+def conflict(members: Mapping[str, Any]) -> str | None:
+    """Describe the first conflict between the members that a rule has, as ``Fault.to_dict`` returns
+    them; None if there is none."""
+    given = {*members} - {"name"}
+    if "observe" in given:
         action = next((name for name in _ACTIONS if name in given), None)
         return None if action is None else f"observe cannot be combined with {action}"
     if not given & set(_ACTIONS):
@@ -75,28 +74,29 @@ def conflict(fault: Fault) -> str | None:
         other = next((name for name in others if name in given), None)
         if one is not None and other is not None:
             return f"{one} cannot be combined with {other}"
-    return _about_the_end(fault, given) or _about_applying(fault, given)
+    return _about_the_end(members, given) or _about_applying(members, given)
 
 
-def _about_the_end(fault: Fault, given: set[str]) -> str | None:
-    if fault.disconnect not in ("before", "after"):
+def _about_the_end(members: Mapping[str, Any], given: set[str]) -> str | None:
+    end = members.get("disconnect")
+    if end not in ("before", "after"):
         return None
     unanswered = next((name for name in _ANSWERS if name in given), None)
     if unanswered is not None:
         return (
-            f"{unanswered} cannot be combined with disconnect {fault.disconnect}, which sends no "
+            f"{unanswered} cannot be combined with disconnect {end}, which sends no "
             "response (disconnect answered sends one and then closes)"
         )
-    if fault.apply is not None:
+    if "apply" in given:
         return (
-            f"apply cannot be combined with disconnect {fault.disconnect}, which already decides "
+            f"apply cannot be combined with disconnect {end}, which already decides "
             "whether the request is applied"
         )
     return None
 
 
-def _about_applying(fault: Fault, given: set[str]) -> str | None:
-    if "apply" not in given or fault.apply:
+def _about_applying(members: Mapping[str, Any], given: set[str]) -> str | None:
+    if members.get("apply", True):
         return None
     if given & {"reply", "error", "never_answer", *_BYTES}:
         return None

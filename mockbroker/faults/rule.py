@@ -152,7 +152,7 @@ class Fault(
             raise FaultError(f"a member has the wrong type: {error}") from None
         except ClusterError as error:
             raise FaultError(str(error), rule=self.name) from None
-        problem = conflict(self)
+        problem = conflict(self.to_dict())
         if problem is not None:
             raise FaultError(problem, rule=self.name)
 
