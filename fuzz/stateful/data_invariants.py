@@ -151,13 +151,12 @@ def generations_only_grow(world: World, model: DataModel) -> None:
 
 def committed_offsets_stay(world: World, model: DataModel) -> None:
     """A committed offset is what the coordinator has, until it is committed anew or deleted."""
-    for group in {*model.committed, *(name for name, _ in model.in_doubt)}:
-        found, known = world.cluster.offsets[group], model.committed.get(group, {})
-        doubtful = {tp for name, tp in model.in_doubt if name == group}
-        for tp in {*known, *doubtful}:
+    for group, known in model.committed.items():
+        found = world.cluster.offsets[group]
+        for tp, committed in known.items():
             here = found.get(tp)
             offset = None if here is None else here.offset
-            allowed = {known.get(tp), *model.in_doubt.get((group, tp), ())}
+            allowed = {committed, *model.in_doubt.get((group, tp), ())}
             assert offset in allowed, (group, tp, offset, allowed)
 
 
