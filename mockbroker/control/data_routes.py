@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 from typing import Any, Final
+from uuid import UUID
 
 from mockbroker.commands import MILLISECONDS, text_of
 from mockbroker.control.errors import RefusedError
@@ -16,7 +17,7 @@ from mockbroker.control.routes import (
     choice,
     query_integer,
 )
-from mockbroker.control.schemas import map_of, ref
+from mockbroker.control.schemas import array_of, map_of, ref
 from mockbroker.errors import ClusterError, UnknownPartitionError
 from mockbroker.groups.classic.model import GroupState
 from mockbroker.groups.consumer.model import ConsumerGroupState
@@ -191,6 +192,26 @@ async def _data_actions(request: ControlRequest) -> dict[str, Any]:
     }
 
 
+async def _sessions(request: ControlRequest) -> list[dict[str, Any]]:
+    request.mock.follow_clock()
+    topics = {each.topic_id: name for name, each in request.mock.cluster.topics.items()}
+    return [
+        {
+            "broker": broker_id,
+            "session_id": session.session_id,
+            "epoch": session.epoch,
+            "from_replica": session.privileged,
+            "created_ms": session.created_ms,
+            "used_ms": session.used_ms,
+            "partitions": [
+                f"{topics.get(key, key) if isinstance(key, UUID) else key}-{index}"
+                for key, index in session.partitions
+            ],
+        }
+        for broker_id, session in request.mock.cluster.fetches.all_sessions()
+    ]
+
+
 async def _waiting(request: ControlRequest) -> dict[str, Any]:
     request.mock.follow_clock()
     cluster = request.mock.cluster
@@ -302,6 +323,8 @@ DATA_ROUTES: Final = (
                      "The number of the first event."),
           ),
           details="A bounded ring keeps them; `dropped` is the number of the oldest one."),
+    Route("GET", "/sessions", "Show the fetch sessions of the brokers (KIP-227).", _sessions,
+          array_of(ref("FetchSession"))),
     Route("GET", "/waiting", "Show the requests that wait, and for what.", _waiting,
           ref("Waiting")),
 )  # fmt: skip

@@ -318,6 +318,15 @@ COMPONENTS: Final[dict[str, Schema]] = {
             }
         ),
     ),
+    "FetchSession": object_of(
+        broker=_INTEGER,
+        session_id=_INTEGER,
+        epoch={**_INTEGER, "description": "That of the next request."},
+        from_replica={**_FLAG, "description": "Whether another broker fetches."},
+        created_ms=_INTEGER,
+        used_ms=_INTEGER,
+        partitions={**array_of(TEXT), "description": "In the order of answers."},
+    ),
     "Waiting": object_of(
         now_ms={**_INTEGER, "description": "The simulated time."},
         next_due_ms={**_or_null(_INTEGER), "description": "When the next timer is due."},

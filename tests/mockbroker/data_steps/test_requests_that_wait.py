@@ -20,6 +20,7 @@ from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.errors import ClusterError
+from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import Wire, connect
 
 TP = "foo-0"
@@ -144,6 +145,22 @@ async def test_a_session_that_a_broker_has_forgotten_is_an_error() -> None:
         mock.expire_fetch_session(1)
         again = fetch(max_wait_ms=0, session_id=opened.session_id, session_epoch=1)
         assert (await wire.ask(again, 11)).error_code == 70
+
+
+@pytest.mark.requirement("DP-CTL-52")
+@pytest.mark.parametrize("version", [11, 13])
+async def test_the_control_port_shows_fetch_sessions(version: int) -> None:
+    async with controlled(clock="manual") as (mock, client), connect(mock) as wire:
+        assert await client.get("/sessions") == (200, [])
+        body = fetch(max_wait_ms=0, session_id=0, session_epoch=0)
+        body.topics[0].topic_id = mock.cluster.topics["foo"].topic_id
+        opened = await wire.ask(body, version)
+        assert (await client.get("/sessions"))[1] == [
+            {"broker": 1, "session_id": opened.session_id, "epoch": 1, "from_replica": False,
+             "created_ms": 0, "used_ms": 0, "partitions": ["foo-0"]}
+        ]  # fmt: skip
+        mock.expire_fetch_session(1)
+        assert (await client.get("/sessions"))[1] == []
 
 
 @pytest.mark.requirement("DP-CTL-13")
