@@ -124,6 +124,10 @@ class ForwardedMethods:
     remove_member = _forward(MockCluster.remove_member)
     fence_instance = _forward(MockCluster.fence_instance)
     set_generation = _forward(MockCluster.set_generation)
+    set_target_assignment = _forward(MockCluster.set_target_assignment)
+    release_assignor = _forward(MockCluster.release_assignor)
+    hold_assignment = _forward(MockCluster.hold_assignment)
+    release_assignment = _forward(MockCluster.release_assignment)
     set_offset = _forward(MockCluster.set_offset)
     drop_offset = _forward(MockCluster.drop_offset)
     hold_commits = _forward(MockCluster.hold_commits)
@@ -141,6 +145,7 @@ class ForwardedMethods:
     # ---- records, groups, offsets and transactions
     produce = _forward(MockCluster.produce)
     records = _forward(MockCluster.records)
+    group = _forward(MockCluster.group)
     groups = _forward(MockCluster.groups)
     committed = _forward(MockCluster.committed)
     wait_for_group = _forward(MockCluster.wait_for_group)

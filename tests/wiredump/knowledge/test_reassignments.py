@@ -183,7 +183,8 @@ async def test_nothing_seen_since_and_a_topic_that_is_deleted() -> None:
 
     async def deleted(mock: MockCluster, wire: Wire) -> None:
         await alter(wire, {0: [4]})
-        await wire.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="foo")]), 6)
+        deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="foo")], timeout_ms=30_000)
+        await wire.ask(deletion, 6)
         await listing(wire)
 
     (row,) = await happened(deleted)
