@@ -34,6 +34,9 @@ PRODUCERS: Final = (900_007, 900_008)
 GROUPS: Final = ("g", "h")
 MEMBERS: Final = ("m1", "m2", "m3", "m4", "m5")
 HOUR_MS: Final = 3_600_000
+SEGMENT_MS: Final = "300000"
+"""Less than lies between some timestamps, and longer than a program takes: the clock counts for
+records without a timestamp, and for those that the broker stamps."""
 
 _Steps: TypeAlias = list[dict[str, Any]]
 
@@ -124,7 +127,7 @@ class _Writer:
         if self._chance(0.25):
             configs["message.timestamp.type"] = "LogAppendTime"
         if self._chance(0.15):
-            configs["segment.ms"] = "10000"
+            configs["segment.ms"] = SEGMENT_MS
         if self._chance(0.15):
             configs.update(self._compaction())
         return {"do": "create", "topic": topic, "replicas": REPLICAS[topic], "configs": configs}
@@ -146,7 +149,7 @@ class _Writer:
             ("compression.type", [each.lower() for each in codecs]),
             ("message.timestamp.before.max.ms", ["1000000", "9000000"]),
             ("message.timestamp.after.max.ms", ["1000", "9000000"]),
-            ("segment.ms", ["1000", "60000", "604800000"]),
+            ("segment.ms", [SEGMENT_MS, SEGMENT_MS, "604800000"]),
             ("min.insync.replicas", ["1", "2", "3"]),
         ])  # fmt: skip
         value = None if self._chance(0.3) and name != "compression.type" else draw.choice(values)
