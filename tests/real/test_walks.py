@@ -6,20 +6,25 @@ That Kafka and the mock agree about them is ``test_data_plane``'s.
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kproto.records import RecordBatches
+from kproto.records import Compression, RecordBatches, TimestampType
+from kproto.records.record_batch import HEADER_SIZE
 from kproto.schema.versions import Versions
+from tests.real.data.batches import batch, changed
 from tests.real.data.clusters import data_mock
 from tests.real.data.side import Cluster
 from tests.real.programs.model import Program
 from tests.real.walks.arena import Lane
 from tests.real.walks.batches import batch_of
 from tests.real.walks.generator import walks
+from tests.real.walks.stored import StoredLog, differing_batches, kafka_log
 
 COUNT = 30
 
@@ -126,3 +131,54 @@ async def test_a_difference_ends_a_program_and_names_its_fields() -> None:
     step, *fields = await _differences("kafka-4.4", "kafka-3.9", program)
     assert step == 2
     assert any(field.startswith("1.answer.groups") for field in fields)
+
+
+# ---- stored logs ---------------------------------------------------------------------------------
+
+
+def _stored(*batches: bytes, segments: Sequence[int] = (0,)) -> StoredLog:
+    return StoredLog(list(segments), list(batches))
+
+
+def test_stored_batches_are_compared_byte_for_byte() -> None:
+    whole = batch(b"a", b"b")
+    moved = changed(whole, base_offset=2, crc_right=False)
+    assert differing_batches(_stored(whole), _stored(whole), recompressed=False) == []
+    assert len(differing_batches(_stored(whole), _stored(moved), recompressed=False)) == 1
+    (found,) = differing_batches(_stored(whole, moved), _stored(whole), recompressed=False)
+    assert found == "batches: 2 / 1"
+    segments = _stored(whole, segments=(0, 2))
+    (found,) = differing_batches(segments, _stored(whole), recompressed=False)
+    assert found == "segments: [0, 2] / [0]"
+
+
+def test_of_batches_that_the_broker_stamped_the_time_is_left_out() -> None:
+    stamped = {"timestamp_type": TimestampType.LOG_APPEND_TIME}
+    first, second = (batch(b"a", log_append_time=each, **stamped) for each in (1, 2))
+    other = batch(b"b", log_append_time=1, **stamped)
+    assert differing_batches(_stored(first), _stored(second), recompressed=False) == []
+    assert len(differing_batches(_stored(first), _stored(other), recompressed=False)) == 1
+
+
+def test_of_batches_that_the_broker_compressed_the_records_are_compared() -> None:
+    data = batch(bytes(500), compression=Compression.GZIP)
+    header, compressed = data[:HEADER_SIZE], data[HEADER_SIZE:]
+    slower = gzip.compress(gzip.decompress(compressed), compresslevel=1, mtime=7)
+    assert slower != compressed
+    again = changed(header + slower, batch_length=HEADER_SIZE - 12 + len(slower))
+    other = batch(bytes(499), compression=Compression.GZIP)
+    assert differing_batches(_stored(data), _stored(again), recompressed=True) == []
+    assert len(differing_batches(_stored(data), _stored(again), recompressed=False)) == 1
+    assert len(differing_batches(_stored(data), _stored(other), recompressed=True)) == 1
+
+
+def test_segment_files_are_read_in_order_and_from_an_offset_on(tmp_path: Path) -> None:
+    first, second, third = (changed(batch(b"x"), base_offset=each) for each in range(3))
+    folder = tmp_path / "foo-0"
+    folder.mkdir()
+    (folder / f"{2:020}.log").write_bytes(third + third[:-1])
+    (folder / f"{0:020}.log").write_bytes(first + second)
+    (folder / f"{0:020}.index").write_bytes(b"not a log")
+    log = kafka_log(tmp_path, ("foo", 0))
+    assert log == _stored(first, second, third, segments=(0, 2))
+    assert log.since(1) == _stored(second, third, segments=(2,))
