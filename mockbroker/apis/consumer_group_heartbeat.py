@@ -8,6 +8,7 @@ Versions: 1 regular expressions, and member ids that clients make (KIP-1082). Wi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -28,14 +29,17 @@ from mockbroker.groups.consumer.model import HeartbeatRequest, HeartbeatResult
 
 __all__ = ["consumer_group_heartbeat"]
 
+_TEXTS_SINCE: Final = (4, 0)
+"""The preview refuses requests without a text."""
+
 
 @register(68, "0-1")
 def consumer_group_heartbeat(call: Call) -> ConsumerGroupHeartbeatResponse:
     body: ConsumerGroupHeartbeatRequest = call.body
     if not consumer_groups_served(call):
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
+        return _refused(call, ErrorCode.UNSUPPORTED_VERSION)
     if not may_use_group(call, body.group_id):
-        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return _refused(call, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     names = frozenset(body.subscribed_topic_names or ())
     if authorized_names(call, names) != names:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -90,5 +94,6 @@ def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     )
 
 
-def _refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message(code))
+def _refused(call: Call, code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+    text = message(code) if call.profile.line >= _TEXTS_SINCE else None
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text)

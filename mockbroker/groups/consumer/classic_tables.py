@@ -17,7 +17,7 @@ from mockbroker.groups.classic.model import JoinRequest, SyncRequest
 from mockbroker.groups.consumer.events import Do
 from mockbroker.groups.consumer.model import CONSUMER_TYPE, ConsumerGroup, Member, MemberState
 from mockbroker.groups.consumer.settings import ConsumerSettings
-from mockbroker.rows import Release, Row, always, rows_of_release
+from mockbroker.rows import Release, Row, rows_of_release
 
 __all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync", "classic_rules"]
 
@@ -264,7 +264,6 @@ def _downgrade(event: Replacement) -> None:
 
 ON_REPLACEMENT: Final[tuple[Row[Replacement, Replacement], ...]] = (
     Row("DP-MIGRATE-04", _last_of_its_kind, (Do(_downgrade),)),
-    Row("DP-MIGRATE-03", always, ()),
 )
 
 

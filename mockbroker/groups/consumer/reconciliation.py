@@ -19,7 +19,7 @@ from mockbroker.groups.consumer.model import (
 )
 from mockbroker.rows import Release, Row, always, apply_first
 
-__all__ = ["ON_RECONCILE", "Reconciliation", "ReconciliationRow", "reconcile"]
+__all__ = ["ON_RECONCILE", "ON_TARGET_READ", "Reconciliation", "ReconciliationRow", "reconcile"]
 
 _SUBSCRIPTIONS_COUNT: Final[Release] = (4, 2)
 """Partitions of topics that the member no longer subscribes to are taken away at once."""

@@ -46,3 +46,19 @@ async def test_the_java_transactions(release: str) -> None:
     profile = f"kafka-{release.rpartition('.')[0]}"
     async with MockCluster(3, topics=[TOPIC, "bar:1:3"], profile=profile) as mock:
         assert await _run(release, "Transactions.java", mock.bootstrap) == "ok 15"
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.requirement(
+    "DP-CGH-18", "DP-MIGRATE-02", "DP-MIGRATE-03", "DP-MIGRATE-04", "DP-RECON-07"
+)
+@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+async def test_java_consumers_of_both_protocols(release: str) -> None:
+    require("java", "maven")
+    configs = {
+        "group.consumer.heartbeat.interval.ms": "200",
+        "group.consumer.assignment.interval.ms": "0",
+    }
+    async with MockCluster(3, topics=[TOPIC], profile="kafka-4.4", broker_configs=configs) as mock:
+        assert await _run(release, "ConsumerGroups.java", mock.bootstrap) == "ok"

@@ -104,7 +104,8 @@ def test_consumer_groups_can_be_off(profile_name: str, protocols: str | None, se
     refusal = ErrorCode.UNSUPPORTED_VERSION
     answer = at.ask(joins(), 0)
     assert answer.error_code == (0 if served else refusal)
-    assert served or answer.error_message == message(refusal)
+    text = None if profile_name == "kafka-3.9" else message(refusal)
+    assert served or answer.error_message == text
     described = at.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
     assert described.groups[0].error_code == (0 if served else refusal)
 

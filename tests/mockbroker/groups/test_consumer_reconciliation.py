@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import random
+import uuid
 
 import pytest
 
 from kproto.error_codes import ErrorCode
+from mockbroker.groups.consumer.model import Member
+from mockbroker.groups.consumer.reconciliation import (
+    ON_RECONCILE,
+    ON_TARGET_READ,
+    Reconciliation,
+    reconcile,
+)
 from tests.mockbroker.groups.consumers import Consumers
 
 FIRST, SECOND = ["foo-0", "foo-1", "foo-2"], ["foo-3", "foo-4", "foo-5"]
@@ -27,6 +35,14 @@ def test_a_member_at_its_target_stays() -> None:
     member = at.group.members["a"]
     at.beat("a", owned=[])
     assert at.group.members["a"].progress == member.progress
+
+
+@pytest.mark.requirement("DP-RECON-01")
+def test_nothing_of_a_member_at_its_target_changes() -> None:
+    tp = (uuid.UUID(int=1), 0)
+    member = Member("m", epoch=3, previous_epoch=2, assigned={tp: 1})
+    event = Reconciliation(member, 3, frozenset([tp]), frozenset(), lambda _: True)
+    assert reconcile(ON_TARGET_READ, ON_RECONCILE, event) is member
 
 
 @pytest.mark.requirement("DP-RECON-02", "DP-RECON-04", "DP-RECON-06")

@@ -299,6 +299,7 @@ def test_a_static_classic_member_joins_at_once() -> None:
     assert (joined.error_code, at.group.instances) == (0, {"one": joined.member_id})
     again = at.classic_join(version=9, instance_id="one").result
     assert again.error_code == 0
+    assert again.member_id
     assert at.group.instances == {"one": again.member_id}
     assert joined.member_id not in at.group.members
     assert at.classic_beat(joined.member_id, 2, "one") == ErrorCode.FENCED_INSTANCE_ID
@@ -385,6 +386,21 @@ def test_classic_members_are_fenced_by_their_time_outs() -> None:
     assert slow.member_id in at.group.members
     at.advance(1)
     assert slow.member_id not in at.group.members, "it has not joined again"
+
+
+@pytest.mark.requirement("DP-MIGRATE-03")
+def test_a_sync_that_is_late_begins_the_wait_for_a_join() -> None:
+    at = Mixed()
+    at.join("a")
+    member = at.classic_join(session=60_000, rebalance=20_000).result.member_id
+    at.classic_sync(member, 2)
+    at.join("b")
+    at.advance(5_000)
+    assert at.classic_sync(member, 2).code == ErrorCode.REBALANCE_IN_PROGRESS
+    at.advance(19_999)
+    assert member in at.group.members
+    at.advance(1)
+    assert member not in at.group.members
 
 
 @pytest.mark.requirement("DP-MIGRATE-03")

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -24,9 +25,14 @@ PROFILES = ["kafka-0.10.2", "kafka-1.1", "kafka-2.4", "kafka-3.9", "kafka-4.4"]
 Assigned = dict[str, frozenset[int]]
 
 
-def cluster(profile: str, brokers: int = 1) -> MockCluster:
+def cluster(profile: str, brokers: int = 1, **configs: str) -> MockCluster:
     replicas = ",".join(str(1 + each) for each in range(brokers))
-    return MockCluster(brokers, topics=[f"foo={replicas}/{replicas}"], profile=profile)
+    return MockCluster(
+        brokers,
+        topics=[f"foo={replicas}/{replicas}"],
+        profile=profile,
+        broker_configs={name.replace("_", "."): value for name, value in configs.items()},
+    )
 
 
 def filled(mock: MockCluster) -> None:
@@ -117,7 +123,19 @@ def kafka_python(mock: MockCluster, all_of_them: Consumers) -> Callable[[str], N
     return run
 
 
-def confluent(mock: MockCluster, all_of_them: Consumers) -> Callable[[str], None]:
+CLASSIC = {
+    "heartbeat.interval.ms": 50,
+    "session.timeout.ms": 10_000,
+    "partition.assignment.strategy": "cooperative-sticky",
+}
+
+
+def confluent(
+    mock: MockCluster,
+    all_of_them: Consumers,
+    topic: str = "foo",
+    options: Mapping[str, object] = MappingProxyType(CLASSIC),
+) -> Callable[[str], None]:
     confluent_kafka = require_module("confluent_kafka")
 
     def run(name: str) -> None:
@@ -128,12 +146,10 @@ def confluent(mock: MockCluster, all_of_them: Consumers) -> Callable[[str], None
                 "client.id": name,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "heartbeat.interval.ms": 50,
-                "session.timeout.ms": 10_000,
-                "partition.assignment.strategy": "cooperative-sticky",
+                **options,
             }
         )
-        consumer.subscribe(["foo"])
+        consumer.subscribe([topic])
         try:
             going = True
             while going:
@@ -190,6 +206,31 @@ async def test_two_consumers_share_partitions_and_hand_them_over(
         group = mock.cluster.groups.group("g")
         assert group is not None
         assert (group.state, group.members) == ("Empty", {})
+        assert not mock.journal.select(event="failed")
+
+
+@pytest.mark.requirement("DP-CGH-17", "DP-CGH-20", "DP-RECON-07", "DP-MIGRATE-06")
+@pytest.mark.parametrize("topic", ["foo", "^f.*"])
+@pytest.mark.parametrize("profile", ["kafka-4.0", "kafka-4.4"])
+async def test_consumers_of_the_consumer_protocol(profile: str, topic: str) -> None:
+    configs = {"group_consumer_heartbeat_interval_ms": "50"}
+    async with cluster(profile, **configs) as mock:
+        filled(mock)
+        with consumers() as all_of_them:
+            run = confluent(mock, all_of_them, topic, {"group.protocol": "consumer"})
+            all_of_them.start("one", run)
+            await all_of_them.until(lambda: len(all_of_them.read) == 4)
+            all_of_them.start("two", run)
+            await all_of_them.until(all_of_them.shared)
+            append(mock.cluster, b"3", tp=("foo", 1))
+            await all_of_them.until(lambda: len(all_of_them.read) == 5)
+            await all_of_them.stop("one")
+            await all_of_them.until(lambda: all_of_them.assigned["two"] == frozenset({0, 1}))
+            await all_of_them.stop("two")
+            assert sorted(all_of_them.read) == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
+        view = mock.group("g")
+        assert (view.type, view.state, view.members) == ("consumer", "Empty", ())
+        assert mock.committed("g") == {("foo", 0): 2, ("foo", 1): 3}
         assert not mock.journal.select(event="failed")
 
 
