@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tests.suites.kafka_clients import KafkaClients
 from tests.suites.kafka_go import KafkaGo
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kgo import Kgo
@@ -14,5 +15,5 @@ from tests.suites.sarama import Sarama
 __all__ = ["SUITES"]
 
 SUITES: Final[Mapping[str, Suite]] = {
-    suite.name: suite for suite in (Kgo(), KafkaGo(), Sarama(), KafkaPython())
+    suite.name: suite for suite in (Kgo(), KafkaGo(), Sarama(), KafkaPython(), KafkaClients())
 }

@@ -70,6 +70,8 @@ class Suite(ABC):
     """Names of ``kspec.runner.toolchains``."""
     needs: ClassVar[ClusterNeeds | None] = ClusterNeeds()
     """None for a suite that starts clusters itself, by ``Run.target``."""
+    real: ClassVar[str] = "kafka:4.4.0"
+    """The real cluster that it runs on: the newest that it can."""
     private_network: ClassVar[bool] = False
     """Whether the suite uses fixed ports, and so runs in a network namespace of its own."""
     seconds: ClassVar[float] = 1800.0

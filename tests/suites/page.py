@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tests.suites.catalog import SUITES
-from tests.suites.expectations import ASKS_NO_BROKER, Expectations, Expected
-from tests.suites.targets import COUNTERPARTS
+from tests.suites.expectations import ASKS_NO_BROKER, Expectations
+from tests.suites.targets import COUNTERPARTS, MOCK
 
 __all__ = ["failures", "left_out", "results"]
 
@@ -26,15 +26,18 @@ def results() -> Rows:
         tests = {*_asking(expectations)}
         for expected in expectations.targets.values():
             tests |= expected.statuses().keys()
-        passed = [_passed(expectations.targets.get(target)) for target in _TARGETS]
+        passed = [_passed(expectations, target, suite.real) for target in _TARGETS]
         yield (f"`{name}`", suite.package, str(len(tests)), *passed)
 
 
-def _passed(expected: Expected | None) -> str:
+def _passed(expectations: Expectations, target: str, real: str) -> str:
+    """``real`` is the real cluster of the suite, which may be another than the others'."""
+    other = target == COUNTERPARTS[MOCK] and target != real
+    expected = expectations.targets.get(real if other else target)
     if expected is None:
         return "not run"
     skipped = f", {len(expected.skipped)} skipped" if expected.skipped else ""
-    return f"{len(expected.passed)}{skipped}"
+    return f"{len(expected.passed)}{skipped}" + (f" on {real}" if other else "")
 
 
 def failures() -> Rows:

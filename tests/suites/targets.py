@@ -12,15 +12,15 @@ import json
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.real.kafka import RealKafka, free_ports
 from tests.suites.model import ClusterNeeds
 
-__all__ = ["COUNTERPARTS", "MOCK", "Target", "target_of"]
+__all__ = ["COUNTERPARTS", "MOCK", "KafkaTarget", "MockTarget", "Target", "served", "target_of"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 STOP_SECONDS: Final = 30.0
@@ -83,31 +83,34 @@ class MockTarget(Target):
 
     @contextlib.contextmanager
     def start(self, needs: ClusterNeeds, folder: Path) -> Iterator[str]:
-        with open(folder / "mockbroker.log", "wb") as log:
-            process = subprocess.Popen(
-                self.command(needs),
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
+        with served(self.command(needs), folder / "mockbroker.log") as ready:
+            yield ready["bootstrap"]
+
+
+@contextlib.contextmanager
+def served(command: Sequence[str], log_file: Path) -> Iterator[dict[str, Any]]:
+    """Run ``mockbroker serve``; the value is the line that it prints when it is ready."""
+    with open(log_file, "wb") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+        )
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        if not first:
+            raise RuntimeError(log_file.read_text("utf-8", "replace"))
+        yield json.loads(first)
+        if process.poll() is not None:
+            raise RuntimeError(f"the mock ended with status {process.returncode}")
+    finally:
+        process.terminate()
         try:
-            assert process.stdout is not None
-            first = process.stdout.readline()
-            if not first:
-                raise RuntimeError((folder / "mockbroker.log").read_text("utf-8", "replace"))
-            yield json.loads(first)["bootstrap"]
-            if process.poll() is not None:
-                raise RuntimeError(f"the mock ended with status {process.returncode}")
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(STOP_SECONDS)
-            if process.stdout is not None:
-                process.stdout.close()
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_SECONDS)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 class KafkaTarget(Target):

@@ -1,0 +1,306 @@
+package org.apache.kafka.common.test.junit;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.HttpURLConnection;
+import java.net.URI;
+import java.util.AbstractMap;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaBroker;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.test.ClusterInstance;
+import org.apache.kafka.common.test.api.ClusterConfig;
+import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.fault.FaultHandlerException;
+import org.apache.kafka.test.TestUtils;
+import org.opentest4j.TestAbortedException;
+
+/**
+ * A mock cluster in a process whose control port is at the system property {@code mockbroker.control}.
+ * Broker ids are those of Kafka's test kit: 0 and up. What a test config has that a mock cluster lacks
+ * aborts the test with the reason; a test that looks into a broker's objects fails with {@link
+ * NoBrokerObject}.
+ */
+final class MockClusterInstance implements ClusterInstance {
+    /** The test reads or changes an object of a broker, and there is no broker in this process. */
+    static final class NoBrokerObject extends UnsupportedOperationException {
+        NoBrokerObject() {
+            super("objects of a broker");
+        }
+    }
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final URI CONTROL = URI.create(System.getProperty("mockbroker.control"));
+    private static final String PROFILE = System.getProperty("mockbroker.profile");
+
+    private final ClusterConfig config;
+    private String id;
+    private final Map<Integer, String> addresses = new TreeMap<>();
+    private final Set<Integer> shutDown = new HashSet<>();
+
+    MockClusterInstance(ClusterConfig config) {
+        this.config = config;
+    }
+
+    // ---- start and stop ------------------------------------------------------------------------
+
+    @Override
+    public void start() {
+        if (id != null) {
+            return;
+        }
+        if (config.brokerSecurityProtocol() != SecurityProtocol.PLAINTEXT) {
+            throw new TestAbortedException("listeners with " + config.brokerSecurityProtocol());
+        }
+        if (!config.perServerOverrideProperties().isEmpty()) {
+            throw new TestAbortedException("configs of single brokers");
+        }
+        Map<String, String> configs = new TreeMap<>(config.serverProperties());
+        // Three seconds by default, which the tests of groups would spend waiting.
+        configs.putIfAbsent("group.initial.rebalance.delay.ms", "0");
+        boolean creates = !"false".equals(configs.get("auto.create.topics.enable"));
+        JsonNode made = call("POST", "/clusters", Map.of(
+            "brokers", "0-" + (config.numBrokers() - 1),
+            "broker_configs", configs,
+            "auto_create_topics", creates,
+            "auto_progress_ms", 100,
+            "profile", PROFILE));
+        id = made.get("id").asText();
+        made.get("brokers").fields().forEachRemaining(
+            each -> addresses.put(Integer.valueOf(each.getKey()), each.getValue().asText()));
+    }
+
+    @Override
+    public boolean started() {
+        return id != null;
+    }
+
+    @Override
+    public void stop() {
+        if (id != null && !addresses.isEmpty()) {
+            call("DELETE", "/clusters/" + id, null);
+            addresses.clear();
+        }
+    }
+
+    @Override
+    public boolean stopped() {
+        return id != null && addresses.isEmpty();
+    }
+
+    @Override
+    public void shutdownBroker(int brokerId) {
+        step("stop-broker", brokerId);
+        shutDown.add(brokerId);
+    }
+
+    @Override
+    public void startBroker(int brokerId) {
+        step("start-broker", brokerId);
+        shutDown.remove(brokerId);
+    }
+
+    private void step(String name, int brokerId) {
+        call("POST", "/clusters/" + id + "/" + name, Map.of("broker", brokerId));
+    }
+
+    private static JsonNode call(String method, String path, Object body) {
+        try {
+            // No java.net.http and no kept connection: the tests look for threads that live on.
+            HttpURLConnection connection =
+                (HttpURLConnection) CONTROL.resolve(path).toURL().openConnection();
+            connection.setRequestMethod(method);
+            connection.setRequestProperty("Content-Type", "application/json");
+            connection.setRequestProperty("Connection", "close");
+            if (body != null) {
+                connection.setDoOutput(true);
+                connection.getOutputStream().write(JSON.writeValueAsBytes(body));
+            }
+            if (connection.getResponseCode() >= 300) {
+                String answer = new String(connection.getErrorStream().readAllBytes());
+                throw new IllegalStateException(method + " " + path + ": " + answer);
+            }
+            return JSON.readTree(connection.getInputStream());
+        } catch (IOException problem) {
+            throw new IllegalStateException(method + " " + path, problem);
+        }
+    }
+
+    // ---- what a cluster is ---------------------------------------------------------------------
+
+    @Override
+    public Type type() {
+        return Type.KRAFT;
+    }
+
+    @Override
+    public ClusterConfig config() {
+        return config;
+    }
+
+    @Override
+    public String bootstrapServers() {
+        return String.join(",", addresses.values());
+    }
+
+    @Override
+    public String bootstrapControllers() {
+        throw new TestAbortedException("a controller's listener");
+    }
+
+    @Override
+    public ListenerName clientListener() {
+        return config.brokerListenerName();
+    }
+
+    @Override
+    public ListenerName controllerListenerName() {
+        return config.controllerListenerName();
+    }
+
+    @Override
+    public String clusterId() {
+        try (Admin admin = admin()) {
+            return admin.describeCluster().clusterId().get();
+        } catch (Exception problem) {
+            throw new IllegalStateException(problem);
+        }
+    }
+
+    @Override
+    public Set<Integer> controllerIds() {
+        return Set.of(3000);
+    }
+
+    @Override
+    public Set<Integer> brokerIds() {
+        return Collections.unmodifiableSet(addresses.keySet());
+    }
+
+    @Override
+    public List<Integer> brokerBoundPorts() {
+        return addresses.values().stream()
+            .map(each -> Integer.valueOf(each.substring(each.lastIndexOf(':') + 1))).toList();
+    }
+
+    @Override
+    public Set<GroupProtocol> supportedGroupProtocols() {
+        return Set.of(GroupProtocol.CLASSIC, GroupProtocol.CONSUMER);
+    }
+
+    @Override
+    public Map<Integer, KafkaBroker> brokers() {
+        return known(brokerIds());
+    }
+
+    @Override
+    public Map<Integer, KafkaBroker> aliveBrokers() {
+        Set<Integer> ids = new TreeSet<>(brokerIds());
+        ids.removeAll(shutDown);
+        return known(ids);
+    }
+
+    /** Tests may count brokers and read their ids, but not touch one. */
+    private static Map<Integer, KafkaBroker> known(Set<Integer> ids) {
+        return new AbstractMap<>() {
+            @Override
+            public int size() {
+                return ids.size();
+            }
+
+            @Override
+            public Set<Integer> keySet() {
+                return ids;
+            }
+
+            @Override
+            public KafkaBroker get(Object key) {
+                throw new NoBrokerObject();
+            }
+
+            @Override
+            public Collection<KafkaBroker> values() {
+                throw new NoBrokerObject();
+            }
+
+            @Override
+            public Set<Entry<Integer, KafkaBroker>> entrySet() {
+                throw new NoBrokerObject();
+            }
+        };
+    }
+
+    @Override
+    public Map<Integer, ControllerServer> controllers() {
+        throw new NoBrokerObject();
+    }
+
+    @Override
+    public Optional<FaultHandlerException> firstFatalException() {
+        return Optional.empty();
+    }
+
+    @Override
+    public Optional<FaultHandlerException> firstNonFatalException() {
+        return Optional.empty();
+    }
+
+    // ---- waiting: as clients see it ------------------------------------------------------------
+
+    @Override
+    public void waitForReadyBrokers() {
+    }
+
+    @Override
+    public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
+        try (Admin admin = admin()) {
+            TestUtils.waitForCondition(() -> {
+                try {
+                    return admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic)
+                        .partitions().size() == partitions;
+                } catch (java.util.concurrent.ExecutionException missing) {
+                    return false;
+                }
+            }, topic + " was not created");
+        }
+    }
+
+    @Override
+    public void waitTopicDeletion(String topic) throws InterruptedException {
+        try (Admin admin = admin()) {
+            TestUtils.waitForCondition(
+                () -> !admin.listTopics().names().get().contains(topic), topic + " was not deleted");
+        }
+    }
+
+    @Override
+    public void ensureConsistentMetadata() {
+    }
+
+    @Override
+    public void waitAcls(AclBindingFilter filter, Collection<AccessControlEntry> entries)
+            throws InterruptedException {
+        try (Admin admin = admin()) {
+            TestUtils.waitForCondition(() -> {
+                List<AccessControlEntry> found = admin.describeAcls(filter).values().get().stream()
+                    .map(each -> each.entry()).toList();
+                return found.containsAll(entries) && entries.containsAll(found);
+            }, "access rules are not " + entries);
+        }
+    }
+}
