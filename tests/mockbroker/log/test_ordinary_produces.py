@@ -52,8 +52,8 @@ HEADERS: Mapping[str, Sequence[int]] = {
 }
 DATA = [
     None, b"", GOOD[:-1], GOOD[:-1] + b"\xff", GOOD + b"\0", GOOD + GOOD, GOOD + OLD, OLD,
-    OLD + GOOD, changed(GOOD, attributes=1) * 2, GOOD[:16] + b"\3" + GOOD[17:],
-    GOOD[:8] + bytes(4) + GOOD[12:],
+    OLD + GOOD, changed(GOOD, attributes=5), changed(GOOD, attributes=1) * 2,
+    GOOD[:16] + b"\3" + GOOD[17:], GOOD[:8] + bytes(4) + GOOD[12:],
 ]  # fmt: skip
 """The records of a partition, where they are not one good batch."""
 
@@ -79,7 +79,7 @@ def test_an_ordinary_request_passes_all_rows() -> None:
     usual = {"acks": -1, "version": 9, "client_id": "me", "data": [GOOD]}
     odd = {
         "acks": [0, 1, 2],
-        "version": [0, 2, 3, 13],
+        "version": [0, 2, 3, 6, 7, 13],
         "client_id": [None, ADMIN_CLIENT],
         "transactional_id": ["t"],
         "producers": [frozenset({(7, 0)}), frozenset({(7, 0), (8, 0)})],
@@ -158,6 +158,7 @@ def test_an_ordinary_sequence_passes_all_rows() -> None:
         "last_sequence": [-1, 0, 3, 4, 6, last],
         "is_transactional": [True],
         "implicit": [True],
+        "is_verified": [False],
     }  # fmt: skip
     cases = [ProducerBatch(**facts) for facts in changes(usual, odd)]
     check(cases, is_ordinary_sequence, ROWS)
