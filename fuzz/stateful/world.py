@@ -143,8 +143,11 @@ class World:
         self.news = self.history.follow()
 
     def advance(self, milliseconds: int) -> None:
+        hits = sum(rule.hits for rule in self.faults)
         self.mock.advance(milliseconds)
         self.loop.pass_time(milliseconds)
+        if sum(rule.hits for rule in self.faults) != hits:
+            self._mark_faulted()
         self.follow()
 
     def die_after(self, changes: int | None) -> None:
