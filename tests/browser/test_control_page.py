@@ -25,6 +25,7 @@ from mockbroker import MockCluster
 from mockbroker.commands import COMMANDS
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.groups.classic.model import JoinRequest
+from mockbroker.groups.consumer.model import HeartbeatRequest
 from tests.browser.layout import covered, faint, runs_over
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
 from tests.mockbroker.wire import connect
@@ -326,6 +327,15 @@ async def test_logs_and_groups_are_followed(browser: Any, width: int, scheme: Sc
         await reads(mine.locator("span"), "PreparingRebalance, generation 1, 1 member, joins held")
         mock.cluster.groups.join(replace(request, instance_id="two"), lambda result: None)
         await reads(mine.locator("div").first, "one · two joins")
+        beat = HeartbeatRequest(
+            "c", "m", 0, "three", rebalance_timeout_ms=60_000, topic_names=("foo",),
+            owned=frozenset(),
+        )  # fmt: skip
+        assert mock.cluster.groups.consumer.heartbeat(beat).error_code == 0
+        mock.set_target_assignment("c", {})
+        theirs = groups.locator("[data-group=c]")
+        await reads(theirs.locator("span"), "Reconciling, epoch 2, 1 member")
+        await reads(theirs.locator("div").first, "three has foo-0 target nothing")
         await looks_right(watched)
 
 

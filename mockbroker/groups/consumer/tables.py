@@ -550,6 +550,10 @@ def _has_all_since(event: CommitEvent) -> bool:
     )
 
 
+def _is_transactional(event: CommitEvent) -> bool:
+    return event.transactional
+
+
 def _speaks_classic(event: CommitEvent) -> bool:
     return event.member.classic is not None
 
@@ -562,6 +566,8 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row("DP-MIGRATE-06", _is_current, ()),
     Row("DP-MIGRATE-06", _has_all_since, (), since=(4, 3)),
     Row("DP-MIGRATE-06", _speaks_classic, (RefuseCommit(ErrorCode.ILLEGAL_GENERATION),)),
+    # TxnOffsetCommit has no error for epochs.
+    Row("DP-MIGRATE-06", _is_transactional, (RefuseCommit(ErrorCode.ILLEGAL_GENERATION),)),
     Row("DP-MIGRATE-06", always, (RefuseCommit(ErrorCode.STALE_MEMBER_EPOCH),)),
 )
 
