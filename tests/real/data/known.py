@@ -25,8 +25,14 @@ _ALL: Final = (
     Known("list-offsets-after-delete-records-*", "*", _DELETED),
 )
 
+_GROUP_CONFIGS: Final = (
+    "3.9 knows configs of groups, and refuses to describe them with another text"
+)
+
+_OLD: Final = (Known("configs-of-groups-v*", "answer.results*.errorMessage", _GROUP_CONFIGS),)
+
 KNOWN: Final[dict[str, tuple[Known, ...]]] = {
     "kafka-4.4": _ALL,
-    "kafka-3.9": _ALL,
+    "kafka-3.9": (*_ALL, *_OLD),
 }
 """By profile."""
