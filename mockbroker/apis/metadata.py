@@ -95,7 +95,7 @@ def _topics(
         allowed = authorized_names(call, view.topics)
         return [_topic(call, view, each) for each in view.topics.values()
                 if each.name in allowed]  # fmt: skip
-    if any(each.name is None for each in requested):
+    if _asks_by_id(request):  # the Java client sends an empty name besides
         return [_by_id(call, view, each.topic_id) for each in requested]
     # Kafka lists each name once, even if it was requested several times.
     names = dict.fromkeys(each.name for each in requested if each.name is not None)

@@ -84,6 +84,8 @@ def test_auto_creation_needs_broker_and_client(version: int, enabled: bool, allo
 def test_topics_by_id(version: int) -> None:
     broker = asked()
     known, unknown = broker.cluster.topics["foo"].topic_id, uuid.uuid4()
+    named = MetadataRequest(topics=[MetadataRequestTopic(name="", topic_id=known)])
+    assert [each.name for each in broker.ask(named, 12).topics] == ["foo"]
     body = MetadataRequest(
         topics=[MetadataRequestTopic(name=None, topic_id=each) for each in (known, unknown)]
     )
