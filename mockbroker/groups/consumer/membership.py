@@ -280,8 +280,6 @@ class Membership:
 
     def make_target(self, group: ConsumerGroup) -> None:
         """Make the target of the group's epoch, if it is time."""
-        if group.target_epoch >= group.epoch:
-            return
         interval_ms = self.times(group.group_id).assignment_interval_ms
         event = GroupEvent(group, self.timers.now_ms, interval_ms)
         apply_first(self.rules.target, event, event)

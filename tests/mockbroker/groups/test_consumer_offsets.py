@@ -207,7 +207,7 @@ def coordinated(release: tuple[int, int] = (4, 3), **options: Any) -> Consumers:
     return at
 
 
-@pytest.mark.requirement("DP-CGH-28")
+@pytest.mark.requirement("DP-CGH-22", "DP-CGH-28")
 def test_groups_are_written_as_kafka_writes_them() -> None:
     at = coordinated()
     at.advance(77)
