@@ -312,6 +312,7 @@ class Cluster(DataSteps):
             TransactionLog(controller, coordinators, self.appender, level),
             self.producer_ids,
             level,
+            keeps_start=release < (4, 1),
         )
         self.marker_writer = MarkerWriter(
             controller, self.logs, self.appender, coordinators, self.offsets

@@ -142,16 +142,12 @@ class Call(msgspec.Struct, eq=False):
 @dataclass(frozen=True, slots=True)
 class Handler:
     """``versions`` are those implemented. ``cacheable``: the answer depends only on the request's
-    bytes, the receiving broker, its view of the cluster and the caller's permissions. ``gap`` says
-    what the handler cannot do, though clients need it; each client's first request is logged."""
+    bytes, the receiving broker, its view of the cluster and the caller's permissions."""
 
     api_key: int
     versions: Versions
     answer: Callable[[Call], Answer]
     cacheable: bool
-    gap: str = ""
-    gap_of: Callable[[Any], bool] = lambda _: True
-    """Whether the gap matters to a request, by its body."""
 
 
 HANDLERS: Final[dict[int, Handler]] = {}
@@ -166,15 +162,13 @@ def register(
     versions: str,
     *,
     cacheable: bool = False,
-    gap: str = "",
-    gap_of: Callable[[Any], bool] = lambda _: True,
     dialects: Iterable[str] = (),
 ) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
     """Register the decorated function as the handler of ``api_key`` at ``versions`` (``"0-2"``), in
     the released protocol or in these ``dialects``."""
 
     def keep(answer: Callable[[Call], Answer]) -> Callable[[Call], Answer]:
-        handler = Handler(api_key, Versions.parse(versions), answer, cacheable, gap, gap_of)
+        handler = Handler(api_key, Versions.parse(versions), answer, cacheable)
         for name in dialects:
             DRAFT_HANDLERS[name, api_key] = handler
         if dialects:

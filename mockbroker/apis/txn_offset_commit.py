@@ -48,6 +48,7 @@ _LOADING_SINCE_VERSION: Final = 2
 _ABORTABLE_SINCE_VERSION: Final = 4
 _ADDS_SINCE_VERSION: Final = 5
 _IDS_SINCE_VERSION: Final = 6
+_GROUP_NEEDED_SINCE: Final = (2, 0)
 _Codes = Sequence[ErrorCode]
 
 
@@ -65,7 +66,7 @@ def txn_offset_commit(call: Call) -> Answer:
     if not valid:
         return _response(call, topics)
     answer = GroupAnswer[_Codes]()
-    code = coordinator_error(call, request.group_id)
+    code = _group_error(call, request.group_id)
     if code:
         answer.give([code] * len(valid))
     else:
@@ -76,6 +77,12 @@ def txn_offset_commit(call: Call) -> Answer:
         return _response(call, topics)
 
     return when_answered(answer, respond)
+
+
+def _group_error(call: Call, group_id: str) -> ErrorCode:
+    if not group_id and call.profile.line >= _GROUP_NEEDED_SINCE:
+        return ErrorCode.INVALID_GROUP_ID
+    return coordinator_error(call, group_id)
 
 
 def _verify(call: Call, valid: list[OffsetRow], answer: GroupAnswer[_Codes]) -> None:

@@ -113,7 +113,7 @@ class Dispatcher:
         unserved = UnservedLog()
         self.handlers = HandlerStage(
             cluster, profile, operations or Operations(), self.served_by, security.authorizer,
-            scripted=self.scripts.by_key, unserved=unserved,
+            scripted=self.scripts.by_key,
         )  # fmt: skip
         self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock)
         self._fault_stage = FaultStage(

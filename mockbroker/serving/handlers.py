@@ -17,7 +17,6 @@ from mockbroker.profiles import Profile
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.exchange import Exchange, Pending, Reply
 from mockbroker.serving.operations import Operations
-from mockbroker.serving.unserved_log import UnservedLog
 
 __all__ = ["HandlerStage"]
 
@@ -36,7 +35,6 @@ class HandlerStage:
         authorizer: Authorizer | None,
         *,
         scripted: Container[int],
-        unserved: UnservedLog,
     ) -> None:
         self.operations = operations
         self._cluster = cluster
@@ -44,7 +42,6 @@ class HandlerStage:
         self._served_by = served_by
         self._authorizer = authorizer
         self._scripted = scripted
-        self._unserved = unserved
         self._handlers: dict[Dialect, dict[int, Handler]] = {}
 
     def handler_of(self, codec: Dialect, api_key: int) -> Handler | None:
@@ -71,8 +68,6 @@ class HandlerStage:
         versions = handler.versions
         if not versions.lowest <= exchange.version <= versions.highest:
             return None
-        if handler.gap and handler.gap_of(request.body):
-            self._unserved.incomplete(exchange, handler.gap)
         offset = self._offset(exchange) if handler.cacheable else None
         call = partial(handler.answer, self.call(exchange, request))
         body: Message | Awaitable[Any] = self.operations.start(call)

@@ -57,10 +57,6 @@ class UnservedLog:
             remedy = "the schemas do not define it, so check what the client sends"
         self._warn(exchange, f"{problem}, so it refuses the request", remedy)
 
-    def incomplete(self, exchange: Exchange, gap: str) -> None:
-        """The API's handler cannot do what clients need: ``gap``."""
-        self._warn(exchange, gap, f"script a response (serve --reply {exchange.api_key}=FILE.json)")
-
     def _warn(self, exchange: Exchange, problem: str, remedy: str) -> None:
         client = _client(exchange)
         key = (client, exchange.api_key, exchange.version)

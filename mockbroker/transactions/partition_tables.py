@@ -87,7 +87,7 @@ ON_FIRST_BATCH: Final[tuple[Row[Question, Question], ...]] = (
         "DP-TXN-42",
         _is_stale,
         (_Fail(ErrorCode.INVALID_PRODUCER_EPOCH),),
-        since=_VERIFIED,
+        since=_TRANSACTION_VERSIONS,
     ),
     Row("DP-TXN-40", _is_open, (), since=_VERIFIED, until=_TRANSACTION_VERSIONS),
     Row("DP-TXN-40", _is_open_in_epoch, (), since=_TRANSACTION_VERSIONS),
@@ -252,6 +252,12 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
         "DP-MARK-01",
         lambda marker: not marker.has_replicas,
         (_RefuseMarker(ErrorCode.NOT_ENOUGH_REPLICAS),),
+    ),
+    # Kafka's own classes throw before they look at the producer.
+    Row(
+        "DP-MARK-01",
+        lambda marker: marker.epoch < 0,
+        (_RefuseMarker(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
     Row("DP-MARK-01", _has_old_epoch, (_RefuseMarker(ErrorCode.INVALID_PRODUCER_EPOCH),)),
     Row(

@@ -45,8 +45,9 @@ _NOT_LED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERR
 class Transitions:
     """The steps of all transactional ids of a cluster.
 
-    ``feature_level`` is that of ``transaction.version``. ``send_markers`` begins to write the
-    markers of a transaction whose end is in the log, and calls ``complete`` after the last.
+    ``feature_level`` is that of ``transaction.version``. ``keeps_start``: in memory, a new producer
+    keeps when the last transaction of its id began, as until 4.0. ``send_markers`` begins to write
+    the markers of a transaction whose end is in the log, and calls ``complete`` after the last.
     """
 
     def __init__(
@@ -55,11 +56,14 @@ class Transitions:
         log: TransactionLog,
         producer_ids: ProducerIds,
         feature_level: int,
+        *,
+        keeps_start: bool = False,
     ) -> None:
         self._controller = controller
         self._log = log
         self._producer_ids = producer_ids
         self.feature_level = feature_level
+        self._keeps_start = keeps_start
         self.send_markers: Callable[[Transaction], None] = lambda transaction: None
         self.coordinator_of: Callable[[str], int] = lambda transactional_id: 0
         """The broker whose block of producer ids a new one comes from."""
@@ -165,7 +169,11 @@ class Transitions:
             update_ms=self.now_ms,
         )
 
+        start_ms = transaction.metadata.start_ms
+
         def done(code: ErrorCode) -> None:
+            if not code and self._keeps_start:
+                transaction.metadata = replace(transaction.metadata, start_ms=start_ms)
             answer(ProducerResult(code) if code else ProducerResult(code, producer_id, epoch))
 
         self.write(transaction, new, done)

@@ -64,6 +64,10 @@ def _transactional_and_missing(event: MissingGroup) -> bool:
     return event.transactional
 
 
+def _transactional_and_new_version(event: MissingGroup) -> bool:
+    return _transactional_generation(event) and event.version >= 6
+
+
 def _transactional_generation(event: MissingGroup) -> bool:
     return event.transactional and _generation_named(event)
 
@@ -71,6 +75,12 @@ def _transactional_generation(event: MissingGroup) -> bool:
 ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
     # The group is made in any case, and has no such member.
     Row("DP-TXNOFF-01", _transactional_and_missing, (Do(_make_group),), until=NEW_COORDINATOR),
+    Row(
+        "DP-TXNOFF-01",
+        _transactional_and_new_version,
+        (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
+        since=NEW_COORDINATOR,
+    ),
     Row(
         "DP-TXNOFF-01",
         _transactional_generation,

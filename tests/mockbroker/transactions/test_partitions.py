@@ -80,8 +80,11 @@ def test_a_fenced_producer_cannot_write(release: Release) -> None:
     producer.write()
     # The log knows the newer epoch, so nobody needs to ask.
     cluster.load_coordinator("transaction", "t")
-    assert zombie.verify(FOO).errors == {FOO: (47, None)}
+    # Before 4.0 the log takes its open transaction for the zombie's, until the batch comes.
+    known = {} if release == OLD else {FOO: (47, None)}
+    assert zombie.verify(FOO).errors == known
     assert zombie.verify(BAR).errors[BAR][0] == 19
+    assert zombie.produce().error == 47
 
 
 @pytest.mark.parametrize(("release", "asks"), [(OLD, False), (NEWEST, True)])
@@ -200,7 +203,7 @@ def test_which_markers_a_leader_takes(release: Release) -> None:
     Producer(cluster).begun()
     assert write(cluster, tp=("foo", 9)) == [3]
     assert write(cluster, tp=("nothing", 0)) == [3]
-    assert write(cluster, epoch=-1) == [47]
+    assert write(cluster, epoch=-1) == [-1]
     assert write(cluster, coordinator_epoch=4) == [0]
     assert write(cluster, coordinator_epoch=3) == [52]
     assert write(cluster, epoch=2, coordinator_epoch=4) == [0]

@@ -313,6 +313,9 @@ def test_offsets_that_cannot_be_committed(version: int) -> None:
     if version >= 3:
         wrong = client.commit({FOO: 1}, version, generation_id_or_member_epoch=3, member_id="m")
         assert wrong == {FOO: 25}
+        wrong = client.commit({FOO: 1}, version, generation_id_or_member_epoch=3, group_id="other")
+        assert wrong == {FOO: 69 if version >= 6 else 22}
+    assert client.commit({FOO: 1}, version, group_id="") == {FOO: 24}
     client.cluster.load_coordinator("group", "g")
     assert client.commit({FOO: 1}, version) == {FOO: 14 if version >= 2 else 15}
     client.cluster.finish_loading("group", "g")
@@ -411,6 +414,22 @@ def test_transactions_are_described() -> None:
     assert described("t") == [(0, "CompleteCommit", *ongoing[2:6], [])]
     client.cluster.load_coordinator("transaction", "t")
     assert described("t") == [(14, *unknown[1:])]
+
+
+@pytest.mark.parametrize(
+    ("release", "start_ms"), [(OLD, 1_000_000), ((4, 0), 1_000_000), (NEWEST, -1)]
+)
+@pytest.mark.requirement("DP-DESC-01")
+def test_when_the_last_transaction_of_a_new_producer_began(
+    release: tuple[int, int], start_ms: int
+) -> None:
+    client = Client(release)
+    client.init(4)
+    client.add()
+    client.end(3)
+    client.init(4)
+    (row,) = client.ask(DescribeTransactionsRequest(transactional_ids=["t"]), 0).transaction_states
+    assert (row.transaction_state, row.transaction_start_time_ms) == ("Empty", start_ms)
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -54,6 +54,11 @@ MASKED: Final = (
         61, "topics[].partitions[].activeProducers[].producerId", "producer", "counted by Kafka"
     ),
     Masked(61, "topics[].partitions[].activeProducers[].lastTimestamp", "clock", "the clock"),
+    Masked(26, "producerId", "producer", "counted by Kafka"),
+    Masked(27, "markers[].producerId", "producer", "counted by Kafka"),
+    Masked(65, "transactionStates[].producerId", "producer", "counted by Kafka"),
+    Masked(65, "transactionStates[].transactionStartTimeMs", "clock", "the clock"),
+    Masked(66, "transactionStates[].producerId", "producer", "counted by Kafka"),
     Masked(15, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
     Masked(69, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
 )
@@ -87,6 +92,19 @@ UNORDERED: Final[Mapping[tuple[int, str], tuple[tuple[str, ...], str]]] = {
     (42, "results"): (("groupId",), _HASHED),
     (47, "topics"): (("name",), _HASHED),
     (47, "topics[].partitions"): (("partitionIndex",), _HASHED),
+    (24, "resultsByTopicV3AndBelow"): (("name",), _HASHED),
+    (24, "resultsByTopicV3AndBelow[].resultsByPartition"): (("partitionIndex",), _HASHED),
+    (24, "resultsByTransaction"): (("transactionalId",), _HASHED),
+    (24, "resultsByTransaction[].topicResults"): (("name",), _HASHED),
+    (24, "resultsByTransaction[].topicResults[].resultsByPartition"): (
+        ("partitionIndex",),
+        _HASHED,
+    ),
+    (27, "markers"): (("producerId",), _HASHED),
+    (27, "markers[].topics"): (("name",), _HASHED),
+    (27, "markers[].topics[].partitions"): (("partitionIndex",), _HASHED),
+    (28, "topics"): (("name", "topicId"), _HASHED),
+    (28, "topics[].partitions"): (("partitionIndex",), _HASHED),
     (61, "topics[].partitions[].activeProducers"): (("producerId",), _HASHED),
     (68, "assignment.topicPartitions"): (("topicId",), _HASHED),
     (68, "assignment.topicPartitions[].partitions"): ((), _HASHED),
@@ -98,6 +116,8 @@ UNORDERED: Final[Mapping[tuple[int, str], tuple[tuple[str, ...], str]]] = {
         for each in ("assignment", "targetAssignment")
         for rows, fields in (("", ("topicName",)), ("[].partitions", ()))
     },
+    (65, "transactionStates[].topics"): (("topic",), _HASHED),
+    (66, "transactionStates"): (("transactionalId",), _HASHED),
 }
 """Arrays without an order: (api key, path) -> (fields to sort by, why)."""
 
@@ -105,6 +125,9 @@ _MERGED: Final = {(0, "responses"): "partitionResponses", (1, "responses"): "par
 """Where Kafka names a topic again, as it groups adjoining partitions only, and the mock as the
 request did."""
 
+
+_OF_ALL_SESSIONS: Final = {(16, "groups"): "groupId", (66, "transactionStates"): "transactionalId"}
+"""Where a broker lists what all sessions have made, and the member that names it."""
 
 _RANGE: Final = re.compile(r"within \[-?\d+, -?\d+\]")
 """The timestamps that a topic accepts, around the present, in an error's text."""
@@ -164,8 +187,11 @@ def _normal(value: Any, api_key: int, path: str, names: Names) -> Any:
             for key, each in value.items()
         }
     if isinstance(value, list):
-        if (api_key, path) == (16, "groups"):
-            value = [row for row in value if names.is_own(row["groupId"])]
+        if (api_key, path) in _OF_ALL_SESSIONS:
+            member = _OF_ALL_SESSIONS[api_key, path]
+            value = [row for row in value if names.is_own(row[member])]
+        if (api_key, path) == (65, "transactionStates[].topics[].partitions"):
+            value = sorted(value)  # Kafka gathers them in a hash set
         rows = [_normal(each, api_key, f"{path}[]", names) for each in value]
         if (api_key, path) in _MERGED:
             rows = _merged(rows, _MERGED[api_key, path])

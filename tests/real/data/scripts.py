@@ -10,6 +10,7 @@ from tests.real.data import (  # noqa: F401 - each registers its sessions
     offsets,
     produce,
     reading,
+    transactions,
 )
 from tests.real.data.registry import sessions
 
