@@ -1,7 +1,8 @@
 """Classic groups under any order of requests, time and a tester's steps: what always holds.
 
 Generations only grow; a generation has at most one set of assignments; a member is in one place;
-whatever waits belongs to a member, and is answered once all time-outs have run.
+whatever waits belongs to a member, and is answered once all time-outs have run, unless the member
+sent the same request again: then only the last is answered.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.at = Coordinator(
             self.release, group_max_size=4, group_initial_rebalance_delay_ms=self.delay_ms
         )
-        self.joins: list[Answer[Any]] = []
+        self.joins: list[tuple[str, Answer[Any]]] = []
         self.syncs: list[tuple[int, str, Answer[SyncResult]]] = []
         self.known: list[str] = ["", "stranger"]
         self.generation = 0
@@ -61,7 +62,10 @@ class GroupMachine(RuleBasedStateMachine):
     def join(self, data: st.DataObject, instance: str | None, **options: Any) -> None:
         member_id = data.draw(st.sampled_from(self.known))
         answer = self.at.join(member_id, instance=instance, **options)
-        self.joins.append(answer)
+        group = self.at.groups.group("g")
+        if answer.waits and group is not None and member_id in group.joins:
+            self.joins = [row for row in self.joins if row[0] != member_id or not row[1].waits]
+        self.joins.append((member_id, answer))
         self._learn()
 
     @rule(data=st.data(), stale=st.booleans())
@@ -73,6 +77,8 @@ class GroupMachine(RuleBasedStateMachine):
         members = [] if group is None else list(group.members)
         assignments = {each: f"{self.count}-{each}".encode() for each in members}
         answer = self.at.sync(member_id, assignments, generation=generation)
+        if answer.waits:
+            self.syncs = [row for row in self.syncs if row[1] != member_id or not row[2].waits]
         self.syncs.append((generation, member_id, answer))
 
     @rule(data=st.data(), instance=st.sampled_from(INSTANCES))
@@ -97,7 +103,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule()
     def move(self) -> None:
         self.at.groups.unload(["g"])
-        assert not any(each.waits for each in self.joins)
+        assert not any(each.waits for _, each in self.joins)
         assert not any(each.waits for _, _, each in self.syncs)
         self.at.groups.load(["g"])
         self.generation = self._generation()
@@ -107,7 +113,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule()
     def delete(self) -> None:
         if self.at.groups.delete("g") == ErrorCode.NONE:
-            assert not any(each.waits for each in self.joins)
+            assert not any(each.waits for _, each in self.joins)
             self.generation = 0
             self.assigned.clear()
             self.syncs.clear()
@@ -119,7 +125,7 @@ class GroupMachine(RuleBasedStateMachine):
         return -1 if group is None else group.generation
 
     def _learn(self) -> None:
-        for answer in self.joins:
+        for _, answer in self.joins:
             if not answer.waits and answer.result.member_id not in self.known:
                 self.known.append(answer.result.member_id)
 
@@ -149,7 +155,7 @@ class GroupMachine(RuleBasedStateMachine):
     @invariant()
     def what_waits_fits_the_state(self) -> None:
         group = self.at.groups.group("g")
-        waiting_joins = sum(each.waits for each in self.joins)
+        waiting_joins = sum(each.waits for _, each in self.joins)
         waiting_syncs = sum(each.waits for _, _, each in self.syncs)
         assert waiting_joins == (0 if group is None else len(group.joins))
         assert waiting_syncs == (0 if group is None else len(group.syncs))
@@ -159,7 +165,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def answers_are_those_of_the_protocol(self) -> None:
-        for answer in self.joins:
+        for _, answer in self.joins:
             if not answer.waits:
                 assert answer.code in JOIN_CODES
         for generation, member_id, sync in self.syncs:
@@ -182,7 +188,7 @@ class GroupMachine(RuleBasedStateMachine):
         for _ in range(8):
             self.at.advance(LONGEST_MS)
         self.what_waits_fits_the_state()
-        assert not any(each.waits for each in self.joins)
+        assert not any(each.waits for _, each in self.joins)
         group = self.at.groups.group("g")
         if group is not None and self.release >= (2, 1):
             assert group.state is GroupState.EMPTY
