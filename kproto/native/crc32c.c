@@ -86,7 +86,7 @@ static inline uint64_t word_at(const uint8_t *at) {
     return word;
 }
 
-static inline uint64_t behind_zeros(const ZeroTables zeros, uint64_t crc) {
+static inline uint64_t behind_zeros(ZeroTables zeros, uint64_t crc) {
     return zeros[0][crc & 0xff] ^ zeros[1][crc >> 8 & 0xff] ^ zeros[2][crc >> 16 & 0xff] ^
            zeros[3][crc >> 24 & 0xff];
 }
@@ -95,7 +95,7 @@ static inline uint64_t behind_zeros(const ZeroTables zeros, uint64_t crc) {
 __attribute__((target("sse4.2"))) static inline uint64_t of_thirds(uint64_t first,
                                                                    const uint8_t *at,
                                                                    Py_ssize_t third,
-                                                                   const ZeroTables zeros) {
+                                                                   ZeroTables zeros) {
     uint64_t second = 0, last = 0;
     for (const uint8_t *end = at + third; at < end; at += 8) {
         first = _mm_crc32_u64(first, word_at(at));
