@@ -15,7 +15,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Effect", "Release", "Row", "always", "apply_first", "rows_of_release"]
+from kproto.error_codes import ErrorCode
+
+__all__ = [
+    "Do",
+    "Effect",
+    "Refuse",
+    "Release",
+    "Row",
+    "always",
+    "apply_first",
+    "rows_of_release",
+]
 
 ContextT = TypeVar("ContextT")
 SubjectT = TypeVar("SubjectT")
@@ -29,6 +40,30 @@ class Effect(Protocol[SubjectT_contra]):
     """One step of a row: a value that knows how to act on a subject."""
 
     def perform(self, subject: SubjectT_contra, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Do(Generic[SubjectT_contra]):
+    """An effect that is a function of the subject."""
+
+    act: Callable[[SubjectT_contra], None]
+
+    def perform(self, subject: SubjectT_contra, /) -> None:
+        self.act(subject)
+
+
+class _Refusable(Protocol):
+    def refuse(self, code: ErrorCode) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """An effect that refuses the subject with an error code."""
+
+    code: ErrorCode
+
+    def perform(self, subject: _Refusable, /) -> None:
+        subject.refuse(self.code)
 
 
 @dataclass(frozen=True, slots=True)

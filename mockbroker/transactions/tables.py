@@ -8,12 +8,11 @@ the other way. The rules of partitions are in ``partition_tables``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
-from mockbroker.rows import Release, Row, always
+from mockbroker.rows import Do, Refuse, Release, Row, always
 from mockbroker.transactions.events import (
     AddEvent,
     AgeEvent,
@@ -55,33 +54,6 @@ _TRANSACTION_VERSIONS: Final[Release] = (4, 0)
 """The first release with the feature ``transaction.version`` (KIP-890)."""
 _ABORTABLE: Final[Release] = (3, 8)
 """The first release with TRANSACTION_ABORTABLE(120)."""
-
-EventT_contra = TypeVar("EventT_contra", contravariant=True)
-
-
-class _Refusable(Protocol):
-    def refuse(self, code: ErrorCode) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Do(Generic[EventT_contra]):
-    """An effect that is a function of the event."""
-
-    act: Callable[[EventT_contra], None]
-
-    def perform(self, subject: EventT_contra, /) -> None:
-        self.act(subject)
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """Answer with an error code."""
-
-    code: ErrorCode
-
-    def perform(self, subject: _Refusable, /) -> None:
-        subject.refuse(self.code)
-
 
 _CONCURRENT: Final = Refuse(ErrorCode.CONCURRENT_TRANSACTIONS)
 _FENCED: Final = Refuse(ErrorCode.PRODUCER_FENCED)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.events import (
@@ -16,7 +15,7 @@ from mockbroker.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
 )
-from mockbroker.rows import Release, Row
+from mockbroker.rows import Do, Refuse, Release, Row
 
 __all__ = [
     "COMPLETE",
@@ -24,10 +23,8 @@ __all__ = [
     "NEW_COORDINATOR",
     "PREPARE",
     "SETTLE",
-    "Do",
     "GroupRow",
     "MemberRow",
-    "Refuse",
     "RefuseWithoutId",
     "refuse_elsewhere",
     "remove_member",
@@ -39,32 +36,6 @@ MemberRow: TypeAlias = Row[MemberEvent, MemberEvent]
 
 NEW_COORDINATOR: Final[Release] = (4, 0)
 """The first release with the coordinator that is written in Java."""
-
-EventT_contra = TypeVar("EventT_contra", contravariant=True)
-
-
-class _Refusable(Protocol):
-    def refuse(self, code: ErrorCode) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Do(Generic[EventT_contra]):
-    """An effect that is a function of the event."""
-
-    act: Callable[[EventT_contra], None]
-
-    def perform(self, subject: EventT_contra, /) -> None:
-        self.act(subject)
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """Answer with an error code, and the member id of the request where the response has one."""
-
-    code: ErrorCode
-
-    def perform(self, subject: _Refusable, /) -> None:
-        subject.refuse(self.code)
 
 
 @dataclass(frozen=True, slots=True)

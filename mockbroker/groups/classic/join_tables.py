@@ -21,8 +21,6 @@ from mockbroker.groups.classic.conditions import (
 )
 from mockbroker.groups.classic.effects import (
     NEW_COORDINATOR,
-    Do,
-    Refuse,
     RefuseWithoutId,
     refuse_elsewhere,
 )
@@ -40,7 +38,7 @@ from mockbroker.groups.classic.rebalancing import (
 from mockbroker.groups.classic.settings import (
     MOST_MEMBERS,
 )
-from mockbroker.rows import Row, always, apply_first
+from mockbroker.rows import Do, Refuse, Row, always, apply_first
 
 __all__ = [
     "ON_ADMISSION",

@@ -23,9 +23,7 @@ from mockbroker.groups.classic.effects import (
     IN_REBALANCE,
     NEW_COORDINATOR,
     SETTLE,
-    Do,
     GroupRow,
-    Refuse,
     refuse_elsewhere,
     remove_member,
     renew_session,
@@ -42,7 +40,7 @@ from mockbroker.groups.classic.model import (
 from mockbroker.groups.classic.rebalancing import (
     MemberEvent,
 )
-from mockbroker.rows import Row, always
+from mockbroker.rows import Do, Refuse, Row, always
 
 __all__ = [
     "ON_HEARTBEAT",

@@ -22,8 +22,6 @@ from mockbroker.groups.classic.conditions import (
 from mockbroker.groups.classic.effects import (
     IN_REBALANCE,
     NEW_COORDINATOR,
-    Do,
-    Refuse,
     refuse_elsewhere,
     renew_session,
 )
@@ -34,7 +32,7 @@ from mockbroker.groups.classic.events import (
     Gate,
     MissingGroup,
 )
-from mockbroker.rows import Row, always
+from mockbroker.rows import Do, Refuse, Row, always
 
 __all__ = [
     "ON_COMMIT",

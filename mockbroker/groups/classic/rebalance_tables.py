@@ -21,7 +21,6 @@ from mockbroker.groups.classic.effects import (
     NEW_COORDINATOR,
     PREPARE,
     SETTLE,
-    Do,
     GroupRow,
     MemberRow,
     remove_member,
@@ -30,7 +29,7 @@ from mockbroker.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
 )
-from mockbroker.rows import Row, always
+from mockbroker.rows import Do, Row, always
 
 __all__ = [
     "ON_COMPLETE",

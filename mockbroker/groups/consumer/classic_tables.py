@@ -14,10 +14,9 @@ from typing import Final, TypeAlias
 from kproto.error_codes import ErrorCode
 from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from mockbroker.groups.classic.model import JoinRequest, SyncRequest
-from mockbroker.groups.consumer.events import Do
 from mockbroker.groups.consumer.model import CONSUMER_TYPE, ConsumerGroup, Member, MemberState
 from mockbroker.groups.consumer.settings import ConsumerSettings
-from mockbroker.rows import Release, Row, rows_of_release
+from mockbroker.rows import Do, Refuse, Release, Row, rows_of_release
 
 __all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync", "classic_rules"]
 
@@ -33,6 +32,9 @@ class ClassicEvent:
     generation: int = -1
     begin_join_timer: Callable[[Member], None] = lambda member: None
     code: ErrorCode | None = None
+
+    def refuse(self, code: ErrorCode) -> None:
+        self.code = code
 
     @property
     def holder(self) -> Member | None:
@@ -64,14 +66,6 @@ class ClassicSync(ClassicEvent):
     """SyncGroup."""
 
     request: SyncRequest
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    code: ErrorCode
-
-    def perform(self, subject: ClassicEvent, /) -> None:
-        subject.code = self.code
 
 
 _UNKNOWN: Final = Refuse(ErrorCode.UNKNOWN_MEMBER_ID)

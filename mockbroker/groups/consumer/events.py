@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import Group as ClassicGroup
@@ -21,29 +20,16 @@ from mockbroker.groups.consumer.settings import ConsumerSettings
 __all__ = [
     "CommitEvent",
     "DescribeEvent",
-    "Do",
     "GroupEvent",
     "HeartbeatEvent",
     "MembersGone",
-    "Refuse",
     "RegexEvent",
+    "Reject",
 ]
 
-EventT_contra = TypeVar("EventT_contra", contravariant=True)
-
 
 @dataclass(frozen=True, slots=True)
-class Do(Generic[EventT_contra]):
-    """An effect that is a function of the event."""
-
-    act: Callable[[EventT_contra], None]
-
-    def perform(self, subject: EventT_contra, /) -> None:
-        self.act(subject)
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Reject:
     """Answer with an error and a text, which may name what the request has and the group knows."""
 
     code: ErrorCode

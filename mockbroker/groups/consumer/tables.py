@@ -10,12 +10,11 @@ from kproto.error_codes import ErrorCode
 from mockbroker.groups.consumer.events import (
     CommitEvent,
     DescribeEvent,
-    Do,
     GroupEvent,
     HeartbeatEvent,
     MembersGone,
-    Refuse,
     RegexEvent,
+    Reject,
 )
 from mockbroker.groups.consumer.model import (
     LEAVING,
@@ -30,7 +29,7 @@ from mockbroker.groups.consumer.reconciliation import (
     ON_TARGET_READ,
     ReconciliationRow,
 )
-from mockbroker.rows import Release, Row, always, rows_of_release
+from mockbroker.rows import Do, Refuse, Release, Row, always, rows_of_release
 
 __all__ = ["ConsumerRules", "HeartbeatRow", "consumer_rules"]
 
@@ -72,37 +71,37 @@ def _make_member_id(event: HeartbeatEvent) -> None:
 
 
 ON_HEARTBEAT_READ: Final[tuple[HeartbeatRow, ...]] = (
-    Row("DP-CGH-03", _lacks_member_id, (Refuse(_INVALID, "MemberId can't be empty."),)),
+    Row("DP-CGH-03", _lacks_member_id, (Reject(_INVALID, "MemberId can't be empty."),)),
     Row(
         "DP-CGH-04",
         lambda event: _blank(event.request.group_id),
-        (Refuse(_INVALID, "GroupId can't be empty."),),
+        (Reject(_INVALID, "GroupId can't be empty."),),
     ),
     Row(
         "DP-CGH-04",
         lambda event: _blank(event.request.instance_id),
-        (Refuse(_INVALID, "InstanceId can't be empty."),),
+        (Reject(_INVALID, "InstanceId can't be empty."),),
     ),
     Row(
         "DP-CGH-04",
         lambda event: _blank(event.request.rack_id),
-        (Refuse(_INVALID, "RackId can't be empty."),),
+        (Reject(_INVALID, "RackId can't be empty."),),
     ),
     Row(
         "DP-CGH-05",
         lambda event: event.request.joins and event.request.rebalance_timeout_ms == -1,
-        (Refuse(_INVALID, "RebalanceTimeoutMs must be provided in first request."),),
+        (Reject(_INVALID, "RebalanceTimeoutMs must be provided in first request."),),
     ),
     Row(
         "DP-CGH-06",
         lambda event: event.request.joins and event.request.owned != frozenset(),
-        (Refuse(_INVALID, "TopicPartitions must be empty when (re-)joining."),),
+        (Reject(_INVALID, "TopicPartitions must be empty when (re-)joining."),),
     ),
     Row(
         "DP-CGH-07",
         _joins_without_subscription,
         (
-            Refuse(
+            Reject(
                 _INVALID,
                 "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
                 "(re-)joining.",
@@ -114,18 +113,18 @@ ON_HEARTBEAT_READ: Final[tuple[HeartbeatRow, ...]] = (
         lambda event: (
             event.request.member_epoch == LEAVING_FOR_A_WHILE and event.request.instance_id is None
         ),
-        (Refuse(_INVALID, "InstanceId can't be null."),),
+        (Reject(_INVALID, "InstanceId can't be null."),),
     ),
     Row(
         "DP-CGH-08",
         lambda event: event.request.member_epoch < LEAVING_FOR_A_WHILE,
-        (Refuse(_INVALID, "MemberEpoch is invalid."),),
+        (Reject(_INVALID, "MemberEpoch is invalid."),),
     ),
     Row(
         "DP-CGH-09",
         _unknown_assignor,
         (
-            Refuse(
+            Reject(
                 ErrorCode.UNSUPPORTED_ASSIGNOR,
                 "ServerAssignor {assignor} is not supported. Supported assignors: {assignors}.",
             ),
@@ -210,9 +209,11 @@ _CANNOT: Final = "Cannot upgrade classic group {group} to consumer group because
 
 ON_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     Row("DP-CGH-10", _elsewhere, (Do(_refuse_elsewhere),)),
-    Row("DP-CGH-11", _missing_for_leaver, (Refuse(_NO_GROUP, "Group {group} not found."),)),
+    Row("DP-CGH-11", _missing_for_leaver, (Reject(_NO_GROUP, "Group {group} not found."),)),
     Row(
-        "DP-CGH-11", _missing_for_member, (Refuse(_NO_GROUP, "Consumer group {group} not found."),)
+        "DP-CGH-11",
+        _missing_for_member,
+        (Reject(_NO_GROUP, "Consumer group {group} not found."),),
     ),
     Row("DP-CGH-29", _missing, (MakeGroup(0),), until=_EPOCH_1),
     Row("DP-CGH-29", _missing, (MakeGroup(1),), since=_EPOCH_1),
@@ -221,25 +222,29 @@ ON_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     Row(
         "DP-MIGRATE-01 DP-MIGRATE-02",
         _upgrades_forbidden,
-        (Refuse(_NO_GROUP, _CANNOT + "online upgrade is disabled."),),
+        (Reject(_NO_GROUP, _CANNOT + "online upgrade is disabled."),),
     ),
     Row(
         "DP-MIGRATE-02",
         _not_of_consumers,
-        (Refuse(_NO_GROUP, _CANNOT + "the group does not use the consumer embedded protocol."),),
+        (Reject(_NO_GROUP, _CANNOT + "the group does not use the consumer embedded protocol."),),
     ),
     Row(
         "DP-MIGRATE-02",
         _too_large,
         (
-            Refuse(
+            Reject(
                 _NO_GROUP,
                 _CANNOT + "the group size exceeds the consumer group maximum size.",
             ),
         ),
     ),
     Row("DP-MIGRATE-02", _joins_classic, (Do(_convert),)),
-    Row("DP-CGH-11", _is_classic, (Refuse(_NO_GROUP, "Group {group} is not a consumer group."),)),
+    Row(
+        "DP-CGH-11",
+        _is_classic,
+        (Reject(_NO_GROUP, "Group {group} is not a consumer group."),),
+    ),
 )
 """Which group the heartbeat concerns. A group that exists already needs no row."""
 
@@ -296,17 +301,17 @@ def _take_place(event: HeartbeatEvent) -> None:
     event.replaces = event.holder
 
 
-_IN_USE: Final = Refuse(
+_IN_USE: Final = Reject(
     ErrorCode.UNRELEASED_INSTANCE_ID,
     "Static member {member} with instance id {instance} cannot join the group because the instance "
     "id is owned by {holder} member.",
 )
-_UNKNOWN_INSTANCE: Final = Refuse(ErrorCode.UNKNOWN_MEMBER_ID, "Instance id {instance} is unknown.")
-_FENCED_INSTANCE: Final = Refuse(
+_UNKNOWN_INSTANCE: Final = Reject(ErrorCode.UNKNOWN_MEMBER_ID, "Instance id {instance} is unknown.")
+_FENCED_INSTANCE: Final = Reject(
     ErrorCode.FENCED_INSTANCE_ID,
     "Static member {member} with instance id {instance} was fenced by member {holder}.",
 )
-_UNKNOWN_MEMBER: Final = Refuse(
+_UNKNOWN_MEMBER: Final = Reject(
     ErrorCode.UNKNOWN_MEMBER_ID, "Member {member} is not a member of group {group}."
 )
 
@@ -315,7 +320,7 @@ ON_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
         "DP-CGH-12",
         _is_full,
         (
-            Refuse(
+            Reject(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 "The consumer group has reached its maximum capacity of {size} members.",
             ),
@@ -368,7 +373,7 @@ ON_EPOCH: Final[tuple[HeartbeatRow, ...]] = (
         "DP-CGH-15",
         _is_ahead,
         (
-            Refuse(
+            Reject(
                 _STALE,
                 "The consumer group member has a greater member epoch ({received}) than the one "
                 "known by the group coordinator ({epoch}). The member must abandon all its "
@@ -380,7 +385,7 @@ ON_EPOCH: Final[tuple[HeartbeatRow, ...]] = (
         "DP-CGH-16",
         _is_behind,
         (
-            Refuse(
+            Reject(
                 _STALE,
                 "The consumer group member has a smaller member epoch ({received}) than the one "
                 "known by the group coordinator ({epoch}). The member must abandon all its "
@@ -392,7 +397,7 @@ ON_EPOCH: Final[tuple[HeartbeatRow, ...]] = (
         "DP-CGH-20",
         _bad_regex,
         (
-            Refuse(
+            Reject(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
                 "SubscribedTopicRegex `{regex}` is not a valid regular expression: {problem}.",
             ),
@@ -513,14 +518,6 @@ ON_REGEX: Final[tuple[RegexRow, ...]] = (
 CommitRow: TypeAlias = Row[CommitEvent, CommitEvent]
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseCommit:
-    code: ErrorCode
-
-    def perform(self, subject: CommitEvent, /) -> None:
-        subject.refuse(self.code)
-
-
 def _empty_and_unnamed(event: CommitEvent) -> bool:
     return event.epoch < 0 and not event.group.members
 
@@ -561,14 +558,14 @@ def _speaks_classic(event: CommitEvent) -> bool:
 ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row("DP-MIGRATE-06", _empty_and_unnamed, ()),
     Row("DP-MIGRATE-06", _transaction_without_member, ()),
-    Row("DP-MIGRATE-06", _unknown, (RefuseCommit(ErrorCode.UNKNOWN_MEMBER_ID),)),
-    Row("DP-MIGRATE-06", _old_version, (RefuseCommit(ErrorCode.UNSUPPORTED_VERSION),)),
+    Row("DP-MIGRATE-06", _unknown, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-MIGRATE-06", _old_version, (Refuse(ErrorCode.UNSUPPORTED_VERSION),)),
     Row("DP-MIGRATE-06", _is_current, ()),
     Row("DP-MIGRATE-06", _has_all_since, (), since=(4, 3)),
-    Row("DP-MIGRATE-06", _speaks_classic, (RefuseCommit(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-MIGRATE-06", _speaks_classic, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
     # TxnOffsetCommit has no error for epochs.
-    Row("DP-MIGRATE-06", _is_transactional, (RefuseCommit(ErrorCode.ILLEGAL_GENERATION),)),
-    Row("DP-MIGRATE-06", always, (RefuseCommit(ErrorCode.STALE_MEMBER_EPOCH),)),
+    Row("DP-MIGRATE-06", _is_transactional, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-MIGRATE-06", always, (Refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
 )
 
 
@@ -583,11 +580,11 @@ def _administrator(event: CommitEvent) -> bool:
 ON_FETCH: Final[tuple[CommitRow, ...]] = (
     Row("DP-MIGRATE-07", _administrator, ()),
     # Kafka looks a member up whose id is null, and fails.
-    Row("DP-MIGRATE-07", _names_nobody, (RefuseCommit(ErrorCode.UNKNOWN_SERVER_ERROR),)),
-    Row("DP-MIGRATE-07", _unknown, (RefuseCommit(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-MIGRATE-07", _names_nobody, (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
+    Row("DP-MIGRATE-07", _unknown, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row("DP-MIGRATE-07", _is_current, ()),
-    Row("DP-MIGRATE-07", _speaks_classic, (RefuseCommit(ErrorCode.ILLEGAL_GENERATION),)),
-    Row("DP-MIGRATE-07", always, (RefuseCommit(ErrorCode.STALE_MEMBER_EPOCH),)),
+    Row("DP-MIGRATE-07", _speaks_classic, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-MIGRATE-07", always, (Refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
 )
 """OffsetFetch. A member id that the request leaves out is None."""
 
