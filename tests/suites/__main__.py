@@ -53,6 +53,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     code = 0
     for suite in (SUITES[name] for name in options.suite or SUITES):
+        if options.quick and suite.only_whole:
+            _say(f"{suite.name} has no quick tests: {suite.only_whole}")
+            continue
         try:
             folder = suite.install()
             for target in map(target_of, options.on or [MOCK]):

@@ -34,6 +34,9 @@ class ClusterNeeds:
     """Static configs of every broker."""
     authorizer: bool = False
     """Whether brokers keep access rules. Clients are super users."""
+    open_resources: bool = False
+    """With ``authorizer``: clients are no super users, and everything is allowed on resources
+    without a rule."""
     port: int = 0
     """The port of broker 1; broker n has ``port + n - 1``. Only in a network of its own
     (``Suite.private_network``); 0 takes free ports."""
@@ -78,6 +81,8 @@ class Suite(ABC):
     """How long all its tests may take."""
     quick: ClassVar[tuple[str, ...]] = ()
     """The tests that ``make test`` runs, on the mock: telling and fast."""
+    only_whole: ClassVar[str] = ""
+    """Why ``make test`` runs none of them, so that only ``make suites`` runs the suite."""
 
     @abstractmethod
     def install(self) -> Path:

@@ -43,9 +43,17 @@ _ONE_COPY: Final = {
 
 
 _AUTHORIZER: Final = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 }
+
+
+def _rules(needs: ClusterNeeds) -> dict[str, str]:
+    """The configs of real brokers that keep access rules."""
+    if not needs.authorizer:
+        return {}
+    if needs.open_resources:
+        return {**_AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
+    return {**_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 
 
 class Target(ABC):
@@ -74,7 +82,12 @@ class MockTarget(Target):
         command.append("--auto-progress=100ms")  # real replicas catch up by themselves
         command += [f"--broker-config={name}={value}" for name, value in configs.items()]
         if needs.authorizer:
-            command += ["--authorizer", "--super-user=User:ANONYMOUS"]
+            command.append("--authorizer")
+            command.append(
+                "--allow-everyone-if-no-acl-found"
+                if needs.open_resources
+                else "--super-user=User:ANONYMOUS"
+            )
         if needs.port:
             command.append(f"--listen=127.0.0.1:{needs.port}")
         if needs.advertised is not None:
@@ -148,7 +161,7 @@ class _SuiteKafka(RealKafka):
             **configs,
             "auto.create.topics.enable": "true",
             **_ONE_COPY,
-            **(_AUTHORIZER if self._needs.authorizer else {}),
+            **_rules(self._needs),
             **self._needs.configs,
         }
 

@@ -18,6 +18,7 @@ from tests.suites.__main__ import ABSENT, ROOT
 from tests.suites.catalog import SUITES
 from tests.suites.expectations import ASKS_NO_BROKER, Expectations, Expected
 from tests.suites.golang import ended_tests
+from tests.suites.librdkafka import Program, programs_of, statuses
 from tests.suites.model import Status, Suite
 from tests.suites.targets import COUNTERPARTS, MOCK
 from tests.support.toolchain import absent, require
@@ -26,9 +27,10 @@ REAL = COUNTERPARTS[MOCK]
 QUICK_SECONDS = 300
 MARKS = {"go": pytest.mark.go, "node": pytest.mark.node, "java": pytest.mark.java}
 
+QUICK = {name: suite for name, suite in SUITES.items() if not suite.only_whole}
 SUITE_PARAMETERS = [
     pytest.param(suite, id=name, marks=[MARKS[each] for each in suite.toolchains if each in MARKS])
-    for name, suite in SUITES.items()
+    for name, suite in QUICK.items()
 ]
 
 
@@ -69,10 +71,17 @@ def test_every_failure_has_a_reason(suite: Suite) -> None:
         assert sum(map(len, lists)) == len(set().union(*lists)), "a test is in two lists"
 
 
-@pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
+def test_suites_without_quick_tests() -> None:
+    assert [suite.name for suite in SUITES.values() if suite.only_whole] == ["librdkafka"]
+    assert all(bool(suite.quick) is not bool(suite.only_whole) for suite in SUITES.values())
+    command = [sys.executable, "-m", "tests.suites", "--suite", "librdkafka", "--quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "librdkafka has no quick tests: building them takes minutes\n"
+
+
+@pytest.mark.parametrize("suite", QUICK.values(), ids=QUICK)
 def test_quick_tests_pass_on_both_sides(suite: Suite) -> None:
     targets = Expectations.read(suite.name).targets
-    assert suite.quick
     assert {*suite.quick} <= targets[MOCK].passed & targets[suite.real].passed
 
 
@@ -221,3 +230,49 @@ def test_subtests_of_a_split_test_are_tests_of_their_own() -> None:
         Status.PASSED,
         Status.FAILED,
     ]
+
+
+# ---- librdkafka's table of tests -----------------------------------------------------------------
+
+TABLE = """
+#define _TEST(NAME, FLAGS, ...)
+struct test tests[] = {
+    {.name = "<MAIN>", .flags = TEST_F_LOCAL},
+    _TEST(0001_plain, 0),
+    _TEST(0002_with_local, 0, TEST_BRKVER(0, 11, 0, 0), /* long */ _THRES(.ucpu = 4.0)),
+    _TEST(0002_with_local_mock,
+          TEST_F_LOCAL | TEST_F_KNOWN_ISSUE,
+          .extra = "anything"),
+#if WITH_SOCKEM
+    _TEST(0002_other, TEST_F_SOCKEM),
+#endif
+    _TEST(0003_elsewhere,
+          0,
+          TEST_BRKVER(0, 9, 0, 0),
+          .scenario = "noautocreate"),
+    _TEST(0004_both, 0, .scenario = "default,ak23"),
+
+    {NULL}};
+_TEST(0005_no_entry, 0);
+"""
+
+
+def test_programs_of_the_table() -> None:
+    assert programs_of(TABLE) == {
+        Program("default", "0001", False): ["0001_plain"],
+        Program("default", "0002", False): ["0002_with_local", "0002_other"],
+        Program("default", "0002", True): ["0002_with_local_mock"],
+        Program("noautocreate", "0003", False): ["0003_elsewhere"],
+        Program("default", "0004", False): ["0004_both"],
+    }
+
+
+def test_statuses_of_a_program() -> None:
+    names = ["0002_one", "0002_two", "0002_three", "0002_four"]
+    states = dict(zip(names, ["PASSED", "SKIPPED", "FAILED", "DNS"], strict=True))
+    assert [*statuses(names, states)] == [
+        ("0002_one", Status.PASSED),
+        ("0002_two", Status.SKIPPED),
+        ("0002_three", Status.FAILED),
+    ]
+    assert [*statuses(names, {"0002_one": "RUNNING"})] == [(name, Status.FAILED) for name in names]
