@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from mockbroker.transactions.model import LAST_EPOCH
@@ -47,6 +49,19 @@ def test_partitions_join_a_transaction(release: Release) -> None:
     assert producer.add(BAR) == 0
     again = producer.transaction.metadata
     assert (again.partitions, again.start_ms) == ((BAR,), cluster.now_ms)
+
+
+@BOTH
+@pytest.mark.requirement("DP-ADD-03")
+def test_partitions_are_verified_for_the_present_producer(release: Release) -> None:
+    cluster = coordinator(release)
+    producer = Producer(cluster).begun()
+    producer.add(FOO)
+    verify = partial(cluster.transactions.verify_partitions, producer.at, "t")
+    present = producer.producer_id, producer.epoch
+    assert verify(*present, [FOO]) == {FOO: 0}
+    assert verify(present[0] + 1, present[1], [FOO]) == {FOO: 49}
+    assert verify(present[0], present[1] + 1, [FOO]) == {FOO: 90}
 
 
 @BOTH

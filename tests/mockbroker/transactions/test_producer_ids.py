@@ -63,6 +63,7 @@ def test_a_producer_of_another_id_is_fenced() -> None:
     assert producer.init(producer_id=77, epoch=3).code == 90
     assert producer.init(producer_id=77, epoch=LAST_EPOCH).code == 90
     assert producer.init(producer_id=1000, epoch=0) == ProducerResult(0, 1000, 1)
+    assert producer.init(producer_id=77, epoch=1).code == 90
 
 
 @BOTH

@@ -36,6 +36,8 @@ def test_a_transaction_times_out_at_the_next_check(release: Release) -> None:
     cluster.advance(1)
     assert producer.state == "CompleteAbort"
     assert markers(cluster) == [("ABORT", 1000, 1, 0)]
+    metadata = producer.transaction.metadata
+    assert (metadata.version, metadata.last_epoch) == ((2, 0) if release == NEWEST else (0, -1))
     assert producer.add() == 90
     # With version 2 the fence looks like the end that the producer asks for.
     assert producer.end() == (48 if release == NEWEST else 90)
