@@ -24,7 +24,10 @@ from mockbroker.state.topic_names import check_topic_name
 
 __all__ = ["SET", "ConfigChanges", "check_no_nulls"]
 
-SET, DELETE, APPEND, SUBTRACT = range(4)
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
 _OPERATION_NAMES: Final = {APPEND: "append", SUBTRACT: "subtract"}
 
 _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"

@@ -123,7 +123,7 @@ def group_records(
     is None where the record deletes. ``named`` replaces ids that were drawn."""
     found = []
     for batch in RecordBatches(b"".join(batches)):
-        for record in batch:
+        for record in batch if not batch.is_control else ():
             key, value = _read(record.key, record.value)
             if key is not None and key["group"].startswith(prefix):
                 found.append({"key": _named(key, named), "value": _named(value, named)})
