@@ -354,6 +354,8 @@ class Membership:
         self, group: ConsumerGroup, visible: Callable[[Iterable[str]], frozenset[str]]
     ) -> None:
         """Resolve regular expressions, if it is time: other topics ask for another target."""
+        if not group.regexes:
+            return
         event = RegexEvent(
             group, self.timers.now_ms, self.settings().regex_interval_ms, self.topics.created
         )

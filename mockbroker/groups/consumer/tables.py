@@ -505,7 +505,6 @@ def _resolve(event: RegexEvent) -> None:
 
 
 ON_REGEX: Final[tuple[RegexRow, ...]] = (
-    Row("DP-CGH-20", lambda event: not event.group.regexes, ()),
     Row("DP-CGH-20", _just_resolved, ()),
     Row("DP-CGH-20", _has_unresolved, (Do(_resolve),)),
     Row("DP-CGH-20", lambda event: event.created > event.version, (Do(_resolve),)),

@@ -383,9 +383,10 @@ def test_a_member_without_topics_asks_for_nothing() -> None:
     assert at.group.members["a"].assigned == {}
 
 
+@pytest.mark.parametrize("release", [(4, 0), (4, 3)])
 @pytest.mark.requirement("DP-CGH-21")
-def test_the_epoch_rises_with_changes_of_topics() -> None:
-    at = Consumers(topics=["foo:2:1"])
+def test_the_epoch_rises_with_changes_of_topics(release: tuple[int, int]) -> None:
+    at = Consumers(release, topics=["foo:2:1"])
     at.join("a", topics=["foo", "later"])
     at.cluster.add_topic("other:1:1")
     at.beat("a")
