@@ -18,7 +18,9 @@ HTML comment above it: ``<!-- not run: REASON -->``.
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
+import importlib
 import json
 import linecache
 import sys
@@ -34,6 +36,10 @@ from tests.docs.blocks import Block, blocks_of, commands_of
 from tests.docs.shell import ROOT, Session, check, pages
 
 pytest_plugins = ["pytester"]
+
+# pytester forgets the modules that a test imported, and numpy's cannot be loaded a second time.
+with contextlib.suppress(ImportError):
+    importlib.import_module("numpy")
 
 RUN = ("python", "pycon", "console")
 DATA: dict[str, Callable[[str], object]] = {
