@@ -91,7 +91,7 @@ def a_follower_is_not_ahead(world: World, model: DataModel) -> None:
 
 
 def acknowledged_records_are_there(world: World, model: DataModel) -> None:
-    """A record that was acknowledged is in the log at the offset that the producer was told, until
+    """A record that was acknowledged is in the log at the offset that the response gave, until
     retention or a cut that the action log tells removes it."""
     for tp, batches in model.acknowledged.items():
         if not batches:

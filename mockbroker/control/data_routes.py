@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from mockbroker.commands import MILLISECONDS, text_of
@@ -36,6 +37,7 @@ __all__ = ["DATA_ROUTES"]
 
 _MOST_RECORDS: Final = 10_000
 _USUAL_RECORDS: Final = 100
+_FoundT = TypeVar("_FoundT")
 _USUAL_WAIT_MS: Final = 10_000
 _LONGEST_WAIT_MS: Final = 60_000
 
@@ -91,6 +93,18 @@ async def _records(request: ControlRequest) -> dict[str, Any]:
 # ---- groups --------------------------------------------------------------------------------------
 
 
+async def _waited(
+    request: ControlRequest, wait: Callable[..., Awaitable[_FoundT]], name: str
+) -> _FoundT:
+    """Wait for what the query asks of the entity that the path names; 408 after the time-out."""
+    query = dict(request.query)
+    timeout_ms = min(query.pop("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
+    try:
+        return await wait(request.path[name], **query, timeout=timeout_ms / 1000)
+    except TimeoutError as error:
+        raise RefusedError(408, str(error)) from None
+
+
 async def _groups(request: ControlRequest) -> dict[str, Any]:
     return {name: group_json(each) for name, each in request.mock.groups().items()}
 
@@ -104,14 +118,7 @@ async def _group(request: ControlRequest) -> dict[str, Any]:
 
 
 async def _wait_for_group(request: ControlRequest) -> dict[str, Any]:
-    query = dict(request.query)
-    timeout_ms = min(query.pop("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
-    try:
-        found = await request.mock.wait_for_group(
-            request.path["group"], **query, timeout=timeout_ms / 1000
-        )
-    except TimeoutError as error:
-        raise RefusedError(408, str(error)) from None
+    found = await _waited(request, request.mock.wait_for_group, "group")
     return group_json(found)
 
 
@@ -165,14 +172,7 @@ async def _transaction(request: ControlRequest) -> dict[str, Any]:
 
 
 async def _wait_for_transaction(request: ControlRequest) -> dict[str, Any]:
-    query = dict(request.query)
-    timeout_ms = min(query.pop("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
-    try:
-        found = await request.mock.wait_for_transaction(
-            request.path["transactional_id"], **query, timeout=timeout_ms / 1000
-        )
-    except TimeoutError as error:
-        raise RefusedError(408, str(error)) from None
+    found = await _waited(request, request.mock.wait_for_transaction, "transactional_id")
     return transaction_json(found)
 
 

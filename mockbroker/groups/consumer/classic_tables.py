@@ -204,7 +204,7 @@ _MEMBERS: Final[tuple[ClassicRow, ...]] = (
     Row("DP-MIGRATE-03", _speaks_consumer, (_UNKNOWN,)),
     Row("DP-MIGRATE-03", _other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
 )
-"""Who may send SyncGroup and Heartbeat."""
+"""The members whose SyncGroup and Heartbeat are accepted."""
 
 ON_SYNC: Final[tuple[SyncRow, ...]] = (
     Row("DP-MIGRATE-03", _other_names, (_OTHER_PROTOCOL,)),

@@ -51,7 +51,7 @@ NEWEST_PRODUCE_OF_VERSION_1: Final = 11
 
 
 class Producer:
-    """A transactional producer, by what it was told last."""
+    """A transactional producer with the id and epoch of its last response."""
 
     def __init__(self, k: Side, name: str = "first", identifier: str | None = None) -> None:
         self.k = k

@@ -356,7 +356,7 @@ class _Writer:
         return [self._joins(group, self._draw.choice(MEMBERS))]
 
     def _rebalance(self) -> _Steps:
-        """All members join, then all sync: what a client does when it is told to."""
+        """All members join, then all sync: as clients do after error 27."""
         group = self._group()
         members = list(self._members[group]) or ["m1"]
         self._draw.shuffle(members)
