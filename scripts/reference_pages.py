@@ -26,6 +26,7 @@ from kproto.znodes import Stat
 from kspec.model import Case, Expectation
 from kspec.runner.files import load_cases
 from mockbroker.apis import HANDLERS
+from mockbroker.apis.coverage import coverage, gaps
 from mockbroker.commands import COMMANDS
 from mockbroker.control import ROUTES
 from mockbroker.control.options import CLUSTER_OPTIONS
@@ -109,6 +110,38 @@ def _api_versions() -> str:
         served = "yes" if key in HANDLERS else ""
         rows.append([str(key), _name(key), served, *(_since(key, profiles) for profiles in modes)])
     return _table("key", "API", "implemented", "with ZooKeeper", "with KRaft", rows=rows)
+
+
+def _coverage() -> str:
+    """How many APIs each profile serves, and why it does not serve the others."""
+    profiles = all_profiles()
+    rows = []
+    for each in profiles:
+        apis = coverage(each)
+        served = sum(api.complete for api in apis)
+        rows.append([_code(each.name), str(len(apis)), str(served), str(len(apis) - served)])
+    counts = _table("profile", "API keys", "served", "not served", rows=rows)
+    in_order = [each.name for each in sorted(profiles, key=lambda each: each.forwarding)]
+    lacking = [
+        [str(api.api_key), api.name, _spans(names, in_order), api.reason]
+        for api, names in gaps(profiles)
+    ]
+    reasons = _table("key", "API", "profiles without it", "reason", rows=lacking)
+    return f"{counts}\n{reasons}"
+
+
+def _spans(chosen: Sequence[str], names: Sequence[str]) -> str:
+    """``a to c`` for names that follow each other."""
+    spans: list[list[str]] = []
+    for name, following in zip(names, [*names[1:], ""], strict=True):
+        if name not in chosen:
+            continue
+        if not spans or spans[-1][-1] == "end":
+            spans.append([name])
+        if following not in chosen:
+            first = spans[-1][0]
+            spans[-1] = [first if first == name else f"{first} to {name}", "end"]
+    return ", ".join(span[0] for span in spans)
 
 
 def _name(key: int) -> str:
@@ -282,6 +315,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "profiles": _profiles,
     "proposals": _proposals,
     "api-versions": _api_versions,
+    "coverage": _coverage,
     **{f"fault-{group}": partial(_fault_members, group) for group in MEMBERS},
     "error-levels": _error_levels,
     "commands": _commands,

@@ -34,12 +34,23 @@ def profile_names(_context: click.Context, _option: click.Parameter, incomplete:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, with the versions of every API key."
 )
-def profiles(as_json: bool) -> None:
+@click.option(
+    "--coverage",
+    "only_coverage",
+    is_flag=True,
+    help="Print how many of the advertised API keys each profile serves, and why it does not serve "
+    "the others.",
+)
+def profiles(as_json: bool, only_coverage: bool) -> None:
     """List the profiles and their differences."""
     from mockbroker.profiles import DEFAULT_PROFILE, all_profiles
 
     found = all_profiles()
-    if as_json:
+    if only_coverage and as_json:
+        click.echo(json.dumps([_coverage_row(each) for each in found], indent=1))
+    elif only_coverage:
+        _print_coverage(found)
+    elif as_json:
         rows = [_row(each, default=each.name == DEFAULT_PROFILE) for each in found]
         click.echo(json.dumps(rows, indent=1))
     else:
@@ -67,6 +78,43 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
             for key, versions in profile.versions.items()
         },
     }
+
+
+def _coverage_row(profile: Profile) -> dict[str, Any]:
+    from mockbroker.apis.coverage import coverage
+
+    return {
+        "name": profile.name,
+        "apis": {
+            str(each.api_key): {
+                "name": each.name,
+                "advertised": [each.advertised.lowest, each.advertised.highest],
+                "served": [each.served.lowest, each.served.highest] if each.served else None,
+                "reason": each.reason or None,
+            }
+            for each in coverage(profile)
+        },
+    }
+
+
+def _print_coverage(found: list[Profile]) -> None:
+    """A line for each profile, and the reasons below."""
+    from rich.table import Table
+
+    from kproto.cli.tables import print_table
+    from mockbroker.apis.coverage import coverage, gaps
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("profile", "keys", "served", "not served"):
+        table.add_column(title)
+    for profile in found:
+        apis = coverage(profile)
+        lacking = [str(each.api_key) for each in apis if not each.complete]
+        served = str(len(apis) - len(lacking))
+        table.add_row(profile.name, str(len(apis)), served, ", ".join(lacking) or "-")
+    print_table(table)
+    for api, _ in gaps(found):
+        click.echo(f"{api.api_key} {api.name}: {api.reason}")
 
 
 def _print_table(found: list[Profile], default: str) -> None:
