@@ -8,7 +8,10 @@ Reproduce::
 The servers run in processes of their own, with three brokers and a topic of four partitions:
 mockbroker; franz-go's kfake, which Go builds from ``benchmarks/kfake``; and librdkafka's mock,
 which confluent-kafka starts for ``test.mock.num.brokers``. The client is confluent-kafka, in this
-process, with acks from all replicas. The servers take turns in each round, another one first each
+process, with acks from all replicas. Consumers read the whole of a topic that nothing else writes
+to, and the client's queues take all of it: librdkafka stops fetching a partition for a second once
+more than ``queued.min.messages`` (100,000 by default) wait for the application, and then that
+second is what is measured. The servers take turns in each round, another one first each
 time, so that a machine that slows down slows all of them. Compare the ratios, and only those of a
 machine that does nothing else: the section states the load before the run.
 
@@ -41,6 +44,8 @@ __all__ = ["main"]
 RECORDS: Final = 300_000
 ROUND_TRIPS: Final = 2_000
 VALUE: Final = b"x" * 100
+READ_TOPIC: Final = "read"
+"""What consumers read; it has exactly the records of one turn."""
 PATIENCE: Final = 120.0
 ROUND_TRIP, PRODUCE, IDEMPOTENT, CONSUME = "round trip", "produce", "idempotent", "consume"
 KFAKE: Final = Path(__file__).resolve().parent / "kfake"
@@ -61,7 +66,8 @@ def kfake() -> Iterator[Server | None]:
 
     versions = [toolchains.find("go") or ""]
     folder = built("benchmarks/kfake", [*(file.read_text() for file in files), *versions], build)
-    with serving("kfake", [str(folder / "kfake"), TOPIC, str(PARTITIONS)]) as server:
+    command = [str(folder / "kfake"), str(PARTITIONS), TOPIC, READ_TOPIC]
+    with serving("kfake", command) as server:
         yield server
 
 
@@ -101,7 +107,7 @@ def _round_trip(server: Server, _records: int) -> float:
     return statistics.median(taken) / 1000
 
 
-def _produced(server: Server, records: int, **configs: object) -> float:
+def _produced(server: Server, records: int, topic: str = TOPIC, **configs: object) -> float:
     """Return records a second."""
     failed: list[object] = []
 
@@ -111,10 +117,11 @@ def _produced(server: Server, records: int, **configs: object) -> float:
     # Only failures report: a call into Python for each record would be most of what is measured.
     reports = {"on_delivery": delivered, "delivery.report.only.error": True}
     producer = _producer(server, **{"linger.ms": 5, **reports, **configs})
-    _warm_up(producer)
+    if topic == TOPIC:
+        _warm_up(producer)
     began = time.perf_counter()
     for number in range(records):
-        producer.produce(TOPIC, VALUE, partition=number % PARTITIONS)
+        producer.produce(topic, VALUE, partition=number % PARTITIONS)
         if not number % 10_000:
             producer.poll(0)
     assert producer.flush(PATIENCE) == 0
@@ -127,22 +134,25 @@ def _produce(server: Server, records: int) -> float:
 
 
 def _produce_idempotently(server: Server, records: int) -> float:
-    return _produced(server, records, **{"enable.idempotence": True})
+    configs: dict[str, object] = {"enable.idempotence": True}
+    return _produced(server, records, TOPIC, **configs)
 
 
 def _consume(server: Server, records: int) -> float:
-    """Return records a second, from the start of the topic."""
+    """Return records a second, from the first record to the last."""
     host, port = server.address
     consumer = Consumer(
         {
             "bootstrap.servers": f"{host}:{port}",
             "group.id": "bench",
             "enable.auto.commit": False,
+            "queued.min.messages": 10_000_000,
+            "queued.max.messages.kbytes": 2_000_000,
             "log_level": 0,
         }
     )
     try:
-        consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
+        consumer.assign([TopicPartition(READ_TOPIC, index, 0) for index in range(PARTITIONS)])
         assert consumer.consume(1, PATIENCE), "the server does not answer"
         seen, deadline = 1, time.monotonic() + PATIENCE
         began = time.perf_counter()
@@ -178,10 +188,12 @@ def _take_turn(name: str, server: Server, records: int) -> None:
 
 def measure(rounds: int, records: int) -> Section:
     load = os.getloadavg()[0]
-    with mockbroker() as ours, librdkafka() as theirs, kfake() as built_kfake:
+    read = ["--topic", f"{READ_TOPIC}:{PARTITIONS}:3"]
+    with mockbroker(*read) as ours, librdkafka() as theirs, kfake() as built_kfake:
         servers = [each for each in (ours, built_kfake, theirs) if each is not None]
         for server in servers:
-            _produced(server, records)  # what the consumers read
+            if server is not theirs:
+                _produced(server, records, READ_TOPIC)
         for number in range(rounds):
             for name in TURNS:
                 first = number % len(servers)

@@ -1,5 +1,6 @@
-// Runs franz-go's kfake as a server for bench_data: three brokers and one topic, until standard
-// input is closed. Prints the address of each broker on one line.
+// Runs franz-go's kfake as a server for bench_data: three brokers and topics of as many partitions
+// as the first argument says, until standard input is closed. The further arguments name the topics.
+// Prints the address of each broker on one line.
 package main
 
 import (
@@ -13,11 +14,11 @@ import (
 )
 
 func main() {
-	partitions, err := strconv.Atoi(os.Args[2])
+	partitions, err := strconv.Atoi(os.Args[1])
 	if err != nil {
 		panic(err)
 	}
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(int32(partitions), os.Args[1]))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(int32(partitions), os.Args[2:]...))
 	if err != nil {
 		panic(err)
 	}
