@@ -45,9 +45,10 @@ from mockbroker.groups.classic.coordinator import ClassicGroups
 from mockbroker.groups.classic.settings import GroupSettings, group_settings
 from mockbroker.groups.classic.stored_groups import StoredGroups
 from mockbroker.groups.consumer.coordinator import ConsumerGroups
-from mockbroker.groups.consumer.settings import consumer_settings, group_times
-from mockbroker.groups.consumer.topics import GroupTopics
+from mockbroker.groups.consumer.settings import consumer_settings
 from mockbroker.groups.coordinator import Groups
+from mockbroker.groups.modern.settings import group_times
+from mockbroker.groups.modern.topics import GroupTopics
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.log.auto_retention import AutoRetention
@@ -232,7 +233,7 @@ class Cluster(DataSteps):
             GroupTopics(controller),
             classic_groups,
             lambda: consumer_settings(self._configs, self._first_broker),
-            lambda group_id: group_times(self._configs, group_id, self._first_broker),
+            lambda group_id: group_times(self._configs, "consumer", group_id, self._first_broker),
         )
         self.groups = Groups(classic_groups, consumer_groups)
         """The groups of all kinds."""

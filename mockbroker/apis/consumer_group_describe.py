@@ -27,7 +27,8 @@ from mockbroker.apis.group_answers import (
     may_use_group,
 )
 from mockbroker.apis.registry import Call, register
-from mockbroker.groups.consumer.model import ConsumerGroup, TopicIdPartition
+from mockbroker.groups.consumer.model import ConsumerGroup
+from mockbroker.groups.modern.partitions import TopicIdPartition
 
 __all__ = ["consumer_group_describe"]
 

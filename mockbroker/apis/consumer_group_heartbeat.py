@@ -25,7 +25,8 @@ from mockbroker.apis.group_answers import (
     may_use_group,
 )
 from mockbroker.apis.registry import Call, register
-from mockbroker.groups.consumer.model import HeartbeatRequest, HeartbeatResult
+from mockbroker.groups.consumer.model import HeartbeatRequest
+from mockbroker.groups.modern.heartbeats import HeartbeatResult
 
 __all__ = ["consumer_group_heartbeat"]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from mockbroker.groups.classic.model import CONSUMER, GROUP_TYPE, Group, Member
 from mockbroker.groups.consumer.embedded import read_assignment
-from mockbroker.groups.consumer.model import CONSUMER_TYPE, ConsumerGroup, TopicIdPartition
+from mockbroker.groups.consumer.model import CONSUMER_TYPE, ConsumerGroup
 from mockbroker.groups.consumer.model import Member as ConsumerMember
-from mockbroker.groups.consumer.topics import GroupTopics
+from mockbroker.groups.modern.partitions import TopicIdPartition
+from mockbroker.groups.modern.topics import GroupTopics
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["GroupView", "MemberView", "group_json", "view_group"]

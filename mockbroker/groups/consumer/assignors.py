@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
-from mockbroker.groups.consumer.model import Assignment, TopicIdPartition
+from mockbroker.groups.modern.partitions import Assignment, TopicIdPartition
 
 __all__ = ["ASSIGNORS", "Assignor", "Subscriber", "range_", "uniform"]
 

@@ -15,20 +15,17 @@ from mockbroker.groups.classic.coordinator import ClassicGroups
 from mockbroker.groups.consumer.events import CommitEvent, DescribeEvent, HeartbeatEvent
 from mockbroker.groups.consumer.membership import Membership
 from mockbroker.groups.consumer.migration import Migration, UpgradeRefusedError
-from mockbroker.groups.consumer.model import (
-    LEAVING,
-    Assignment,
-    ConsumerGroup,
-    HeartbeatRequest,
-    HeartbeatResult,
-    Member,
-)
-from mockbroker.groups.consumer.records import GroupRecords, StoredRecord
+from mockbroker.groups.consumer.model import ConsumerGroup, HeartbeatRequest, Member
+from mockbroker.groups.consumer.records import GroupRecords
 from mockbroker.groups.consumer.regexes import regex_problem
-from mockbroker.groups.consumer.settings import ConsumerSettings, GroupTimes
+from mockbroker.groups.consumer.settings import ConsumerSettings
 from mockbroker.groups.consumer.tables import HeartbeatRow, consumer_rules
 from mockbroker.groups.consumer.tester import TesterSteps
-from mockbroker.groups.consumer.topics import GroupTopics
+from mockbroker.groups.modern.group_records import StoredRecord
+from mockbroker.groups.modern.heartbeats import LEAVING, HeartbeatResult
+from mockbroker.groups.modern.partitions import Assignment
+from mockbroker.groups.modern.settings import GroupTimes
+from mockbroker.groups.modern.topics import GroupTopics
 from mockbroker.rows import Release, apply_first
 from mockbroker.state.model import TopicPartition
 from mockbroker.timers import Timers

@@ -7,15 +7,10 @@ from dataclasses import dataclass, field
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import Group as ClassicGroup
-from mockbroker.groups.consumer.model import (
-    Assignment,
-    ConsumerGroup,
-    HeartbeatRequest,
-    HeartbeatResult,
-    Member,
-    TopicIdPartition,
-)
+from mockbroker.groups.consumer.model import ConsumerGroup, HeartbeatRequest, Member
 from mockbroker.groups.consumer.settings import ConsumerSettings
+from mockbroker.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.groups.modern.partitions import Assignment, TopicIdPartition
 
 __all__ = [
     "CommitEvent",
@@ -24,20 +19,7 @@ __all__ = [
     "HeartbeatEvent",
     "MembersGone",
     "RegexEvent",
-    "Reject",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """Answer with an error and a text, which may name what the request has and the group knows."""
-
-    code: ErrorCode
-    text: str | None = None
-
-    def perform(self, subject: HeartbeatEvent, /) -> None:
-        text = None if self.text is None else self.text.format(**subject.words())
-        subject.result = HeartbeatResult(self.code, text)
 
 
 @dataclass(slots=True, eq=False)
@@ -95,6 +77,9 @@ class HeartbeatEvent:
     def holder(self) -> Member | None:
         """The member that has the request's instance id."""
         return self.known.static_member(self.request.instance_id)
+
+    def reject(self, code: ErrorCode, text: str | None) -> None:
+        self.result = HeartbeatResult(code, text)
 
     def words(self) -> dict[str, object]:
         """What texts of errors may name."""

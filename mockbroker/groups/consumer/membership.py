@@ -16,22 +16,22 @@ from mockbroker.groups.consumer.assignors import ASSIGNORS, Subscriber
 from mockbroker.groups.consumer.events import GroupEvent, MembersGone, RegexEvent
 from mockbroker.groups.consumer.model import (
     LEAVING_FOR_A_WHILE,
-    NOTHING,
-    Assignment,
     ConsumerGroup,
     HeartbeatRequest,
     Member,
     MemberClocks,
     MemberState,
     ResolvedRegex,
-    TopicIdPartition,
 )
 from mockbroker.groups.consumer.reconciliation import Reconciliation, reconcile
-from mockbroker.groups.consumer.records import GroupRecords, StoredRecord
+from mockbroker.groups.consumer.records import GroupRecords
 from mockbroker.groups.consumer.regexes import matching_names
-from mockbroker.groups.consumer.settings import ConsumerSettings, GroupTimes
+from mockbroker.groups.consumer.settings import ConsumerSettings
 from mockbroker.groups.consumer.tables import ConsumerRules
-from mockbroker.groups.consumer.topics import GroupTopics
+from mockbroker.groups.modern.group_records import RecordWriter, StoredRecord
+from mockbroker.groups.modern.partitions import NOTHING, Assignment, TopicIdPartition
+from mockbroker.groups.modern.settings import GroupTimes
+from mockbroker.groups.modern.topics import GroupTopics
 from mockbroker.rows import apply_first
 from mockbroker.timers import Timers
 
@@ -59,7 +59,7 @@ def _updated(member: Member, request: HeartbeatRequest) -> Member:
     )
 
 
-class Membership:
+class Membership(RecordWriter):
     """The state machine of consumer groups. ``write`` appends records for a group, ``changed`` is
     called with a group after each change that a tester may wait for."""
 
@@ -75,6 +75,7 @@ class Membership:
         write: Callable[[str, Iterable[StoredRecord]], None],
         changed: Callable[[ConsumerGroup], None],
     ) -> None:
+        super().__init__(write)
         self.timers = timers
         self.topics = topics
         self.records = records
@@ -83,21 +84,13 @@ class Membership:
         self.times = times
         self.downgrade: Downgrade = self.remove
         self._classic_max_size = classic_max_size
-        self._write = write
         self.changed = changed
-        self._unwritten: list[StoredRecord] = []
 
     # ---- log ---------------------------------------------------------------------------------
 
-    def note(self, *records: StoredRecord) -> None:
-        """Keep records for the next ``flush``."""
-        self._unwritten += records
-
     def flush(self, group: ConsumerGroup) -> None:
         """Write what changed, and tell it."""
-        records, self._unwritten = self._unwritten, []
-        if records:
-            self._write(group.group_id, records)
+        if self.write_noted(group.group_id):
             self.changed(group)
 
     # ---- sessions ----------------------------------------------------------------------------

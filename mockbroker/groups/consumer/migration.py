@@ -38,12 +38,11 @@ from mockbroker.groups.consumer.embedded import (
 from mockbroker.groups.consumer.membership import Membership
 from mockbroker.groups.consumer.model import (
     CONSUMER_TYPE,
-    NOTHING,
-    Assignment,
     ClassicPart,
     ConsumerGroup,
     Member,
 )
+from mockbroker.groups.modern.partitions import NOTHING, Assignment
 from mockbroker.rows import Release, apply_first
 
 __all__ = ["Migration", "UpgradeRefusedError"]

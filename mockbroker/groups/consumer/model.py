@@ -6,57 +6,42 @@ values: a change makes another member. Times are milliseconds.
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
 
-from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import Protocols, Session
+from mockbroker.groups.modern.heartbeats import JOINING, LEAVING
+from mockbroker.groups.modern.partitions import Assignment, TopicIdPartition
+from mockbroker.groups.modern.topics import TopicFacts
 from mockbroker.timers import Timer
 
 __all__ = [
     "CONSUMER_TYPE",
-    "JOINING",
-    "LEAVING",
     "LEAVING_FOR_A_WHILE",
-    "NOTHING",
     "NO_EPOCH",
     "Assigned",
-    "Assignment",
     "ClassicPart",
     "ConsumerGroup",
     "ConsumerGroupState",
     "HeartbeatRequest",
-    "HeartbeatResult",
     "Member",
     "MemberClocks",
     "MemberState",
     "ResolvedRegex",
-    "TopicFacts",
-    "TopicIdPartition",
 ]
 
 CONSUMER_TYPE: Final = "consumer"
 """The type of these groups in ListGroups, and the protocol type of their members."""
-JOINING: Final = 0
-LEAVING: Final = -1
 LEAVING_FOR_A_WHILE: Final = -2
 NO_EPOCH: Final = -1
 """Member epochs of a heartbeat that mean something else: -2 is a static member that will be back. A
 commit without a member has -1."""
 
-TopicIdPartition: TypeAlias = tuple[uuid.UUID, int]
-Assignment: TypeAlias = frozenset[TopicIdPartition]
 Assigned: TypeAlias = Mapping[TopicIdPartition, int]
 """Partition -> the member epoch at which the member got it."""
-TopicFacts: TypeAlias = tuple[str, uuid.UUID, int, tuple[tuple[str, ...], ...]]
-"""Name, id, number of partitions, and the racks of each partition: if they change, the group needs
-another target."""
-
-NOTHING: Final[Assignment] = frozenset()
 
 
 class ConsumerGroupState(StrEnum):
@@ -117,18 +102,6 @@ class HeartbeatRequest:
         """Whether the member sends everything, as it does after an error."""
         subscribes = self.topic_names is not None or self.topic_regex is not None
         return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatResult:
-    """``assignment`` is None if it is not sent."""
-
-    error_code: int = ErrorCode.NONE
-    error_message: str | None = None
-    member_id: str | None = None
-    member_epoch: int = 0
-    interval_ms: int = 0
-    assignment: Assignment | None = None
 
 
 # ---- members -------------------------------------------------------------------------------------

@@ -11,12 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from mockbroker.groups.consumer.model import (
-    Assignment,
-    Member,
-    MemberState,
-    TopicIdPartition,
-)
+from mockbroker.groups.consumer.model import Member, MemberState
+from mockbroker.groups.modern.partitions import Assignment, TopicIdPartition
 from mockbroker.rows import Release, Row, always, apply_first
 
 __all__ = ["ON_RECONCILE", "ON_TARGET_READ", "Reconciliation", "ReconciliationRow", "reconcile"]

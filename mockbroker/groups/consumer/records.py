@@ -9,16 +9,11 @@
     7   member: its target
     8   member: where it is on the way to it
     16  group and regular expression: the topics it matched
-
-The hash of topics is not Kafka's: it only ever is compared with others of the same coordinator.
 """
 
 from __future__ import annotations
 
-import hashlib
-import uuid
-from collections.abc import Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import Final
 
 from kproto.codec.message import Message
 from kproto.messages import consumer_group_current_member_assignment_value as current
@@ -62,29 +57,19 @@ from kproto.messages.consumer_group_target_assignment_metadata_value import (
 from kproto.messages.group_metadata_key import GroupMetadataKey
 from mockbroker.groups.consumer.model import (
     Assigned,
-    Assignment,
     ConsumerGroup,
     Member,
     ResolvedRegex,
-    TopicFacts,
 )
+from mockbroker.groups.modern.group_records import StoredRecord, metadata_hash
+from mockbroker.groups.modern.partitions import Assignment, by_topic
 from mockbroker.rows import Release
 
-__all__ = ["GroupRecords", "StoredRecord"]
-
-StoredRecord: TypeAlias = tuple[Message, Message | None]
-"""Key and value; no value deletes what the key names."""
+__all__ = ["GroupRecords"]
 
 _EPOCHS_SINCE: Final[Release] = (4, 3)
 """The epochs at which a member got its partitions (KIP-1251)."""
 _HASH_SINCE: Final[Release] = (4, 1)
-
-
-def _by_topic(partitions: Iterable[tuple[uuid.UUID, int]]) -> Iterator[tuple[uuid.UUID, list[int]]]:
-    found: dict[uuid.UUID, list[int]] = {}
-    for topic_id, index in sorted(partitions):
-        found.setdefault(topic_id, []).append(index)
-    yield from found.items()
 
 
 class GroupRecords:
@@ -100,7 +85,7 @@ class GroupRecords:
         """The epoch of a group, with what it knows of its topics."""
         group_id = group.group_id
         value = ConsumerGroupMetadataValue(
-            epoch=group.epoch, metadata_hash=_hash(group.facts) if self._has_hash else 0
+            epoch=group.epoch, metadata_hash=metadata_hash(group.facts) if self._has_hash else 0
         )
         return [(ConsumerGroupMetadataKey(group_id=group_id), value)]
 
@@ -192,7 +177,7 @@ class GroupRecords:
         value = target.ConsumerGroupTargetAssignmentMemberValue(
             topic_partitions=[
                 target.TopicPartition(topic_id=topic_id, partitions=indexes)
-                for topic_id, indexes in _by_topic(partitions)
+                for topic_id, indexes in by_topic(partitions)
             ]
         )
         return _target_key(group_id, member_id), value
@@ -223,7 +208,7 @@ class GroupRecords:
                     [assigned[topic_id, index] for index in indexes] if self._has_epochs else []
                 ),
             )
-            for topic_id, indexes in _by_topic(assigned)
+            for topic_id, indexes in by_topic(assigned)
         ]
 
 
@@ -237,11 +222,3 @@ def _target_key(group_id: str, member_id: str) -> Message:
 
 def _current_key(group_id: str, member_id: str) -> Message:
     return ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-
-
-def _hash(facts: tuple[TopicFacts, ...]) -> int:
-    """A signed number of 64 bits, 0 for no topics."""
-    if not facts:
-        return 0
-    digest = hashlib.blake2b(repr(facts).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)

@@ -7,19 +7,10 @@ from typing import Final
 
 from mockbroker.configs.effective import EffectiveConfigs
 
-__all__ = ["MOST_MEMBERS", "ConsumerSettings", "GroupTimes", "consumer_settings", "group_times"]
+__all__ = ["MOST_MEMBERS", "ConsumerSettings", "consumer_settings"]
 
 MOST_MEMBERS: Final = 10_000
 """Of a group; a heartbeat that would make more is refused as in a full group."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTimes:
-    """What a group may set for itself, in milliseconds."""
-
-    session_ms: int
-    heartbeat_interval_ms: int
-    assignment_interval_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +53,4 @@ def consumer_settings(configs: EffectiveConfigs, broker_id: int) -> ConsumerSett
         regex_interval_ms=(
             int(value(regex_interval)) if regex_interval in configs.definitions.broker else 600_000
         ),
-    )
-
-
-def group_times(configs: EffectiveConfigs, group_id: str, broker_id: int) -> GroupTimes:
-    """Read the times of a group: its own configs, else those of the broker."""
-
-    def milliseconds(name: str) -> int:
-        if name not in configs.definitions.group:
-            return 0
-        return int(configs.group(group_id, name, broker_id).value or 0)
-
-    return GroupTimes(
-        session_ms=milliseconds("consumer.session.timeout.ms"),
-        heartbeat_interval_ms=milliseconds("consumer.heartbeat.interval.ms"),
-        assignment_interval_ms=milliseconds("consumer.assignment.interval.ms"),
     )

@@ -14,14 +14,11 @@ from mockbroker.groups.consumer.events import (
     HeartbeatEvent,
     MembersGone,
     RegexEvent,
-    Reject,
 )
 from mockbroker.groups.consumer.model import (
-    LEAVING,
     LEAVING_FOR_A_WHILE,
     NO_EPOCH,
     ConsumerGroup,
-    HeartbeatResult,
     Member,
 )
 from mockbroker.groups.consumer.reconciliation import (
@@ -29,6 +26,7 @@ from mockbroker.groups.consumer.reconciliation import (
     ON_TARGET_READ,
     ReconciliationRow,
 )
+from mockbroker.groups.modern.heartbeats import LEAVING, HeartbeatResult, Reject, is_blank
 from mockbroker.rows import Do, Refuse, Release, Row, always, rows_of_release
 
 __all__ = ["ConsumerRules", "HeartbeatRow", "consumer_rules"]
@@ -46,10 +44,6 @@ def _lacks_member_id(event: HeartbeatEvent) -> bool:
     request = event.request
     requested = request.needs_member_id or request.member_epoch > 0
     return not request.member_id.strip() and (requested or request.member_epoch == LEAVING)
-
-
-def _blank(text: str | None) -> bool:
-    return text is not None and not text.strip()
 
 
 def _joins_without_subscription(event: HeartbeatEvent) -> bool:
@@ -74,17 +68,17 @@ ON_HEARTBEAT_READ: Final[tuple[HeartbeatRow, ...]] = (
     Row("DP-CGH-03", _lacks_member_id, (Reject(_INVALID, "MemberId can't be empty."),)),
     Row(
         "DP-CGH-04",
-        lambda event: _blank(event.request.group_id),
+        lambda event: is_blank(event.request.group_id),
         (Reject(_INVALID, "GroupId can't be empty."),),
     ),
     Row(
         "DP-CGH-04",
-        lambda event: _blank(event.request.instance_id),
+        lambda event: is_blank(event.request.instance_id),
         (Reject(_INVALID, "InstanceId can't be empty."),),
     ),
     Row(
         "DP-CGH-04",
-        lambda event: _blank(event.request.rack_id),
+        lambda event: is_blank(event.request.rack_id),
         (Reject(_INVALID, "RackId can't be empty."),),
     ),
     Row(

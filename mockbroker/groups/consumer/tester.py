@@ -13,7 +13,8 @@ from typing import Final
 
 from mockbroker.errors import ClusterError
 from mockbroker.groups.consumer.membership import Membership
-from mockbroker.groups.consumer.model import Assignment, ConsumerGroup, Member
+from mockbroker.groups.consumer.model import ConsumerGroup, Member
+from mockbroker.groups.modern.partitions import Assignment
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["TesterSteps"]

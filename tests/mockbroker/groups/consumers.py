@@ -8,12 +8,9 @@ from typing import Any
 
 from kproto.error_codes import ErrorCode
 from mockbroker.cluster import Cluster
-from mockbroker.groups.consumer.model import (
-    Assignment,
-    ConsumerGroup,
-    HeartbeatRequest,
-    HeartbeatResult,
-)
+from mockbroker.groups.consumer.model import ConsumerGroup, HeartbeatRequest
+from mockbroker.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.groups.modern.partitions import Assignment
 from mockbroker.state.model import Broker
 
 __all__ = ["Consumers"]

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.groups.consumer.assignors import ASSIGNORS, Subscriber, range_, uniform
-from mockbroker.groups.consumer.model import Assignment
+from mockbroker.groups.consumer.assignors import (
+    ASSIGNORS,
+    Subscriber,
+    range_,
+    uniform,
+)
+from mockbroker.groups.modern.partitions import Assignment
 
 FOO, BAR, FAR, BAZ = (uuid.UUID(int=number) for number in range(1, 5))
 BOTH = frozenset({FOO, BAR})

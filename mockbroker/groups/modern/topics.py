@@ -1,11 +1,12 @@
-"""The topics of a cluster as consumer groups see them: what exists, and what has changed."""
+"""The topics of a cluster as groups see them: what exists, and what has changed."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
-from mockbroker.groups.consumer.model import Assignment, TopicFacts
+from mockbroker.groups.modern.partitions import Assignment
 from mockbroker.state.actions import (
     Change,
     PartitionChanged,
@@ -15,7 +16,11 @@ from mockbroker.state.actions import (
 )
 from mockbroker.state.controller import Controller
 
-__all__ = ["GroupTopics"]
+__all__ = ["GroupTopics", "TopicFacts"]
+
+TopicFacts: TypeAlias = tuple[str, uuid.UUID, int, tuple[tuple[str, ...], ...]]
+"""Name, id, number of partitions, and the racks of each partition: if they change, a group needs
+another target."""
 
 
 class GroupTopics:
