@@ -48,6 +48,7 @@ from kproto.records import Record, build_batch
 __all__ = ["main"]
 
 DEPTH: Final = 4
+PARTITION: Final = 0
 BATCHES: Final = {"1 record": 100, "16 kB": 16_000, "64 kB": 64_000, "1 MB": 950_000}
 """Bytes of values in a batch, in records of 100."""
 TURN_BYTES: Final = 16_000_000
@@ -60,20 +61,20 @@ DELAY: Final = "group.initial.rebalance.delay.ms=0"
 FETCH, DELAYS, IDLE = "fetch", "end to end", "heartbeats"
 
 
-def _produce_frame(partition: int, data: bytes) -> bytes:
+def _produce_frame(data: bytes) -> bytes:
     body = ProduceRequest(
         acks=1, timeout_ms=30_000,
         topic_data=[TopicProduceData(name=TOPIC, partition_data=[
-            PartitionProduceData(index=partition, records=data)])],
+            PartitionProduceData(index=PARTITION, records=data)])],
     )  # fmt: skip
     return kproto.encode_request(body, api_version=7, correlation_id=1, client_id="bench")
 
 
-def _fetch_frame(partition: int, offset: int, wait_ms: int = 0) -> bytes:
+def _fetch_frame(offset: int, wait_ms: int = 0) -> bytes:
     body = FetchRequest(
         max_wait_ms=wait_ms, min_bytes=1, max_bytes=50 << 20, session_epoch=-1,
         topics=[FetchTopic(topic=TOPIC, partitions=[FetchPartition(
-            partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)])],
+            partition=PARTITION, fetch_offset=offset, partition_max_bytes=1 << 20)])],
     )  # fmt: skip
     return kproto.encode_request(body, api_version=11, correlation_id=1, client_id="bench")
 
@@ -89,8 +90,8 @@ def _ask(connection: Pipeline, frame: bytes, api_key: int, version: int) -> Any:
     return body
 
 
-def _led_by_first(server: Server) -> int:
-    """Return a partition that the first broker leads."""
+def _address_leader(server: Server) -> None:
+    """Make the address that of the leader of the partition, which librdkafka's mock draws."""
     body = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
     frame = kproto.encode_request(body, api_version=1, correlation_id=1, client_id="bench")
     connection = Pipeline(server.address, [frame])
@@ -98,10 +99,9 @@ def _led_by_first(server: Server) -> int:
         found = _ask(connection, frame, 3, 1)
     finally:
         connection.close()
-    ids = [each.node_id for each in found.brokers if each.port == server.address[1]]
-    led = [each.partition_index for each in found.topics[0].partitions if each.leader_id in ids]
-    assert led, f"{server.name}: the first broker leads no partition: {found}"
-    return int(led[0])
+    leaders = {each.partition_index: each.leader_id for each in found.topics[0].partitions}
+    ports = {each.node_id: each.port for each in found.brokers}
+    server.address = (server.address[0], ports[leaders[PARTITION]])
 
 
 # ---- turns ---------------------------------------------------------------------------------------
@@ -122,9 +122,9 @@ def _run(server: Server, name: str, frame: bytes, requests: int, size: int) -> N
         server.cpu.setdefault(name, []).append((after - before) * 1e6 / (requests * size / 1e6))
 
 
-def _produce(server: Server, name: str, partition: int) -> None:
+def _produce(server: Server, name: str) -> None:
     data = _batch(BATCHES[name])
-    frame = _produce_frame(partition, data)
+    frame = _produce_frame(data)
     connection = Pipeline(server.address, [frame])
     try:
         answer = _ask(connection, frame, 0, 7)
@@ -135,8 +135,8 @@ def _produce(server: Server, name: str, partition: int) -> None:
     _run(server, f"produce, {name}", frame, requests, len(data))
 
 
-def _fetch(server: Server, partition: int) -> None:
-    frame = _fetch_frame(partition, 0)
+def _fetch(server: Server) -> None:
+    frame = _fetch_frame(0)
     connection = Pipeline(server.address, [frame])
     try:
         answer = _ask(connection, frame, 1, 11)
@@ -147,25 +147,25 @@ def _fetch(server: Server, partition: int) -> None:
     _run(server, FETCH, frame, FETCHES, size)
 
 
-def _end_offset(connection: Pipeline, partition: int) -> int:
+def _end_offset(connection: Pipeline) -> int:
     body = ListOffsetsRequest(
         replica_id=-1,
         topics=[ListOffsetsTopic(name=TOPIC, partitions=[
-            ListOffsetsPartition(partition_index=partition, timestamp=-1)])],
+            ListOffsetsPartition(partition_index=PARTITION, timestamp=-1)])],
     )  # fmt: skip
     frame = kproto.encode_request(body, api_version=1, correlation_id=1, client_id="bench")
     return int(_ask(connection, frame, 2, 1).topics[0].partitions[0].offset)
 
 
-def _end_to_end(server: Server, partition: int) -> None:
+def _end_to_end(server: Server) -> None:
     """Note the median microseconds from a record to the fetch that waited for it."""
-    frame = _produce_frame(partition, _batch(100))
+    frame = _produce_frame(_batch(100))
     producer, consumer = Pipeline(server.address, [frame]), Pipeline(server.address, [frame])
     taken = []
     try:
-        end = _end_offset(consumer, partition)
+        end = _end_offset(consumer)
         for offset in range(end, end + END_TO_END):
-            consumer.send(_fetch_frame(partition, offset, wait_ms=30_000))
+            consumer.send(_fetch_frame(offset, wait_ms=30_000))
             time.sleep(0.001)  # until it waits
             began = time.perf_counter_ns()
             producer.send(frame)
@@ -251,7 +251,7 @@ def _first_metadata() -> float:
     """Return the milliseconds from starting the command to the first answer to Metadata."""
     began = time.perf_counter()
     with mockbroker() as server:
-        _led_by_first(server)
+        _address_leader(server)
         return (time.perf_counter() - began) * 1000
 
 
@@ -286,17 +286,18 @@ def measure(rounds: int) -> Section:
     load = os.getloadavg()[0]
     with mockbroker() as ours, librdkafka() as theirs, kfake() as built_kfake:
         servers = [each for each in (ours, built_kfake, theirs) if each is not None]
-        led = {server.name: _led_by_first(server) for server in servers}
+        for server in servers:
+            _address_leader(server)
         for number in range(rounds):
             first = number % len(servers)
             turns = servers[first:] + servers[:first]
             for name in BATCHES:
                 for server in turns:
-                    _produce(server, name, led[server.name])
+                    _produce(server, name)
             for server in turns:
                 if server is not theirs:
-                    _fetch(server, led[server.name])
-                    _end_to_end(server, led[server.name])
+                    _fetch(server)
+                    _end_to_end(server)
         for server in servers:
             if server is not theirs:
                 asyncio.run(_idle_groups(server))
