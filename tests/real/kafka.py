@@ -85,7 +85,7 @@ class RealKafka:
     """One cluster; a context manager. ``release`` is a Kafka version, ``folder`` holds its files.
 
     ``zookeeper`` chooses the older kind of controller, which releases before 4.0 have;
-    ``broker_ids`` begin with 1.
+    The first of ``broker_ids`` is the controller, too.
     """
 
     def __init__(
@@ -209,12 +209,12 @@ class RealKafka:
 
     def _format(self) -> None:
         """Storage of the controller by Kafka's own tool; the other brokers' holds one file."""
-        _, *others = self.ports
+        first, *others = self.ports
         for broker_id in self.ports:
             self._write(properties_of(broker_id), self._kraft_configs(broker_id))
         self._start(
             "format", "kafka.tools.StorageTool", "format", "--cluster-id", self._cluster_id,
-            "--config", properties_of(1), *self._format_options(),
+            "--config", properties_of(first), *self._format_options(),
         )  # fmt: skip
         for broker_id in others:
             self.logs(broker_id).mkdir()
@@ -265,14 +265,15 @@ class RealKafka:
     def _kraft_configs(self, broker_id: int) -> dict[str, str]:
         mine = f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}"
         quorum = f"127.0.0.1:{self._controller_port}"
-        controls = broker_id == 1
+        first = next(iter(self.ports))
+        controls = broker_id == first
         return {
             **COMMON_CONFIGS,
             **_SMALL,
             "node.id": str(broker_id),
             "process.roles": "broker,controller" if controls else "broker",
             **(
-                {"controller.quorum.voters": f"1@{quorum}"}
+                {"controller.quorum.voters": f"{first}@{quorum}"}
                 if self._is_of_3_x
                 else {"controller.quorum.bootstrap.servers": quorum}
             ),
