@@ -11,11 +11,20 @@ from tests.suites.kafka_python import KafkaPython
 from tests.suites.kgo import Kgo
 from tests.suites.librdkafka import Librdkafka
 from tests.suites.model import Suite
+from tests.suites.rdkafka import RustRdkafka
 from tests.suites.sarama import Sarama
 
 __all__ = ["SUITES"]
 
 SUITES: Final[Mapping[str, Suite]] = {
     suite.name: suite
-    for suite in (Kgo(), KafkaGo(), Sarama(), KafkaPython(), Librdkafka(), KafkaClients())
+    for suite in (
+        Kgo(),
+        KafkaGo(),
+        Sarama(),
+        KafkaPython(),
+        Librdkafka(),
+        RustRdkafka(),
+        KafkaClients(),
+    )
 }

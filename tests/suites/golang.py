@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, ClassVar, Final
 
-from kspec.errors import AbsentError
 from kspec.runner import toolchains
 from kspec.runner.install import built, run
 from tests.suites.model import Run, Status, Suite
@@ -55,9 +54,7 @@ class GoSuite(Suite):
         """Change the module's sources before they are built."""
 
     def install(self) -> Path:
-        missing = toolchains.missing(list(self.toolchains))
-        if missing:
-            raise AbsentError("; ".join(missing))
+        self.check_toolchains()
         made_of = [
             f"{self.module}@{self.version}", *self.packages, *self.build_flags,
             toolchains.find("go") or "", inspect.getsource(type(self).change),

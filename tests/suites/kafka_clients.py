@@ -72,9 +72,7 @@ class KafkaClients(Suite):
     )
 
     def install(self) -> Path:
-        missing = toolchains.missing(list(self.toolchains))
-        if missing:
-            raise AbsentError("; ".join(missing))
+        self.check_toolchains()
         files = sorted(path for path in SOURCES.rglob("*") if path.is_file())
         made_of = [RELEASE, *(path.read_text("utf-8") for path in files)]
         made_of.append(toolchains.find("java") or "")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tarfile
 import threading
 import time
@@ -26,8 +25,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kspec.errors import AbsentError
-from kspec.runner import toolchains
 from kspec.runner.install import built, run
 from tests.suites.model import ClusterNeeds, Run, Status, Suite
 from tests.suites.processes import lines_of
@@ -55,11 +52,14 @@ exec java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "${{0%/*}}/../li
 """
 CONFIGURE: Final = ("./configure", "--disable-curl", "--disable-sasl")
 AT_ONCE: Final = 6
+CONF: Final = "bootstrap.servers={}\ntest.timeout.multiplier=3\n"
+"""The tests' own time-outs are those of one test at a time on a machine that does nothing else."""
 PROGRAM_SECONDS: Final = 600.0
 
 _CONFIGS: Final = {
     "num.partitions": "4",
     "default.replication.factor": "3",
+    "group.initial.rebalance.delay.ms": "3000",  # the default; two consumers join within it
     "group.share.min.record.lock.duration.ms": "1000",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -116,11 +116,7 @@ class Librdkafka(Suite):
     only_whole = "building them takes minutes"
 
     def install(self) -> Path:
-        missing = toolchains.missing(list(self.toolchains))
-        if absent := [each for each in COMPILERS if shutil.which(each) is None]:
-            missing.append(f"absent: {', '.join(absent)} (Debian: build-essential)")
-        if missing:
-            raise AbsentError("; ".join(missing))
+        self.check_toolchains(*COMPILERS)
         made_of = [PACKAGE, *CONFIGURE, TOOLS_POM, SCRIPT, *TOOLS]
         return built(f"suites/{self.name}", made_of, self._build)
 
@@ -161,7 +157,7 @@ class Librdkafka(Suite):
             folder.mkdir()
             with run.target.start(needs, folder) as bootstrap:
                 conf = folder / "test.conf"
-                conf.write_text(f"bootstrap.servers={bootstrap}\n", "utf-8")
+                conf.write_text(CONF.format(bootstrap), "utf-8")
                 environment = {
                     "RDKAFKA_TEST_CONF": str(conf),
                     "BROKERS": bootstrap,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import enum
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+
+from kspec.errors import AbsentError
+from kspec.runner import toolchains
 
 if TYPE_CHECKING:
     from tests.suites.targets import Target
@@ -30,6 +34,8 @@ class ClusterNeeds:
     """The cluster that a suite expects to find."""
 
     brokers: int = 1
+    first_id: int = 1
+    """The id of the first broker; the others' follow."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """Static configs of every broker."""
     authorizer: bool = False
@@ -38,10 +44,14 @@ class ClusterNeeds:
     """With ``authorizer``: clients are no super users, and everything is allowed on resources
     without a rule."""
     port: int = 0
-    """The port of broker 1; broker n has ``port + n - 1``. Only in a network of its own
+    """The port of the first broker; the others' follow. Only in a network of its own
     (``Suite.private_network``); 0 takes free ports."""
     advertised: tuple[str, int] | None = None
-    """The host and port that broker 1 advertises; broker n has the port's nth successor."""
+    """The host and port that the first broker advertises; the others' ports follow."""
+
+    @property
+    def ids(self) -> range:
+        return range(self.first_id, self.first_id + self.brokers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,14 @@ class Suite(ABC):
     """The tests that ``make test`` runs, on the mock: telling and fast."""
     only_whole: ClassVar[str] = ""
     """Why ``make test`` runs none of them, so that only ``make suites`` runs the suite."""
+
+    def check_toolchains(self, *commands: str) -> None:
+        """Raise AbsentError if a toolchain or one of these commands is absent."""
+        missing = toolchains.missing(list(self.toolchains))
+        if absent := [each for each in commands if shutil.which(each) is None]:
+            missing.append(f"absent: {', '.join(absent)} (Debian: build-essential)")
+        if missing:
+            raise AbsentError("; ".join(missing))
 
     @abstractmethod
     def install(self) -> Path:

@@ -78,7 +78,7 @@ class MockTarget(Target):
         """The command that serves such a cluster."""
         configs = {"auto.create.topics.enable": "true", **_ONE_COPY, **needs.configs}
         command = [sys.executable, "-m", "mockbroker", "serve", "--exit-with-parent"]
-        command += [f"--profile={self.profile}", f"--brokers={needs.brokers}"]
+        command += [f"--profile={self.profile}", f"--brokers={needs.ids[0]}-{needs.ids[-1]}"]
         command.append("--auto-progress=100ms")  # real replicas catch up by themselves
         command += [f"--broker-config={name}={value}" for name, value in configs.items()]
         if needs.authorizer:
@@ -144,11 +144,10 @@ class _SuiteKafka(RealKafka):
     """Real brokers as a suite needs them. Time-outs are Kafka's own, unlike ``RealKafka``'s."""
 
     def __init__(self, release: str, folder: Path, needs: ClusterNeeds) -> None:
-        broker_ids = range(1, needs.brokers + 1)
-        super().__init__(release, folder, zookeeper=False, broker_ids=broker_ids)
+        super().__init__(release, folder, zookeeper=False, broker_ids=needs.ids)
         self._needs = needs
         if needs.port:
-            self.ports = {i: needs.port + i - 1 for i in broker_ids}
+            self.ports = {i: needs.port + i - needs.first_id for i in needs.ids}
 
     def _kraft_configs(self, broker_id: int) -> dict[str, str]:
         configs = super()._kraft_configs(broker_id)
@@ -156,7 +155,8 @@ class _SuiteKafka(RealKafka):
             del configs[name]
         if self._needs.advertised is not None:
             host, port = self._needs.advertised
-            configs["advertised.listeners"] = f"PLAINTEXT://{host}:{port + broker_id - 1}"
+            port += broker_id - self._needs.first_id
+            configs["advertised.listeners"] = f"PLAINTEXT://{host}:{port}"
         return {
             **configs,
             "auto.create.topics.enable": "true",

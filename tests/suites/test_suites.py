@@ -19,8 +19,9 @@ from tests.suites.catalog import SUITES
 from tests.suites.expectations import ASKS_NO_BROKER, Expectations, Expected
 from tests.suites.golang import ended_tests
 from tests.suites.librdkafka import Program, programs_of, statuses
-from tests.suites.model import Status, Suite
-from tests.suites.targets import COUNTERPARTS, MOCK
+from tests.suites.model import ClusterNeeds, Status, Suite
+from tests.suites.rdkafka import executables_of, listed_tests, status_of
+from tests.suites.targets import COUNTERPARTS, MOCK, MockTarget
 from tests.support.toolchain import absent, require
 
 REAL = COUNTERPARTS[MOCK]
@@ -36,7 +37,7 @@ SUITE_PARAMETERS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITE_PARAMETERS)
-async def test_quick_tests_of_a_suite(suite: Suite) -> None:
+async def test_quick_listed_tests_a_suite(suite: Suite) -> None:
     require(*suite.toolchains)
     command = [sys.executable, "-m", "tests.suites", "--suite", suite.name, "--quick"]
     process = await asyncio.create_subprocess_exec(
@@ -72,7 +73,10 @@ def test_every_failure_has_a_reason(suite: Suite) -> None:
 
 
 def test_suites_without_quick_tests() -> None:
-    assert [suite.name for suite in SUITES.values() if suite.only_whole] == ["librdkafka"]
+    assert [suite.name for suite in SUITES.values() if suite.only_whole] == [
+        "librdkafka",
+        "rdkafka",
+    ]
     assert all(bool(suite.quick) is not bool(suite.only_whole) for suite in SUITES.values())
     command = [sys.executable, "-m", "tests.suites", "--suite", "librdkafka", "--quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -215,7 +219,7 @@ def test_tests_that_run_when_the_time_is_up_have_failed() -> None:
     ]
 
 
-def test_subtests_of_a_split_test_are_tests_of_their_own() -> None:
+def test_sublisted_tests_a_split_test_are_listed_tests_their_own() -> None:
     lines = events(
         "run TestA", "run TestA/one", "run TestA/two/deep", "output TestA/one x",
         "fail TestA/one", "pass TestA/two/deep", "fail TestA",
@@ -276,3 +280,58 @@ def test_statuses_of_a_program() -> None:
         ("0002_three", Status.FAILED),
     ]
     assert [*statuses(names, {"0002_one": "RUNNING"})] == [(name, Status.FAILED) for name in names]
+
+
+# ---- the output of cargo and of Rust's tests -----------------------------------------------------
+
+
+def artifact(name: str, kind: str, *, test: bool = True, executable: str | None = "/x") -> str:
+    return json.dumps(
+        {
+            "reason": "compiler-artifact",
+            "target": {"name": name, "kind": [kind]},
+            "profile": {"test": test},
+            "executable": executable,
+        }
+    )
+
+
+def test_programs_that_cargo_built() -> None:
+    messages = [
+        json.dumps({"reason": "build-script-executed"}),
+        artifact("librdkafka", "lib", test=False, executable=None),
+        artifact("rdkafka", "lib", executable="/a"),
+        artifact("roundtrip", "example"),
+        artifact("test_admin", "test", executable="/b"),
+        artifact("build-script-build", "custom-build", test=False),
+    ]
+    assert executables_of(messages) == {"rdkafka": Path("/a"), "test_admin": Path("/b")}
+
+
+def test_tests_that_a_program_lists() -> None:
+    listing = "test_topics: test\nutils::tests::test_all: test\nbench: benchmark\n\n2 tests\n"
+    assert listed_tests(listing) == ["test_topics", "utils::tests::test_all"]
+
+
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [
+        ("ok. 1 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out", Status.PASSED),
+        ("ok. 0 passed; 0 failed; 1 ignored; 0 measured; 5 filtered out", Status.SKIPPED),
+        ("FAILED. 0 passed; 1 failed; 0 ignored; 0 measured", Status.FAILED),
+        ("ok. 0 passed; 0 failed; 0 ignored; 0 measured; 6 filtered out", Status.FAILED),
+        ("", Status.FAILED),
+    ],
+)
+def test_status_of_a_test_in_rust(result: str, status: Status) -> None:
+    assert status_of(["running 1 test", f"test result: {result}"]) is status
+
+
+# ---- clusters ------------------------------------------------------------------------------------
+
+
+def test_ids_of_a_cluster() -> None:
+    assert [*ClusterNeeds(brokers=3).ids] == [1, 2, 3]
+    needs = ClusterNeeds(brokers=2, first_id=0)
+    assert [*needs.ids] == [0, 1]
+    assert "--brokers=0-1" in MockTarget(MOCK, "kafka-4.4").command(needs)
