@@ -43,11 +43,12 @@ from mockbroker.serving.inter_broker_setup import (
     software_versions,
 )
 from mockbroker.serving.limits import BufferBudget
+from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.operations import Operations, SuspendedOperations
 from mockbroker.serving.replay_stage import Replay
 from mockbroker.serving.scripts import Script, Scripted
 from mockbroker.serving.served_versions import check_release, served_versions
-from mockbroker.serving.server import BrokerListener, BrokerProtocol
+from mockbroker.serving.server import BrokerProtocol
 from mockbroker.state.actions import Action
 from mockbroker.state.model import Partition, TopicPartition
 from mockbroker.timers import Alarm, sleep, wait_for_call, wall_ms
@@ -181,7 +182,7 @@ class MockCluster(DataMethods):
             },
         )  # fmt: skip
 
-    def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener]:
+    def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener[BrokerProtocol]]:
         return {
             broker_id: BrokerListener(
                 broker_id,

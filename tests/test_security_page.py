@@ -11,7 +11,7 @@ from click import Option
 
 from mockbroker.cli.serve import serve
 from mockbroker.control import connection_limits
-from mockbroker.serving import limits, server
+from mockbroker.serving import limits, listeners
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/explanation/security.md").read_text()
@@ -39,7 +39,7 @@ def test_every_limit_is_told_with_its_default_and_its_option():
 
 def test_the_others_are_as_told():
     assert limits.MAX_BEFORE_SASL == 512 * 1024
-    assert server.TLS_HANDSHAKE_SECONDS == 10
+    assert listeners.TLS_HANDSHAKE_SECONDS == 10
     assert (
         connection_limits.MOST_CONNECTIONS,
         connection_limits.QUIET_SECONDS,

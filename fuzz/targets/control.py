@@ -36,7 +36,7 @@ from mockbroker.control.hosting import ClusterHost
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import JSON, Route
 from mockbroker.errors import ClusterError
-from mockbroker.serving.server import BrokerListener
+from mockbroker.serving.listeners import BrokerListener
 
 __all__ = ["check", "mutate", "seeds"]
 

@@ -47,8 +47,8 @@ class Session:
     """The broker's state of one connection: who is connected.
 
     ``software`` is the client's own claim (KIP-511), ``principal`` its authenticated identity.
-    ``sasl`` is None if the listener needs no authentication. ``ended``: the connection closes after
-    the current answer.
+    ``sasl`` is None if the listener needs no authentication; ``passed_mechanism`` is the mechanism
+    that a proxy has seen pass. ``ended``: the connection closes after the current answer.
     """
 
     connection_id: int
@@ -58,6 +58,7 @@ class Session:
     principal: str = ANONYMOUS
     sasl: SaslSession | None = None
     ended: bool = False
+    passed_mechanism: str | None = None
 
     @property
     def host(self) -> str:

@@ -1,4 +1,5 @@
-"""The ``mockbroker`` command: ``serve``, ``ctl``, ``profiles``, ``scenario`` and ``fuzz``.
+"""The ``mockbroker`` command: ``serve``, ``proxy``, ``ctl``, ``profiles``, ``scenario`` and
+``fuzz``.
 
 ``kproto.cli.run`` handles errors and exit codes. ``fuzz`` belongs to kspec, which is built on this
 package, so it is imported by name when it is used.
@@ -21,6 +22,7 @@ cli = program(
         "ctl": "mockbroker.cli.ctl:ctl",
         "fuzz": "kspec.clientfuzz.cli:fuzz",
         "profiles": "mockbroker.cli.profiles:profiles",
+        "proxy": "mockbroker.cli.proxy:proxy",
         "scenario": "mockbroker.cli.scenario:scenario",
         "serve": "mockbroker.cli.serve:serve",
     },

@@ -1,4 +1,4 @@
-"""The options of ``mockbroker serve`` that limit clients, the journal and logs."""
+"""The options that limit clients, the journal and logs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from cloup import option_group
 
 from mockbroker.cli.option_types import ParsedOption, duration_or_off, parse_size
 
-__all__ = ["limit_options", "limits_of"]
+__all__ = ["client_limit_options", "limit_options", "limits_of"]
 
 _MEBIBYTE = 1024 * 1024
 
 
 # Importing ``mockbroker.serving.limits`` would slow down --help; a test compares the defaults.
-limit_options = option_group(
-    "Limits",
+_OF_CLIENTS = (
     click.option(
         "--max-frame-bytes",
         type=click.IntRange(1, 100 * _MEBIBYTE),
@@ -60,6 +59,11 @@ limit_options = option_group(
         show_default=True,
         help="The most bytes of frames, client ids and notes that it keeps.",
     ),
+)
+
+limit_options = option_group(
+    "Limits",
+    *_OF_CLIENTS,
     click.option(
         "--log-bytes",
         type=ParsedOption("SIZE", parse_size),
@@ -77,6 +81,9 @@ limit_options = option_group(
         "the first one is dropped.",
     ),
 )
+
+client_limit_options = option_group("Limits", *_OF_CLIENTS)
+"""The limits of clients and of the journal alone."""
 
 
 def limits_of(options: dict[str, Any]) -> dict[str, Any]:

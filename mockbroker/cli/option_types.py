@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kproto.errors import KprotoError
 from mockbroker.errors import ClusterError
+from mockbroker.serving.endpoints import parse_endpoint
 from mockbroker.topics.spec import parse_milliseconds
+
+if TYPE_CHECKING:
+    from kproto.dialects import Dialect
 
 __all__ = [
     "ParsedOption",
+    "dialect_of",
     "duration_or_off",
     "json_option",
+    "listen_address",
     "name_and_value",
     "parse_members",
     "parse_size",
@@ -100,3 +107,25 @@ def parse_size(text: str) -> int:
     if found is None or not int(found[1]):
         raise ClusterError(f"{text!r} is not a size; use bytes, or a unit as in 64MiB or 1GiB")
     return int(found[1]) * _SIZES[found[2]]
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """Split ``HOST:PORT``. Raises ClusterError, also without a port."""
+    host, port = parse_endpoint(text)
+    if port is None:
+        raise ClusterError(f"{text!r} has no port; use HOST:PORT, where port 0 takes a free one")
+    return host, port
+
+
+def dialect_of(text: str) -> Dialect:
+    """The dialect of a name, or of a folder of schemas. Raises ClusterError."""
+    # Importing codecs would slow down --help.
+    from kproto.dialects import DIALECTS, dialect, load_dialect
+
+    if Path(text).is_dir():
+        return load_dialect(text)
+    if text in DIALECTS:
+        return dialect(text)
+    raise ClusterError(
+        f"{text!r} is neither a folder of message schemas nor one of {', '.join(DIALECTS)}"
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from cloup import option_group
 
-__all__ = ["security_of", "security_options"]
+__all__ = ["security_of", "security_options", "server_tls"]
 
 security_options = option_group(
     "Security",
@@ -58,7 +58,7 @@ def security_of(options: dict[str, Any]) -> dict[str, Any]:
     """The options as fields of ``ClusterOptions``. Raises ClusterError or click.UsageError."""
     return {
         "sasl": options["sasl"],
-        "tls": _tls(options["tls"], options["tls_client_ca"]),
+        "tls": server_tls(options["tls"], options["tls_client_ca"]),
         "authorizer": _authorizer(options),
     }
 
@@ -75,7 +75,8 @@ def _authorizer(options: dict[str, Any]) -> Any:
     return None
 
 
-def _tls(files: str | None, client_ca: str | None) -> ssl.SSLContext | None:
+def server_tls(files: str | None, client_ca: str | None) -> ssl.SSLContext | None:
+    """The context of a listener; None without TLS. Raises click.UsageError."""
     if files is None:
         if client_ca is not None:
             raise click.UsageError("--tls-client-ca needs --tls")

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import errno
 import json
 import logging
-import os
-import re
 import secrets
-import signal
-from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +19,22 @@ from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import journal_file, journal_sink
 from mockbroker.cli.limits import limit_options, limits_of
-from mockbroker.cli.option_types import ParsedOption, duration_or_off, name_and_value
-from mockbroker.cli.parent import parent_option, when_orphaned
+from mockbroker.cli.option_types import (
+    ParsedOption,
+    dialect_of,
+    duration_or_off,
+    listen_address,
+    name_and_value,
+)
+from mockbroker.cli.parent import parent_option
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.replaying import replay_into, replay_options
+from mockbroker.cli.running import (
+    naming_the_option,
+    raise_file_limit,
+    run_loop,
+    stop_requested,
+)
 from mockbroker.cli.security import security_of, security_options
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import is_loopback, parse_endpoint
@@ -41,15 +47,6 @@ if TYPE_CHECKING:
     from mockbroker.mock_cluster import MockCluster
 
 __all__ = ["serve"]
-
-_ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
-
-
-def _listen(text: str) -> tuple[str, int]:
-    host, port = parse_endpoint(text)
-    if port is None:
-        raise ClusterError(f"{text!r} has no port; use HOST:PORT, where port 0 takes a free one")
-    return host, port
 
 
 def _advertise(text: str) -> str | tuple[str, int | None]:
@@ -84,18 +81,6 @@ def _reply(text: str) -> tuple[int, str]:
     if not isinstance(parsed, dict):
         raise ClusterError(f"{text!r}: the file must hold a JSON object")
     return int(key), reply
-
-
-def _schemas(text: str) -> Dialect:
-    from kproto.dialects import DIALECTS, dialect, load_dialect
-
-    if Path(text).is_dir():
-        return load_dialect(text)
-    if text in DIALECTS:
-        return dialect(text)
-    raise ClusterError(
-        f"{text!r} is neither a folder of message schemas nor one of {', '.join(DIALECTS)}"
-    )
 
 
 def _kip_240(text: str) -> Dialect:
@@ -196,7 +181,7 @@ def _kip_240(text: str) -> Dialect:
     "Addresses",
     click.option(
         "--listen",
-        type=ParsedOption("HOST:PORT", _listen),
+        type=ParsedOption("HOST:PORT", listen_address),
         default="127.0.0.1:0",
         show_default=True,
         help="The address of broker 1. Broker n listens on PORT + n - 1, or on a free "
@@ -212,7 +197,7 @@ def _kip_240(text: str) -> Dialect:
     ),
     click.option(
         "--control",
-        type=ParsedOption("HOST:PORT", _listen),
+        type=ParsedOption("HOST:PORT", listen_address),
         help="Open the HTTP control port at this address. Default: none.",
     ),
     click.option(
@@ -254,7 +239,7 @@ def _kip_240(text: str) -> Dialect:
     ),
     click.option(
         "--dialect",
-        type=ParsedOption("FOLDER|NAME", _schemas),
+        type=ParsedOption("FOLDER|NAME", dialect_of),
         help="A folder of message schemas that extend the released ones, or the name of a dialect. "
         "auto accepts released requests and those of KIP-455's drafts. Default: the profile's.",
     ),
@@ -305,13 +290,13 @@ def serve(**options: Any) -> None:
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
         logging.basicConfig(format="mockbroker: %(message)s")
-        _raise_file_limit(
+        raise_file_limit(
             len(options["brokers"]) * options["max_connections"],
             more=options["control"] is not None,
         )
         token = _random_token(options)
         mock, control = _build(options, stack)
-        _run(_serve(mock, control, token, with_parent=options["exit_with_parent"]))
+        run_loop(_serve(mock, control, token, with_parent=options["exit_with_parent"]))
         report_unused(mock, must_hit=options["faults_must_hit"])
 
 
@@ -438,21 +423,12 @@ async def _serve(
     *,
     with_parent: bool,
 ) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(number, stopped.set)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
-    orphaned = loop.create_task(when_orphaned()) if with_parent else None
-    if orphaned is not None:
-        orphaned.add_done_callback(lambda _: stopped.set())
+    stopped = stop_requested(with_parent=with_parent)
     async with contextlib.AsyncExitStack() as stack:
-        with _naming_the_option("--listen"):
+        with naming_the_option("--listen"):
             await stack.enter_async_context(mock)
         if control is not None:
-            with _naming_the_option("--control"):
+            with naming_the_option("--control"):
                 await control.start()
         try:
             ready = {
@@ -466,44 +442,3 @@ async def _serve(
         finally:
             if control is not None:
                 await control.stop()
-
-
-@contextlib.contextmanager
-def _naming_the_option(option: str) -> Iterator[None]:
-    """Say which address cannot be listened on, and why, without the system's number."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _ADDRESS_ERRORS:
-            raise
-        found = re.search(r"\('([^']+)', (\d+)", str(error))
-        address = f" {found[1]}:{found[2]}" if found else ""
-        why = os.strerror(error.errno).lower()
-        raise click.ClickException(
-            f"{option}: cannot listen on{address}: {why}; port 0 takes a free one"
-        ) from None
-
-
-def _raise_file_limit(connections: int, *, more: bool) -> None:
-    """Raise the soft limit of open files (often 1024) as far as these connections, their listeners
-    and the inter-broker connections need; ``more`` adds some for clusters created later."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    requested = 256 + 2 * connections + 8192 * more
-    if soft != resource.RLIM_INFINITY and soft < requested:
-        allowed = requested if hard == resource.RLIM_INFINITY else min(requested, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
-
-
-def _run(main: Coroutine[Any, Any, None]) -> None:
-    """Run on uvloop if it is installed, otherwise on asyncio's own loop."""
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-        return
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)

@@ -1,7 +1,7 @@
 """When the bytes of a response go out, and when the connection ends.
 
 ``plan_answer`` turns a response frame and a rule into a plan. This module has no sockets and no
-clock: ``mockbroker.serving.server`` performs the plan in order.
+clock: ``mockbroker.serving.listeners`` performs the plan in order.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import Advertised, dialable, parse_endpoint, show
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
-from mockbroker.serving.server import BrokerListener
+from mockbroker.serving.listeners import BrokerListener
+from mockbroker.serving.server import BrokerProtocol
 
 __all__ = ["BrokerSockets"]
 
@@ -23,7 +24,7 @@ class BrokerSockets:
     def __init__(
         self,
         cluster: Cluster,
-        listeners: Mapping[int, BrokerListener],
+        listeners: Mapping[int, BrokerListener[BrokerProtocol]],
         network: InterBrokerNetwork | None,
         advertised: Advertised,
         set_endpoint: Callable[[int, str, int], Coroutine[Any, Any, None]],

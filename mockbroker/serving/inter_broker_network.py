@@ -17,8 +17,9 @@ from mockbroker.cluster import Cluster
 from mockbroker.inter_broker.client import InterBroker
 from mockbroker.profiles import Profile
 from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.scripts import Scripts
-from mockbroker.serving.server import BrokerListener, BrokerProtocol
+from mockbroker.serving.server import BrokerProtocol
 
 __all__ = ["InterBrokerNetwork"]
 

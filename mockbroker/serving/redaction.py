@@ -50,4 +50,4 @@ def redacted_frame(session: Session, api_key: int | None, frame: bytes) -> bytes
 
 
 def _mechanism(session: Session) -> str | None:
-    return None if session.sasl is None else session.sasl.mechanism
+    return session.passed_mechanism if session.sasl is None else session.sasl.mechanism

@@ -164,7 +164,7 @@ class Replay:
         message.encode(version)  # what this version cannot carry is refused here, not later
         return message
 
-    def _endpoint(self, node_id: int) -> tuple[str, int]:
+    def _endpoint(self, node_id: int, _host: str, _port: int) -> tuple[str, int]:
         """A broker of that id, or, where the mock has none, always the same other one."""
         brokers = self._cluster.brokers
         broker = brokers.get(node_id)

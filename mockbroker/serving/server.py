@@ -1,4 +1,4 @@
-"""Sockets, with or without TLS: one listener per broker, one protocol object per connection.
+"""Sockets, with or without TLS: one protocol object per connection to a broker.
 
 The requests that one read delivers are answered in one write. As in Kafka, a connection is muted
 while an answer is pending: later requests wait until it is sent. Unlike in Kafka the socket is
@@ -8,40 +8,30 @@ still read, up to a limit, so that the broker notices a client that disconnects.
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
-import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Final, cast
 
 from kproto.connection import ServerConnection
 from kproto.errors import RemoteProtocolError
 from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
 from mockbroker.apis import Session
-from mockbroker.faults.delivery import End, Hold, LateAnswers, Plan, Sleep, Step, Write
-from mockbroker.faults.rule import CloseWith
+from mockbroker.faults.delivery import Plan
 from mockbroker.security.policy import certificate_principal
 from mockbroker.security.sasl import SaslSession
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.exchange import Close
 from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
+from mockbroker.serving.listeners import PlannedConnection
 
-__all__ = ["TLS_HANDSHAKE_SECONDS", "BrokerListener", "BrokerProtocol"]
-
-TLS_HANDSHAKE_SECONDS = 10.0
+__all__ = ["BrokerProtocol"]
 
 _READ_AHEAD: Final = 64 * 1024
 """Bytes to buffer behind a pending answer; the last read may exceed it."""
 _FLUSH_AT: Final = 256 * 1024
 """Bytes of answers to collect before they are written, within a burst."""
-_BACKLOG: Final = 1024
-"""Connections that may wait to be accepted. Beyond it the system drops a client's SYN, and the
-client retries after a second; asyncio's default of 100 is too low for a connection storm."""
-_IDLE_CHECKS: Final = 4
-"""Idle checks per time-out."""
 
 
-class BrokerProtocol(asyncio.Protocol):
+class BrokerProtocol(PlannedConnection):
     """One client's connection to one broker."""
 
     def __init__(
@@ -51,8 +41,8 @@ class BrokerProtocol(asyncio.Protocol):
         open_connections: set[BrokerProtocol],
         budget: BufferBudget | None = None,
     ) -> None:
+        super().__init__(BufferBudget() if budget is None else budget)
         self._dispatcher = dispatcher
-        self._budget = BufferBudget() if budget is None else budget
         users = dispatcher.security.sasl
         self._connection = ServerConnection(
             codec=dispatcher.codec,
@@ -68,13 +58,7 @@ class BrokerProtocol(asyncio.Protocol):
             sasl=None if users is None else SaslSession(users),
         )
         self._open_connections = open_connections
-        self._transport: asyncio.Transport | None = None
         self._pending: asyncio.Future[bytes | Close | Plan] | None = None
-        self._late: LateAnswers | None = None
-        self._writing_paused = False
-        self._closing = False
-        self._held = 0
-        self._quiet = 0
         self._closed_by = CLOSED_BY_BROKER
 
     # ---- called by asyncio -------------------------------------------------------------------
@@ -217,50 +201,6 @@ class BrokerProtocol(asyncio.Protocol):
         self._serve()
         return None
 
-    # ---- plans of fault rules ----------------------------------------------------------------
-
-    def _perform(self, plan: Plan) -> Awaitable[Plan] | None:
-        """Perform the steps up to the first pause; return the rest, to be performed after it."""
-        for place, step in enumerate(plan.steps):
-            if self._closing:
-                return None
-            if isinstance(step, Sleep):
-                return _later(step.milliseconds, Plan(plan.steps[place + 1 :], plan.answers))
-            self._do(step)
-        if plan.answers and self._late and not any(isinstance(s, Hold) for s in plan.steps):
-            self._write(self._late.overtaken_by(b""))
-        return None
-
-    def _do(self, step: Step) -> None:
-        if isinstance(step, Write):
-            self._write([step.data])
-        elif isinstance(step, Hold):
-            if self._late is None:
-                self._late = LateAnswers()
-            self._late.hold(step)
-            if step.milliseconds is not None:
-                loop = asyncio.get_running_loop()
-                loop.call_later(step.milliseconds / 1000, self._release, step)
-        elif isinstance(step, End):
-            self._end(step.how)
-
-    def _release(self, held: Hold) -> None:
-        """Write a held answer whose time has come, if it is still held."""
-        if not self._closing and self._late is not None:
-            self._write(self._late.release(held))
-
-    def _end(self, how: CloseWith) -> None:
-        transport = self._transport
-        if how == "fin" or transport is None or (how == "half-close" and _is_tls(transport)):
-            return self._close_after([])
-        self._closing = True
-        self._connection.close()
-        if how == "half-close":
-            transport.write_eof()
-            return None
-        _reset_on_close(transport)
-        return transport.abort()
-
     def _update_reading(self) -> None:
         """Stop reading while requests cannot be worked on, to bound the memory of a connection."""
         if self._transport is None or self._closing:
@@ -271,149 +211,18 @@ class BrokerProtocol(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    def _write(self, answers: list[bytes]) -> None:
-        if answers and self._transport is not None:
-            self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
-
-    def _close_after(self, answers: list[bytes]) -> None:
-        """Write these answers, and answer nothing more."""
-        self._write(answers)
-        self._closing = True
+    def _stop(self) -> None:
         self._connection.close()
-        if self._transport is not None:
-            self._transport.close()
 
     # ---- limits ------------------------------------------------------------------------------
 
-    def _hold(self) -> None:
-        """Report the bytes buffered here; close the fullest connection if all exceed the budget."""
-        size = 0 if self._closing else self._connection.buffered
-        if self._writing_paused and self._transport is not None:
-            size += self._transport.get_write_buffer_size()
-        if size == self._held:
-            return
-        self._held = size
-        fullest = self._budget.hold(self, size)
-        if isinstance(fullest, BrokerProtocol):
-            most = self._budget.limits.max_buffered_bytes
-            note = f"buffers {fullest._held} bytes; all connections together may buffer {most}"
-            fullest.refuse("over-limit", note)
-
-    def check_idle(self) -> None:
-        """Called ``_IDLE_CHECKS`` times per time-out. A connection is not idle while an answer is
-        pending: then the broker is slow, not the client."""
-        if self._pending is not None and not self._closing:
-            return
-        self._quiet += 1
-        if self._quiet > _IDLE_CHECKS:
-            idle = self._budget.limits.idle_timeout_ms
-            self.refuse("idle", f"no bytes were received or sent for {idle} ms")
-
-    def refuse(self, event: str, note: str) -> None:
-        """Close at once, dropping unsent answers, and journal the reason."""
-        if self._transport is None:
-            return
+    def _note_event(self, event: str, note: str) -> None:
         self._dispatcher.delivery.note_event(self._session, event, note)
-        self._closing = True
-        self._held = 0
-        self._budget.hold(self, 0)
-        self._connection.close()
-        self._transport.abort()
-
-    def abort(self) -> None:
-        """Drop the connection at once, like a broker that dies."""
-        if self._transport is not None:
-            self._transport.abort()
-
-
-async def _later(milliseconds: int, rest: Plan) -> Plan:
-    await asyncio.sleep(milliseconds / 1000)
-    return rest
-
-
-def _is_tls(transport: asyncio.BaseTransport) -> bool:
-    return transport.get_extra_info("sslcontext") is not None
-
-
-def _reset_on_close(transport: asyncio.BaseTransport) -> None:
-    """Let the close drop unsent bytes and send RST."""
-    open_socket = transport.get_extra_info("socket")
-    if open_socket is not None:
-        open_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-class BrokerListener:
-    """One broker's listening socket and the connections it accepted.
-
-    It keeps its port when it is closed and opened again, so that clients find a restarted broker.
-    Connections idle for ``idle_timeout_ms``, or up to a quarter longer, are closed; None disables
-    that. With ``tls`` a client whose handshake exceeds ``TLS_HANDSHAKE_SECONDS`` is dropped.
-    """
-
-    def __init__(
-        self,
-        broker_id: int,
-        host: str,
-        port: int,
-        make_protocol: Callable[[int, set[BrokerProtocol]], BrokerProtocol],
-        tls: ssl.SSLContext | None = None,
-        idle_timeout_ms: int | None = None,
-    ) -> None:
-        self.broker_id = broker_id
-        self.host = host
-        self.port = port
-        self.connections: set[BrokerProtocol] = set()
-        self._make_protocol = make_protocol
-        self._tls = tls
-        self._idle_timeout_ms = idle_timeout_ms
-        self._server: asyncio.Server | None = None
-        self._next_check: asyncio.TimerHandle | None = None
 
     @property
-    def listening(self) -> bool:
-        return self._server is not None
+    def _working(self) -> bool:
+        return self._pending is not None
 
-    async def open(self) -> None:
-        """Raises OSError if the address cannot be bound."""
-        if self._server is not None:
-            return
-        loop = asyncio.get_running_loop()
-        try:
-            self._server = await loop.create_server(
-                lambda: self._make_protocol(self.broker_id, self.connections),
-                self.host,
-                self.port,
-                ssl=self._tls,
-                backlog=_BACKLOG,
-                ssl_handshake_timeout=None if self._tls is None else TLS_HANDSHAKE_SECONDS,
-            )
-        except socket.gaierror as error:
-            raise OSError(f"cannot listen on {self.host!r}: {error.strerror}") from None
-        if not self._server.sockets:  # asyncio's result if the process has no descriptors left
-            raise OSError(f"cannot listen on {self.host!r}: out of file descriptors (ulimit -n?)")
-        self.port = self._server.sockets[0].getsockname()[1]
-        self._schedule_check()
-
-    def _schedule_check(self) -> None:
-        if self._idle_timeout_ms is not None:
-            seconds = self._idle_timeout_ms / 1000 / _IDLE_CHECKS
-            self._next_check = asyncio.get_running_loop().call_later(seconds, self._check_idle)
-
-    def _check_idle(self) -> None:
-        for connection in list(self.connections):
-            connection.check_idle()
-        self._schedule_check()
-
-    async def close(self) -> None:
-        """Stop listening and drop every connection."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        if self._next_check is not None:
-            self._next_check.cancel()
-        server.close()
-        for connection in list(self.connections):
-            connection.abort()
-        if self._tls is None:
-            await server.wait_closed()
-        # With TLS it would wait for clients whose handshake is under way.
+    @property
+    def _buffered(self) -> int:
+        return self._connection.buffered

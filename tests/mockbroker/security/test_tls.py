@@ -14,7 +14,7 @@ from kproto.messages import ApiVersionsRequest
 from mockbroker import MockCluster
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import certificate_principal
-from mockbroker.serving import server
+from mockbroker.serving import listeners
 from tests.mockbroker.control.test_command_line import run_here, serving
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 
@@ -55,7 +55,7 @@ async def test_plaintext_to_a_tls_port_is_closed_on() -> None:
 
 
 async def test_silence_on_a_tls_port_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "TLS_HANDSHAKE_SECONDS", 0.05)
+    monkeypatch.setattr(listeners, "TLS_HANDSHAKE_SECONDS", 0.05)
     async with MockCluster(1, tls=server_context()) as mock, connect(mock) as wire:
         await wire.closed()
         assert mock.connections(1) == 0

@@ -1,0 +1,241 @@
+"""``mockbroker proxy``: stands in front of a cluster until a signal stops it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import click
+import cloup
+from cloup import option_group
+
+from kproto.errors import KprotoError
+from mockbroker.cli.background_stderr import background_stderr
+from mockbroker.cli.journals import journal_file, journal_sink
+from mockbroker.cli.limits import client_limit_options, limits_of
+from mockbroker.cli.option_types import ParsedOption, dialect_of, listen_address
+from mockbroker.cli.parent import parent_option
+from mockbroker.cli.profiles import profile_names
+from mockbroker.cli.running import naming_the_option, raise_file_limit, run_loop, stop_requested
+from mockbroker.cli.security import server_tls
+from mockbroker.errors import ClusterError
+from mockbroker.serving.endpoints import parse_endpoint
+
+if TYPE_CHECKING:
+    from mockbroker.proxy.kafka_proxy import KafkaProxy
+
+__all__ = ["proxy"]
+
+_DEFAULT_PORT = 9092
+_MOST_BROKERS = 100
+"""Brokers for which the limit of open files is raised."""
+
+
+def _upstream(text: str) -> list[tuple[str, int]]:
+    addresses = [parse_endpoint(each.strip()) for each in text.split(",") if each.strip()]
+    if not addresses:
+        raise ClusterError(f"{text!r}: use HOST:PORT, or several with commas between")
+    return [(host, _DEFAULT_PORT if port is None else port) for host, port in addresses]
+
+
+def _feature(text: str) -> tuple[str, int]:
+    from mockbroker.proxy.versions import parse_feature
+
+    return parse_feature(text)
+
+
+@cloup.command(show_constraints=False)
+@option_group(
+    "Upstream",
+    click.option(
+        "--upstream",
+        type=ParsedOption("HOST:PORT[,HOST:PORT]", _upstream),
+        required=True,
+        help="The cluster's bootstrap addresses. Its brokers are found in its answers.",
+    ),
+    click.option(
+        "--upstream-tls",
+        metavar="CA|system",
+        help="Use TLS to the upstream, whose certificates these authorities (PEM) or the system's "
+        "have signed.",
+    ),
+    click.option(
+        "--upstream-tls-cert",
+        metavar="CERT[:KEY]",
+        help="With --upstream-tls: the proxy's own certificate and private key, in one PEM file or "
+        "two.",
+    ),
+    click.option(
+        "--upstream-tls-any-name",
+        is_flag=True,
+        help="With --upstream-tls: accept certificates for other host names.",
+    ),
+)
+@option_group(
+    "Addresses",
+    click.option(
+        "--listen",
+        type=ParsedOption("HOST:PORT", listen_address),
+        default="127.0.0.1:0",
+        show_default=True,
+        help="The address for bootstrapping, and the host of all listeners.",
+    ),
+    click.option(
+        "--broker-port-base",
+        type=click.IntRange(1, 65535),
+        help="Broker n listens on this port + n. Default: on a free port.",
+    ),
+    click.option(
+        "--advertise",
+        type=ParsedOption("HOST[:BASE]", parse_endpoint),
+        help="The host that answers name in place of the brokers', and the port less n of broker "
+        "n. Default: where the proxy listens.",
+    ),
+)
+@option_group(
+    "Protocol",
+    click.option(
+        "--profile",
+        metavar="NAME",
+        shell_complete=profile_names,
+        help="Let clients see only the versions and features of this release; see `mockbroker "
+        "profiles`. Requests above are refused as by a broker.",
+    ),
+    click.option(
+        "--feature",
+        "features",
+        type=ParsedOption("NAME=LEVEL", _feature),
+        multiple=True,
+        help="Let clients see at most this level of a feature, such as transaction.version=1. "
+        "Repeatable.",
+    ),
+    click.option(
+        "--unknown-keys",
+        type=click.Choice(["pass", "hide"]),
+        default="pass",
+        show_default=True,
+        help="What becomes of API keys that this program has no schema of.",
+    ),
+    click.option(
+        "--dialect",
+        type=ParsedOption("FOLDER|NAME", dialect_of),
+        help="A folder of message schemas that extend the released ones, or the name of a dialect. "
+        "Default: the profile's.",
+    ),
+)
+@option_group(
+    "Recording",
+    click.option(
+        "--journal",
+        type=ParsedOption("FILE.jsonl|FILE.pcapng", journal_file),
+        help="Record the traffic in this file, as JSON lines or as a capture for Wireshark.",
+    ),
+    click.option(
+        "--journal-detail",
+        type=click.Choice(["frames", "headers", "events"]),
+        help="What the journal keeps: whole frames, the heads of requests, or only connections. "
+        "Default: frames with --journal, otherwise headers.",
+    ),
+)
+@option_group(
+    "Security",
+    click.option(
+        "--tls",
+        metavar="CERT[:KEY]",
+        help="Serve TLS with this certificate chain and private key, in one PEM file or two.",
+    ),
+    click.option(
+        "--tls-client-ca",
+        metavar="FILE",
+        help="With --tls: require client certificates of these authorities (PEM).",
+    ),
+)
+@client_limit_options
+@parent_option
+def proxy(**options: Any) -> None:
+    """Stand between clients and a Kafka cluster until interrupted.
+
+    Answers name the proxy's listeners in place of the brokers, so that all traffic passes through
+    it. The first line on stdout is {"bootstrap": "127.0.0.1:NNNNN", "brokers": {"1":
+    "127.0.0.1:NNNNN"}}; brokers that come later get a listener of their own.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(background_stderr())
+        logging.basicConfig(format="mockbroker: %(message)s")
+        raise_file_limit(2 * _MOST_BROKERS * options["max_connections"], more=False)
+        run_loop(_proxy(_build(options, stack), with_parent=options["exit_with_parent"]))
+
+
+def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
+    """Check all options before any socket opens."""
+    from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
+    from mockbroker.serving.limits import Limits
+
+    journal = options["journal"]
+    host, port = options["listen"]
+    try:
+        sink = None if journal is None else stack.enter_context(journal_sink(journal))
+        running = KafkaProxy(
+            ProxyOptions(
+                upstream=options["upstream"],
+                host=host,
+                port=port,
+                broker_port_base=options["broker_port_base"],
+                advertise=options["advertise"],
+                profile=options["profile"],
+                features=dict(options["features"]),
+                unknown_keys=options["unknown_keys"],
+                dialect=options["dialect"],
+                detail=options["journal_detail"] or ("frames" if journal else "headers"),
+                limits=Limits(**limits_of(options)),
+                tls=server_tls(options["tls"], options["tls_client_ca"]),
+                upstream_tls=_upstream_tls(options),
+            )
+        )
+    except KprotoError as error:
+        raise click.UsageError(str(error)) from None
+    running.journal.sink = sink
+    return running
+
+
+def _upstream_tls(options: dict[str, Any]) -> ssl.SSLContext | None:
+    authorities, own = options["upstream_tls"], options["upstream_tls_cert"]
+    if authorities is None:
+        for name in ("upstream_tls_cert", "upstream_tls_any_name"):
+            if options[name]:
+                raise click.UsageError(f"--{name.replace('_', '-')} needs --upstream-tls")
+        return None
+    context = ssl.create_default_context()
+    try:
+        if authorities != "system":
+            context = ssl.create_default_context(cafile=authorities)
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"--upstream-tls: {authorities!r} cannot be used: {error}") from None
+    if own is not None:
+        certificate, colon, key = own.rpartition(":")
+        try:
+            context.load_cert_chain(certificate if colon else own, key if colon else None, "")
+        except (OSError, ValueError) as error:
+            raise click.UsageError(
+                f"--upstream-tls-cert: {own!r} cannot be used: {error}"
+            ) from None
+    context.check_hostname = not options["upstream_tls_any_name"]
+    return context
+
+
+async def _proxy(running: KafkaProxy, *, with_parent: bool) -> None:
+    stopped = stop_requested(with_parent=with_parent)
+    async with contextlib.AsyncExitStack() as stack:
+        with naming_the_option("--listen"):
+            await stack.enter_async_context(running)
+        for text in running.notices():
+            click.echo(f"mockbroker: {text}", err=True)
+        ready = {
+            "bootstrap": running.bootstrap,
+            "brokers": {str(key): address for key, address in running.addresses.items()},
+        }
+        print(json.dumps(ready), flush=True)
+        await stopped.wait()

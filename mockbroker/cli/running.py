@@ -1,0 +1,82 @@
+"""Run a command that listens until a signal stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import re
+import signal
+from collections.abc import Coroutine, Iterator
+from typing import Any, Final
+
+import click
+
+from mockbroker.cli.parent import when_orphaned
+
+__all__ = ["naming_the_option", "raise_file_limit", "run_loop", "stop_requested"]
+
+_ADDRESS_ERRORS: Final = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+
+
+def stop_requested(*, with_parent: bool) -> asyncio.Event:
+    """Return an event that is set at SIGINT and SIGTERM, and at the parent's end if
+    ``with_parent``. Call it on the running loop."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, stopped.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
+    if with_parent:
+        orphaned = loop.create_task(when_orphaned())
+        orphaned.add_done_callback(lambda _: stopped.set())
+        _kept.add(orphaned)
+    return stopped
+
+
+_kept: Final[set[asyncio.Task[None]]] = set()
+"""Tasks that wait for the parent's end, which the loop itself does not keep."""
+
+
+@contextlib.contextmanager
+def naming_the_option(option: str) -> Iterator[None]:
+    """Say which address cannot be listened on, and why, without the system's number."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _ADDRESS_ERRORS:
+            raise
+        found = re.search(r"\('([^']+)', (\d+)", str(error))
+        address = f" {found[1]}:{found[2]}" if found else ""
+        why = os.strerror(error.errno).lower()
+        raise click.ClickException(
+            f"{option}: cannot listen on{address}: {why}; port 0 takes a free one"
+        ) from None
+
+
+def raise_file_limit(connections: int, *, more: bool) -> None:
+    """Raise the soft limit of open files (often 1024) as far as these connections, their listeners
+    and the inter-broker connections need; ``more`` adds some for clusters created later."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    requested = 256 + 2 * connections + 8192 * more
+    if soft != resource.RLIM_INFINITY and soft < requested:
+        allowed = requested if hard == resource.RLIM_INFINITY else min(requested, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
+
+
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run on uvloop if it is installed, otherwise on asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+        return
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)

@@ -1,0 +1,134 @@
+"""Cut a byte stream into frames that are passed on as they arrive, or collected whole. No I/O.
+
+``kproto.framing`` returns whole frames; a proxy passes most of them on and must not hold a large
+one until its end. Like there, the result does not depend on how the stream was chunked, a bad size
+raises only after the frames before it, and nothing is allocated by a size that a peer announced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from kproto.errors import RemoteProtocolError
+from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+
+__all__ = ["RELAY", "Collect", "Copy", "FrameStream", "Relay", "Treatment"]
+
+_read_size: Final = Struct(">i").unpack_from
+
+
+class Relay:
+    """Pass the frame's bytes on as they arrive."""
+
+
+class Collect(NamedTuple):
+    """Give the whole frame to ``take``, and pass nothing on."""
+
+    take: Callable[[bytes], None]
+
+
+class Copy(NamedTuple):
+    """Pass the frame's bytes on as they arrive, and give a copy of the whole frame to ``take``."""
+
+    take: Callable[[bytes], None]
+
+
+RELAY: Final = Relay()
+
+Treatment: TypeAlias = Relay | Collect | Copy
+
+Begin: TypeAlias = Callable[[bytes, int], Treatment | None]
+"""Called with the received bytes and the offset of a frame whose size is valid and received.
+Returns None if it needs more of the frame than is there; the frame must not be complete then."""
+
+
+class FrameStream:
+    """One direction of a connection.
+
+    ``begin`` decides about each frame. ``out`` collects the bytes to pass on, in order; a ``take``
+    may add to it. While ``paused`` nothing is read; ``receive(b"")`` reads on what was received.
+    """
+
+    __slots__ = ("_begin", "_begun", "_data", "_left", "_parts", "_treatment", "max_size", "out",
+                 "paused")  # fmt: skip
+
+    def __init__(self, begin: Begin, out: list[bytes], max_size: int = DEFAULT_MAX_SIZE) -> None:
+        self.out = out
+        self.max_size = max_size
+        self.paused = False
+        self._begin = begin
+        self._data = b""
+        """Received, and not read yet: the beginning of a frame, or what came while paused."""
+        self._left = 0
+        """Bytes that the frame under way still lacks."""
+        self._treatment: Treatment = RELAY
+        self._parts: list[bytes] = []
+        self._begun = 0
+
+    @property
+    def buffered(self) -> int:
+        """The bytes held here."""
+        return len(self._data) + self._begun
+
+    @property
+    def within_frame(self) -> bool:
+        """Whether the stream would end inside a frame if it ended now."""
+        return bool(self._left or self._data)
+
+    def receive(self, data: bytes) -> None:
+        """Read bytes from the socket. Raises RemoteProtocolError for a bad size."""
+        if self._data:
+            data = self._data + data
+            self._data = b""
+        at, end = 0, len(data)
+        relayed = 0  # where the bytes begin that are to be passed on and are not in ``out`` yet
+        try:
+            while at < end and not self.paused:
+                if self._left:
+                    upto = min(at + self._left, end)
+                    self._left -= upto - at
+                    if self._treatment is RELAY:
+                        at = upto
+                        continue
+                    self._parts.append(data[at:upto])
+                    self._begun += upto - at
+                    if isinstance(self._treatment, Collect):
+                        if relayed < at:
+                            self.out.append(data[relayed:at])
+                        relayed = upto
+                    at = upto
+                    if not self._left:
+                        relayed = self._finish(data, relayed, at)
+                    continue
+                if end - at < SIZE_LENGTH:
+                    break
+                (size,) = _read_size(data, at)
+                if not 0 <= size <= self.max_size:
+                    self._refuse(size)
+                treatment = self._begin(data, at)
+                if treatment is None:
+                    break
+                self._treatment = treatment
+                self._left = SIZE_LENGTH + size
+        finally:
+            if relayed < at:
+                self.out.append(data[relayed:at] if relayed or at < end else data)
+            if at < end:
+                self._data = data[at:]
+
+    def _finish(self, data: bytes, relayed: int, at: int) -> int:
+        """Give the complete frame to whoever takes it; return where the bytes to pass on begin."""
+        treatment, frame = self._treatment, b"".join(self._parts)
+        self._treatment, self._parts, self._begun = RELAY, [], 0
+        if isinstance(treatment, Collect | Copy):
+            # What a ``take`` adds has its place behind everything passed on before.
+            if relayed < at:
+                self.out.append(data[relayed:at])
+            treatment.take(frame)
+        return at
+
+    def _refuse(self, size: int) -> None:
+        why = "is negative" if size < 0 else f"is more than the {self.max_size} allowed"
+        raise RemoteProtocolError(f"frame size {size} {why}")

@@ -1,0 +1,276 @@
+"""A running proxy: one listener for bootstrapping and one for each broker of the upstream."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kproto.client import Connection
+from kproto.dialects import Dialect, dialect
+from kproto.errors import KprotoError
+from kproto.journal import Journal
+from kproto.messages.metadata_request import MetadataRequest
+from kproto.schema.versions import Versions
+from mockbroker.errors import ClusterError
+from mockbroker.profiles import Profile
+from mockbroker.profiles import profile as profile_of
+from mockbroker.proxy.addresses import Role, rewrite
+from mockbroker.proxy.connections import ProxiedConnection, UpstreamSide
+from mockbroker.proxy.passage import Held, Passing
+from mockbroker.proxy.recorder import Detail, Recorder
+from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
+from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
+from mockbroker.serving.endpoints import dialable, show
+from mockbroker.serving.limits import BufferBudget, Limits
+from mockbroker.serving.listeners import BrokerListener
+
+__all__ = ["KafkaProxy", "ProxyOptions"]
+
+_log = logging.getLogger("mockbroker.proxy")
+
+_MOST_LISTENERS: Final = 10_000
+_PROBE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyOptions:
+    """``upstream`` are the bootstrap addresses. The bootstrap listener is at ``host`` and ``port``;
+    the broker of id n listens on ``broker_port_base`` + n, or on a free port. ``advertise`` is the
+    host in answers and, if it has a port, the base of the ports there.
+
+    ``profile``, ``features`` and ``unknown_keys`` are those of ``Clamp``. ``detail`` is what the
+    journal keeps. ``tls`` serves TLS to clients, ``upstream_tls`` uses it to the upstream.
+
+    Raises ClusterError or UnknownNameError for what cannot be.
+    """
+
+    upstream: Sequence[Address]
+    host: str = "127.0.0.1"
+    port: int = 0
+    broker_port_base: int | None = None
+    advertise: tuple[str, int | None] | None = None
+    profile: str | None = None
+    features: Mapping[str, int] = field(default_factory=dict)
+    unknown_keys: UnknownKeys = "pass"
+    dialect: Dialect | None = None
+    detail: Detail = "headers"
+    limits: Limits = field(default_factory=Limits)
+    tls: ssl.SSLContext | None = None
+    upstream_tls: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
+        if not self.upstream:
+            raise ClusterError("a proxy needs the address of an upstream broker")
+
+
+class KafkaProxy:
+    """``async with KafkaProxy(options) as proxy`` listens until the end of the block."""
+
+    def __init__(self, options: ProxyOptions) -> None:
+        self.options = options
+        profile: Profile | None = None if options.profile is None else profile_of(options.profile)
+        named = "kafka" if profile is None else profile.dialect
+        self.dialect = dialect(named) if options.dialect is None else options.dialect
+        self.clamp = Clamp(
+            self.dialect, profile=profile, features=options.features,
+            unknown_keys=options.unknown_keys,
+        )  # fmt: skip
+        self.journal: Journal = options.limits.journal()
+        self.budget = BufferBudget(options.limits)
+        self.passing = Passing(
+            self.dialect,
+            self.clamp,
+            Recorder(self.journal, self.dialect, options.detail),
+            self.endpoint_for,
+        )
+        self.upstream_versions: Mapping[int, Versions] | None = None
+        self.brokers: dict[int, Target] = {}
+        self._bootstrap = Target("bootstrap", BOOTSTRAP, list(options.upstream))
+        self._controllers: dict[Address, Target] = {}
+        self._listeners: dict[int, BrokerListener[ProxiedConnection]] = {}
+        self._connection_ids = itertools.count(1)
+        self._opening: set[asyncio.Task[None]] = set()
+        self._running = False
+
+    # ---- life --------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> KafkaProxy:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen, and open a listener for each broker that the upstream names. Raises OSError if an
+        address is not available. An upstream that does not answer yet is only logged."""
+        await self._listener_of(self._bootstrap, self.options.port).open()
+        self._running = True
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                await self._probe()
+        except (OSError, KprotoError) as error:  # TimeoutError is an OSError
+            where = ", ".join(show(*each) for each in self.options.upstream)
+            reason = str(error) or f"no answer within {_PROBE_SECONDS:g} s"
+            _log.warning(
+                "upstream %s: %s; the brokers' listeners open when a client asks", where, reason
+            )
+        await self._all_open()
+
+    async def stop(self) -> None:
+        self._running = False
+        await self._all_open()
+        for listener in self._listeners.values():
+            await listener.close()
+
+    async def _all_open(self) -> None:
+        if self._opening:
+            await asyncio.gather(*self._opening, return_exceptions=True)
+
+    async def _probe(self) -> None:
+        """Learn the upstream's versions and brokers."""
+        problem: Exception | None = None
+        for host, port in self.options.upstream:
+            try:
+                connection = await Connection.open(host, port, ssl=self.options.upstream_tls)
+            except (OSError, KprotoError) as error:
+                problem = error
+                continue
+            async with connection:
+                self.upstream_versions = connection.peer_versions
+                version = connection.version_for(3, self.clamp.limit(3))
+                request = MetadataRequest(topics=[] if version else None)
+                body = await connection.request(request, version)
+                rewrite(3, version, body, self.endpoint_for)
+                return
+        if problem is not None:
+            raise problem
+
+    # ---- listeners ---------------------------------------------------------------------------
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of the bootstrap listener, for a client on this machine."""
+        return self._address(self._bootstrap)
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Broker id -> ``host:port`` of its listener, for a client on this machine."""
+        return {
+            broker_id: self._address(target) for broker_id, target in sorted(self.brokers.items())
+        }
+
+    def _address(self, target: Target) -> str:
+        listener = self._listeners[id(target)]
+        return show(dialable(listener.host), listener.port)
+
+    @property
+    def connections(self) -> list[ProxiedConnection]:
+        """The open connections, of all listeners."""
+        return [each for listener in self._listeners.values() for each in listener.connections]
+
+    def _listener_of(self, target: Target, port: int) -> BrokerListener[ProxiedConnection]:
+        listener: BrokerListener[ProxiedConnection] = BrokerListener(
+            target.node_id,
+            self.options.host,
+            port,
+            lambda _node_id, connections: ProxiedConnection(self, target, connections),
+            self.options.tls,
+            self.options.limits.idle_timeout_ms,
+        )
+        self._listeners[id(target)] = listener
+        return listener
+
+    def endpoint_for(self, role: Role, node_id: int, host: str, port: int) -> Address:
+        """Return the address that stands for this one of the upstream's. One that is new gets its
+        listener first. Raises ClusterError if it cannot have one."""
+        if role == "broker":
+            target = self.brokers.get(node_id)
+            if target is None:
+                target = Target(f"broker {node_id}", node_id)
+                base = self.options.broker_port_base
+                self._open(target, 0 if base is None else base + node_id)
+                self.brokers[node_id] = target
+        else:
+            target = self._controllers.get((host, port))
+            if target is None:
+                target = Target(f"controller {node_id}", node_id)
+                self._open(target, 0)
+                self._controllers[host, port] = target
+        if target.addresses != [(host, port)]:
+            target.addresses = [(host, port)]
+        listener = self._listeners[id(target)]
+        if self.options.advertise is None:
+            return dialable(listener.host), listener.port
+        advertised, base = self.options.advertise
+        own_port = base is None or role != "broker"
+        return advertised, listener.port if own_port else base + node_id  # type: ignore[operator]
+
+    def _open(self, target: Target, port: int) -> None:
+        """Take a port now, so that its number is known, and accept connections soon."""
+        if len(self._listeners) >= _MOST_LISTENERS:
+            raise ClusterError(f"the upstream names more than {_MOST_LISTENERS} addresses")
+        if port > 65535:
+            raise ClusterError(f"{target.name} would listen on port {port}, which is above 65535")
+        listener = self._listener_of(target, port)
+        try:
+            listener.reserve()
+        except OSError as error:
+            del self._listeners[id(target)]
+            where = show(self.options.host, port)
+            raise ClusterError(
+                f"{target.name} cannot listen on {where}: {error.strerror or error}"
+            ) from None
+        task = asyncio.get_running_loop().create_task(listener.open())
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    # ---- for connections ---------------------------------------------------------------------
+
+    def next_connection_id(self) -> int:
+        """Connections are counted from 1, over all listeners."""
+        return next(self._connection_ids)
+
+    async def connect(self, upstream: UpstreamSide, target: Target) -> None:
+        """Connect to the first address that accepts. Raises OSError."""
+        if target.refused:
+            raise ClusterError("connections are refused (refuse-upstream)")
+        loop = asyncio.get_running_loop()
+        problem: OSError | None = None
+        for host, port in list(target.addresses):
+            try:
+                await loop.create_connection(
+                    lambda: upstream, host, port, ssl=self.options.upstream_tls
+                )
+            except OSError as error:
+                problem = error
+            else:
+                return
+        raise OSError("no address is known") if problem is None else problem
+
+    async def take_over(self, connection: ProxiedConnection, held: Held) -> None:
+        """Without rules of faults, every request passes."""
+        connection.passage.forward(held.head, held.frame)
+        connection.go_on()
+
+    # ---- what clients lose -------------------------------------------------------------------
+
+    def notices(self) -> list[str]:
+        """What whoever starts the proxy should know, a line each."""
+        lines = [self._sasl_notice()]
+        if self.clamp.profile is not None:
+            name = self.clamp.profile.name
+            lost = consequences(self.clamp, self.upstream_versions)
+            lines += [f"--profile {name}: {each}" for each in lost]
+        return lines
+
+    def _sasl_notice(self) -> str:
+        return (
+            "SASL passes through: clients authenticate to the upstream (PLAIN, SCRAM and "
+            "OAUTHBEARER; GSSAPI fails, because it depends on the broker's host name)"
+        )

@@ -1,0 +1,277 @@
+"""One client's connection and its own connection to an upstream broker. No I/O.
+
+Feed it what either side sends; it fills ``to_upstream`` and ``to_client`` with what to write. Most
+frames pass as bytes, as they arrive. A frame is read whole only if somebody needs its content: an
+answer with addresses, ApiVersions, SaslHandshake, the journal, or a rule of faults.
+
+Answers come in the order of requests, as brokers send them, so ``_in_flight`` is a queue. A request
+that cannot pass as it is (``Held``) stops the client's stream until every earlier request is
+answered; the caller then decides, and calls ``go_on``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from kproto.codec.message import Message
+from kproto.connection import RequestReceived
+from kproto.connection.negotiation import API_VERSIONS_KEY, read_reply
+from kproto.dialects import Dialect
+from kproto.errors import KprotoError, RemoteProtocolError
+from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+from mockbroker.apis import Session
+from mockbroker.apis.api_versions import identify
+from mockbroker.proxy.addresses import EndpointFor, may_hold_addresses, rewrite
+from mockbroker.proxy.frame_stream import RELAY, Collect, Copy, FrameStream, Treatment
+from mockbroker.proxy.recorder import Recorder
+from mockbroker.proxy.request_heads import RequestHead, read_head
+from mockbroker.proxy.sasl_tokens import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslPassage
+from mockbroker.proxy.versions import Clamp
+from mockbroker.serving.redaction import redacted_request, redacted_token
+
+__all__ = ["Held", "Passage", "Passing"]
+
+_MOST_IN_FLIGHT: Final = 10_000
+"""Requests without an answer on one connection, beyond which the client is not read."""
+_READ_HERE: Final = frozenset({API_VERSIONS_KEY, SASL_HANDSHAKE})
+
+
+@dataclass(slots=True)
+class Passing:
+    """What all passages of a proxy share. ``concerned`` says whether a rule of faults may take a
+    request of that API key; ``endpoint_for`` returns the proxy's address of an upstream's."""
+
+    codec: Dialect
+    clamp: Clamp
+    recorder: Recorder
+    endpoint_for: EndpointFor
+    concerned: Callable[[int], bool] = lambda _key: False
+    learn: Callable[[Any, int], None] = lambda _body, _key: None
+
+
+class Held(NamedTuple):
+    """A request that does not pass as it is.
+
+    ``refused``: its version is outside the clamp. Otherwise a rule of faults may take it.
+    """
+
+    reason: Literal["refused", "concerned"]
+    head: RequestHead
+    frame: bytes
+
+
+class _InFlight(NamedTuple):
+    """A request that the upstream has to answer; a raw token if ``head`` is None. The answer goes
+    to ``take``, or to the client."""
+
+    head: RequestHead | None
+    take: Callable[[bytes, int], None] | None = None
+
+
+class Passage:
+    """``session`` is what the journal and rules know of the client."""
+
+    def __init__(
+        self, passing: Passing, session: Session, max_size: int = DEFAULT_MAX_SIZE
+    ) -> None:
+        self.to_upstream: list[bytes] = []
+        self.to_client: list[bytes] = []
+        self.held: Held | None = None
+        self.session = session
+        self._passing = passing
+        self._codec = passing.codec
+        self._in_flight: deque[_InFlight] = deque()
+        self._sasl = SaslPassage(passing.codec)
+        self._requests = FrameStream(self._request, self.to_upstream, max_size)
+        self._responses = FrameStream(self._response, self.to_client, DEFAULT_MAX_SIZE)
+
+    # ---- what may be asked at any time -------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Whether every request that passed has its whole answer."""
+        return not self._in_flight and not self._responses.within_frame
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more is read from the client for now."""
+        return self.held is not None or len(self._in_flight) >= _MOST_IN_FLIGHT
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that the upstream has not begun to answer."""
+        return len(self._in_flight)
+
+    @property
+    def buffered(self) -> int:
+        """The bytes of incomplete frames held here."""
+        return self._requests.buffered + self._responses.buffered
+
+    # ---- bytes -------------------------------------------------------------------------------
+
+    def receive_from_client(self, data: bytes) -> None:
+        """Raises RemoteProtocolError for bytes that are no Kafka request."""
+        self._requests.receive(data)
+
+    def receive_from_upstream(self, data: bytes) -> None:
+        """Raises RemoteProtocolError for bytes that answer no request."""
+        self._responses.receive(data)
+
+    def go_on(self) -> None:
+        """The held request has been dealt with: read the ones behind it."""
+        self.held = None
+        self._requests.paused = False
+        self._requests.receive(b"")
+
+    def forward(
+        self, head: RequestHead, frame: bytes, take: Callable[[bytes, int], None] | None = None
+    ) -> None:
+        """Send a request, also one that was held. ``take`` is given the answer that the client
+        would have, and its version, in the client's place."""
+        self.to_upstream.append(frame)
+        if head.expects_response:
+            self._in_flight.append(_InFlight(head, take))
+
+    # ---- requests ----------------------------------------------------------------------------
+
+    def _request(self, data: bytes, at: int) -> Treatment | None:
+        if self._sasl.is_token(data, at):
+            self._in_flight.append(_InFlight(None))
+            return Copy(self._token_from_client)
+        head = read_head(self._codec, data, at)
+        if head is None:
+            return None
+        passing, key = self._passing, head.api_key
+        if not passing.clamp.accepts(key, head.version):
+            return Collect(lambda frame: self._hold("refused", head, frame))
+        if passing.concerned(key):
+            return Collect(lambda frame: self._hold("concerned", head, frame))
+        if head.expects_response:
+            self._in_flight.append(_InFlight(head))
+        if key in _READ_HERE or (passing.recorder.frames and key == SASL_AUTHENTICATE):
+            return Copy(lambda frame: self._read_request(head, frame))
+        if passing.recorder.frames:
+            return Copy(lambda frame: passing.recorder.request(self.session, head, frame))
+        passing.recorder.request(self.session, head, b"")
+        return RELAY
+
+    def _hold(
+        self, reason: Literal["refused", "concerned"], head: RequestHead, frame: bytes
+    ) -> None:
+        self.held = Held(reason, head, frame)
+        self._requests.paused = True
+
+    def _token_from_client(self, frame: bytes) -> None:
+        kept = redacted_token(self.session, frame[SIZE_LENGTH:])
+        recorder = self._passing.recorder
+        recorder.token(self.session, "request", kept if recorder.frames else b"")
+
+    def _read_request(self, head: RequestHead, frame: bytes) -> None:
+        """Look into a request of the connection's own affairs, which passes on as it is."""
+        recorder = self._passing.recorder
+        try:
+            header, body = self._codec.decode_request(frame)
+        except KprotoError as error:  # the upstream judges it
+            raw = b"" if head.api_key == SASL_AUTHENTICATE else frame
+            recorder.request(self.session, head, raw, "malformed", str(error))
+            return
+        self.read_own_affairs(head, body)
+        raw = b""
+        if recorder.frames:
+            api = self._codec.api(head.api_key)
+            request = RequestReceived(0, self._codec, api, header, body, frame)
+            raw = redacted_request(self.session, request)
+        recorder.request(self.session, head, raw)
+
+    def read_own_affairs(self, head: RequestHead, body: Any) -> None:
+        """Note what a request says about the connection itself."""
+        if head.api_key == API_VERSIONS_KEY:
+            identify(self.session, head.version, body)
+        elif head.api_key == SASL_HANDSHAKE:
+            self.session.passed_mechanism = body.mechanism
+            self._sasl.handshake(body)
+
+    # ---- answers -----------------------------------------------------------------------------
+
+    def _response(self, data: bytes, at: int) -> Treatment | None:
+        if not self._in_flight:
+            raise RemoteProtocolError("the upstream sent a response that no request is waiting for")
+        head, take = self._in_flight[0]
+        if head is None:
+            self._in_flight.popleft()
+            return Copy(self._token_from_upstream)
+        if len(data) - at < 2 * SIZE_LENGTH:
+            if int.from_bytes(data[at : at + SIZE_LENGTH], "big") < SIZE_LENGTH:
+                raise RemoteProtocolError("the upstream sent a response without a correlation id")
+            return None
+        correlation_id = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
+        if correlation_id != head.correlation_id:
+            raise RemoteProtocolError(
+                f"the upstream sent a response with correlation id {correlation_id} where "
+                f"{head.correlation_id} was due"
+            )
+        self._in_flight.popleft()
+        key, recorder = head.api_key, self._passing.recorder
+        if take is not None or key in _READ_HERE or may_hold_addresses(key, head.version):
+            return Collect(lambda frame: self._read_response(head, take, frame))
+        if recorder.frames:
+            return Copy(lambda frame: recorder.response(self.session, head, head.version, frame))
+        recorder.response(self.session, head, head.version, b"")
+        return RELAY
+
+    def _token_from_upstream(self, frame: bytes) -> None:
+        recorder = self._passing.recorder
+        recorder.token(self.session, "response", frame if recorder.frames else b"")
+
+    def _read_response(
+        self, head: RequestHead, take: Callable[[bytes, int], None] | None, frame: bytes
+    ) -> None:
+        frame, version = self._changed(head, frame)
+        if take is not None:
+            take(frame, version)
+            return
+        recorder = self._passing.recorder
+        recorder.response(self.session, head, version, frame if recorder.frames else b"")
+        self.to_client.append(frame)
+
+    def _changed(self, head: RequestHead, frame: bytes) -> tuple[bytes, int]:
+        """Return the answer as the client gets it, with its version."""
+        key, version = head.api_key, head.version
+        if key not in _READ_HERE and not may_hold_addresses(key, version):
+            return frame, version
+        try:
+            if key == API_VERSIONS_KEY:
+                header, body, version = read_reply(self._codec, frame, version)
+            else:
+                header, body = self._codec.decode_response(frame, api_key=key, api_version=version)
+            if not self._change(head, version, body):
+                return frame, version
+            return self._codec.encode_response(
+                body,
+                api_version=version,
+                correlation_id=head.correlation_id,
+                unknown_tags=header.unknown_tags,
+            ), version
+        except KprotoError as error:
+            # Passed on unread it might send the client past the proxy.
+            raise RemoteProtocolError(
+                f"the upstream's answer to {self._codec.api(key).name} v{version} cannot be read: "
+                f"{error}"
+            ) from None
+
+    def _change(self, head: RequestHead, version: int, body: Message) -> bool:
+        """Change a response. Returns whether it differs now."""
+        key, any_body = head.api_key, body
+        if key == API_VERSIONS_KEY:
+            self._passing.learn(body, key)
+            self._passing.clamp.cut(any_body)
+            return True
+        if key == SASL_HANDSHAKE:
+            if getattr(body, "error_code", -1) == 0:
+                self._sasl.accepted(version)
+            return False
+        self._passing.learn(body, key)
+        return rewrite(key, version, body, self._passing.endpoint_for)

@@ -1,0 +1,98 @@
+"""The beginning of a request, as far as a proxy needs it to pass the rest on. No I/O."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from kproto.dialects import Dialect
+from kproto.errors import DecodeError, KprotoError
+from kproto.framing import SIZE_LENGTH
+from kproto.messages.request_header import RequestHeader
+
+__all__ = ["RequestHead", "read_head"]
+
+_PREFIX: Final = Struct(">ihhi")
+"""Size, API key, API version, correlation id."""
+
+_MOST: Final = 128 * 1024
+"""Longer beginnings are not waited for: client id and transactional id have int16 sizes."""
+_PRODUCE: Final = 0
+_TRANSACTIONAL_ID_SINCE: Final = 3
+_FLEXIBLE_SINCE: Final = 9
+_read_int16: Final = Struct(">h").unpack_from
+
+
+class RequestHead(NamedTuple):
+    """``client_id`` is None also for an API whose header is unknown."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    expects_response: bool
+
+
+def read_head(codec: Dialect, data: bytes, at: int) -> RequestHead | None:
+    """Return the head of the request at this offset; None if more bytes are needed.
+
+    Only Produce with acks=0 expects no response. Raises DecodeError for a frame too short for a
+    header. What ``codec`` cannot read is left to the upstream.
+    """
+    if len(data) - at < _PREFIX.size:
+        if len(data) - at >= SIZE_LENGTH and _size(data, at) < _PREFIX.size - SIZE_LENGTH:
+            problem = f"a request of {_size(data, at)} bytes has no complete header"
+            raise DecodeError(problem, offset=SIZE_LENGTH, path="header")
+        return None
+    size, api_key, version, correlation_id = _PREFIX.unpack_from(data, at)
+    if size < _PREFIX.size - SIZE_LENGTH:
+        problem = f"a request of {size} bytes has no complete header"
+        raise DecodeError(problem, offset=SIZE_LENGTH, path="header")
+    received = min(len(data) - at, SIZE_LENGTH + size)
+    whole = received == SIZE_LENGTH + size or received > _MOST
+    api = codec.apis.get(api_key)
+    if api is None or version not in api.valid_versions:
+        return RequestHead(api_key, version, correlation_id, None, expects_response=True)
+    try:
+        header_version = api.request_header_version(version)
+        header, end = RequestHeader.decode_from(data, header_version, at + SIZE_LENGTH)
+        expects = api_key != _PRODUCE or _acks(data, end, version) != 0
+    except (KprotoError, IndexError):
+        if not whole:
+            return None
+        return RequestHead(api_key, version, correlation_id, None, expects_response=True)
+    return RequestHead(api_key, version, correlation_id, header.client_id, expects)
+
+
+def _size(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + SIZE_LENGTH], "big", signed=True)
+
+
+def _acks(data: bytes, at: int, version: int) -> int:
+    """Return the acks of a Produce body. Raises IndexError if it is not there."""
+    if version >= _FLEXIBLE_SINCE:
+        length, at = _unsigned_varint(data, at)
+        at += max(length - 1, 0)
+    elif version >= _TRANSACTIONAL_ID_SINCE:
+        at += 2 + max(_int16(data, at), 0)
+    return _int16(data, at)
+
+
+def _int16(data: bytes, at: int) -> int:
+    if at + 2 > len(data):
+        raise IndexError(at)
+    (found,) = _read_int16(data, at)
+    return int(found)
+
+
+def _unsigned_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 28:
+            raise IndexError(at)

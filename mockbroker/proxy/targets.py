@@ -1,0 +1,27 @@
+"""Where connections go: the upstream's addresses, behind the proxy's listeners. No sockets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ["BOOTSTRAP", "Address", "Target"]
+
+Address = tuple[str, int]
+
+BOOTSTRAP: Final = -1
+"""The id of the bootstrap listener in the journal, as clients number bootstrap servers."""
+
+
+@dataclass(slots=True)
+class Target:
+    """What a listener stands for: a broker of the upstream, a controller, or its bootstrap servers.
+
+    ``addresses`` are tried in order; those of a broker change with the upstream's metadata. While
+    ``refused``, connections are closed at once.
+    """
+
+    name: str
+    node_id: int
+    addresses: list[Address] = field(default_factory=list)
+    refused: bool = False

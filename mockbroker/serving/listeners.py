@@ -1,0 +1,281 @@
+"""Listening sockets, and what every connection that they accept can do. No opinion on requests.
+
+A ``PlannedConnection`` carries out the plans of fault rules: pauses, held answers, the ways in
+which a connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+import struct
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, TypeVar
+
+from mockbroker.faults.delivery import End, Hold, LateAnswers, Plan, Sleep, Step, Write
+from mockbroker.faults.rule import CloseWith
+from mockbroker.serving.limits import BufferBudget
+
+__all__ = ["IDLE_CHECKS", "TLS_HANDSHAKE_SECONDS", "BrokerListener", "PlannedConnection"]
+
+TLS_HANDSHAKE_SECONDS = 10.0
+
+IDLE_CHECKS: Final = 4
+"""Idle checks per time-out."""
+_BACKLOG: Final = 1024
+"""Connections that may wait to be accepted. Beyond it the system drops a client's SYN, and the
+client retries after a second; asyncio's default of 100 is too low for a connection storm."""
+
+
+class PlannedConnection(asyncio.Protocol):
+    """A connection that a listener accepted, as fault rules and the listener use it."""
+
+    def __init__(self, budget: BufferBudget) -> None:
+        self._budget = budget
+        self._transport: asyncio.Transport | None = None
+        self._late: LateAnswers | None = None
+        self._writing_paused = False
+        self._closing = False
+        self._held = 0
+        self._quiet = 0
+
+    @abstractmethod
+    def _stop(self) -> None:
+        """Nothing more is answered: forget what was received."""
+
+    @abstractmethod
+    def _note_event(self, event: str, note: str) -> None:
+        """Write an event of the connection to the journal."""
+
+    @property
+    @abstractmethod
+    def _working(self) -> bool:
+        """Whether an answer is pending, so that the client may be silent."""
+
+    @property
+    @abstractmethod
+    def _buffered(self) -> int:
+        """The bytes received and held here."""
+
+    # ---- limits ------------------------------------------------------------------------------
+
+    def _hold(self) -> None:
+        """Report the bytes buffered here; close the fullest connection if all exceed the budget."""
+        size = 0 if self._closing else self._buffered
+        if self._writing_paused and self._transport is not None:
+            size += self._transport.get_write_buffer_size()
+        if size == self._held:
+            return
+        self._held = size
+        fullest = self._budget.hold(self, size)
+        if isinstance(fullest, PlannedConnection):
+            most = self._budget.limits.max_buffered_bytes
+            note = f"buffers {fullest._held} bytes; all connections together may buffer {most}"
+            fullest.refuse("over-limit", note)
+
+    def check_idle(self) -> None:
+        """Called ``IDLE_CHECKS`` times per time-out. A connection is not idle while an answer is
+        pending: then the broker is slow, not the client."""
+        if self._working and not self._closing:
+            return
+        self._quiet += 1
+        if self._quiet > IDLE_CHECKS:
+            idle = self._budget.limits.idle_timeout_ms
+            self.refuse("idle", f"no bytes were received or sent for {idle} ms")
+
+    def refuse(self, event: str, note: str) -> None:
+        """Close at once, dropping unsent answers, and journal the reason."""
+        if self._transport is None:
+            return
+        self._note_event(event, note)
+        self._closing = True
+        self._held = 0
+        self._budget.hold(self, 0)
+        self._stop()
+        self._transport.abort()
+
+    def abort(self) -> None:
+        """Drop the connection at once, like a broker that dies."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _write(self, answers: list[bytes]) -> None:
+        if answers and self._transport is not None:
+            self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+
+    def _close_after(self, answers: list[bytes]) -> None:
+        """Write these answers, and answer nothing more."""
+        self._write(answers)
+        self._closing = True
+        self._stop()
+        if self._transport is not None:
+            self._transport.close()
+
+    # ---- plans of fault rules ----------------------------------------------------------------
+
+    def _perform(self, plan: Plan) -> Awaitable[Plan] | None:
+        """Perform the steps up to the first pause; return the rest, to be performed after it."""
+        for place, step in enumerate(plan.steps):
+            if self._closing:
+                return None
+            if isinstance(step, Sleep):
+                return _later(step.milliseconds, Plan(plan.steps[place + 1 :], plan.answers))
+            self._do(step)
+        if plan.answers and self._late and not any(isinstance(s, Hold) for s in plan.steps):
+            self._write(self._late.overtaken_by(b""))
+        return None
+
+    def _do(self, step: Step) -> None:
+        if isinstance(step, Write):
+            self._write([step.data])
+        elif isinstance(step, Hold):
+            if self._late is None:
+                self._late = LateAnswers()
+            self._late.hold(step)
+            if step.milliseconds is not None:
+                loop = asyncio.get_running_loop()
+                loop.call_later(step.milliseconds / 1000, self._release, step)
+        elif isinstance(step, End):
+            self._end(step.how)
+
+    def _release(self, held: Hold) -> None:
+        """Write a held answer whose time has come, if it is still held."""
+        if not self._closing and self._late is not None:
+            self._write(self._late.release(held))
+
+    def _end(self, how: CloseWith) -> None:
+        transport = self._transport
+        if how == "fin" or transport is None or (how == "half-close" and _is_tls(transport)):
+            return self._close_after([])
+        self._closing = True
+        self._stop()
+        if how == "half-close":
+            transport.write_eof()
+            return None
+        _reset_on_close(transport)
+        return transport.abort()
+
+
+async def _later(milliseconds: int, rest: Plan) -> Plan:
+    await asyncio.sleep(milliseconds / 1000)
+    return rest
+
+
+def _is_tls(transport: asyncio.BaseTransport) -> bool:
+    return transport.get_extra_info("sslcontext") is not None
+
+
+def _reset_on_close(transport: asyncio.BaseTransport) -> None:
+    """Let the close drop unsent bytes and send RST."""
+    open_socket = transport.get_extra_info("socket")
+    if open_socket is not None:
+        open_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+ConnectionT = TypeVar("ConnectionT", bound=PlannedConnection)
+
+
+class BrokerListener(Generic[ConnectionT]):
+    """One broker's listening socket and the connections it accepted.
+
+    It keeps its port when it is closed and opened again, so that clients find a restarted broker.
+    Connections idle for ``idle_timeout_ms``, or up to a quarter longer, are closed; None disables
+    that. With ``tls`` a client whose handshake exceeds ``TLS_HANDSHAKE_SECONDS`` is dropped.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        host: str,
+        port: int,
+        make_protocol: Callable[[int, set[ConnectionT]], ConnectionT],
+        tls: ssl.SSLContext | None = None,
+        idle_timeout_ms: int | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.host = host
+        self.port = port
+        self.connections: set[ConnectionT] = set()
+        self._make_protocol = make_protocol
+        self._tls = tls
+        self._idle_timeout_ms = idle_timeout_ms
+        self._server: asyncio.Server | None = None
+        self._reserved: socket.socket | None = None
+        self._next_check: asyncio.TimerHandle | None = None
+
+    @property
+    def listening(self) -> bool:
+        return self._server is not None
+
+    def reserve(self) -> None:
+        """Take the port at once; connections wait until ``open``. Raises OSError."""
+        if self._server is not None or self._reserved is not None:
+            return
+        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
+        reserved = socket.socket(family, kind, protocol)
+        try:
+            if os.name == "posix":
+                reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reserved.bind(address)
+            reserved.listen(_BACKLOG)
+        except OSError:
+            reserved.close()
+            raise
+        reserved.setblocking(False)
+        self._reserved = reserved
+        self.port = reserved.getsockname()[1]
+
+    async def open(self) -> None:
+        """Raises OSError if the address cannot be bound."""
+        if self._server is not None:
+            return
+        loop = asyncio.get_running_loop()
+        reserved, self._reserved = self._reserved, None
+        place: dict[str, Any] = {"sock": reserved}
+        if reserved is None:
+            place = {"host": self.host, "port": self.port}
+        try:
+            self._server = await loop.create_server(
+                lambda: self._make_protocol(self.broker_id, self.connections),
+                **place,
+                ssl=self._tls,
+                backlog=_BACKLOG,
+                ssl_handshake_timeout=None if self._tls is None else TLS_HANDSHAKE_SECONDS,
+            )
+        except socket.gaierror as error:
+            raise OSError(f"cannot listen on {self.host!r}: {error.strerror}") from None
+        if not self._server.sockets:  # asyncio's result if the process has no descriptors left
+            raise OSError(f"cannot listen on {self.host!r}: out of file descriptors (ulimit -n?)")
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._schedule_check()
+
+    def _schedule_check(self) -> None:
+        if self._idle_timeout_ms is not None:
+            seconds = self._idle_timeout_ms / 1000 / IDLE_CHECKS
+            self._next_check = asyncio.get_running_loop().call_later(seconds, self._check_idle)
+
+    def _check_idle(self) -> None:
+        for connection in list(self.connections):
+            connection.check_idle()
+        self._schedule_check()
+
+    async def close(self) -> None:
+        """Stop listening and drop every connection."""
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
+        server, self._server = self._server, None
+        if server is None:
+            return
+        if self._next_check is not None:
+            self._next_check.cancel()
+        server.close()
+        for connection in list(self.connections):
+            connection.abort()
+        if self._tls is None:
+            await server.wait_closed()
+        # With TLS it would wait for clients whose handshake is under way.
