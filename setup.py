@@ -51,6 +51,7 @@ setup(
         "kproto": ["py.typed"],
         "kproto.pages": ["templates/*"],
         "kproto.native": ["*.pyi"],
+        "kproto.wireshark": ["*.lua"],
         "wiredump": ["py.typed"],
         "wiredump.native": ["*.pyi"],
         "wiredump.report": ["templates/*"],

@@ -1,4 +1,4 @@
-"""``kproto schema import | check | diff``: the command line of ``kproto.schema``.
+"""``kproto schema import | check | diff | wireshark``: the command line of ``kproto.schema``.
 
 Results go to stdout, one finding per line (or as JSON). Exit status 1 means that at least one
 finding must be fixed; ``kproto.cli.run`` handles errors.
@@ -14,11 +14,14 @@ from typing import Any
 
 import click
 
+from kproto.cli.dialect_option import named_dialect
+from kproto.dialects import DIALECTS, dialect
 from kproto.schema.check import Finding, check_directory, check_file
 from kproto.schema.diff import Change, Comparison, diff_messages, diff_schemas
 from kproto.schema.importer import ImportReport, import_schemas
 from kproto.schema.load import load_directory, load_message
 from kproto.schema.model import MessageSchema
+from kproto.wireshark import dissector
 
 __all__ = ["schema_group"]
 
@@ -28,7 +31,7 @@ _Folder = click.Path(file_okay=False, path_type=Path)
 
 @click.group("schema", no_args_is_help=False)
 def schema_group() -> None:
-    """Import, lint and compare message schemas."""
+    """Import, lint and compare message schemas, and make a Wireshark dissector of them."""
 
 
 # -- import ----------------------------------------------------------------------------------
@@ -190,3 +193,34 @@ def _line(item: Change) -> str:
     version = f" v{item.versions}" if item.versions else ""
     field = f" {item.field}" if item.field else ""
     return f"{item.verdict}: {item.message}{version}{field}: {item.what} ({item.why}) [{item.kind}]"
+
+
+# -- wireshark -------------------------------------------------------------------------------
+
+
+@schema_group.command("wireshark")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    metavar="FILE",
+    help="File to write; standard output by default.",
+)
+@click.option(
+    "--draft",
+    "drafts",
+    multiple=True,
+    metavar="NAME|DIR",
+    help="A dialect to choose in Wireshark's preferences, or a folder of your own schemas; the"
+    " drafts of this distribution by default. Repeatable.",
+)
+def wireshark_command(out: str, drafts: tuple[str, ...]) -> None:
+    """Write a Wireshark dissector in Lua for every message and version of the schemas.
+
+    Wireshark and tshark load it from their folder of personal Lua plugins, or with
+    `-X lua_script:FILE`. Its fields begin with `kproto.`.
+    """
+    names = drafts or tuple(name for name in DIALECTS if name not in ("kafka", "auto"))
+    text = dissector(dialect("kafka"), map(named_dialect, names))
+    with click.open_file(out, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, iterparse
 
-__all__ = ["Field", "Pdu", "kafka_pdus", "tshark"]
+__all__ = ["LUA_TEXT", "Field", "Pdu", "kafka_pdus", "tshark"]
+
+LUA_TEXT = "_ws.lua.text"
+"""The name of a line of text that a dissector in Lua adds; its text stands in ``showname``."""
 
 
 class Field(NamedTuple):
@@ -54,20 +57,24 @@ def tshark(capture: Path, *arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
-def kafka_pdus(capture: Path, ports: Iterable[int]) -> Iterator[Pdu]:
-    """Every frame of Kafka on these ports, in the order of the packets."""
-    hints = [part for port in ports for part in ("-d", f"tcp.port=={port},kafka")]
-    with tshark(capture, *hints, "-Y", "kafka", "-J", "tcp kafka", "-T", "pdml") as process:
+def kafka_pdus(
+    capture: Path, ports: Iterable[int], *arguments: str, protocol: str = "kafka"
+) -> Iterator[Pdu]:
+    """Every frame of Kafka on these ports, in the order of the packets. ``protocol`` names the
+    dissector; ``arguments`` are added to tshark's."""
+    hints = [part for port in ports for part in ("-d", f"tcp.port=={port},{protocol}")]
+    layers = ("-Y", protocol, "-J", f"tcp {protocol}", "-T", "pdml")
+    with tshark(capture, *arguments, *hints, *layers) as process:
         assert process.stdout is not None
         for _, element in iterparse(process.stdout):
             if element.tag == "packet":
-                yield from _pdus(element)
+                yield from _pdus(element, protocol)
                 element.clear()
     if process.returncode != 0:
         raise RuntimeError(f"tshark ended with status {process.returncode}")
 
 
-def _pdus(packet: Element) -> list[Pdu]:
+def _pdus(packet: Element, protocol: str) -> list[Pdu]:
     found: list[Pdu] = []
     number = stream = source = target = 0
     for proto in packet.findall("proto"):
@@ -77,7 +84,7 @@ def _pdus(packet: Element) -> list[Pdu]:
             case "tcp":
                 stream = int(_shown(proto, "tcp.stream"))
                 source, target = (int(_shown(proto, f"tcp.{end}port")) for end in ("src", "dst"))
-            case "kafka":
+            case name if name == protocol:
                 start = int(proto.get("pos", "0"))
                 fields = list(_fields(proto, start, ()))
                 found.append(Pdu(number, stream, source, target, proto.get("showname", ""), fields))
@@ -95,10 +102,11 @@ def _shown(proto: Element, name: str) -> str:
 
 def _fields(parent: Element, start: int, inside: tuple[str, ...]) -> Iterator[Field]:
     for each in parent.findall("field"):
-        name, show = each.get("name", ""), each.get("show", "")
+        name = each.get("name", "")
+        show = each.get("showname" if name == LUA_TEXT else "show", "")
         if name:
             offset, length = int(each.get("pos", "0")) - start, int(each.get("size", "0"))
             value = each.get("unmaskedvalue", each.get("value", "")) if length else ""
             raw = bytes.fromhex(value) if len(value) % 2 == 0 else b""
             yield Field(name, offset, length, show, raw, inside)
-        yield from _fields(each, start, inside if name else (*inside, show))
+        yield from _fields(each, start, inside if name not in ("", LUA_TEXT) else (*inside, show))

@@ -1,0 +1,161 @@
+"""Traffic beside plain exchanges of known messages: fallback, SASL, TLS, damage, other ports."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from kproto import dialect, messages
+from tests.support import seeds
+from tests.support.full import either
+from tests.tshark.pdml import Pdu, tshark
+from tests.wiredump.talk import say
+from tests.wiredump.tls.recorded import (
+    capture_of,
+    client_context,
+    in_memory,
+    packets_of,
+    server_context,
+)
+from tests.wireshark.dissected import PORT, Exchanged, dissected, write_capture
+
+pytestmark = pytest.mark.slow
+
+KAFKA = dialect("kafka")
+DAMAGED = either(20_000, 1_500)
+UNSUPPORTED_VERSION = 35
+
+
+def shown(capture: Path, script: Path, *arguments: str) -> str:
+    """tshark's lines, one a packet."""
+    with tshark(capture, "-X", f"lua_script:{script}", *arguments) as process:
+        assert process.stdout is not None
+        text = process.stdout.read().decode()
+    assert process.returncode == 0
+    return text
+
+
+def two(capture: Path, script: Path, exchange: Exchanged) -> tuple[Pdu, Pdu]:
+    write_capture(capture, [exchange])
+    request, response = dissected(capture, script)
+    return request, response
+
+
+def size_and(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def test_a_version_that_the_broker_lacks_is_answered_in_version_0(
+    script: Path, tmp_path: Path
+) -> None:
+    request = KAFKA.encode_request(
+        messages.ApiVersionsRequest(client_software_name="x", client_software_version="1"),
+        api_version=4,
+        correlation_id=7,
+    )
+    refusal = messages.ApiVersionsResponse(error_code=UNSUPPORTED_VERSION)
+    response = KAFKA.encode_response(refusal, api_version=0, correlation_id=7)
+    _, answer = two(tmp_path / "fallback.pcap", script, Exchanged(request, response))
+    assert answer.title == "Apache Kafka (kproto), ApiVersions v0 Response"
+    assert answer.first("kproto.error_code") == "35"
+    assert answer.first("kproto.malformed") is None
+
+
+def test_a_version_of_the_future_is_named(script: Path, tmp_path: Path) -> None:
+    header = b"\x00\x03\x00\x63" + b"\x00\x00\x00\x01" + b"\x00\x01x"
+    frames = Exchanged(size_and(header + b"\x00body"), size_and(b"\x00\x00\x00\x01body"))
+    request, response = two(tmp_path / "future.pcap", script, frames)
+    for pdu in (request, response):
+        assert pdu.first("kproto.unknown") is not None
+        assert pdu.first("kproto.undecoded") is not None
+    assert "Metadata v99" in request.title
+
+
+def test_tokens_follow_the_first_version_of_the_handshake(script: Path, tmp_path: Path) -> None:
+    handshake = Exchanged(
+        KAFKA.encode_request(
+            messages.SaslHandshakeRequest(mechanism="PLAIN"), api_version=0, correlation_id=1
+        ),
+        KAFKA.encode_response(messages.SaslHandshakeResponse(), api_version=0, correlation_id=1),
+    )
+    tokens = Exchanged(size_and(b"\0user\0password"), size_and(b""))
+    after = say(random.Random(1), 2)
+    assert after.response is not None
+    capture = tmp_path / "sasl.pcap"
+    write_capture(capture, [handshake, tokens, Exchanged(after.request, after.response)])
+    pdus = dissected(capture, script)
+    names = [pdu.title.partition(", ")[2] for pdu in pdus]
+    assert names[:4] == [
+        "SaslHandshake v0 Request", "SaslHandshake v0 Response", "SASL token", "SASL token",
+    ]  # fmt: skip
+    assert names[4].endswith("Request")
+    assert names[5].endswith("Response")
+    assert pdus[2].first("kproto.sasl_token") == b"\0user\0password".hex(":")
+
+
+def test_a_port_of_which_nothing_is_known(script: Path, tmp_path: Path) -> None:
+    said = [say(random.Random(number), number) for number in range(1, 30)]
+    exchanges = [Exchanged(each.request, each.response) for each in said if each.response]
+    capture = tmp_path / "heuristic.pcap"
+    write_capture(capture, exchanges)
+    lines = shown(capture, script, "-d", f"tcp.port=={PORT},kafka", "-Y", "kproto").splitlines()
+    assert not lines  # Kafka's own dissector was asked for
+    packets = bytearray(capture.read_bytes())
+    capture.write_bytes(packets.replace(PORT.to_bytes(2, "big"), (40_001).to_bytes(2, "big")))
+    lines = shown(capture, script, "-o", "tcp.check_checksum:FALSE", "-Y", "kproto").splitlines()
+    assert len(lines) == 2 * len(exchanges)
+
+
+def test_tls_with_its_key_log(script: Path, tmp_path: Path) -> None:
+    said = [say(random.Random(number), number) for number in range(1, 12)]
+    log = tmp_path / "keys.log"
+    passages, _ = in_memory(said, client_context(log), server_context())
+    capture = tmp_path / "tls.pcap"
+    capture.write_bytes(capture_of(packets_of(passages)))
+    text = shown(capture, script, "-o", f"tls.keylog_file:{log}", "-Y", "kproto")
+    answered = [each for each in said if each.response is not None]
+    assert text.count(" Request") == len(said)
+    assert text.count(" Response") == len(answered)
+
+
+def test_damaged_frames_end_in_a_note_and_never_in_an_error_of_the_script(
+    script: Path, tmp_path: Path
+) -> None:
+    rng = seeds.generator("damaged frames for Wireshark")
+    exchanges = []
+    for number in range(DAMAGED):
+        said = say(rng, number)
+        if said.response is not None:
+            exchanges.append(Exchanged(damaged(said.request, rng), damaged(said.response, rng)))
+    capture = tmp_path / "damaged.pcap"
+    write_capture(capture, exchanges)
+    columns = ("-T", "fields", "-E", "occurrence=a", "-e", "kproto.frame_size", "-e")
+    lines = shown(capture, script, "-Y", "kproto", *columns, "_ws.expert.message").splitlines()
+    sizes, notes = zip(*(line.split("\t") for line in lines), strict=True)
+    assert sum(len(each.split(",")) for each in sizes) == 2 * len(exchanges)
+    assert not [note for note in notes if ".lua" in note or "Lua" in note]
+    assert sum("at byte" in note for note in notes) > len(exchanges) // 4
+
+
+def damaged(frame: bytes, rng: random.Random) -> bytes:
+    """Some bytes of the body changed, or its end cut off; its size is right."""
+    body = bytearray(frame[12:])
+    if rng.random() < 0.3:
+        del body[rng.randrange(len(body) + 1) :]
+    for _ in range(rng.choice((0, 1, 2, 8))):
+        if body:
+            body[rng.randrange(len(body))] = rng.randrange(256)
+    return size_and(frame[4:12] + body)
+
+
+def test_the_filters_of_the_page_are_filters(script: Path, tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "wireshark.md"
+    filters = re.findall(r"^\| `(kproto\.[^`]+)` \|", page.read_text(encoding="utf-8"), re.M)
+    assert len(filters) > 5
+    said = say(random.Random(4), 4)
+    capture = tmp_path / "filters.pcap"
+    write_capture(capture, [Exchanged(said.request, said.response or b"")])
+    shown(capture, script, "-Y", " || ".join(f"({each})" for each in filters))
