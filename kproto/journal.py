@@ -33,6 +33,7 @@ __all__ = [
     "CLOSED_BY_CLIENT",
     "DEFAULT_MAX_BYTES",
     "DEFAULT_MAX_ENTRIES",
+    "UPSTREAM_ANSWER",
     "ClientSoftware",
     "DecodedEntry",
     "Direction",
@@ -62,6 +63,9 @@ CLOSED_BY_CLIENT: Final = "by the client"
 CLOSED_BY_BROKER: Final = "by the broker"
 """Notes of ``disconnected``: which side closed. For a reset, the note is the operating system's
 text."""
+
+UPSTREAM_ANSWER: Final = "upstream-answer"
+"""The event with a broker's answer that a proxy's fault rule then changed."""
 
 DEFAULT_MAX_ENTRIES: Final = 100_000
 """The limit of a journal's entries."""
@@ -117,7 +121,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
             return _NOTHING
         try:
             codec = using if using is not None else dialect(self.dialect)
-            if self.direction == "response":
+            if self.direction == "response" or self.event == UPSTREAM_ANSWER:
                 return _decode_response(codec, self.raw, self.api_key, self.api_version)
             return DecodedEntry(*codec.decode_request(self.raw), self.api_version)
         except KprotoError as error:

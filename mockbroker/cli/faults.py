@@ -14,7 +14,9 @@ from kproto.errors import KprotoError
 from mockbroker.cli.option_types import json_option, parse_members
 
 if TYPE_CHECKING:
-    from mockbroker.mock_cluster import MockCluster
+    from collections.abc import Sequence
+
+    from mockbroker.faults.matching import ActiveFault
 
 __all__ = ["fault", "fault_options", "faults_into", "report_unused"]
 
@@ -27,6 +29,13 @@ _TEXTS: Final = frozenset(
 )  # fmt: skip
 """Members whose value is text, even if it looks like a number."""
 _LISTS: Final = frozenset({"steps_before", "steps_after", "unknown_tags"})
+
+
+class _HasRules(Protocol):
+    """A mock cluster, or a proxy."""
+
+    def load_faults(self, faults: Sequence[Any], /) -> object: ...
+    def unused_faults(self) -> Sequence[ActiveFault]: ...
 
 
 class _Client(Protocol):
@@ -56,7 +65,7 @@ fault_options = option_group(
 )
 
 
-def faults_into(mock: MockCluster, options: dict[str, Any]) -> None:
+def faults_into(mock: _HasRules, options: dict[str, Any]) -> None:
     """Raises click.UsageError for a file that does not hold fault rules."""
     files = options["fault_files"]
     if options["faults_must_hit"] and not files and options["control"] is None:
@@ -81,7 +90,7 @@ def _read(file: str) -> list[Any]:
         raise click.UsageError(f"{file}: not UTF-8: {error.reason}") from None
 
 
-def report_unused(mock: MockCluster, *, must_hit: bool) -> None:
+def report_unused(mock: _HasRules, *, must_hit: bool) -> None:
     """List on stderr the rules without a hit. Raises ClickException if ``must_hit``."""
     unused = mock.unused_faults()
     for rule in unused:

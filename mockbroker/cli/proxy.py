@@ -14,15 +14,17 @@ from cloup import option_group
 
 from kproto.errors import KprotoError
 from mockbroker.cli.background_stderr import background_stderr
+from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.journals import journal_file, journal_sink
 from mockbroker.cli.limits import client_limit_options, limits_of
-from mockbroker.cli.option_types import ParsedOption, dialect_of, listen_address
+from mockbroker.cli.option_types import ParsedOption, dialect_of, listen_address, parse_size
 from mockbroker.cli.parent import parent_option
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.running import naming_the_option, raise_file_limit, run_loop, stop_requested
 from mockbroker.cli.security import server_tls
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import parse_endpoint
+from mockbroker.topics.spec import parse_milliseconds
 
 if TYPE_CHECKING:
     from mockbroker.proxy.kafka_proxy import KafkaProxy
@@ -153,6 +155,21 @@ def _feature(text: str) -> tuple[str, int]:
         help="With --tls: require client certificates of these authorities (PEM).",
     ),
 )
+@option_group(
+    "Speed",
+    click.option(
+        "--latency",
+        type=ParsedOption("DURATION", parse_milliseconds),
+        default="0",
+        help="Delay everything that passes, in each direction, such as by 50ms.",
+    ),
+    click.option(
+        "--bandwidth",
+        type=ParsedOption("SIZE", parse_size),
+        help="The most bytes a second of each connection, in each direction, such as 1MiB.",
+    ),
+)
+@fault_options
 @client_limit_options
 @parent_option
 def proxy(**options: Any) -> None:
@@ -166,7 +183,9 @@ def proxy(**options: Any) -> None:
         stack.enter_context(background_stderr())
         logging.basicConfig(format="mockbroker: %(message)s")
         raise_file_limit(2 * _MOST_BROKERS * options["max_connections"], more=False)
-        run_loop(_proxy(_build(options, stack), with_parent=options["exit_with_parent"]))
+        running = _build(options, stack)
+        run_loop(_proxy(running, with_parent=options["exit_with_parent"]))
+        report_unused(running, must_hit=options["faults_must_hit"])
 
 
 def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
@@ -174,6 +193,7 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
     from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
     from mockbroker.serving.limits import Limits
 
+    options["control"] = None
     journal = options["journal"]
     host, port = options["listen"]
     try:
@@ -193,8 +213,11 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
                 limits=Limits(**limits_of(options)),
                 tls=server_tls(options["tls"], options["tls_client_ca"]),
                 upstream_tls=_upstream_tls(options),
+                latency_ms=options["latency"],
+                bandwidth=options["bandwidth"] or 0,
             )
         )
+        faults_into(running, options)
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
     running.journal.sink = sink

@@ -22,13 +22,15 @@ from mockbroker.commands.arguments import (
     text_of,
 )
 from mockbroker.commands.command import Command, CommandCall, CommandTarget
-from mockbroker.commands.table import COMMANDS, parse_command
+from mockbroker.commands.table import COMMANDS, PROXY_COMMANDS, STEPS, parse_command
 
 __all__ = [
     "COMMANDS",
     "DEFAULT_BODY_BYTES",
     "MAX_INTEGER",
     "MILLISECONDS",
+    "PROXY_COMMANDS",
+    "STEPS",
     "Argument",
     "ArgumentType",
     "BrokerChoice",

@@ -10,26 +10,38 @@ from mockbroker.commands.cluster_rows import CLUSTER_ROWS
 from mockbroker.commands.command import Command, CommandCall
 from mockbroker.commands.group_rows import GROUP_ROWS
 from mockbroker.commands.log_rows import LOG_ROWS
+from mockbroker.commands.proxy_rows import PROXY_ROWS
 from mockbroker.commands.transaction_rows import TRANSACTION_ROWS
 from mockbroker.errors import ClusterError
 
-__all__ = ["COMMANDS", "parse_command"]
+__all__ = ["COMMANDS", "PROXY_COMMANDS", "STEPS", "parse_command"]
 
 COMMANDS: Final[Mapping[str, Command]] = {
     each.name: each for each in (*CLUSTER_ROWS, *LOG_ROWS, *GROUP_ROWS, *TRANSACTION_ROWS)
 }
-"""By name."""
+"""The commands on a mock cluster, by name."""
+
+PROXY_COMMANDS: Final[Mapping[str, Command]] = {each.name: each for each in PROXY_ROWS}
+"""The commands on a proxy."""
+
+STEPS: Final[Mapping[str, Command]] = {**COMMANDS, **PROXY_COMMANDS}
+"""What a fault rule may name; it is refused where it is added to the other of the two."""
 
 
-def parse_command(text: str, *, relative_brokers: bool = False) -> CommandCall:
+def parse_command(
+    text: str,
+    *,
+    relative_brokers: bool = False,
+    commands: Mapping[str, Command] = COMMANDS,
+) -> CommandCall:
     """``failover 2``, ``join-isr foo-0 4``, ``advance 500ms``. Raises ClusterError.
 
     ``relative_brokers``: ``self`` and ``other`` may stand for a broker id.
     """
     name, rest = _first_word(text)
-    command = COMMANDS.get(name)
+    command = commands.get(name)
     if command is None:
-        raise ClusterError(f"{text!r} is not a command; the commands are {', '.join(COMMANDS)}")
+        raise ClusterError(f"{text!r} is not a command; the commands are {', '.join(commands)}")
     values: dict[str, Any] = {}
     for argument in command.arguments:
         word, rest = (rest, "") if argument.type.to_end else _first_word(rest)

@@ -9,7 +9,7 @@ requests.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,6 +17,7 @@ from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.apis.registry import Call
+from mockbroker.commands import PROXY_COMMANDS
 from mockbroker.errors import FaultError
 from mockbroker.faults.request_entities import Named, Selection, Topics, identities_of, named_by
 from mockbroker.faults.rule import Fault
@@ -86,6 +87,10 @@ class ActiveFault:
         """Whether it may be hit again."""
         times = self.fault.times
         return not self._removed and (times is None or self.hits < times)
+
+    def is_for(self, api_key: int) -> bool:
+        """Whether the rule may take requests of this API key."""
+        return self._api_keys is None or api_key in self._api_keys
 
     def on_change(self, call: Callable[[], None]) -> None:
         """Call the function once: at the next hit, or when the rule ends."""
@@ -207,20 +212,23 @@ def _any_like(texts: Iterable[str], pattern: str | None) -> bool:
 
 
 class FaultRules:
-    """The rules of a cluster. ``names`` gives the API keys by squashed name. Rules expire by
-    ``timers``. ``on_live`` is called when ``live`` has changed."""
+    """The rules of a cluster or proxy. ``names`` gives the API keys by squashed name. Rules expire
+    by ``timers``. ``on_live`` is called when ``live`` has changed. ``commands`` are those that
+    steps may name; None: any."""
 
     def __init__(
         self,
         names: Callable[[], dict[str, int]],
         timers: Timers,
         on_live: Callable[[], None] = lambda: None,
+        commands: Container[str] | None = None,
     ) -> None:
         self.live = False
         """Whether any rule may still take a request."""
         self._names = names
         self._on_live = on_live
         self._timers = timers
+        self._commands = commands
         self._rules: list[ActiveFault] = []
         self._added = 0
 
@@ -240,6 +248,7 @@ class FaultRules:
             if name in taken:
                 raise FaultError("a rule with this name already exists", rule=name)
             taken.add(name)
+            self._check_steps(fault, name)
             added.append(ActiveFault(name, fault, self._api_keys(fault, name), when, self._timers))
         self._added += len(added)
         self._rules[:0] = added
@@ -247,6 +256,17 @@ class FaultRules:
             rule.begin()
         self._count()
         return added
+
+    def _check_steps(self, fault: Fault, name: str) -> None:
+        for step in (*fault.steps_before, *fault.steps_after):
+            command = step.split(maxsplit=1)[0]
+            if self._commands is not None and command not in self._commands:
+                kind = "a proxy" if command in PROXY_COMMANDS else "a mock cluster"
+                raise FaultError(f"{command} is a step of {kind}, which this is not", rule=name)
+
+    def concern(self, api_key: int) -> bool:
+        """Whether any rule may still take a request of this API key."""
+        return self.live and any(rule.live and rule.is_for(api_key) for rule in self._rules)
 
     def _api_keys(self, fault: Fault, name: str) -> frozenset[int] | None:
         if fault.api is None or isinstance(fault.api, int):

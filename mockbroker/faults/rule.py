@@ -14,7 +14,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from kproto.framing import SIZE_LENGTH
 from kproto.schema.versions import Versions
-from mockbroker.commands import parse_command
+from mockbroker.commands import STEPS, parse_command
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults.conflicts import conflict
 from mockbroker.faults.damaged_records import Corruption
@@ -219,7 +219,7 @@ class Fault(
 
 def _command(name: str, step: str) -> str:
     try:
-        return str(parse_command(str(step), relative_brokers=True))
+        return str(parse_command(str(step), relative_brokers=True, commands=STEPS))
     except ClusterError as error:
         raise FaultError(f"{name}: {error}") from None
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 from kproto.connection.negotiation import API_VERSIONS_KEY, refusal
 from kproto.errors import DecodeError, KprotoError, RemoteProtocolError
 from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
 from mockbroker.apis import Session
+from mockbroker.faults.delivery import Plan
 from mockbroker.proxy.foreign_bytes import describe_foreign
+from mockbroker.proxy.pacing import Pace, Pacing
 from mockbroker.proxy.passage import Held, Passage, Passing
 from mockbroker.proxy.targets import Target
 from mockbroker.security.policy import certificate_principal
@@ -35,16 +38,71 @@ _FIRST: Final = 8
 """Bytes of a connection's beginning that are kept to say what they look like."""
 
 
+class PacedWriter:
+    """Writes to one side, no sooner than ``pace`` allows."""
+
+    def __init__(self, pacing: Pacing, changed: Callable[[], None]) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.pace = Pace(pacing)
+        self._changed = changed
+        self._closing = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether more waits than the other side may go on sending to."""
+        return self.pace.queued > _MOST_UNWRITTEN
+
+    def write(self, data: bytes) -> None:
+        if self.transport is None:
+            return
+        if self.pace.idle:
+            self.transport.write(data)
+            return
+        self.pace.add(data, asyncio.get_running_loop().time())
+        self._write_due()
+
+    def close(self) -> None:
+        """Close once everything is written."""
+        self._closing = True
+        if self.pace.due is None and self.transport is not None:
+            self.transport.close()
+
+    def lost(self) -> None:
+        """The transport is gone, and so is what waits."""
+        self.transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _write_due(self) -> None:
+        loop = asyncio.get_running_loop()
+        was_full = self.full
+        due = self.pace.take(loop.time())
+        if due and self.transport is not None:
+            self.transport.write(b"".join(due))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.pace.due is not None:
+            self._timer = loop.call_at(self.pace.due, self._write_due)
+        elif self._closing and self.transport is not None:
+            self.transport.close()
+        if was_full and not self.full:
+            self._changed()
+
+
 class UpstreamSide(asyncio.Protocol):
     """The proxy's connection to a broker, for one client."""
 
-    def __init__(self, client: ProxiedConnection) -> None:
+    def __init__(self, client: ProxiedConnection, pacing: Pacing) -> None:
         self._client = client
         self.transport: asyncio.Transport | None = None
+        self.writer = PacedWriter(pacing, client.update_reading)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(_MOST_UNWRITTEN)
+        self.writer.transport = self.transport
 
     def data_received(self, data: bytes) -> None:
         self._client.upstream_sent(data)
@@ -57,6 +115,7 @@ class UpstreamSide(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
+        self.writer.lost()
         self._client.upstream_lost(error)
 
 
@@ -65,6 +124,7 @@ class Owner(Protocol):
 
     passing: Passing
     budget: BufferBudget
+    pacing: Pacing
 
     def next_connection_id(self) -> int: ...
 
@@ -88,7 +148,8 @@ class ProxiedConnection(PlannedConnection):
         self.session = Session(owner.next_connection_id(), target.node_id, peer="")
         self.passage = Passage(owner.passing, self.session, owner.budget.limits.max_frame_bytes)
         self._recorder = owner.passing.recorder
-        self._upstream = UpstreamSide(self)
+        self._writer = PacedWriter(owner.pacing, self.update_reading)
+        self._upstream = UpstreamSide(self, owner.pacing)
         self._connected = False
         self._upstream_writing_paused = False
         self._busy = False
@@ -103,6 +164,7 @@ class ProxiedConnection(PlannedConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(_MOST_UNWRITTEN)
+        self._writer.transport = self._transport
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.session.peer = f"{peer[0]}:{peer[1]}"
@@ -138,13 +200,13 @@ class ProxiedConnection(PlannedConnection):
 
     def pause_writing(self) -> None:
         self._writing_paused = True
-        self._update_reading()
+        self.update_reading()
         self._hold()
 
     def resume_writing(self) -> None:
         self._quiet = 0
         self._writing_paused = False
-        self._update_reading()
+        self.update_reading()
         self._hold()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -152,6 +214,7 @@ class ProxiedConnection(PlannedConnection):
         self._budget.hold(self, 0)
         self._closing = True
         self._transport = None
+        self._writer.lost()
         if self._task is not None:
             self._task.cancel()
         self._stop()
@@ -198,7 +261,7 @@ class ProxiedConnection(PlannedConnection):
 
     def upstream_paused(self, *, paused: bool) -> None:
         self._upstream_writing_paused = paused
-        self._update_reading()
+        self.update_reading()
         self._hold()
 
     def upstream_lost(self, error: Exception | None) -> None:
@@ -226,14 +289,39 @@ class ProxiedConnection(PlannedConnection):
         """Write what passes, and deal with a request that does not once its turn has come."""
         passage = self.passage
         if passage.to_upstream and self._upstream.transport is not None:
-            self._upstream.transport.write(_joined(passage.to_upstream))
+            self._upstream.writer.write(_joined(passage.to_upstream))
         if passage.to_client:
-            self._write([_joined(passage.to_client)])
+            self._answer(passage.to_client)
         if passage.held is not None and passage.idle and self._connected and not self._busy:
             self._take_over(passage.held)
-        self._update_reading()
+        self.update_reading()
         if self._held or passage.buffered:
             self._hold()
+
+    def _answer(self, answers: list[bytes]) -> None:
+        """Write what passes to the client, and the answers of rules that it overtakes."""
+        if self._late:
+            for answer in answers:
+                self._write(self._late.overtaken_by(answer))
+            answers.clear()
+            self.passage.whole_answers = bool(self._late)
+        else:
+            self._writer.write(_joined(answers))
+
+    def _write(self, answers: list[bytes]) -> None:
+        if answers:
+            self._writer.write(answers[0] if len(answers) == 1 else b"".join(answers))
+
+    async def perform_plan(self, plan: Plan) -> None:
+        """Write what a rule makes of an answer, with its pauses."""
+        rest = self._perform(plan)
+        while rest is not None:
+            rest = self._perform(await rest)
+        self.passage.whole_answers = bool(self._late)
+
+    def end(self) -> None:
+        """Close the client's connection once everything is written."""
+        self._close_after([])
 
     def _take_over(self, held: Held) -> None:
         self._busy = True
@@ -241,7 +329,15 @@ class ProxiedConnection(PlannedConnection):
             self._refuse_request(held)
             return
         loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._owner.take_over(self, held))
+        self._task = loop.create_task(self._run_rules(held))
+
+    async def _run_rules(self, held: Held) -> None:
+        try:
+            await self._owner.take_over(self, held)
+        except Exception as error:  # a rule must not leave the client waiting
+            _log.exception("a rule failed")
+            self._note_event("failed", f"{type(error).__name__}: {error}")
+            self._close_after([])
 
     def _refuse_request(self, held: Held) -> None:
         """Answer ApiVersions above the clamp with what there is; close on any other request."""
@@ -281,17 +377,17 @@ class ProxiedConnection(PlannedConnection):
         self._note_event("malformed", note)
         self._close_after([])
 
-    def _update_reading(self) -> None:
+    def update_reading(self) -> None:
         """Read from a side only while what comes of it can be passed on."""
         transport, upstream = self._transport, self._upstream.transport
         if transport is None or self._closing or not self._connected:
             return
-        if self._upstream_writing_paused or self.passage.full:
+        if self._upstream_writing_paused or self._upstream.writer.full or self.passage.full:
             transport.pause_reading()
         else:
             transport.resume_reading()
         if upstream is not None:
-            if self._writing_paused:
+            if self._writing_paused or self._writer.full:
                 upstream.pause_reading()
             else:
                 upstream.resume_reading()
@@ -301,7 +397,10 @@ class ProxiedConnection(PlannedConnection):
     def _stop(self) -> None:
         upstream = self._upstream.transport
         if upstream is not None:
-            upstream.close()
+            self._upstream.writer.close()
+
+    def _close(self) -> None:
+        self._writer.close()
 
     def _note_event(self, event: str, note: str) -> None:
         self._recorder.event(self.session, event, note)
@@ -312,7 +411,7 @@ class ProxiedConnection(PlannedConnection):
 
     @property
     def _buffered(self) -> int:
-        size = self.passage.buffered
+        size = self.passage.buffered + self._writer.pace.queued + self._upstream.writer.pace.queued
         if self._upstream_writing_paused and self._upstream.transport is not None:
             size += self._upstream.transport.get_write_buffer_size()
         return size

@@ -8,7 +8,7 @@ import logging
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, cast
 
 from kproto.client import Connection
 from kproto.dialects import Dialect, dialect
@@ -16,11 +16,16 @@ from kproto.errors import KprotoError
 from kproto.journal import Journal
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.schema.versions import Versions
-from mockbroker.errors import ClusterError
+from mockbroker.commands import PROXY_COMMANDS, BrokerChoice, CommandCall, parse_command
+from mockbroker.errors import ClusterError, UnknownBrokerError
+from mockbroker.faults.matching import ActiveFault
+from mockbroker.faults.rule import Fault
 from mockbroker.profiles import Profile
 from mockbroker.profiles import profile as profile_of
 from mockbroker.proxy.addresses import Role, rewrite
 from mockbroker.proxy.connections import ProxiedConnection, UpstreamSide
+from mockbroker.proxy.fault_rules import ProxyFaults
+from mockbroker.proxy.pacing import Pacing
 from mockbroker.proxy.passage import Held, Passing
 from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
@@ -33,6 +38,7 @@ __all__ = ["KafkaProxy", "ProxyOptions"]
 
 _log = logging.getLogger("mockbroker.proxy")
 
+_METADATA: Final = 3
 _MOST_LISTENERS: Final = 10_000
 _PROBE_SECONDS: Final = 10.0
 
@@ -44,7 +50,9 @@ class ProxyOptions:
     host in answers and, if it has a port, the base of the ports there.
 
     ``profile``, ``features`` and ``unknown_keys`` are those of ``Clamp``. ``detail`` is what the
-    journal keeps. ``tls`` serves TLS to clients, ``upstream_tls`` uses it to the upstream.
+    journal keeps. ``latency_ms`` and ``bandwidth`` (bytes a second of a connection) slow each
+    direction down; 0 does not. ``tls`` serves TLS to clients, ``upstream_tls`` uses it to the
+    upstream.
 
     Raises ClusterError or UnknownNameError for what cannot be.
     """
@@ -62,6 +70,8 @@ class ProxyOptions:
     limits: Limits = field(default_factory=Limits)
     tls: ssl.SSLContext | None = None
     upstream_tls: ssl.SSLContext | None = None
+    latency_ms: int = 0
+    bandwidth: int = 0
 
     def __post_init__(self) -> None:
         if not self.upstream:
@@ -82,12 +92,13 @@ class KafkaProxy:
         )  # fmt: skip
         self.journal: Journal = options.limits.journal()
         self.budget = BufferBudget(options.limits)
+        self.pacing = Pacing(options.latency_ms / 1000, options.bandwidth)
+        self.recorder = Recorder(self.journal, self.dialect, options.detail)
+        self._faults = ProxyFaults(self.dialect, self.recorder, self._perform_step)
         self.passing = Passing(
-            self.dialect,
-            self.clamp,
-            Recorder(self.journal, self.dialect, options.detail),
-            self.endpoint_for,
-        )
+            self.dialect, self.clamp, self.recorder, self.endpoint_for,
+            self._faults.rules.concern, self._learn,
+        )  # fmt: skip
         self.upstream_versions: Mapping[int, Versions] | None = None
         self.brokers: dict[int, Target] = {}
         self._bootstrap = Target("bootstrap", BOOTSTRAP, list(options.upstream))
@@ -95,7 +106,6 @@ class KafkaProxy:
         self._listeners: dict[int, BrokerListener[ProxiedConnection]] = {}
         self._connection_ids = itertools.count(1)
         self._opening: set[asyncio.Task[None]] = set()
-        self._running = False
 
     # ---- life --------------------------------------------------------------------------------
 
@@ -110,7 +120,7 @@ class KafkaProxy:
         """Listen, and open a listener for each broker that the upstream names. Raises OSError if an
         address is not available. An upstream that does not answer yet is only logged."""
         await self._listener_of(self._bootstrap, self.options.port).open()
-        self._running = True
+        self._faults.start()
         try:
             async with asyncio.timeout(_PROBE_SECONDS):
                 await self._probe()
@@ -123,7 +133,7 @@ class KafkaProxy:
         await self._all_open()
 
     async def stop(self) -> None:
-        self._running = False
+        self._faults.stop()
         await self._all_open()
         for listener in self._listeners.values():
             await listener.close()
@@ -143,10 +153,10 @@ class KafkaProxy:
                 continue
             async with connection:
                 self.upstream_versions = connection.peer_versions
-                version = connection.version_for(3, self.clamp.limit(3))
+                version = connection.version_for(_METADATA, self.clamp.limit(_METADATA))
                 request = MetadataRequest(topics=[] if version else None)
                 body = await connection.request(request, version)
-                rewrite(3, version, body, self.endpoint_for)
+                rewrite(_METADATA, version, body, self.endpoint_for)
                 return
         if problem is not None:
             raise problem
@@ -254,9 +264,93 @@ class KafkaProxy:
         raise OSError("no address is known") if problem is None else problem
 
     async def take_over(self, connection: ProxiedConnection, held: Held) -> None:
-        """Without rules of faults, every request passes."""
-        connection.passage.forward(held.head, held.frame)
-        connection.go_on()
+        """Deal with a request that a rule of faults may take."""
+        await self._faults.take_over(connection, held)
+
+    def _learn(self, body: Any, api_key: int) -> None:
+        if api_key == _METADATA:
+            self._faults.topics.learn(body)
+
+    # ---- rules of faults ---------------------------------------------------------------------
+
+    def load_faults(self, faults: Sequence[Fault]) -> list[ActiveFault]:
+        """Add these rules, in this order, in front of the existing ones. Raises FaultError if one
+        of them cannot be used here, and then adds none."""
+        self._faults.follow_clock()
+        return self._faults.rules.add(faults)
+
+    @property
+    def faults(self) -> list[ActiveFault]:
+        """Every rule in the order in which they are tried, including those that have ended."""
+        self._faults.follow_clock()
+        return [*self._faults.rules]
+
+    def remove_fault(self, rule: ActiveFault | str) -> None:
+        """Remove a rule, given as an object or by name. Raises FaultError if there is none."""
+        self._faults.rules.remove(rule)
+
+    def clear_faults(self) -> None:
+        """Remove every rule."""
+        self._faults.rules.clear()
+
+    def unused_faults(self) -> list[ActiveFault]:
+        """The rules that no request has hit."""
+        return self._faults.rules.unused()
+
+    # ---- commands ----------------------------------------------------------------------------
+
+    def run_command(self, text: str) -> None:
+        """Run a command of ``mockbroker ctl``, such as ``drop-upstream 2``. Raises ClusterError."""
+        self._run(parse_command(text, commands=PROXY_COMMANDS))
+
+    def _run(self, call: CommandCall) -> None:
+        call.command.run(cast(Any, self), call.values)
+
+    def _perform_step(self, text: str, receiver: int) -> None:
+        """Carry out a step of a rule, for a request that this broker's listener received."""
+        call = parse_command(text, relative_brokers=True, commands=PROXY_COMMANDS)
+
+        def broker_id(choice: BrokerChoice) -> int:
+            if isinstance(choice, int):
+                return choice
+            if choice == "self":
+                return receiver
+            other = next((each for each in sorted(self.brokers) if each != receiver), None)
+            if other is None:
+                raise ClusterError(f"no broker other than {receiver} is known")
+            return other
+
+        self._run(call.with_broker(broker_id))
+
+    def _target(self, broker_id: int) -> Target:
+        """Raises UnknownBrokerError."""
+        if broker_id == BOOTSTRAP:
+            return self._bootstrap
+        if broker_id not in self.brokers:
+            raise UnknownBrokerError(f"the upstream has named no broker {broker_id} yet")
+        return self.brokers[broker_id]
+
+    def drop_upstream(self, broker_id: int) -> None:
+        """Close the connections to an upstream broker, and those of their clients."""
+        target = self._target(broker_id)
+        for connection in list(self._listeners[id(target)].connections):
+            connection.drop(f"drop-upstream {broker_id}")
+
+    def refuse_upstream(self, broker_id: int) -> None:
+        """Close new connections for an upstream broker at once."""
+        self._target(broker_id).refused = True
+
+    def allow_upstream(self, broker_id: int) -> None:
+        """Accept connections for an upstream broker again."""
+        self._target(broker_id).refused = False
+
+    def set_latency(self, milliseconds: int) -> None:
+        """Delay everything that passes, in each direction."""
+        self.pacing.latency = milliseconds / 1000
+
+    def set_bandwidth(self, bytes_per_second: int) -> None:
+        """Limit the bytes a second of each connection, in each direction; 0 ends it."""
+        self.pacing.bandwidth = bytes_per_second
 
     # ---- what clients lose -------------------------------------------------------------------
 

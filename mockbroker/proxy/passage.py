@@ -80,6 +80,8 @@ class Passage:
         self.to_upstream: list[bytes] = []
         self.to_client: list[bytes] = []
         self.held: Held | None = None
+        self.whole_answers = False
+        """Whether ``to_client`` has each answer as one element, so that others can overtake it."""
         self.session = session
         self._passing = passing
         self._codec = passing.codec
@@ -215,7 +217,7 @@ class Passage:
             )
         self._in_flight.popleft()
         key, recorder = head.api_key, self._passing.recorder
-        if take is not None or key in _READ_HERE or may_hold_addresses(key, head.version):
+        if take or self.whole_answers or key in _READ_HERE or may_hold_addresses(key, head.version):
             return Collect(lambda frame: self._read_response(head, take, frame))
         if recorder.frames:
             return Copy(lambda frame: recorder.response(self.session, head, head.version, frame))

@@ -11,18 +11,15 @@ import time
 from typing import Final, Literal, TypeAlias
 
 from kproto.dialects import Dialect
-from kproto.journal import Direction, Journal
+from kproto.journal import UPSTREAM_ANSWER, Direction, Journal
 from mockbroker.apis import Session
 from mockbroker.proxy.request_heads import RequestHead
 
-__all__ = ["DETAILS", "UPSTREAM_ANSWER", "Detail", "Recorder"]
+__all__ = ["DETAILS", "Detail", "Recorder"]
 
 Detail: TypeAlias = Literal["frames", "headers", "events"]
 
 DETAILS: Final[tuple[Detail, ...]] = ("frames", "headers", "events")
-
-UPSTREAM_ANSWER: Final = "upstream-answer"
-"""The event of an entry with the upstream's answer, where a fault rule changes it."""
 
 
 class Recorder:

@@ -38,7 +38,7 @@ from kproto.schema.versions import Versions
 from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS, identify
 from mockbroker.cluster import Cluster
-from mockbroker.commands import CommandCall
+from mockbroker.commands import COMMANDS, CommandCall, parse_command
 from mockbroker.errors import ControllerDiedError, NotControllerError, UnreadableError
 from mockbroker.faults.delivery import Plan
 from mockbroker.faults.matching import FaultRules
@@ -57,6 +57,7 @@ from mockbroker.serving.exchange import (
     Stage,
 )
 from mockbroker.serving.fault_stage import FaultStage
+from mockbroker.serving.fetch_requests import MockView
 from mockbroker.serving.handlers import HandlerStage
 from mockbroker.serving.operations import Operations
 from mockbroker.serving.quirks import read_with_quirks
@@ -109,7 +110,7 @@ class Dispatcher:
         self.scripts = Scripts() if scripts is None else scripts
         self.response_cache = ResponseCache(cluster.log)
         self.delivery = Delivery(journal, codec, self.response_cache)
-        self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages)
+        self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages, COMMANDS)
         unserved = UnservedLog()
         self.handlers = HandlerStage(
             cluster, profile, operations or Operations(), self.served_by, security.authorizer,
@@ -117,9 +118,9 @@ class Dispatcher:
         )  # fmt: skip
         self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock)
         self._fault_stage = FaultStage(
-            self.faults, cluster, codec, self.delivery, perform_step=perform_step,
-            broker_answer=self._broker_answer, commit=self._commit, handlers=self.handlers,
-            predicate_failed=self.scripts.failed,
+            self.faults, MockView(cluster), codec, self.delivery,
+            perform_step=_parsed(perform_step), broker_answer=self._broker_answer,
+            commit=self._commit, handlers=self.handlers, predicate_failed=self.scripts.failed,
         )  # fmt: skip
         self._replay_stage: ReplayStage | None = None
         self._refusals = RefusalStage(
@@ -326,3 +327,7 @@ class Dispatcher:
             _log.error("%s v%d failed", name, exchange.version, exc_info=error)
         self.delivery.note(exchange, "failed", f"{type(error).__name__}: {error}")
         return error_reply(exchange, ErrorCode.UNKNOWN_SERVER_ERROR, "failed")
+
+
+def _parsed(perform: Callable[[CommandCall, int], None]) -> Callable[[str, int], None]:
+    return lambda text, broker_id: perform(parse_command(text, relative_brokers=True), broker_id)

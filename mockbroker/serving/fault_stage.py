@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final, Protocol
 
 from msgspec import structs
 
@@ -17,8 +17,7 @@ from kproto.codec.message import Message
 from kproto.connection import RequestReceived
 from kproto.dialects import Api, Dialect
 from kproto.errors import KprotoError
-from mockbroker.cluster import Cluster
-from mockbroker.commands import CommandCall, parse_command
+from mockbroker.apis import Handler
 from mockbroker.faults import frame_edits, message_edits, partial_errors
 from mockbroker.faults.damaged_records import damage
 from mockbroker.faults.delivery import End, Hold, Plan, Step, Write, plan_answer
@@ -30,40 +29,56 @@ from mockbroker.faults.request_entities import Topics, named_by
 from mockbroker.faults.rule import Fault
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Pending, Reply, Request
-from mockbroker.serving.fetch_requests import FETCH, with_session
-from mockbroker.serving.handlers import HandlerStage
 from mockbroker.timers import sleep
 
-__all__ = ["FaultStage"]
+__all__ = ["ClusterView", "FaultStage", "Handlers"]
 
 _log = logging.getLogger("mockbroker")
 
 _API_VERSIONS: Final = 18
 
 
+class ClusterView(Protocol):
+    """What rules know of the cluster that answers."""
+
+    @property
+    def topics(self) -> Topics: ...
+
+    def complete(self, body: Message, broker_id: int) -> Message:
+        """Return a request with what the broker adds to it: the rest of a fetch session."""
+
+
+class Handlers(Protocol):
+    """The handlers of a broker: what they only read, and what they are given."""
+
+    def handler_of(self, codec: Dialect, api_key: int) -> Handler | None: ...
+
+    def call(self, exchange: Exchange, request: RequestReceived) -> Any: ...
+
+
 class FaultStage:
     """Finds the rule that takes a request, and carries it out.
 
     ``broker_answer`` gives what the broker itself answers, and ``commit`` encodes that for the
-    connection without journalling it. ``perform_step`` carries out a step of a rule, for a request
-    that the broker of that id received; it raises KprotoError for what cannot be done.
+    connection without journalling it. ``perform_step`` carries out a step of a rule, as text, for a
+    request that the broker of that id received; it raises KprotoError for what cannot be done.
     """
 
     def __init__(
         self,
         rules: FaultRules,
-        cluster: Cluster,
+        view: ClusterView,
         codec: Dialect,
         delivery: Delivery,
         *,
         broker_answer: Callable[[Exchange], Awaitable[Reply | Close]],
         commit: Callable[[Exchange, Reply], bytes | Close],
-        handlers: HandlerStage,
-        perform_step: Callable[[CommandCall, int], None],
+        handlers: Handlers,
+        perform_step: Callable[[str, int], None],
         predicate_failed: Callable[[Exception], None],
     ) -> None:
         self.rules = rules
-        self.cluster = cluster
+        self.view = view
         self.codec = codec
         self.delivery = delivery
         self.broker_answer = broker_answer
@@ -76,12 +91,13 @@ class FaultStage:
     def answer(self, exchange: Exchange) -> Pending | None:
         request, session = exchange.request, exchange.session
         received = request if isinstance(request, RequestReceived) else None
-        if received is not None and exchange.api_key == FETCH and self.rules.live:
-            whole = with_session(received.body, self.cluster.fetches, session.broker_id)
-            received = structs.replace(received, body=whole)
+        if received is not None and self.rules.live:
+            whole = self.view.complete(received.body, session.broker_id)
+            if whole is not received.body:
+                received = structs.replace(received, body=whole)
         facts = RequestFacts(
             session.broker_id, session.connection_id, exchange.api_key, exchange.version,
-            exchange.client_id, session.software, self.cluster.topics,
+            exchange.client_id, session.software, self.view.topics,
             None if received is None else received.body,
             None if received is None else partial(self._handlers.call, exchange, received),
         )  # fmt: skip
@@ -128,7 +144,7 @@ class _FaultRun:
 
     @property
     def _topics(self) -> Topics:
-        return self._stage.cluster.topics
+        return self._stage.view.topics
 
     async def run(self) -> Plan | Close:
         """Return the plan of what goes out. Never raises."""
@@ -176,8 +192,7 @@ class _FaultRun:
     def _steps(self, steps: tuple[str, ...]) -> None:
         for text in steps:
             try:
-                call = parse_command(text, relative_brokers=True)
-                self._stage.perform_step(call, self._session.broker_id)
+                self._stage.perform_step(text, self._session.broker_id)
             except KprotoError as error:
                 note = f"{self._rule.name}: {text}: {error}"
                 self._delivery.note_event(self._session, "fault-step-failed", note)

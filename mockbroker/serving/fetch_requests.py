@@ -6,16 +6,31 @@ Fault rules select by what a request reads.
 from __future__ import annotations
 
 import copy
-from typing import Final
+from collections.abc import Mapping
 
 from kproto.codec.message import Message
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from mockbroker.cluster import Cluster
 from mockbroker.fetching.fetches import Fetches
 from mockbroker.fetching.query import PartitionPosition
+from mockbroker.state.model import Topic
 
-__all__ = ["FETCH", "with_session"]
+__all__ = ["MockView", "with_session"]
 
-FETCH: Final = 1
+
+class MockView:
+    """What fault rules know of a mock cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        return self._cluster.topics
+
+    def complete(self, body: Message, broker_id: int) -> Message:
+        """Add the partitions of the fetch session."""
+        return with_session(body, self._cluster.fetches, broker_id)
 
 
 def with_session(body: Message, fetches: Fetches, broker_id: int) -> Message:

@@ -111,6 +111,10 @@ class PlannedConnection(asyncio.Protocol):
         self._write(answers)
         self._closing = True
         self._stop()
+        self._close()
+
+    def _close(self) -> None:
+        """Close the transport once everything is written."""
         if self._transport is not None:
             self._transport.close()
 

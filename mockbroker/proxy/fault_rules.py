@@ -1,0 +1,214 @@
+"""Fault rules in a proxy: the stage of the mock (``serving.fault_stage``), with the upstream as the
+broker behind it.
+
+A rule's ``apply`` decides whether the request goes upstream. Rules know the topics that the
+upstream has named in Metadata. Steps are the proxy's own commands; a rule with a step on a mock's
+state is refused when it is added.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from msgspec import structs
+
+from kproto.codec.message import Message
+from kproto.connection import (
+    RequestReceived,
+    ServerConnection,
+    UnsupportedRequest,
+)
+from kproto.dialects import Dialect
+from kproto.errors import KprotoError
+from kproto.journal import squash
+from mockbroker.apis import Handler, Session
+from mockbroker.apis.dialect_handlers import dialect_handlers
+from mockbroker.commands import PROXY_COMMANDS
+from mockbroker.faults.delivery import Plan
+from mockbroker.faults.matching import FaultRules
+from mockbroker.proxy.passage import Held, Passage
+from mockbroker.proxy.recorder import Recorder
+from mockbroker.serving.delivery import Delivery, ResponseCache
+from mockbroker.serving.exchange import Close, Exchange, Reply
+from mockbroker.serving.fault_stage import FaultStage
+from mockbroker.state.cluster_state import ActionLog
+from mockbroker.state.model import Partition, Topic
+from mockbroker.timers import Alarm, Timers, wall_ms
+
+__all__ = ["ProxyFaults", "SeenTopics", "Taken"]
+
+_MOST_TOPICS: Final = 100_000
+
+
+class SeenTopics:
+    """The topics that the upstream has named in Metadata; the view of rules."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+
+    def learn(self, metadata: Any) -> None:
+        """Take over the topics of a Metadata response."""
+        for topic in metadata.topics:
+            if not topic.name or topic.error_code:
+                continue
+            if len(self.topics) >= _MOST_TOPICS and topic.name not in self.topics:
+                continue
+            partitions = sorted(topic.partitions, key=lambda each: int(each.partition_index))
+            topic_id = topic.topic_id if topic.topic_id.int else uuid.UUID(int=0)
+            self.topics[topic.name] = Topic(
+                topic.name, topic_id, tuple(_partition(each, n) for n, each in
+                                            enumerate(partitions)),
+            )  # fmt: skip
+
+    def complete(self, body: Message, _broker_id: int) -> Message:
+        """A proxy does not follow fetch sessions: a request is what it says."""
+        return body
+
+
+def _partition(row: Any, index: int) -> Partition:
+    return Partition(
+        index=index, replicas=tuple(row.replica_nodes), isr=tuple(row.isr_nodes),
+        leader=row.leader_id,
+    )  # fmt: skip
+
+
+class Taken(Protocol):
+    """A connection whose request is held for the rules."""
+
+    session: Session
+    passage: Passage
+
+    def flush(self) -> None: ...
+    def go_on(self) -> None: ...
+    async def perform_plan(self, plan: Plan) -> None: ...
+    def end(self) -> None: ...
+
+
+class ProxyFaults:
+    """The rules of a proxy. ``perform_step`` carries out a step, as text, for a request to the
+    broker of that id."""
+
+    def __init__(
+        self, codec: Dialect, recorder: Recorder, perform_step: Callable[[str, int], None]
+    ) -> None:
+        self.topics = SeenTopics()
+        self.errors: list[Exception] = []
+        self._codec = codec
+        self._recorder = recorder
+        self._timers = Timers(wall_ms())
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._alarm = Alarm(lambda: self._loop, self.follow_clock)
+        self._timers.on_change = self._set_alarm
+        self.rules = FaultRules(self._api_names, self._timers, commands=PROXY_COMMANDS)
+        self._delivery = Delivery(recorder.journal, codec, ResponseCache(ActionLog()))
+        self._handlers: Mapping[int, Handler] | None = None
+        self._stage = FaultStage(
+            self.rules, self.topics, codec, self._delivery, perform_step=perform_step,
+            broker_answer=self._upstream_answer, commit=self._delivery.commit, handlers=self,
+            predicate_failed=self.errors.append,
+        )  # fmt: skip
+        self._taken: dict[int, tuple[Taken, Held, Message | None]] = {}
+
+    # ---- time --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Let rules expire from now on, which needs a running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self.follow_clock()
+
+    def stop(self) -> None:
+        self._loop = None
+        self._alarm.cancel()
+
+    def follow_clock(self) -> None:
+        """Let the rules expire whose time has come."""
+        self._timers.run_until(wall_ms())
+
+    def _set_alarm(self) -> None:
+        due = self._timers.next_due_ms
+        self._alarm.set(None if due is None else due - wall_ms())
+
+    # ---- for ``FaultStage`` ------------------------------------------------------------------
+
+    def handler_of(self, _codec: Dialect, api_key: int) -> Handler | None:
+        """The mock's handler says whether an API only reads."""
+        if self._handlers is None:
+            self._handlers = dialect_handlers(self._codec)
+        return self._handlers.get(api_key)
+
+    def call(self, exchange: Exchange, request: RequestReceived) -> Exchange:
+        """What a rule's predicate is given."""
+        return structs.replace(exchange, request=request)
+
+    def _api_names(self) -> dict[str, int]:
+        return {squash(api.name): key for key, api in self._codec.apis.items()}
+
+    # ---- one request -------------------------------------------------------------------------
+
+    async def take_over(self, connection: Taken, held: Held) -> None:
+        """Deal with a request that a rule may take, and let the connection go on."""
+        self.follow_clock()
+        session, passage = connection.session, connection.passage
+        line = ServerConnection(codec=self._codec)
+        line.receive_data(held.frame)
+        try:
+            event = line.next_event()
+        except KprotoError:
+            event = None
+        if not isinstance(event, RequestReceived | UnsupportedRequest):
+            self._recorder.request(session, held.head, held.frame, "malformed")
+            passage.forward(held.head, held.frame)
+            connection.go_on()
+            return
+        body = event.body if isinstance(event, RequestReceived) else None
+        codec = event.dialect if isinstance(event, RequestReceived) else self._codec
+        exchange = Exchange(
+            line, session, event, codec, held.head.api_key, held.head.version,
+            held.head.correlation_id, held.head.client_id, repeatable=False,
+        )  # fmt: skip
+        self._delivery.receive(exchange)
+        if body is not None:
+            passage.read_own_affairs(held.head, body)
+        pending = self._stage.answer(exchange)
+        if pending is None:
+            passage.forward(held.head, held.frame)
+            connection.go_on()
+            return
+        self._taken[session.connection_id] = (connection, held, body)
+        try:
+            answer = await pending.wait()
+        finally:
+            del self._taken[session.connection_id]
+        if isinstance(answer, Plan):
+            await connection.perform_plan(answer)
+            connection.go_on()
+        else:
+            connection.end()
+
+    async def _upstream_answer(self, exchange: Exchange) -> Reply | Close:
+        """Send the request of a rule upstream, or the part of it that the rule leaves."""
+        connection, held, body = self._taken[exchange.session.connection_id]
+        request, head, frame = exchange.request, held.head, held.frame
+        if isinstance(request, RequestReceived) and request.body is not body:
+            frame = request.dialect.encode_request(
+                request.body,
+                api_version=head.version,
+                correlation_id=head.correlation_id,
+                client_id=head.client_id,
+            )
+        answered: asyncio.Future[tuple[bytes, int]] = asyncio.get_running_loop().create_future()
+
+        def take(data: bytes, version: int) -> None:
+            if not answered.done():
+                answered.set_result((data, version))
+
+        connection.passage.forward(head, frame, take)
+        connection.flush()
+        if not head.expects_response:
+            return Reply(None)
+        data, version = await answered
+        self._recorder.upstream_answer(connection.session, head, version, data)
+        return Reply(data, version)
