@@ -61,5 +61,5 @@ class AutoProgress:
 
     def _may_join(self, name: str, partition: Partition, replica: int) -> bool:
         targets = self._controller.state.known_targets
-        live = self._controller.is_live(replica)
-        return live and targets.fetches(replica, (name, partition.index), partition)
+        tp = (name, partition.index)
+        return self._controller.is_served(tp, replica) and targets.fetches(replica, tp, partition)

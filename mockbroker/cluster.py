@@ -57,6 +57,7 @@ from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
 from mockbroker.log.produce import Appender
 from mockbroker.log.producer_ids import ProducerIds
 from mockbroker.log.record_deletion import Deletion, DeletionQuery, RecordDeletions
+from mockbroker.log_dir_steps import LogDirSteps
 from mockbroker.quotas.throttling import Throttles
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
@@ -80,6 +81,7 @@ from mockbroker.state.cluster_state import ActionLog
 from mockbroker.state.controller import Controller
 from mockbroker.state.metadata_views import MetadataView
 from mockbroker.state.model import (
+    LOG_DIR,
     NO_CONTROLLER,
     Broker,
     Partition,
@@ -197,6 +199,7 @@ class Cluster(DataSteps):
             store=znodes if in_zookeeper else None,
         )
         self._configs = EffectiveConfigs(controller.state, config_definitions(config_release))
+        log_dirs.ReplicaPlacement(controller)
         self.logs = Logs(controller, self._configs, config_release, log_bytes, data_actions)
         """The logs of all partitions."""
         self.wait_timers = controller.timers if virtual_waits else None
@@ -280,10 +283,12 @@ class Cluster(DataSteps):
                 completion,
                 config_release,
                 lambda to, cause: self._steps.move_controller(to, cause),
+                lambda cause, broker_id: self._log_dirs.report(cause, broker_id),
             ),
         )
         steps = Steps(controller, reassignments, self._configs, completion, self._change_partition)
         super().__init__(controller, reassignments, queue, steps)
+        self._log_dirs = LogDirSteps(controller, steps, config_release)
         self._auto_progress = AutoProgress(controller, steps)
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
         if in_zookeeper:
@@ -294,7 +299,7 @@ class Cluster(DataSteps):
                 before=reassignments.store,
                 after=reassignments.announce,
             )
-        self._register(_broker_list(brokers))
+        self._register(_broker_list(brokers, broker_configs.get("log.dirs")))
         reassignments.start()
         for topic in topics:
             self.add_topic(topic)
@@ -448,12 +453,17 @@ class Cluster(DataSteps):
         return {
             "controller": self.controller_id,
             "controller_epoch": self.controller_epoch,
-            "brokers": {str(i): {"live": broker.live} for i, broker in self.brokers.items()},
+            "brokers": {str(each.broker_id): self._shown(each) for each in self.brokers.values()},
             "topics": {
                 name: {str(p.index): partition_state(p) for p in topic.partitions}
                 for name, topic in sorted(self.topics.items())
             },
         }
+
+    def _shown(self, broker: Broker) -> dict[str, Any]:
+        failed = self._state.replica_dirs.failed.get(broker.broker_id)
+        shown: dict[str, Any] = {"live": broker.live}
+        return shown if failed is None else {**shown, "failed_log_dirs": sorted(failed)}
 
     # ---- reassignments (45, 46) ------------------------------------------------------------------
 
@@ -698,8 +708,9 @@ class Cluster(DataSteps):
         return log_dirs.describe(self._state, broker_id, topics, size_of)
 
     def move_replica(self, broker_id: int, tp: TopicPartition, directory: str) -> ErrorCode:
-        """Return the error of moving a broker's replica into a log directory."""
-        return log_dirs.move(self._state, broker_id, tp, directory)
+        """Move a broker's replica into a log directory and return the error."""
+        with self._acting():
+            return log_dirs.move(self._controller, broker_id, tp, directory)
 
     @property
     def acls(self) -> Collection[AclBinding]:
@@ -768,6 +779,22 @@ class Cluster(DataSteps):
         """Start a stopped broker; offline partitions that it can lead come online."""
         with self._acting():
             self._steps.start_broker(broker_id)
+
+    def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
+        """Let a log directory of a live broker fail, None: every one. Its replicas are not served,
+        and leaders move as far as the controller is told. Before Kafka 1.0 the broker stops."""
+        with self._acting():
+            self._log_dirs.fail(broker_id, directory)
+
+    def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
+        """Let a failed log directory work again, None: every one, and restart a live broker, which
+        takes it back only then."""
+        with self._acting():
+            self._log_dirs.mend(broker_id, directory)
+
+    def is_failed(self, broker_id: int, tp: TopicPartition) -> bool:
+        """Whether a broker's replica of a partition is in a log directory that has failed."""
+        return self._state.replica_dirs.is_failed(broker_id, tp)
 
     def set_level(self, broker_id: int, apis: Mapping[int, Versions | None]) -> None:
         """Change the version ranges in which a broker differs from the cluster; None hides an API.
@@ -919,7 +946,7 @@ def _warn_of_former_name(former: str, name: str) -> None:
     warnings.warn(text, DeprecationWarning, stacklevel=3)
 
 
-def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:
+def _broker_list(brokers: int | Iterable[Broker], log_dirs: str | None) -> list[Broker]:
     if isinstance(brokers, int):
         brokers = [Broker(broker_id) for broker_id in range(1, brokers + 1)]
     listed = sorted(brokers, key=lambda broker: broker.broker_id)
@@ -928,4 +955,11 @@ def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:
         raise ClusterError("a cluster needs at least one broker")
     if len(set(ids)) != len(ids) or ids[0] < 0:
         raise ClusterError(f"broker ids must be distinct and not negative, not {ids}")
-    return listed
+    if log_dirs is None:
+        return listed
+    named = tuple(dict.fromkeys(each.strip() for each in log_dirs.split(",") if each.strip()))
+    if not named:
+        raise ClusterError("log.dirs names no directory")
+    return [
+        replace(each, log_dirs=named) if each.log_dirs == (LOG_DIR,) else each for each in listed
+    ]

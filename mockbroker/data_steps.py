@@ -128,6 +128,8 @@ class DataSteps(Turns):
         before = self._controller.partition(tp)
         if not self._controller.broker(broker).live:
             raise ClusterError(f"broker {broker} is stopped and cannot lead {_name(tp)}")
+        if not self._controller.is_served(tp, broker):
+            raise ClusterError(f"the log directory of {_name(tp)} on broker {broker} has failed")
         if broker not in before.replicas:
             raise ClusterError(f"broker {broker} has no replica of {_name(tp)}")
         if broker == before.leader:

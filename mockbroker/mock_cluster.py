@@ -355,6 +355,21 @@ class MockCluster(DataMethods):
         await self._sockets.reopen(broker_id)
         await self.operations.run(partial(self.cluster.start_broker, broker_id))
 
+    async def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
+        """Let a log directory of a live broker fail, None: every one. Its replicas have error 56,
+        and their leaders move. Before Kafka 1.0 the broker stops."""
+        self._clock.follow()
+        await self.operations.run(partial(self.cluster.fail_log_dir, broker_id, directory))
+        if not self.cluster.broker(broker_id).live:
+            await self._sockets.close(broker_id)
+
+    async def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
+        """Let a failed log directory of a broker work again, None: every one. A live broker
+        restarts, because it takes a directory back only then."""
+        self._clock.follow()
+        await self.operations.run(partial(self.cluster.mend_log_dir, broker_id, directory))
+        self._sockets.hang_up(broker_id)
+
     async def close_listener(self, broker_id: int) -> None:
         """Close a broker's listener and connections; the cluster takes it for live."""
         self.cluster.broker(broker_id)

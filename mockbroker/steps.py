@@ -6,7 +6,9 @@ Each step is an event that a real cluster could see, followed at once by the con
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.elections.partition_change import CompletionRows, Election, next_partition
@@ -55,6 +57,11 @@ class Steps:
         if not self._controller.is_live(broker_id):
             raise ClusterError(
                 f"broker {broker_id} is stopped and cannot join the ISR of {_name(tp)}"
+            )
+        if not self._controller.is_served(tp, broker_id):
+            raise ClusterError(
+                f"the log directory of {_name(tp)} on broker {broker_id} has failed, so that the "
+                "replica cannot join the ISR"
             )
         if partition.leader == NO_LEADER:
             raise ClusterError(
@@ -112,7 +119,7 @@ class Steps:
     ) -> Partition:
         after = next_partition(
             partition,
-            self._controller.is_live,
+            partial(self._controller.is_online, tp),
             isr=isr,
             election=self._election(tp[0]),
             completion=self._completion,
@@ -146,13 +153,20 @@ class Steps:
         if was_controller and live:
             # First, since whatever the stopped controller had not recorded is lost.
             self.move_controller(live[0], "stop_broker")
-        self._leave_isrs(broker_id, "stop_broker")
+        self.leave_isrs(broker_id, "stop_broker")
         if was_controller and not live and self._controller.keeps_znodes:
             self._vacate("stop_broker")
 
-    def _leave_isrs(self, broker_id: int, cause: str) -> None:
+    def leave_isrs(
+        self,
+        broker_id: int,
+        cause: str,
+        concerns: Callable[[TopicPartition], bool] = lambda tp: True,
+    ) -> None:
+        """Remove a broker from the ISRs of the partitions that are concerned. Those that it led get
+        another leader or go offline."""
         for name, partition in self._controller.partitions():
-            if broker_id in partition.isr:
+            if broker_id in partition.isr and concerns((name, partition.index)):
                 isr = tuple(replica for replica in partition.isr if replica != broker_id)
                 self._apply(cause, (name, partition.index), partition, isr)
         self._elect_vacated(cause)
@@ -224,7 +238,7 @@ class Steps:
         if was_controller and others:
             self.move_controller(others[0], cause)
         elif not was_controller and self._controller.state.controller_id != NO_CONTROLLER:
-            self._leave_isrs(broker_id, cause)
+            self.leave_isrs(broker_id, cause)
         self._controller.record(cause, BrokerChanged(replace(broker, live=False), broker))
         if was_controller and not others:
             self.move_controller(broker_id, cause)
@@ -286,7 +300,7 @@ class Steps:
         self._reassignment.take_over(cause)
         for broker in list(state.brokers.values()) if vacant else ():
             if not broker.live:
-                self._leave_isrs(broker.broker_id, cause)
+                self.leave_isrs(broker.broker_id, cause)
 
     def _vacate(self, cause: str) -> None:
         state = self._controller.state

@@ -77,6 +77,8 @@ class ForwardedMethods:
     kill_controller_after = _forward(MockCluster.kill_controller_after)
     stop_broker = _forward(MockCluster.stop_broker)
     start_broker = _forward(MockCluster.start_broker)
+    fail_log_dir = _forward(MockCluster.fail_log_dir)
+    mend_log_dir = _forward(MockCluster.mend_log_dir)
     close_listener = _forward(MockCluster.close_listener)
     open_listener = _forward(MockCluster.open_listener)
     set_level = _forward(MockCluster.set_level)

@@ -164,10 +164,10 @@ def _anybody_leads() -> AbstractContextManager[object]:
     elect_leader = partition_change.elect_leader
 
     def wrong(
-        partition: Partition, is_live: Callable[[int], bool], election: Election
+        partition: Partition, is_online: Callable[[int], bool], election: Election
     ) -> Partition:
-        after = elect_leader(partition, is_live, election)
-        live = [each for each in partition.replicas if is_live(each)]
+        after = elect_leader(partition, is_online, election)
+        live = [each for each in partition.replicas if is_online(each)]
         return replace(after, leader=live[0]) if live and after.leader == -1 else after
 
     return patch.object(partition_change, "elect_leader", wrong)

@@ -22,6 +22,8 @@ __all__ = [
     "CONFIG_CHANGE_PREFIX",
     "CONTROLLER",
     "CONTROLLER_EPOCH",
+    "LOG_DIR_EVENTS",
+    "LOG_DIR_EVENT_PREFIX",
     "TOPICS",
     "BrokerRegistration",
     "Endpoint",
@@ -34,6 +36,7 @@ __all__ = [
     "decode_config_change",
     "decode_controller",
     "decode_controller_epoch",
+    "decode_log_dir_event",
     "decode_partition_state",
     "decode_topic",
     "encode_broker",
@@ -41,6 +44,7 @@ __all__ = [
     "encode_config_change",
     "encode_controller",
     "encode_controller_epoch",
+    "encode_log_dir_event",
     "encode_partition_state",
     "encode_topic",
     "partition_state_path",
@@ -53,6 +57,8 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = "config_change_"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENTS}/log_dir_event_"
 
 
 def broker_path(broker_id: int) -> str:
@@ -347,3 +353,23 @@ def decode_config_change(path: str, data: bytes | str) -> tuple[int, str] | None
         if folder == known and name and "/" not in name:
             return resource_type, "" if name == _DEFAULT else name
     return None
+
+
+# ---- /log_dir_event_notification/log_dir_event_N -------------------------------------------------
+
+
+class _LogDirEventText(msgspec.Struct):
+    broker: int
+
+
+_LOG_DIR_FAILURE = 1
+
+
+def decode_log_dir_event(path: str, data: bytes | str) -> int:
+    """Return the id of the broker with a failed log directory."""
+    return decode(path, data, _LogDirEventText).broker
+
+
+def encode_log_dir_event(broker_id: int) -> bytes:
+    """What a broker writes when a log directory of it has failed (KIP-112)."""
+    return encode({"version": 1, "broker": broker_id, "event": _LOG_DIR_FAILURE})

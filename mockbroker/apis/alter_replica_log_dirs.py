@@ -1,7 +1,6 @@
 """AlterReplicaLogDirs (34, KIP-113): move replicas of the receiving broker to another directory.
 
-Versions: 1 throttle time; 2 flexible. A broker of the mock has one directory, so a replica can only
-stay where it is.
+Versions: 1 throttle time; 2 flexible. A broker has the directories of its config ``log.dirs``.
 """
 
 from __future__ import annotations

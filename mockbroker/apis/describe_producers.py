@@ -66,6 +66,8 @@ def _error(call: Call, name: str, index: int) -> ErrorCode:
     partition = None if now is None else now.partition(index)
     if partition is None or call.broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if call.cluster.is_failed(call.broker_id, (name, index)):
+        return ErrorCode.KAFKA_STORAGE_ERROR
     return ErrorCode.NONE
 
 

@@ -129,4 +129,9 @@ def _apply(call: Call, rows: list[tuple[TopicPartition, HostedReplica]]) -> tupl
     if refused is not None:
         return refused, [refused] * len(rows)
     memory.accept(request.controller_id, request.controller_epoch)
-    return ErrorCode.NONE, [memory.host(call.broker_id, *row) for row in rows]
+    return ErrorCode.NONE, [
+        ErrorCode.KAFKA_STORAGE_ERROR
+        if call.cluster.is_failed(call.broker_id, row[0])
+        else memory.host(call.broker_id, *row)
+        for row in rows
+    ]

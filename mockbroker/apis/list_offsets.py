@@ -145,7 +145,12 @@ def _segments_of(
     request: ListOffsetsRequest = call.body
     leader_only = request.replica_id != DEBUGGER
     code = old_timestamp_error(call.cluster.logs.release, requested.timestamp)
-    code = code or access_error(known_partition(call, tp), call.broker_id, leader_only=leader_only)
+    code = code or access_error(
+        known_partition(call, tp),
+        call.broker_id,
+        leader_only=leader_only,
+        is_failed=call.cluster.is_failed(call.broker_id, tp),
+    )
     if code:
         return _error(requested.partition_index, code)
     try:

@@ -147,12 +147,14 @@ def _topic(call: Call, view: MetadataView, topic: Topic) -> MetadataResponseTopi
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.internal,
-        partitions=[_partition(call, view, partition) for partition in topic.partitions],
+        partitions=[_partition(call, view, topic.name, each) for each in topic.partitions],
     )
 
 
-def _partition(call: Call, view: MetadataView, partition: Partition) -> MetadataResponsePartition:
-    offline = view.offline_replicas(partition)
+def _partition(
+    call: Call, view: MetadataView, topic: str, partition: Partition
+) -> MetadataResponsePartition:
+    offline = view.offline_replicas(topic, partition)
     row = MetadataResponsePartition(
         error_code=view.partition_error(partition),
         partition_index=partition.index,

@@ -37,11 +37,17 @@ def stop_replica(call: Call) -> StopReplicaResponse:
         error_code=ErrorCode.NONE,
         partition_errors=[
             StopReplicaPartitionError(
-                topic_name=tp[0], partition_index=tp[1], error_code=memory.stop(tp, leader_epoch)
+                topic_name=tp[0], partition_index=tp[1], error_code=_stop(call, tp, leader_epoch)
             )
             for tp, leader_epoch in _rows(request, call.version)
         ],
     )
+
+
+def _stop(call: Call, tp: TopicPartition, leader_epoch: int) -> int:
+    if call.cluster.is_failed(call.broker_id, tp):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return call.cluster.memory(call.broker_id).stop(tp, leader_epoch)
 
 
 def _unauthorized(call: Call, code: int) -> StopReplicaResponse:

@@ -17,8 +17,10 @@ __all__ = [
     "CHANGES",
     "COUNT",
     "DEFAULT_BODY_BYTES",
+    "DIRECTORY_PATH",
     "DURATION",
     "LEVEL",
+    "LOG_DIRECTORY",
     "MAX_INTEGER",
     "MILLISECONDS",
     "PARTITION",
@@ -192,6 +194,9 @@ SOFTWARE_LEVEL: Final = ArgumentType(
     _level,
     str,
 )
+DIRECTORY_PATH: Final = ArgumentType(
+    "DIRECTORY", {"type": "string", "examples": ["/var/lib/kafka/data"]}, text_of, str
+)
 ADDRESS: Final = ArgumentType(
     "HOST:PORT", {"type": "string", "examples": ["localhost:32768"]}, text_of, str
 )
@@ -210,5 +215,11 @@ TOPIC: Final = Argument(
     "topic",
     TOPIC_TEXT,
     "NAME:PARTITIONS:REPLICAS, or NAME= and the replicas of each partition.",
+)
+LOG_DIRECTORY: Final = Argument(
+    "directory",
+    DIRECTORY_PATH,
+    "A directory of the broker's `log.dirs`. Default: all of them.",
+    optional=True,
 )
 CHANGES: Final = Argument("changes", COUNT, "How many more changes the controller completes.")

@@ -10,6 +10,7 @@ from mockbroker.commands.arguments import (
     CHANGES,
     DURATION,
     LEVEL,
+    LOG_DIRECTORY,
     PARTITION,
     PATH,
     TOPIC,
@@ -62,6 +63,25 @@ CLUSTER_ROWS: Final = (
         "Restart a stopped broker on the same port.",
         lambda on, given: on.start_broker(given["broker"]),
         (BROKER,),
+    ),
+    Command(
+        "fail-log-dir",
+        "Let a log directory of a broker fail.",
+        lambda on, given: on.fail_log_dir(given["broker"], given["directory"]),
+        (BROKER, LOG_DIRECTORY),
+        details="Requests for the replicas in it have error 56, and DescribeLogDirs shows the "
+        "error. The controller is told: leaders move, ISRs shrink, and Metadata lists the replicas "
+        "as offline. In KRaft mode before Kafka 3.7 it is not told, so that leaders stay. Before "
+        "Kafka 1.0 the broker stops. A broker lives on when all its directories have failed, where "
+        "Kafka's halts; use `stop-broker` for that.",
+    ),
+    Command(
+        "mend-log-dir",
+        "Repair a log directory and restart its broker.",
+        lambda on, given: on.mend_log_dir(given["broker"], given["directory"]),
+        (BROKER, LOG_DIRECTORY),
+        details="A broker takes a directory back only when it starts. Its replicas join their ISRs "
+        "again by `join-isr` or auto-progress.",
     ),
     Command(
         "close-listener",

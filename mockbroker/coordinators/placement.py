@@ -157,11 +157,12 @@ class Coordinators:
         """
         tp = self.partition_of(kind, key)
         partition = self._controller.partition(tp)
-        if broker_id not in partition.isr or not self._controller.is_live(broker_id):
+        live = [each for each in partition.isr if self._controller.is_online(tp, each)]
+        if broker_id not in live:
             raise ClusterError(
                 f"broker {broker_id} cannot lead {tp[0]}-{tp[1]}: "
                 f"its live in-sync replicas are "
-                f"{', '.join(str(i) for i in partition.isr if self._controller.is_live(i))}"
+                f"{', '.join(map(str, live))}"
             )
         if broker_id != partition.leader:
             moved = replace(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.elections.eras import ElectionEra
@@ -181,7 +182,10 @@ class LeaderElections:
                 return None
             raise Refusal(self.era.not_needed, self.era.not_needed_text)
         after = next_partition(
-            partition, self._controller.is_live, election=election, completion=self._completion
+            partition,
+            partial(self._controller.is_online, tp),
+            election=election,
+            completion=self._completion,
         )
         other = election_type == PREFERRED and after.leader != partition.preferred_leader
         if after == partition or (other and self.era.preferred_only):

@@ -1,9 +1,9 @@
 """How KRaft computes the next value of a partition from a requested change.
 
-Pure functions of a partition, the change and the live brokers. Every change takes the same steps as
-in Kafka, in this order: complete the reassignment if possible, elect a leader, count the epochs. So
-a reassignment that only an unclean election makes complete is completed by the partition's next
-change.
+Pure functions of a partition, the change and the replicas that can lead. Every change takes the
+same steps as in Kafka, in this order: complete the reassignment if possible, elect a leader, count
+the epochs. So a reassignment that only an unclean election makes complete is completed by the
+partition's next change.
 
 Behaviour of Kafka 3.6 to 4.4 without eligible leader replicas (KIP-966): an ISR never becomes
 empty, and losing a member of it does not raise the leader epoch. ``COMPLETION`` says when a
@@ -35,14 +35,14 @@ __all__ = [
 class Election(Enum):
     """How to choose a leader."""
 
-    ONLINE = "keep the leader while it can stay, else the first live in-sync replica"
-    PREFERRED = "the first replica if it is live and in sync, else as ONLINE"
-    UNCLEAN = "as ONLINE, else the first live replica, in sync or not: data may be lost"
+    ONLINE = "keep the leader while it can stay, else the first online in-sync replica"
+    PREFERRED = "the first replica if it is online and in sync, else as ONLINE"
+    UNCLEAN = "as ONLINE, else the first online replica, in sync or not: data may be lost"
 
 
 def next_partition(
     partition: Partition,
-    is_live: Callable[[int], bool],
+    is_online: Callable[[int], bool],
     *,
     replicas: tuple[int, ...] | None = None,
     isr: tuple[int, ...] | None = None,
@@ -53,6 +53,7 @@ def next_partition(
 ) -> Partition:
     """Return the partition after a change, or the same object if nothing changes.
 
+    ``is_online`` says whether the replica of a broker can lead (``Controller.is_online``).
     None leaves a field unchanged. ``completion`` has the rows of ``COMPLETION`` that apply: none
     where a ZooKeeper controller completes reassignments.
     """
@@ -63,7 +64,7 @@ def next_partition(
         adding=partition.adding if adding is None else adding,
         removing=partition.removing if removing is None else removing,
     )
-    after = elect_leader(complete(changed, completion), is_live, election)
+    after = elect_leader(complete(changed, completion), is_online, election)
     if not after.isr:
         # Keep the last in-sync replica: only it can become leader by a clean election.
         after = replace(after, isr=partition.isr)
@@ -177,12 +178,12 @@ def complete(partition: Partition, rows: CompletionRows) -> Partition:
 
 
 def elect_leader(
-    partition: Partition, is_live: Callable[[int], bool], election: Election
+    partition: Partition, is_online: Callable[[int], bool], election: Election
 ) -> Partition:
     """Choose the leader among the replicas of the partition."""
 
     def can_lead(replica: int) -> bool:
-        return replica in partition.isr and is_live(replica)
+        return replica in partition.isr and is_online(replica)
 
     first_choice = (
         partition.preferred_leader if election is Election.PREFERRED else partition.leader
@@ -191,9 +192,9 @@ def elect_leader(
         if can_lead(replica):
             return replace(partition, leader=replica, vacated=False)
     # A live broker may be in the ISR without being a replica any more (ZooKeeper mode).
-    if election is Election.UNCLEAN and not any(map(is_live, partition.isr)):
+    if election is Election.UNCLEAN and not any(map(is_online, partition.isr)):
         for replica in partition.replicas:
-            if is_live(replica):
+            if is_online(replica):
                 return replace(
                     partition, leader=replica, isr=(replica,), recovering=True, vacated=False
                 )

@@ -41,7 +41,11 @@ class _Lookup:
 
     @property
     def access_error(self) -> ErrorCode:
-        return access_error(self.partition, self.query.broker_id, self.query.leader_epoch)
+        query = self.query
+        is_failed = self.logs.is_failed(query.tp, query.broker_id)
+        return access_error(
+            self.partition, query.broker_id, query.leader_epoch, is_failed=is_failed
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,11 @@ class _Lookup:
         query = self.query
         leader_only = query.replica_id != DEBUGGER
         return access_error(
-            self.partition, query.broker_id, query.leader_epoch, leader_only=leader_only
+            self.partition,
+            query.broker_id,
+            query.leader_epoch,
+            leader_only=leader_only,
+            is_failed=self._logs.is_failed(query.tp, query.broker_id),
         )
 
     @property

@@ -139,6 +139,7 @@ class _Access:
         "end_offset",
         "ends_wait",
         "epoch_end",
+        "failed",
         "hosted",
         "is_leader",
         "partition",
@@ -153,6 +154,7 @@ class _Access:
     partition: Partition
     data: PartitionData
     hosted: bool
+    failed: bool
     is_leader: bool
     end_offset: int
     epoch_end: EpochEnd
@@ -172,9 +174,11 @@ class _Access:
         partition = None if topic is None else topic.partition(position.partition)
         broker_id = query.broker_id
         self.hosted = partition is not None and broker_id in partition.hosts
+        self.failed = False
         if topic is None or partition is None or not self.hosted:
             return
         self.topic, self.partition = topic, partition
+        self.failed = reader.logs.is_failed((topic.name, partition.index), broker_id)
         self.data = reader.logs.data((topic.name, partition.index))
         self.is_leader = partition.leader == broker_id
         log = self.data.log
@@ -311,11 +315,20 @@ class _Diverge:
         subject.answer.diverging = subject.epoch_end
 
 
+_KNOWS_STORAGE_ERROR: Final = 6
+"""The version of Fetch from which on clients know error 56."""
+
 _OUT_OF_RANGE: Final = (_Fail(ErrorCode.OFFSET_OUT_OF_RANGE),)
 
 ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
     Row("DP-FETCH-11", lambda at: at.gone, (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),)),
     Row("DP-FETCH-01", lambda at: not at.hosted, (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),)),
+    Row(
+        "DP-FETCH-22",
+        lambda at: at.failed and at.query.version < _KNOWS_STORAGE_ERROR,
+        (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+    ),
+    Row("DP-FETCH-22", lambda at: at.failed, (_Fail(ErrorCode.KAFKA_STORAGE_ERROR),)),
     Row(
         "DP-FETCH-01",
         lambda at: at.other_topic,
@@ -365,6 +378,7 @@ def is_ordinary_access(at: _Access) -> bool:
     position, query = at.position, at.query
     return (
         at.hosted
+        and not at.failed
         and at.is_leader
         and query.replica_id < 0
         and at.reader.selector is None

@@ -41,6 +41,7 @@ from mockbroker.state.actions import (
     UpdateMetadataSent,
 )
 from mockbroker.state.model import Topic
+from mockbroker.state.replica_dirs import ReplicaDirs
 
 __all__ = ["Facts", "body_of"]
 
@@ -62,6 +63,7 @@ class Facts:
     broker_epoch: int
     live: Mapping[int, tuple[str, int, str | None]]
     topics: Mapping[str, Topic]
+    replica_dirs: ReplicaDirs
 
 
 _RECOVERY_STATE_SINCE: Final = 6
@@ -266,7 +268,12 @@ def _metadata(entry: UpdateMetadataSent, facts: Facts) -> UpdateMetadataPartitio
     return UpdateMetadataPartitionState(
         topic_name=entry.topic,
         **_partition_fields(entry, facts, epoch="zk_version"),
-        offline_replicas=[each for each in entry.replicas if each not in facts.live],
+        offline_replicas=[
+            each
+            for each in entry.replicas
+            if each not in facts.live
+            or facts.replica_dirs.is_reported(each, (entry.topic, entry.index))
+        ],
     )
 
 

@@ -169,6 +169,7 @@ class RequestWriter:
                 if broker.live
             },
             topics=state.topics,
+            replica_dirs=state.replica_dirs,
         )
         body = body_of(self._codec, batch.api_key, batch.version, batch.entries, facts)
         return Outgoing(

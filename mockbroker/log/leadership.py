@@ -22,13 +22,17 @@ def access_error(
     leader_epoch: int = ANY_EPOCH,
     *,
     leader_only: bool = True,
+    is_failed: bool = False,
 ) -> ErrorCode:
     """Return the error of a request for a partition, in a broker's order of checks (KIP-320):
-    unknown partition, no replica here, leader epoch, not the leader. None means unknown."""
+    unknown partition, no replica here, a failed log directory (``is_failed``), leader epoch, not
+    the leader. None means unknown."""
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if broker_id not in partition.hosts:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if is_failed:
+        return ErrorCode.KAFKA_STORAGE_ERROR
     if leader_epoch != ANY_EPOCH and leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if leader_epoch > partition.leader_epoch:

@@ -27,6 +27,7 @@ from mockbroker.state.actions import (
     Change,
     ConfigChanged,
     DataActionsDropped,
+    LogDirFailed,
     LogStartMoved,
     PartitionChanged,
     RecordsLost,
@@ -94,7 +95,7 @@ class Logs:
         self._partitions: dict[TopicPartition, PartitionData] = {}
         self._settings: dict[str, LogSettings] = {}
         self._bytes = 0
-        kinds = (ConfigChanged, PartitionChanged, TopicDeleted)
+        kinds = (ConfigChanged, PartitionChanged, TopicDeleted, LogDirFailed)
         controller.add_hooks(kinds, after=self._after)
 
     # ---- finding -------------------------------------------------------------------------------
@@ -138,6 +139,10 @@ class Logs:
     def end_of(self, tp: TopicPartition, broker_id: int) -> int:
         """The end offset of a replica. Raises UnknownPartitionError."""
         return self.data(tp).replication.end_of(broker_id, self._controller.partition(tp))
+
+    def is_failed(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Whether a broker's replica is in a log directory that has failed."""
+        return self._controller.state.replica_dirs.is_failed(broker_id, tp)
 
     def replica_size(self, broker_id: int, tp: TopicPartition) -> int:
         """The bytes of the batches that a replica has. Raises UnknownPartitionError."""
@@ -340,6 +345,10 @@ class Logs:
                 self._partition_changed(cause, tp, change.before, change.after)
         elif isinstance(change, ConfigChanged):
             self._settings.clear()
+        elif isinstance(change, LogDirFailed):
+            for tp, data in list(self._partitions.items()):
+                if self.is_failed(tp, change.broker_id):
+                    data.log.changed()
         elif isinstance(change, TopicDeleted):
             self._settings.pop(change.name, None)
             for tp in [each for each in self._partitions if each[0] == change.name]:

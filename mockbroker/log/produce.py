@@ -152,6 +152,7 @@ class Appender:
             layout,
             attributes & CODEC_MASK,
             request.unverified.get(tp) if request.unverified else None,
+            partition is not None and self._is_failed(tp, broker_id),
         )
         if not is_ordinary_arrival(arrival):
             refusal = Refusal(unverified=arrival.unverified)
@@ -173,8 +174,11 @@ class Appender:
         """Whether ``append`` would have to know that a transaction includes the partition."""
         layout = layout_of(data)
         attributes = _first_attributes(data, layout)
-        partition = self._partition((topic or "", index)) if is_known else None
+        tp = (topic or "", index)
+        partition = self._partition(tp) if is_known else None
         if partition is None or partition.leader != broker_id or not attributes & TRANSACTIONAL:
+            return False
+        if self._is_failed(tp, broker_id):
             return False
         arrival = Arrival(
             request,
@@ -188,6 +192,9 @@ class Appender:
             codec=attributes & CODEC_MASK,
         )
         return not apply_first(self._arrival_rows, arrival, Refusal())
+
+    def _is_failed(self, tp: TopicPartition, broker_id: int) -> bool:
+        return self._logs.is_failed(tp, broker_id)
 
     def _partition(self, tp: TopicPartition) -> Partition | None:
         try:
@@ -381,8 +388,8 @@ class Appender:
         with acks -1. ``wait`` tells when the replicas have them. ``producer`` is that of a
         transaction to which the records belong.
 
-        The error is UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
-        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or NONE.
+        The error is UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR,
+        NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or NONE.
         """
         partition = self._partition(tp)
         arrival = Arrival(
@@ -395,6 +402,7 @@ class Appender:
             min_isr=0 if partition is None else self._logs.min_isr(tp[0], partition),
             layout=_ONE_BATCH,
             codec=0,
+            is_failed=partition is not None and self._is_failed(tp, broker_id),
         )
         refusal = Refusal()
         if apply_first(self._partition_rows, arrival, refusal):
@@ -472,6 +480,7 @@ class Replicated:
     leader: int
     partition: Partition | None = None
     min_isr: int = 0
+    is_failed: bool = False
 
     @property
     def is_replicated(self) -> bool:
@@ -497,6 +506,11 @@ REPLICATION_ROWS: Final[Sequence[Row[Replicated, Replicated]]] = (
         "DP-PRODUCE-35",
         lambda waiting: waiting.partition is None,
         (Decide(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+    ),
+    Row(
+        "DP-CTL-16",
+        lambda waiting: waiting.is_failed,
+        (Decide(ErrorCode.KAFKA_STORAGE_ERROR),),
     ),
     Row(
         "DP-PRODUCE-35",
@@ -547,6 +561,7 @@ class ReplicationWait(LogWait[Replicated]):
         try:
             part.partition = self._controller.partition(tp)
             part.min_isr = self._logs.min_isr(tp[0], part.partition)
+            part.is_failed = self._logs.is_failed(tp, part.leader)
         except ClusterError:
             part.partition = None
         return apply_first(REPLICATION_ROWS, part, part)

@@ -300,7 +300,8 @@ class Arrival(msgspec.Struct):
     ``topic`` is None if the topic id is unknown. ``in_sync`` and ``min_isr`` are 0 on brokers that
     do not lead, ``min_isr`` also without acks -1. ``codec`` is that of the first batch.
     ``unverified`` is the error with which the transaction coordinator has not confirmed that the
-    partition is part of the transaction; None without one.
+    partition is part of the transaction; None without one. ``is_failed``: the log directory of the
+    broker's replica has failed.
     """
 
     request: RequestFacts
@@ -313,6 +314,7 @@ class Arrival(msgspec.Struct):
     layout: Layout
     codec: int
     unverified: tuple[ErrorCode, str | None] | None = None
+    is_failed: bool = False
 
     @property
     def has_formats_of_now(self) -> bool:
@@ -377,6 +379,9 @@ class _RefuseUnverified:
         refusal.error, refusal.text = refusal.unverified
 
 
+_KNOWS_STORAGE_ERROR: Final = 4
+"""The version of Produce from which on clients know error 56."""
+
 PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     *ARRIVAL_ROWS,
     Row(
@@ -396,6 +401,17 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
             arrival.topic in INTERNAL_TOPICS and arrival.request.client_id != ADMIN_CLIENT
         ),
         (Refuse(ErrorCode.INVALID_TOPIC_EXCEPTION),),
+    ),
+    Row(
+        "DP-CTL-16",
+        lambda arrival: arrival.is_failed and arrival.request.version < _KNOWS_STORAGE_ERROR,
+        (Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        until=(2, 8),
+    ),
+    Row(
+        "DP-CTL-16",
+        lambda arrival: arrival.is_failed,
+        (Refuse(ErrorCode.KAFKA_STORAGE_ERROR),),
     ),
     Row(
         "DP-PRODUCE-14",
@@ -420,6 +436,7 @@ def is_ordinary_arrival(arrival: Arrival) -> bool:
     acks = arrival.request.acks
     return (
         arrival.leads
+        and not arrival.is_failed
         and arrival.is_known
         and arrival.may_write
         and arrival.unverified is None

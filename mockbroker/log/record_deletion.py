@@ -64,7 +64,9 @@ class _Step:
 
     @property
     def access_error(self) -> ErrorCode:
-        return access_error(self.query.partition, self.query.broker_id)
+        query = self.query
+        is_failed = self.logs.is_failed(query.tp, query.broker_id)
+        return access_error(query.partition, query.broker_id, is_failed=is_failed)
 
     @property
     def log(self) -> PartitionLog:
@@ -132,6 +134,11 @@ DELETION_ROWS: Final[tuple[_Row, ...]] = (
         (Refuse(ErrorCode.INVALID_TOPIC_EXCEPTION),),
     ),
     Row(
+        "DP-CTL-16",
+        lambda step: step.access_error == ErrorCode.KAFKA_STORAGE_ERROR,
+        (Refuse(ErrorCode.KAFKA_STORAGE_ERROR),),
+    ),
+    Row(
         "DP-DELREC-01",
         lambda step: bool(step.access_error),
         (Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
@@ -166,6 +173,9 @@ class DeletionWait(LogWait[Deletion]):
             reached = low_watermark(self._controller, self._logs, part.tp)
         except ClusterError:
             part.error, part.low_watermark = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
+            return True
+        if self._logs.is_failed(part.tp, part.broker_id):
+            part.error, part.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, -1
             return True
         if partition.leader != part.broker_id:
             part.error, part.low_watermark = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1

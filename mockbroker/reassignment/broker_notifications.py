@@ -23,6 +23,7 @@ __all__ = [
     "resend_all",
     "send_live_brokers",
     "send_new_partitions",
+    "send_replicas",
     "send_topic_deletion",
 ]
 
@@ -84,6 +85,13 @@ def _send_everything(controller: Controller, cause: str, broker: Broker) -> None
         outdated = controller.state.known_targets.lacks_target(broker.broker_id, (name, each.index))
         if broker.broker_id in (each.replicas if outdated else each.hosts):
             controller.record(cause, leader_and_isr(to, name, each))
+
+
+def send_replicas(controller: Controller, cause: str, broker_id: int) -> None:
+    """Send a broker the replicas that it has; it answers which of them it cannot serve."""
+    for name, each in controller.partitions():
+        if broker_id in each.hosts:
+            controller.record(cause, leader_and_isr((broker_id,), name, each))
 
 
 def resend_all(controller: Controller, cause: str) -> None:

@@ -49,7 +49,8 @@ class Dependencies:
 
     ``release`` selects the rows of KRaft's tables, and ``completion`` says when KRaft completes
     reassignments. ``move_controller`` makes a broker the controller; it is called with the broker
-    id and a cause.
+    id and a cause. ``report_log_dirs`` lets the controller learn which log directories of a broker
+    have failed; it is called with a cause and the broker id.
     """
 
     controller: Controller
@@ -59,6 +60,7 @@ class Dependencies:
     completion: CompletionRows
     release: Release
     move_controller: Callable[[int, str], None]
+    report_log_dirs: Callable[[str, int], None]
 
 
 class ReassignmentController(Protocol):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from kproto.error_codes import ErrorCode
@@ -76,6 +77,7 @@ Brokers: TypeAlias = tuple[int, ...]
 class RuleContext:
     """What conditions and choices look at.
 
+    ``is_live`` says whether a broker is live, ``is_online`` whether its replica can lead.
     ``start`` is the partition when the row began; ``now`` is the draft that the row's effects have
     made of it so far. ``requested_replicas`` is the replica list of the request that started this,
     empty if none did. ``facts`` holds what a controller looked up beforehand for its own rows, such
@@ -85,6 +87,7 @@ class RuleContext:
     start: Partition
     now: Partition
     is_live: Callable[[int], bool]
+    is_online: Callable[[int], bool]
     requested_replicas: Brokers = ()
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -195,6 +198,7 @@ def run_first(
         start,
         draft or start,
         controller.state.live_ids.__contains__,
+        partial(controller.is_online, tp),
         requested_replicas,
         facts or {},
         controller=controller,
@@ -257,10 +261,10 @@ class ElectAmongReplicas:
     sync."""
 
     def perform(self, transition: Transition) -> None:
-        now, is_live = transition.now, transition.is_live
-        if now.leader in now.replicas and is_live(now.leader):
+        now, is_online = transition.now, transition.is_online
+        if now.leader in now.replicas and is_online(now.leader):
             return
-        candidates = (each for each in now.replicas if each in now.isr and is_live(each))
+        candidates = (each for each in now.replicas if each in now.isr and is_online(each))
         leader = next(candidates, NO_LEADER)
         transition.now = replace(now, leader=leader, vacated=now.vacated and leader == NO_LEADER)
 

@@ -31,7 +31,7 @@ class ElectUncleanly:
         unclean = transition.facts[UNCLEAN_ELECTION]
         after = next_partition(
             before,
-            transition.is_live,
+            transition.is_online,
             election=Election.UNCLEAN if unclean else Election.ONLINE,
         )
         if after != before:

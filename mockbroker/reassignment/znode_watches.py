@@ -17,8 +17,10 @@ from kproto.znodes.kafka_znodes import (
     CONFIG_CHANGE_PREFIX,
     CONFIG_CHANGES,
     CONTROLLER,
+    LOG_DIR_EVENTS,
     TOPICS,
     decode_config_change,
+    decode_log_dir_event,
     decode_topic,
     topic_path,
 )
@@ -28,6 +30,7 @@ from kproto.znodes.plan_znodes import (
     delete_topic_path,
 )
 from mockbroker.errors import Refusal
+from mockbroker.reassignment import broker_notifications as announce
 from mockbroker.reassignment.controller import Dependencies
 from mockbroker.state.actions import PartitionsAdded, Warned
 from mockbroker.state.controller import Controller
@@ -173,12 +176,33 @@ def _preferred_replicas(loader: TopicLoader, _: WatchedEvent | None) -> None:
         loader.dependencies.elections.start_from_znode()
 
 
+def _log_dir_events(loader: TopicLoader, event: WatchedEvent | None) -> None:
+    """Ask the brokers that announce a failed log directory for their replicas. A controller that
+    takes over asks every broker anyway. The znodes are deleted."""
+    controller = loader.controller
+    brokers = list(controller.live_ids()) if event is None else []
+    for name in controller.znodes.children(LOG_DIR_EVENTS, watch=True):
+        path = f"{LOG_DIR_EVENTS}/{name}"
+        text = controller.znodes.read(path) or ""
+        try:
+            brokers.append(decode_log_dir_event(path, text))
+        except MalformedZnodeError as error:
+            controller.record("zookeeper", Warned(f"{error}; passed over"))
+        controller.znodes.put("zookeeper", path, None)
+    for broker_id in dict.fromkeys(brokers):
+        if controller.is_live(broker_id):
+            if event is not None:
+                announce.send_replicas(controller, "zookeeper", broker_id)
+            loader.dependencies.report_log_dirs("zookeeper", broker_id)
+
+
 COMMON_WATCHES: Final = (
     ZnodeWatch(CONTROLLER, False, _controller),
     ZnodeWatch(TOPICS, True, _topics, below=True),
     ZnodeWatch(DELETE_TOPICS, True, _deletions),
     ZnodeWatch(CONFIG_CHANGES, True, _config_changes),
     ZnodeWatch(PREFERRED_REPLICA_ELECTION, False, _preferred_replicas),
+    ZnodeWatch(LOG_DIR_EVENTS, True, _log_dir_events),
 )
 """Watched by every ZooKeeper controller. Each reacts to ``/admin/reassign_partitions`` in a way of
 its own."""

@@ -117,7 +117,8 @@ class ZooKeeperController:
     def start(self) -> None:
         """Create the znodes of a broker's first start, and load the topics on record."""
         for path in ("/admin/delete_topics", "/brokers/topics", "/config/topics",
-                     "/config/brokers", "/config/changes", "/isr_change_notification"):  # fmt: skip
+                     "/config/brokers", "/config/changes", "/isr_change_notification",
+                     "/log_dir_event_notification"):  # fmt: skip
             self.controller.znodes.touch(path)
         announce.send_live_brokers(self.controller, "start")
         for name in self.controller.znodes.children(TOPICS):
@@ -158,7 +159,7 @@ class ZooKeeperController:
 
     def _found(self, cause: str, name: str, assignment: TopicAssignment) -> Iterator[Partition]:
         for index, replicas in enumerate(_in_sequence(name, assignment)):
-            isr = tuple(each for each in replicas if self.controller.is_live(each))
+            isr = tuple(filter(partial(self.controller.is_online, (name, index)), replicas))
             leader = isr[0] if isr else -1
             new = Partition(index, tuple(replicas), isr or tuple(replicas[:1]), leader)
             found = self.recovered(cause, (name, index), new, assignment)
@@ -253,7 +254,9 @@ class ZooKeeperController:
             stat = self.controller.state.znode_stats.get(path)
             on_record = replace(
                 found,
-                leader=state.leader if self.controller.is_live(state.leader) else known.leader,
+                leader=state.leader
+                if self.controller.is_online(tp, state.leader)
+                else known.leader,
                 leader_epoch=state.leader_epoch,
                 isr=tuple(state.isr) or known.isr,
                 partition_epoch=known.partition_epoch if stat is None else stat.version,

@@ -62,6 +62,15 @@ class FaultSteps:
         self.cluster.start_broker(broker_id)
         self._schedule(self._sockets.reopen(broker_id))
 
+    def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
+        self.cluster.fail_log_dir(broker_id, directory)
+        if not self.cluster.broker(broker_id).live:
+            self._schedule(self._close_later(broker_id))
+
+    def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
+        self.cluster.mend_log_dir(broker_id, directory)
+        self._schedule(self._hang_up_later(broker_id))
+
     def close_listener(self, broker_id: int) -> None:
         self.cluster.broker(broker_id)
         self._schedule(self._close_later(broker_id))
@@ -69,6 +78,10 @@ class FaultSteps:
     def open_listener(self, broker_id: int) -> None:
         self.cluster.broker(broker_id)
         self._schedule(self._sockets.reopen(broker_id))
+
+    async def _hang_up_later(self, broker_id: int) -> None:
+        await sleep(0)
+        self._sockets.hang_up(broker_id)
 
     async def _close_later(self, broker_id: int) -> None:
         await sleep(0)

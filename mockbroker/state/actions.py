@@ -34,6 +34,9 @@ __all__ = [
     "ElectionsReleased",
     "LeaderAndIsrSent",
     "LiveBrokersSent",
+    "LogDirFailed",
+    "LogDirMended",
+    "LogDirReported",
     "LogStartMoved",
     "MetadataHeld",
     "MetadataReleased",
@@ -41,6 +44,7 @@ __all__ = [
     "PartitionsAdded",
     "PropagationChanged",
     "RecordsLost",
+    "ReplicaPlaced",
     "ReplicasMoved",
     "SentRequest",
     "StopReplicaSent",
@@ -280,6 +284,40 @@ class LiveBrokersSent:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirFailed:
+    """A log directory of a broker failed: the broker does not serve the replicas in it."""
+
+    broker_id: int
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirReported:
+    """The controller was told that a log directory failed: the replicas in it are offline."""
+
+    broker_id: int
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirMended:
+    """A log directory that had failed works again."""
+
+    broker_id: int
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPlaced:
+    """A broker with several log directories put its replica of a partition into one of them."""
+
+    topic: str
+    index: int
+    broker_id: int
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """The controller logged a warning."""
 
@@ -344,6 +382,10 @@ Change: TypeAlias = (
     | ReplicasMoved
     | UpdateMetadataSent
     | LiveBrokersSent
+    | LogDirFailed
+    | LogDirReported
+    | LogDirMended
+    | ReplicaPlaced
     | Warned
     | LogStartMoved
     | RecordsLost

@@ -27,11 +27,15 @@ from mockbroker.state.actions import (
     ElectionsHeld,
     ElectionsReleased,
     LeaderAndIsrSent,
+    LogDirFailed,
+    LogDirMended,
+    LogDirReported,
     MetadataHeld,
     MetadataReleased,
     PartitionChanged,
     PartitionsAdded,
     PropagationChanged,
+    ReplicaPlaced,
     StopReplicaSent,
     TopicCreated,
     TopicDeleted,
@@ -40,6 +44,7 @@ from mockbroker.state.actions import (
 from mockbroker.state.known_targets import KnownTargets
 from mockbroker.state.metadata_views import MetadataView, ViewHistory
 from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic
+from mockbroker.state.replica_dirs import ReplicaDirs
 from mockbroker.state.results import AclBinding
 
 __all__ = ["BROKER", "GROUP", "TOPIC", "ActionLog", "ClusterState", "replay"]
@@ -101,7 +106,7 @@ class ClusterState:
     are empty in KRaft mode. ``live_ids`` are the ids of the live brokers, ascending.
     ``last_controller_id`` is the controller that brokers report while there is none. ``deleting``
     holds deleted topics that clients no longer see, but of which a stopped broker still has
-    replicas.
+    replicas. ``replica_dirs`` has the log directories.
     """
 
     cluster_id: str
@@ -124,6 +129,7 @@ class ClusterState:
     elections: dict[int, ElectionEnqueued] = field(default_factory=dict)
     elections_held: bool = False
     deleting: dict[str, Topic] = field(default_factory=dict)
+    replica_dirs: ReplicaDirs = field(default_factory=ReplicaDirs)
     _history: ViewHistory = field(default_factory=ViewHistory, repr=False, compare=False)
     _view: MetadataView | None = field(default=None, repr=False, compare=False)
 
@@ -153,6 +159,7 @@ class ClusterState:
                 dict(self.brokers),
                 dict(self.topics),
                 dict(self.topic_names),
+                self.replica_dirs.copy(),
             )
         return self._view
 
@@ -163,6 +170,7 @@ class ClusterState:
         match action.change:
             case BrokerRegistered(broker):
                 self._set_broker(broker)
+                self.replica_dirs.register(broker)
             case BrokerChanged(before, after):
                 self._set_broker(after)
                 self._forget_deleted()
@@ -182,12 +190,15 @@ class ClusterState:
                 del self.topics[name], self.topic_names[topic_id]
                 self.configs.pop((TOPIC, name), None)
                 self.known_targets.forget_topic(name)
+                self.replica_dirs.forget(name, None)
             case PartitionsAdded(name, partitions):
                 self._set_partitions(name, self.topics[name].partitions + partitions)
             case PartitionChanged(name, _, partition):
                 old = self.topics[name].partitions
                 index = partition.index
                 self._set_partitions(name, (*old[:index], partition, *old[index + 1 :]))
+                if self.replica_dirs.placed:
+                    self.replica_dirs.forget(name, index, partition.hosts)
             case ConfigChanged() as change:
                 self._set_config(change)
             case AclAdded(binding):
@@ -212,6 +223,14 @@ class ClusterState:
                 self.elections_held = False
             case ZnodeWritten() as change:
                 self._set_znode(change)
+            case LogDirFailed(broker_id, log_dir):
+                self.replica_dirs.fail(broker_id, log_dir)
+            case LogDirReported(broker_id, log_dir):
+                self.replica_dirs.report(broker_id, log_dir)
+            case LogDirMended(broker_id, log_dir):
+                self.replica_dirs.mend(broker_id, log_dir)
+            case ReplicaPlaced(name, index, broker_id, log_dir):
+                self.replica_dirs.placed[broker_id, (name, index)] = log_dir
             case LeaderAndIsrSent() | StopReplicaSent() as change:
                 self.known_targets.note_sent(change)
         self.offset = action.offset + 1

@@ -165,6 +165,17 @@ class Controller:
         """Return whether a broker is registered and live."""
         return broker_id in self.state.live_ids
 
+    def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Return whether a broker's replica of a partition can lead, as far as the controller
+        knows: the broker is live, and the replica's log directory works."""
+        state = self.state
+        return broker_id in state.live_ids and not state.replica_dirs.is_reported(broker_id, tp)
+
+    def is_served(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Return whether a broker is live and can read and write its replica of a partition."""
+        state = self.state
+        return broker_id in state.live_ids and not state.replica_dirs.is_failed(broker_id, tp)
+
     def live_ids(self) -> tuple[int, ...]:
         """Return the ids of the live brokers, ascending."""
         return self.state.live_ids

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from kproto.error_codes import ErrorCode
 from mockbroker.state.model import NO_LEADER, Broker, Partition, Topic
+from mockbroker.state.replica_dirs import ReplicaDirs
 
 __all__ = ["MetadataView", "ViewHistory"]
 
@@ -31,6 +32,7 @@ class MetadataView:
     brokers: Mapping[int, Broker]
     topics: Mapping[str, Topic]
     _names: Mapping[uuid.UUID, str] = field(repr=False, compare=False)
+    _replica_dirs: ReplicaDirs = field(repr=False, compare=False)
 
     def live_brokers(self) -> tuple[Broker, ...]:
         """Return the brokers in Metadata, ids ascending."""
@@ -52,9 +54,15 @@ class MetadataView:
         live = self.live_brokers()
         return live[0].broker_id if forwarding and live else -1
 
-    def offline_replicas(self, partition: Partition) -> tuple[int, ...]:
-        """Return the replicas on brokers that are not live, in replica order."""
-        return tuple(replica for replica in partition.replicas if not self._is_live(replica))
+    def offline_replicas(self, topic: str, partition: Partition) -> tuple[int, ...]:
+        """Return the replicas on brokers that are not live or in directories that have failed, as
+        far as the controller knows, in replica order."""
+        tp = (topic, partition.index)
+        return tuple(
+            replica
+            for replica in partition.replicas
+            if not self._is_live(replica) or self._replica_dirs.is_reported(replica, tp)
+        )
 
     def partition_error(self, partition: Partition) -> ErrorCode:
         """Return the error code in Metadata: LEADER_NOT_AVAILABLE for an offline partition."""

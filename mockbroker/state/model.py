@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 __all__ = [
     "INTERNAL_TOPICS",
+    "LOG_DIR",
     "NEVER",
     "NO_CONTROLLER",
     "NO_LEADER",
@@ -35,6 +36,9 @@ INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 )
 
+LOG_DIR: Final = "/var/lib/kafka/data"
+"""The log directory of a broker that has one."""
+
 NEVER: Final = -1
 """The highest version of a request that a broker does not know, so that it is not sent."""
 
@@ -50,7 +54,8 @@ class Broker:
 
     ``host`` and ``port`` are the endpoint in Metadata; the server fills them in. ``apis`` lists
     the version ranges that differ from the cluster's: API key, lowest and highest version, with -1
-    as the highest version of an API that the broker lacks.
+    as the highest version of an API that the broker lacks. ``log_dirs`` are its log directories,
+    those that have failed included.
     """
 
     broker_id: int
@@ -59,6 +64,7 @@ class Broker:
     rack: str | None = None
     live: bool = True
     apis: tuple[tuple[int, int, int], ...] = ()
+    log_dirs: tuple[str, ...] = (LOG_DIR,)
 
     def highest_version(self, api_key: int, usual: Mapping[int, int]) -> int:
         """Return the highest version of a request that the broker knows, or ``NEVER``.

@@ -211,7 +211,8 @@ def new_partition(controller: Controller, index: int, broker_ids: Sequence[int])
     Raises Refusal (39) if no replica is live. Kafka in ZooKeeper mode would create a partition
     without a leader, hide it from clients and let the request time out.
     """
-    isr = tuple(broker_id for broker_id in broker_ids if controller.is_live(broker_id))
+    dirs = controller.state.replica_dirs
+    isr = tuple(each for each in broker_ids if controller.is_live(each) and dirs.can_store(each))
     if not isr:
         raise _bad(
             f"All brokers specified in the manual partition assignment for partition {index} "

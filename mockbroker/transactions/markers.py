@@ -118,6 +118,7 @@ class MarkerWriter:
         topic = self._controller.state.topics.get(tp[0])
         partition = None if topic is None else topic.partition(tp[1])
         is_hosted = partition is not None and broker_id in partition.hosts
+        is_hosted = is_hosted and not self._logs.is_failed(tp, broker_id)
         arrival = MarkerArrival(
             is_hosted=is_hosted,
             leads=partition is not None and partition.leader == broker_id,

@@ -80,7 +80,7 @@ def _already_there(context: RuleContext) -> bool:
 def _caught_up(context: RuleContext) -> bool:
     """All of RAR is in sync, and one of it can lead."""
     target, isr = context.target, context.start.isr
-    return bool(target) and set(target) <= set(isr) and any(map(context.is_live, target))
+    return bool(target) and set(target) <= set(isr) and any(map(context.is_online, target))
 
 
 def _not_begun(context: RuleContext) -> bool:
@@ -95,9 +95,9 @@ def _would_go_offline(context: RuleContext) -> bool:
     """No replica of OAR could lead, while one of RAR is live. If all of RAR is down the partition
     is offline anyway, and is rolled back."""
     can_lead = any(
-        each in context.start.isr and context.is_live(each) for each in _original(context)
+        each in context.start.isr and context.is_online(each) for each in _original(context)
     )
-    return not can_lead and any(map(context.is_live, context.target))
+    return not can_lead and any(map(context.is_online, context.target))
 
 
 # ---- choices -------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def _original_cannot_lead(context: RuleContext) -> bool:
 
 
 def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
-    return any(each in context.start.isr and context.is_live(each) for each in brokers)
+    return any(each in context.start.isr and context.is_online(each) for each in brokers)
 
 
 def _and_requested(context: RuleContext) -> Brokers:

@@ -115,7 +115,7 @@ def _emptied(context: RuleContext) -> bool:
 
 
 def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
-    return any(each in context.start.isr and context.is_live(each) for each in brokers)
+    return any(each in context.start.isr and context.is_online(each) for each in brokers)
 
 
 def _whole_target(context: RuleContext) -> Brokers:

@@ -127,7 +127,7 @@ class Elect:
     def perform(self, transition: Transition) -> None:
         allowed = self.unclean and transition.facts[UNCLEAN_ELECTION]
         election = Election.UNCLEAN if allowed else Election.ONLINE
-        transition.now = elect_leader(transition.now, transition.is_live, election)
+        transition.now = elect_leader(transition.now, transition.is_online, election)
 
 
 @dataclass(frozen=True, slots=True)

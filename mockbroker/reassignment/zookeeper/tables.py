@@ -126,13 +126,13 @@ def _complete(context: RuleContext) -> bool:
 
 def _leader_to_be_had(context: RuleContext) -> bool:
     target = context.target or context.start.replicas
-    return any(each in context.start.isr and context.is_live(each) for each in target)
+    return any(each in context.start.isr and context.is_online(each) for each in target)
 
 
 def _leader_is_gone(context: RuleContext) -> bool:
     replicas = context.start.replicas
-    candidates = any(each in context.start.isr and context.is_live(each) for each in replicas)
-    return candidates and not context.is_live(context.start.leader)
+    candidates = any(each in context.start.isr and context.is_online(each) for each in replicas)
+    return candidates and not context.is_online(context.start.leader)
 
 
 def _replicas_unchanged(context: RuleContext) -> bool:
@@ -154,7 +154,7 @@ def _dead_in_isr(context: RuleContext) -> bool:
 
 def _isr_beyond_replicas(context: RuleContext) -> bool:
     isr, replicas = set(context.start.isr), set(context.start.replicas)
-    return context.is_live(context.start.leader) and not isr <= replicas
+    return context.is_online(context.start.leader) and not isr <= replicas
 
 
 def _leader_changes(context: RuleContext) -> bool:
@@ -163,7 +163,7 @@ def _leader_changes(context: RuleContext) -> bool:
 
 def _dead_follower_leaves(context: RuleContext) -> bool:
     left = set(context.start.isr) - set(context.now.isr)
-    return any(not context.is_live(each) for each in left)
+    return any(not context.is_online(each) for each in left)
 
 
 def _replicas_went(context: RuleContext) -> bool:
@@ -222,7 +222,7 @@ def _recipients_of_the_end(context: RuleContext) -> Brokers:
 
 
 def _dead(context: RuleContext) -> Brokers:
-    return tuple(each for each in context.now.replicas if not context.is_live(each))
+    return tuple(each for each in context.now.replicas if not context.is_online(each))
 
 
 def _not_started(context: RuleContext) -> Brokers:
@@ -310,7 +310,7 @@ class ElectFromIsr:
     row's condition ensures that there is one."""
 
     def perform(self, transition: Transition) -> None:
-        isr = transition.live(transition.now.isr)
+        isr = tuple(filter(transition.is_online, transition.now.isr))
         leader = next(each for each in transition.now.replicas if each in isr)
         transition.now = replace(transition.now, leader=leader, isr=isr, vacated=False)
 
@@ -321,7 +321,7 @@ class KeepLiveInIsr:
 
     def perform(self, transition: Transition) -> None:
         now = transition.now
-        gone = {each for each in now.replicas if not transition.is_live(each)}
+        gone = {each for each in now.replicas if not transition.is_online(each)}
         isr = tuple(each for each in now.isr if each not in gone)
         transition.now = replace(now, isr=isr or now.isr)
 
@@ -346,7 +346,8 @@ class RemoveFromIsr:
             transition.now = replace(
                 now,
                 leader=NO_LEADER if broker == now.leader else now.leader,
-                vacated=now.vacated or (broker == now.leader and bool(transition.live((broker,)))),
+                vacated=now.vacated
+                or (broker == now.leader and bool(transition.is_online(broker))),
                 isr=rest or now.isr,
                 leader_epoch=now.leader_epoch + 1,
             )

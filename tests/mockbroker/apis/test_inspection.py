@@ -20,8 +20,7 @@ from kproto.messages.describe_quorum_request import PartitionData, TopicData
 from mockbroker.cluster import Cluster
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import OPEN, Security
-from mockbroker.state.model import Broker
-from mockbroker.topics.log_dirs import LOG_DIR
+from mockbroker.state.model import LOG_DIR, Broker
 from tests.mockbroker.broker import DirectBroker
 
 CLOSED = Security(authorizer=Authorizer(frozenset()))

@@ -166,7 +166,7 @@ class _Pair:
             for name, topic in view.topics.items():
                 for p in topic.partitions:
                     gone = [b for b in p.replicas if b not in self.model.live]
-                    assert list(view.offline_replicas(p)) == gone
+                    assert list(view.offline_replicas(topic, p)) == gone
                     offline = self.model.P[name, p.index].leader == -1
                     assert view.partition_error(p) == (5 if offline else 0)
 

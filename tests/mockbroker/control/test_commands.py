@@ -84,6 +84,8 @@ CALLS = [
     "open-listener 4",
     "stop-broker 4",
     "start-broker 4",
+    "fail-log-dir 4 /var/lib/kafka/data",
+    "mend-log-dir 4",
     "set-level 4 4=0-2",
     "advertise 4 localhost:32768",
     "throttle-client reader 500ms",

@@ -107,6 +107,8 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("move-coordinator", {"kind": "group", "key": "g", "broker": 2}),
     ("hold-metadata", {"broker": 4}),
     ("release-metadata", {"broker": 4}),
+    ("fail-log-dir", {"broker": 4, "directory": "/var/lib/kafka/data"}),
+    ("mend-log-dir", {"broker": 4, "directory": None}),
     ("stop-broker", {"broker": 4}),
     ("start-broker", {"broker": 4}),
     ("set-level", {"broker": 4, "level": "4=0-2"}),
