@@ -1,0 +1,61 @@
+"""Kafka Streams against a mock cluster, with exactly-once semantics."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from mockbroker import MockCluster
+from tests.mockbroker.clients.programs import run
+from tests.support.full import drawn
+from tests.support.maven import artifacts
+from tests.support.toolchain import require
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+HERE: Final = Path(__file__).parent
+_JACKSON: Final = "com.fasterxml.jackson.core:jackson-"
+_LOGGING: Final = (("org.slf4j:slf4j-api", "1.7.36"), ("org.slf4j:slf4j-simple", "1.7.36"))
+RELEASES: Final = {
+    "3.9.2": (*((f"{_JACKSON}{each}", "2.16.2") for each in ("databind", "core", "annotations")),),
+    "4.3.1": (
+        *((f"{_JACKSON}{each}", "2.21.2") for each in ("databind", "core")),
+        (f"{_JACKSON}annotations", "2.21"),
+    ),
+}
+"""The last release of 3.x, and the newest of which Kafka Streams is on Maven Central; with what it
+needs besides Kafka's jars. The stores are in memory: RocksDB is 70 MB."""
+TOPICS: Final = ["in:4:3", "out:2:3"]
+JAVA: Final = ("java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+def class_path(release: str) -> str:
+    names = ("kafka-streams", "kafka-clients")
+    wanted = [(f"org.apache.kafka:{each}", release) for each in names]
+    return os.pathsep.join(map(str, artifacts([*wanted, *_LOGGING, *RELEASES[release]])))
+
+
+async def count_words(release: str, mock: MockCluster, protocol: str) -> str:
+    """Run ``StreamsApplication.java``, and return its last line."""
+    require("java", "maven")
+    jars = await asyncio.to_thread(class_path, release)
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    program = str(HERE / "StreamsApplication.java")
+    out = await run(*JAVA, logging, "-cp", jars, program, mock.bootstrap, protocol)
+    return out.splitlines()[-1]
+
+
+@pytest.mark.requirement("DP-TXN-10", "DP-TXN-15", "DP-TXNOFF-02", "DP-FETCH-06", "DP-GROUP-09")
+@pytest.mark.parametrize(
+    ("release", "profile"),
+    drawn("Kafka Streams", [("3.9.2", "kafka-3.9"), ("4.3.1", "kafka-4.4")], 1),
+)
+async def test_exactly_once(release: str, profile: str) -> None:
+    configs = {"group.min.session.timeout.ms": "1000"}
+    async with MockCluster(3, topics=TOPICS, profile=profile, broker_configs=configs) as mock:
+        protocol = "" if release.startswith("3.") else "classic"
+        assert await count_words(release, mock, protocol) == "ok 560"
