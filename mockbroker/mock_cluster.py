@@ -51,7 +51,7 @@ from mockbroker.serving.served_versions import check_release, served_versions
 from mockbroker.serving.server import BrokerProtocol
 from mockbroker.state.actions import Action
 from mockbroker.state.model import Partition, TopicPartition
-from mockbroker.timers import Alarm, sleep, wait_for_call, wall_ms
+from mockbroker.timers import Alarm, sleep, wall_ms
 from mockbroker.topics.spec import parse_topic_partition
 
 __all__ = ["Clock", "ClusterOptions", "MockCluster"]
@@ -508,12 +508,7 @@ class MockCluster(DataMethods):
         """Wait until the rule has this many hits in total. Raises FaultError once that is
         impossible. Callers set their own limit, for example with ``asyncio.timeout``."""
         found = self._dispatcher.faults.find(rule) if isinstance(rule, str) else rule
-        while found.hits < hits:
-            self._clock.follow()
-            if not found.live:
-                problem = f"the rule ended after {found.hits} hits, before hit {hits}"
-                raise FaultError(problem, rule=found.name)
-            await wait_for_call(found.on_change)
+        await found.wait_for_hits(hits, self._clock.follow)
 
     def unused_faults(self) -> list[ActiveFault]:
         """The rules that no request has hit."""

@@ -27,7 +27,7 @@ from kspec.model import Case, Expectation
 from kspec.runner.files import load_cases
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.coverage import coverage, gaps
-from mockbroker.commands import COMMANDS
+from mockbroker.commands import COMMANDS, PROXY_COMMANDS, Command
 from mockbroker.control import ROUTES
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import Route
@@ -195,9 +195,17 @@ def _levels(response: type[Message], version: int) -> tuple[str, str]:
 
 
 def _commands() -> str:
+    return _command_table(COMMANDS)
+
+
+def _proxy_commands() -> str:
+    return _command_table(PROXY_COMMANDS)
+
+
+def _command_table(commands: Mapping[str, Command]) -> str:
     rows = [
         [_code(each.usage), " ".join(part for part in (each.help, each.details) if part)]
-        for each in COMMANDS.values()
+        for each in commands.values()
     ]
     return _table("command", "meaning", rows=rows)
 
@@ -319,6 +327,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     **{f"fault-{group}": partial(_fault_members, group) for group in MEMBERS},
     "error-levels": _error_levels,
     "commands": _commands,
+    "proxy-commands": _proxy_commands,
     "routes": _routes,
     "cluster-options": _cluster_options,
     "action-kinds": lambda: _classes(get_args(actions.Change)),

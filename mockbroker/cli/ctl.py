@@ -28,7 +28,7 @@ from mockbroker.cli.ctl_data import (
 from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
 from mockbroker.cli.option_types import ParsedOption, json_option
-from mockbroker.commands import COMMANDS, Argument, Command
+from mockbroker.commands import STEPS, Argument, Command
 from mockbroker.state.action_texts import action_text, is_about
 from mockbroker.state.actions import KINDS
 from mockbroker.topics.spec import parse_topic_partition
@@ -90,7 +90,7 @@ def _add_command(command: Command) -> None:
     )
 
 
-for _command in COMMANDS.values():
+for _command in STEPS.values():
     _add_command(_command)
 
 ctl.add_command(fault)
@@ -107,6 +107,24 @@ ctl.add_command(offsets)
 ctl.add_command(waiting)
 ctl.add_command(data_actions)
 ctl.add_command(frame)
+
+
+@ctl.command("proxy")
+@json_option
+@click.pass_obj
+def proxy(client: ControlClient, as_json: bool) -> None:
+    """Show the listeners of a proxy, and what stands behind each."""
+    state = client.get("/proxy")
+    if as_json:
+        click.echo(json.dumps(state))
+        return
+    for row in state["listeners"]:
+        refused = "  refused" if row["refused"] else ""
+        upstream = ", ".join(row["upstream"])
+        click.echo(
+            f"{row['name']}  {row['address']} -> {upstream}  {row['connections']} connections"
+            f"{refused}"
+        )
 
 
 @ctl.group("znode")

@@ -20,7 +20,13 @@ from mockbroker.cli.limits import client_limit_options, limits_of
 from mockbroker.cli.option_types import ParsedOption, dialect_of, listen_address, parse_size
 from mockbroker.cli.parent import parent_option
 from mockbroker.cli.profiles import profile_names
-from mockbroker.cli.running import naming_the_option, raise_file_limit, run_loop, stop_requested
+from mockbroker.cli.running import (
+    naming_the_option,
+    raise_file_limit,
+    random_token,
+    run_loop,
+    stop_requested,
+)
 from mockbroker.cli.security import server_tls
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import parse_endpoint
@@ -89,6 +95,18 @@ def _feature(text: str) -> tuple[str, int]:
         "--broker-port-base",
         type=click.IntRange(1, 65535),
         help="Broker n listens on this port + n. Default: on a free port.",
+    ),
+    click.option(
+        "--control",
+        type=ParsedOption("HOST:PORT", listen_address),
+        help="Open the HTTP control port at this address. Default: none.",
+    ),
+    click.option(
+        "--control-token",
+        envvar="MOCKBROKER_TOKEN",
+        show_envvar=True,
+        help="The token that control requests must carry. Default: none on loopback, a "
+        "random one otherwise, which is printed.",
     ),
     click.option(
         "--advertise",
@@ -177,14 +195,15 @@ def proxy(**options: Any) -> None:
 
     Answers name the proxy's listeners in place of the brokers, so that all traffic passes through
     it. The first line on stdout is {"bootstrap": "127.0.0.1:NNNNN", "brokers": {"1":
-    "127.0.0.1:NNNNN"}}; brokers that come later get a listener of their own.
+    "127.0.0.1:NNNNN"}, "control": URL|null}; brokers that come later get a listener of their own.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
         logging.basicConfig(format="mockbroker: %(message)s")
         raise_file_limit(2 * _MOST_BROKERS * options["max_connections"], more=False)
         running = _build(options, stack)
-        run_loop(_proxy(running, with_parent=options["exit_with_parent"]))
+        token = random_token(options)
+        run_loop(_proxy(running, options, token))
         report_unused(running, must_hit=options["faults_must_hit"])
 
 
@@ -193,7 +212,6 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
     from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
     from mockbroker.serving.limits import Limits
 
-    options["control"] = None
     journal = options["journal"]
     host, port = options["listen"]
     try:
@@ -249,16 +267,28 @@ def _upstream_tls(options: dict[str, Any]) -> ssl.SSLContext | None:
     return context
 
 
-async def _proxy(running: KafkaProxy, *, with_parent: bool) -> None:
-    stopped = stop_requested(with_parent=with_parent)
+async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, str]) -> None:
+    stopped = stop_requested(with_parent=options["exit_with_parent"])
+    control = None
+    if options["control"] is not None:
+        from mockbroker.control.proxy_port import ProxyPort  # here: aiohttp takes long to import
+
+        host, port = options["control"]
+        control = ProxyPort(running, host=host, port=port, token=options["control_token"] or None)
     async with contextlib.AsyncExitStack() as stack:
         with naming_the_option("--listen"):
             await stack.enter_async_context(running)
         for text in running.notices():
             click.echo(f"mockbroker: {text}", err=True)
+        if control is not None:
+            with naming_the_option("--control"):
+                await control.start()
+            stack.push_async_callback(control.stop)
         ready = {
             "bootstrap": running.bootstrap,
             "brokers": {str(key): address for key, address in running.addresses.items()},
+            "control": None if control is None else control.url,
+            **token,
         }
         print(json.dumps(ready), flush=True)
         await stopped.wait()

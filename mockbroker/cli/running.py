@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import re
+import secrets
 import signal
 from collections.abc import Coroutine, Iterator
 from typing import Any, Final
@@ -14,8 +15,15 @@ from typing import Any, Final
 import click
 
 from mockbroker.cli.parent import when_orphaned
+from mockbroker.serving.endpoints import is_loopback
 
-__all__ = ["naming_the_option", "raise_file_limit", "run_loop", "stop_requested"]
+__all__ = [
+    "naming_the_option",
+    "raise_file_limit",
+    "random_token",
+    "run_loop",
+    "stop_requested",
+]
 
 _ADDRESS_ERRORS: Final = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 
@@ -80,3 +88,13 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
         return
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
+
+
+def random_token(options: dict[str, Any]) -> dict[str, str]:
+    """Make a control token if one is needed and none is given; a member of the first line."""
+    if options["control"] is None or options["control_token"]:
+        return {}
+    if is_loopback(options["control"][0]):
+        return {}
+    options["control_token"] = secrets.token_urlsafe(24)
+    return {"control_token": options["control_token"]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +31,13 @@ from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.running import (
     naming_the_option,
     raise_file_limit,
+    random_token,
     run_loop,
     stop_requested,
 )
 from mockbroker.cli.security import security_of, security_options
 from mockbroker.errors import ClusterError
-from mockbroker.serving.endpoints import is_loopback, parse_endpoint
+from mockbroker.serving.endpoints import parse_endpoint
 from mockbroker.topics.spec import parse_brokers, parse_milliseconds
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def serve(**options: Any) -> None:
             len(options["brokers"]) * options["max_connections"],
             more=options["control"] is not None,
         )
-        token = _random_token(options)
+        token = random_token(options)
         mock, control = _build(options, stack)
         run_loop(_serve(mock, control, token, with_parent=options["exit_with_parent"]))
         report_unused(mock, must_hit=options["faults_must_hit"])
@@ -393,16 +393,6 @@ def _split_advertise(
             "--advertise: give only one HOST[:PORT]; the other brokers' follow from it"
         )
     return (endpoints[0] if endpoints else None), "implemented" in values
-
-
-def _random_token(options: dict[str, Any]) -> dict[str, str]:
-    """Make a control token if one is needed and none is given; a member of the first line."""
-    if options["control"] is None or options["control_token"]:
-        return {}
-    if is_loopback(options["control"][0]):
-        return {}
-    options["control_token"] = secrets.token_urlsafe(24)
-    return {"control_token": options["control_token"]}
 
 
 def _control(

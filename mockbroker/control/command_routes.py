@@ -9,7 +9,7 @@ from mockbroker.commands import COMMANDS, DEFAULT_BODY_BYTES, Argument, Command,
 from mockbroker.control.routes import WAITS, ControlRequest, Member, Route, wait_for_zookeeper
 from mockbroker.control.schemas import ref
 
-__all__ = ["COMMAND_ROUTES"]
+__all__ = ["COMMAND_ROUTES", "command_members"]
 
 
 def _member(argument: Argument) -> Member:
@@ -20,6 +20,11 @@ def _member(argument: Argument) -> Member:
         argument.help,
         required=not argument.optional,
     )
+
+
+def command_members(command: Command) -> tuple[Member, ...]:
+    """The members of the body of a command's route."""
+    return tuple(map(_member, command.arguments))
 
 
 def _route(command: Command) -> Route:
@@ -33,7 +38,7 @@ def _route(command: Command) -> Route:
 
     return Route(
         "POST", f"/{command.name}", command.help, answer, ref("Actions"),
-        body=tuple(map(_member, command.arguments)), refusals=WAITS,
+        body=command_members(command), refusals=WAITS,
         max_body=max(
             (each.type.max_body_bytes for each in command.arguments), default=DEFAULT_BODY_BYTES
         ),

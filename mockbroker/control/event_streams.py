@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from aiohttp import web
 
-from kproto.journal import Entry
+from kproto.journal import Entry, Journal
+from mockbroker.cluster import Cluster
 from mockbroker.control.errors import RefusedError
-from mockbroker.mock_cluster import MockCluster
 
 __all__ = ["STREAM", "Batch", "EventSource", "Feed", "ServerSentEvent", "stream_events"]
 
@@ -48,10 +48,11 @@ EventSource: TypeAlias = Callable[[int], Batch]
 
 
 class Feed:
-    """The listeners to one cluster's journal and action log."""
+    """The listeners to one cluster's journal and action log; a proxy has no ``cluster``."""
 
-    def __init__(self, mock: MockCluster) -> None:
-        self._mock = mock
+    def __init__(self, journal: Journal, cluster: Cluster | None) -> None:
+        self._journal = journal
+        self._cluster = cluster
         self._listeners: set[asyncio.Event] = set()
         self._sink: Callable[[Entry], object] | None = None
         self._on_step: Callable[[], None] = lambda: None
@@ -81,16 +82,16 @@ class Feed:
         self._wake()
 
     def _attach(self) -> None:
-        journal, cluster = self._mock.journal, self._mock.cluster
-        self._sink, journal.sink = journal.sink, self._on_entry
-        self._on_step, cluster.on_step = cluster.on_step, self._on_cluster_step
+        self._sink, self._journal.sink = self._journal.sink, self._on_entry
+        if self._cluster is not None:
+            self._on_step, self._cluster.on_step = self._cluster.on_step, self._on_cluster_step
 
     def _detach(self) -> None:
         # A hook that wraps ours in the meantime stays, and may go on calling it harmlessly.
-        if self._mock.journal.sink == self._on_entry:
-            self._mock.journal.sink = self._sink
-        if self._mock.cluster.on_step == self._on_cluster_step:
-            self._mock.cluster.on_step = self._on_step
+        if self._journal.sink == self._on_entry:
+            self._journal.sink = self._sink
+        if self._cluster is not None and self._cluster.on_step == self._on_cluster_step:
+            self._cluster.on_step = self._on_step
 
     def _on_entry(self, entry: Entry) -> None:
         if self._sink is not None:

@@ -30,7 +30,7 @@ class HostedCluster:
     feed: Feed = field(init=False)
 
     def __post_init__(self) -> None:
-        self.feed = Feed(self.mock)
+        self.feed = Feed(self.mock.journal, self.mock.cluster)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -25,6 +25,7 @@ from mockbroker.faults.descriptions import MEMBERS as RULE_MEMBERS
 
 __all__ = [
     "HTML",
+    "PAGE_HEADERS",
     "file_response",
     "page_files",
     "page_response",
@@ -45,7 +46,7 @@ _GROUPS: Final = (
 _FILES: Final = "/page/"
 _MEDIA_TYPES: Final[Mapping[str, str]] = {".css": "text/css", ".js": "text/javascript"}
 
-_HEADERS: Final[Mapping[str, str]] = {
+PAGE_HEADERS: Final[Mapping[str, str]] = {
     # No inline script or style, no other host, no frame; and no script may assign markup.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -82,7 +83,9 @@ def page_files() -> Mapping[str, tuple[bytes, str]]:
 async def file_response(request: web.Request) -> web.Response:
     """One of ``page_files``."""
     content, media_type = page_files()[request.path]
-    return web.Response(body=content, content_type=media_type, charset="utf-8", headers=_HEADERS)
+    return web.Response(
+        body=content, content_type=media_type, charset="utf-8", headers=PAGE_HEADERS
+    )
 
 
 @cache
@@ -126,7 +129,7 @@ def page_response(*, wants_token: bool) -> web.Response:
     return web.Response(
         text=_page(wants_token=wants_token),
         content_type=HTML,
-        headers={**_HEADERS, "Vary": "Accept"},
+        headers={**PAGE_HEADERS, "Vary": "Accept"},
     )
 
 

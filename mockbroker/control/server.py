@@ -6,7 +6,7 @@ from __future__ import annotations
 import hmac
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import nullcontext
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from kproto.errors import KprotoError
 from mockbroker.control import connection_limits
 from mockbroker.control.connection_limits import ConnectionLimits
 from mockbroker.control.errors import RefusedError
-from mockbroker.control.hosting import FIRST, ClusterHost
+from mockbroker.control.hosting import FIRST, ClusterHost, HostedCluster
 from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import file_response, page_files, requests_page
 from mockbroker.control.route_table import ROUTES
@@ -27,7 +27,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show
 
-__all__ = ["ControlServer"]
+__all__ = ["ControlPort", "ControlServer"]
 
 _log = logging.getLogger("mockbroker")
 _http_log = logging.getLogger("mockbroker.http")
@@ -40,23 +40,35 @@ _SHUTDOWN_SECONDS: Final = 1.0
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class ControlServer:
-    """Serves the routes for ``mock`` and for the clusters created over HTTP, which ``stop`` stops.
+class ControlPort:
+    """Serves ``routes``, with the access control and limits of every control port.
 
     ``start`` raises ClusterError for an address that other machines can reach without a ``token``,
-    and OSError for an address that is not available.
+    and OSError for an address that is not available. ``open_page``: the page needs no token, since
+    it holds no data and prompts for one.
     """
 
     def __init__(
-        self, mock: MockCluster, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+        self, routes: tuple[Route, ...], host: str, port: int, token: str | None, *, open_page: bool
     ) -> None:
-        self._mock = mock
-        self._hosting = ClusterHost(mock)
+        self._routes = routes
+        self._open_page = open_page
         self._host = host
         self._port = port
         self._token = token
         self._runner: web.AppRunner | None = None
         self._limits: ConnectionLimits | None = None
+
+    def _cluster(self, cluster_id: str) -> tuple[ClusterHost, HostedCluster]:
+        """What a request acts on. Raises RefusedError."""
+        raise NotImplementedError
+
+    def _files(self) -> Iterable[str]:
+        """The paths of the page's files."""
+        return ()
+
+    async def _close(self) -> None:
+        """End what the port itself has started."""
 
     @property
     def url(self) -> str:
@@ -67,7 +79,6 @@ class ControlServer:
             raise ClusterError(
                 f"a control port on {self._host} is open to other machines: it needs a token"
             )
-        self._hosting = ClusterHost(self._mock)
         self._runner = web.AppRunner(
             self.application(),
             access_log=None,
@@ -95,17 +106,18 @@ class ControlServer:
     def application(self) -> web.Application:
         """The application without a socket; ``start`` makes its own."""
         app = web.Application(
-            client_max_size=max(route.max_body for route in ROUTES), middlewares=[self._guard]
+            client_max_size=max(route.max_body for route in self._routes),
+            middlewares=[self._guard],
         )
-        for route in ROUTES:
+        for route in self._routes:
             for path in served_paths(route):
                 app.router.add_route(route.method, path, self._handler(route))
-        for path in page_files():
+        for path in self._files():
             app.router.add_get(path, file_response, allow_head=False)
         return app
 
     async def stop(self) -> None:
-        await self._hosting.close()
+        await self._close()
         if self._limits is not None:
             self._limits.stop()
         runner, self._runner = self._runner, None
@@ -115,11 +127,12 @@ class ControlServer:
     def _handler(self, route: Route) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             path = request.match_info
+            hosting, cluster = self._cluster(
+                path.get("cluster", FIRST) if route.of_cluster else FIRST
+            )
             control_request = ControlRequest(
-                hosting=self._hosting,
-                cluster=self._hosting.find(
-                    path.get("cluster", FIRST) if route.of_cluster else FIRST
-                ),
+                hosting=hosting,
+                cluster=cluster,
                 http=request,
                 path=path,
                 query=read_query(route, request),
@@ -177,11 +190,36 @@ class ControlServer:
 
     def _is_authorized(self, request: web.Request) -> bool:
         """The page and its files need no token: they hold no data, and the page prompts for it."""
-        if self._token is None or requests_page(request):
+        if self._token is None or (self._open_page and requests_page(request)):
             return True
         received = request.headers.get("Authorization", "")
         expected = f"Bearer {self._token}"
         return hmac.compare_digest(received.encode(errors="surrogateescape"), expected.encode())
+
+
+class ControlServer(ControlPort):
+    """Serves the routes for ``mock`` and for the clusters created over HTTP, which ``stop``
+    stops."""
+
+    def __init__(
+        self, mock: MockCluster, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    ) -> None:
+        super().__init__(ROUTES, host, port, token, open_page=True)
+        self._mock = mock
+        self._hosting = ClusterHost(mock)
+
+    async def start(self) -> None:
+        self._hosting = ClusterHost(self._mock)
+        await super().start()
+
+    def _cluster(self, cluster_id: str) -> tuple[ClusterHost, HostedCluster]:
+        return self._hosting, self._hosting.find(cluster_id)
+
+    def _files(self) -> Iterable[str]:
+        return page_files()
+
+    async def _close(self) -> None:
+        await self._hosting.close()
 
 
 def _is_protocol_error(record: logging.LogRecord) -> bool:

@@ -21,7 +21,7 @@ from mockbroker.commands import PROXY_COMMANDS
 from mockbroker.errors import FaultError
 from mockbroker.faults.request_entities import Named, Selection, Topics, identities_of, named_by
 from mockbroker.faults.rule import Fault
-from mockbroker.timers import Timers
+from mockbroker.timers import Timers, wait_for_call
 
 __all__ = ["ActiveFault", "FaultRules", "Predicate", "RequestFacts"]
 
@@ -95,6 +95,16 @@ class ActiveFault:
     def on_change(self, call: Callable[[], None]) -> None:
         """Call the function once: at the next hit, or when the rule ends."""
         self._waiting.append(call)
+
+    async def wait_for_hits(self, hits: int, follow_clock: Callable[[], None]) -> None:
+        """Wait until the rule has this many hits in total. Raises FaultError once that is
+        impossible. Callers set their own limit, for example with ``asyncio.timeout``."""
+        while self.hits < hits:
+            follow_clock()
+            if not self.live:
+                problem = f"the rule ended after {self.hits} hits, before hit {hits}"
+                raise FaultError(problem, rule=self.name)
+            await wait_for_call(self.on_change)
 
     def begin(self) -> None:
         """The rule is in use: it expires from now on."""

@@ -271,6 +271,30 @@ class KafkaProxy:
         if api_key == _METADATA:
             self._faults.topics.learn(body)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The listeners, what stands behind each, and the settings, as JSON values."""
+        targets = [self._bootstrap, *self._controllers.values()]
+        targets[1:1] = [self.brokers[each] for each in sorted(self.brokers)]
+        return {
+            "bootstrap": self.bootstrap,
+            "profile": self.options.profile,
+            "detail": self.recorder.detail,
+            "latency_ms": round(self.pacing.latency * 1000),
+            "bandwidth": self.pacing.bandwidth,
+            "buffered_bytes": self.budget.held,
+            "listeners": [
+                {
+                    "name": target.name,
+                    "node_id": target.node_id,
+                    "address": self._address(target),
+                    "upstream": [show(*each) for each in target.addresses],
+                    "connections": len(self._listeners[id(target)].connections),
+                    "refused": target.refused,
+                }
+                for target in targets
+            ],
+        }
+
     # ---- rules of faults ---------------------------------------------------------------------
 
     def load_faults(self, faults: Sequence[Fault]) -> list[ActiveFault]:
@@ -293,6 +317,11 @@ class KafkaProxy:
         """Remove every rule."""
         self._faults.rules.clear()
 
+    async def wait_for_hit(self, rule: ActiveFault, hits: int = 1) -> None:
+        """Wait until the rule has this many hits in total. Raises FaultError once that is
+        impossible. Callers set their own limit, for example with ``asyncio.timeout``."""
+        await rule.wait_for_hits(hits, self._faults.follow_clock)
+
     def unused_faults(self) -> list[ActiveFault]:
         """The rules that no request has hit."""
         return self._faults.rules.unused()
@@ -301,9 +330,10 @@ class KafkaProxy:
 
     def run_command(self, text: str) -> None:
         """Run a command of ``mockbroker ctl``, such as ``drop-upstream 2``. Raises ClusterError."""
-        self._run(parse_command(text, commands=PROXY_COMMANDS))
+        self.run_call(parse_command(text, commands=PROXY_COMMANDS))
 
-    def _run(self, call: CommandCall) -> None:
+    def run_call(self, call: CommandCall) -> None:
+        """Run a command that was parsed before. Raises ClusterError."""
         call.command.run(cast(Any, self), call.values)
 
     def _perform_step(self, text: str, receiver: int) -> None:
@@ -320,7 +350,7 @@ class KafkaProxy:
                 raise ClusterError(f"no broker other than {receiver} is known")
             return other
 
-        self._run(call.with_broker(broker_id))
+        self.run_call(call.with_broker(broker_id))
 
     def _target(self, broker_id: int) -> Target:
         """Raises UnknownBrokerError."""
