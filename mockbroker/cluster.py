@@ -40,6 +40,7 @@ from mockbroker.elections.eras import election_era
 from mockbroker.elections.partition_change import COMPLETION
 from mockbroker.elections.queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
+from mockbroker.features.updates import FeatureResult, Features, FeatureUpdate
 from mockbroker.fetching.fetches import Fetches
 from mockbroker.groups.classic.coordinator import ClassicGroups
 from mockbroker.groups.classic.settings import GroupSettings, group_settings
@@ -58,6 +59,8 @@ from mockbroker.log.produce import Appender
 from mockbroker.log.producer_ids import ProducerIds
 from mockbroker.log.record_deletion import Deletion, DeletionQuery, RecordDeletions
 from mockbroker.log_dir_steps import LogDirSteps
+from mockbroker.profiles.features import features_of
+from mockbroker.quorum.voters import Outcome, Quorum
 from mockbroker.quotas.throttling import Throttles
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
@@ -114,7 +117,7 @@ from mockbroker.topics.administration import TopicAdministration, fresh_cluster_
 from mockbroker.topics.eras import administration_era
 from mockbroker.transactions.coordinator import TransactionCoordinator
 from mockbroker.transactions.markers import MarkerSender, MarkerWriter
-from mockbroker.transactions.settings import transaction_settings, transaction_version_of
+from mockbroker.transactions.settings import transaction_settings
 from mockbroker.transactions.transaction_log import TransactionLog
 from mockbroker.transactions.transitions import Transitions
 from mockbroker.transactions.verification import Verifier
@@ -176,7 +179,6 @@ class Cluster(DataSteps):
         zxid: int = 0,
         newest: Mapping[int, int] | None = None,
         log_bytes: int = DEFAULT_LOG_BYTES,
-        transaction_version: int | None = None,
         data_actions: int = MOST_EVENTS,
         auto_retention_ms: int | None = None,
         virtual_waits: bool = False,
@@ -260,7 +262,12 @@ class Cluster(DataSteps):
         self.groups.on_deleted.append(self.offsets.delete_group)
         StoredGroups(classic_groups, group_log, config_release)
         consumer_groups.write = group_log.store_records
-        self._set_up_transactions(controller, config_release, transaction_version)
+        known_features = () if in_zookeeper else features_of(config_release)
+        self.features = Features(controller, known_features, config_release)
+        """The features and their finalized levels."""
+        self.quorum = Quorum(controller, self.features.level)
+        """The voters of the metadata quorum."""
+        self._set_up_transactions(controller, config_release)
         self.groups.on_changed.append(lambda group_id: self.offsets.schedule_cleanup())
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs)
@@ -308,11 +315,9 @@ class Cluster(DataSteps):
         if auto_retention_ms is not None:
             AutoRetention(controller, self.logs, auto_retention_ms)
 
-    def _set_up_transactions(
-        self, controller: Controller, release: tuple[int, int], version: int | None
-    ) -> None:
+    def _set_up_transactions(self, controller: Controller, release: tuple[int, int]) -> None:
         coordinators = self.coordinators
-        level = transaction_version_of(release) if version is None else version
+        level = partial(self.features.level, "transaction.version")
         machine = Transitions(
             controller,
             TransactionLog(controller, coordinators, self.appender, level),
@@ -730,6 +735,44 @@ class Cluster(DataSteps):
         """Delete the rules that each filter matches: one result per filter, with its rules."""
         with self._acting():
             return acls.delete(self._controller, filters)
+
+    # ---- features and the quorum (57, 64, 80, 81, 94) ------------------------------------------
+
+    def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
+    ) -> tuple[FeatureResult, ...]:
+        """As ``Features.update``."""
+        with self._acting(by_controller=True):
+            return self.features.update(updates, validate_only=validate_only)
+
+    def unregister_broker(self, broker_id: int) -> Outcome:
+        """Remove a broker's registration. It has none until it starts again."""
+        if not self._state.is_registered(broker_id):
+            return Outcome(
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+                f"Broker ID {broker_id} is not currently registered",
+            )
+        with self._acting():
+            self._steps.unregister_broker(broker_id)
+        return Outcome()
+
+    def add_voter(
+        self,
+        cluster_id: str | None,
+        voter_id: int,
+        directory_id: uuid.UUID,
+        listeners: Sequence[tuple[str, str, int]],
+    ) -> Outcome:
+        """Add a voter to the metadata quorum, without contacting it."""
+        with self._acting():
+            return self.quorum.add_voter(cluster_id, voter_id, directory_id, listeners)
+
+    def remove_voter(
+        self, cluster_id: str | None, voter_id: int, directory_id: uuid.UUID
+    ) -> Outcome:
+        """Remove a voter from the metadata quorum."""
+        with self._acting():
+            return self.quorum.remove_voter(cluster_id, voter_id, directory_id)
 
     # ---- controls: topics, brokers, replicas -----------------------------------------------------
 

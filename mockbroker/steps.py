@@ -179,6 +179,14 @@ class Steps:
                 self._controller.record(cause, PartitionChanged(name, partition, offline))
                 self._apply(cause, (name, partition.index), offline, offline.isr)
 
+    def unregister_broker(self, broker_id: int) -> None:
+        """Forget a broker of a KRaft cluster: it leaves its partitions as if it had stopped, until
+        it starts again."""
+        broker = self._controller.broker(broker_id)
+        after = replace(broker, live=False, unregistered=True)
+        self._controller.record("unregister_broker", BrokerChanged(broker, after))
+        self.leave_isrs(broker_id, "unregister_broker")
+
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped broker, which leads the offline partitions that it can lead.
 
@@ -189,7 +197,9 @@ class Steps:
         if broker.live:
             raise ClusterError(f"broker {broker_id} is already running")
         forgotten = self._controller.keeps_znodes and not self._controller.live_ids()
-        self._controller.record("start_broker", BrokerChanged(broker, replace(broker, live=True)))
+        self._controller.record(
+            "start_broker", BrokerChanged(broker, replace(broker, live=True, unregistered=False))
+        )
         succeeds = forgotten or not self._controller.is_live(self._controller.state.controller_id)
         if succeeds:
             self.move_controller(broker_id, "start_broker")

@@ -46,7 +46,7 @@ Some never come to an end, which is a failure, too."""
 STANDSTILL = 120
 """Seconds on the wall after which one that waits for ever is ended."""
 VERDICT = "verdict: "
-_ID = re.compile(r"\b(?:C|A|K\d+|DP-[A-Z]+)-\d+\b")
+_ID = re.compile(r"\b[A-Z][A-Z0-9-]*-\d+\b")
 
 # ---- rows and what can be done to them -----------------------------------------------------------
 

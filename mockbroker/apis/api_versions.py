@@ -67,7 +67,7 @@ def _misrouted(call: Call) -> bool:
 
 
 def _add_features(response: ApiVersionsResponse, call: Call) -> None:
-    features = call.profile.features
+    features = call.cluster.features.features
     # Clients of version 3 reject a lowest level of 0 (KAFKA-17011).
     shown = [feature for feature in features if call.version >= 4 or feature.supported[0] > 0]
     response.supported_features = [

@@ -93,8 +93,10 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (47, _GROUP): _Op.DELETE,
     (47, _TOPIC): _Op.READ,
     (55, _CLUSTER): _Op.DESCRIBE,
+    (57, _CLUSTER): _Op.ALTER,
     (60, _CLUSTER): _Op.DESCRIBE,  # to hear what else one may do
     (61, _TOPIC): _Op.READ,
+    (64, _CLUSTER): _Op.ALTER,
     (65, _TOPIC): _Op.DESCRIBE,
     (65, _TRANSACTION): _Op.DESCRIBE,
     (66, _TRANSACTION): _Op.DESCRIBE,
@@ -104,6 +106,9 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (69, _TOPIC): _Op.DESCRIBE,
     (74, _CLUSTER): _Op.DESCRIBE_CONFIGS,
     (75, _TOPIC): _Op.DESCRIBE,
+    (80, _CLUSTER): _Op.ALTER,
+    (81, _CLUSTER): _Op.ALTER,
+    (94, _CLUSTER): _Op.ALTER,
 }
 """(API key, resource type) -> the operation that the caller must be allowed."""
 

@@ -29,10 +29,7 @@ _REASONS: Final[tuple[tuple[tuple[int, ...], str], ...]] = (
     ((38, 39, 40, 41), "the mock has no delegation tokens"),
     ((48, 49), "the mock has no client quotas"),
     ((50, 51), "the SCRAM users of the mock are fixed when it starts"),
-    ((57,), "the features of the mock are those of its profile"),
-    ((64,), "the mock does not unregister brokers"),
     ((76, 77, 78, 79, 90, 91, 92), _SHARE),
-    ((80, 81, 94), "the mock has one controller, and its quorum does not change"),
     ((83, 84, 85, 86, 87), _SHARE_STATE),
     ((88, 89, 93), _STREAMS),
 )

@@ -1,12 +1,13 @@
 """DescribeQuorum (55, KIP-595): the voters and observers of the metadata log.
 
-Versions: 1 times (KIP-836); 2 directory ids, nodes and texts (KIP-853). The mock has one voter, its
-controller, whose log is the action log; the other live brokers observe and are never behind.
-Directory ids are zero, as in a quorum whose voters the configuration lists.
+Versions: 1 times (KIP-836); 2 directory ids, nodes and texts (KIP-853). The voters are the
+controller, whose log is the action log, and those that AddRaftVoter added; the other live brokers
+observe. None is behind. Directory ids are zero with level 0 of kraft.version.
 """
 
 from __future__ import annotations
 
+import uuid
 from typing import Final
 
 from kproto.error_codes import ErrorCode, message
@@ -21,11 +22,14 @@ from kproto.messages.describe_quorum_response import (
 )
 from mockbroker.apis.authorization import may
 from mockbroker.apis.registry import Call, register
+from mockbroker.state.model import Broker, Voter
 
 __all__ = ["describe_quorum"]
 
 _TOPIC: Final = "__cluster_metadata"
 _LISTENER: Final = "CONTROLLER"
+_NO_DIRECTORY: Final = uuid.UUID(int=0)
+_DIRECTORIES_SINCE: Final = 2
 
 
 @register(55, "0-2")
@@ -50,27 +54,41 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     )
     end, now = len(cluster.log), cluster.now_ms
 
-    def replica(broker_id: int) -> ReplicaState:
-        return ReplicaState(
+    def replica(broker_id: int, directory: uuid.UUID = _NO_DIRECTORY) -> ReplicaState:
+        state = ReplicaState(
             replica_id=broker_id,
             log_end_offset=end,
             last_fetch_timestamp=now,
             last_caught_up_timestamp=now,
         )
+        if call.version >= _DIRECTORIES_SINCE:
+            state.replica_directory_id = directory
+        return state
 
+    voters = cluster.quorum.voters
+    voting = {each.voter_id for each in voters}
     partition = PartitionData(
         error_message=None,
         leader_id=leader.broker_id,
         leader_epoch=cluster.controller_epoch,
         high_watermark=end,
-        current_voters=[replica(leader.broker_id)],
-        observers=[replica(each.broker_id) for each in observers],
+        current_voters=[replica(each.voter_id, each.directory_id) for each in voters],
+        observers=[replica(b.broker_id) for b in observers if b.broker_id not in voting],
     )
-    listener = Listener(name=_LISTENER, host=leader.host, port=leader.port)
+    nodes = [_node(leader, each) for each in voters] if call.version >= _DIRECTORIES_SINCE else []
     return DescribeQuorumResponse(
         error_message=None,
         topics=[TopicData(topic_name=_TOPIC, partitions=[partition])],
-        nodes=[Node(node_id=leader.broker_id, listeners=[listener])] if call.version >= 2 else [],
+        nodes=nodes,
+    )
+
+
+def _node(leader: Broker, voter: Voter) -> Node:
+    """The voters that were added say where they listen; the others are the controller."""
+    listeners = voter.listeners or ((_LISTENER, leader.host, leader.port),)
+    return Node(
+        node_id=voter.voter_id,
+        listeners=[Listener(name=name, host=host, port=port) for name, host, port in listeners],
     )
 
 

@@ -74,7 +74,7 @@ def consumer_groups_served(call: Call) -> bool:
     which a config switches on; later ones need the feature, too."""
     preview = call.profile.line < _CONSUMER_GROUPS_SINCE
     return call.cluster.groups.consumer.enabled and (
-        preview or call.profile.has_feature("group.version")
+        preview or call.cluster.features.level("group.version") > 0
     )
 
 

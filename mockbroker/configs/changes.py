@@ -219,7 +219,7 @@ class ConfigChanges:
             raise _invalid("Unable to parse broker name as a base 10 number.")
         if broker_id is not None and broker_id < 0:
             raise _invalid("Invalid negative broker ID.")
-        if broker_id is not None and broker_id not in self._controller.state.brokers:
+        if broker_id is not None and not self._controller.state.is_registered(broker_id):
             raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker_id} found.")
 
     def _edited(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mockbroker.rows import Release
+from mockbroker.state.java_maps import java_hash
 
 __all__ = [
     "INTERNAL_TOPIC_OF",
@@ -79,15 +80,6 @@ INTERNAL_TOPIC_OF: Final[Mapping[CoordinatorKind, InternalTopic]] = {
     ),
 }
 """The configs are those with which Kafka 4.4 creates the topics."""
-
-
-def java_hash(text: str) -> int:
-    """Java's ``String.hashCode``: a signed 32-bit number, computed over UTF-16 code units."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - (1 << 32) if value >> 31 else value
 
 
 def partition_for(key: str, partitions: int) -> int:

@@ -131,10 +131,6 @@ class Profile:
         warnings.warn(text + "use Profile.reassignment", DeprecationWarning, stacklevel=2)
         return self.reassignment
 
-    def has_feature(self, name: str) -> bool:
-        """Whether the cluster has finalized a level of the feature above 0."""
-        return any(each.name == name and each.finalized > 0 for each in self.features)
-
     @property
     def forwarding(self) -> bool:
         """Whether brokers forward requests to the controller (KIP-590), so that clients never get

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, get_args
 
 from kproto.deprecation import deprecated_names
 from kproto.znodes import Stat
-from mockbroker.state.model import Broker, Partition, Topic
+from mockbroker.state.model import Broker, Partition, Topic, Voter
 from mockbroker.state.results import AclBinding
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "ElectionProcessed",
     "ElectionsHeld",
     "ElectionsReleased",
+    "FeatureChanged",
     "LeaderAndIsrSent",
     "LiveBrokersSent",
     "LogDirFailed",
@@ -51,6 +52,7 @@ __all__ = [
     "TopicCreated",
     "TopicDeleted",
     "UpdateMetadataSent",
+    "VotersChanged",
     "Warned",
     "ZnodeWritten",
 ]
@@ -138,6 +140,23 @@ class AclRemoved:
     """An access rule was deleted."""
 
     binding: AclBinding
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureChanged:
+    """A feature of the cluster has another finalized level; 0 is off."""
+
+    feature: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class VotersChanged:
+    """The metadata quorum has other voters."""
+
+    before: tuple[Voter, ...]
+    after: tuple[Voter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +387,8 @@ Change: TypeAlias = (
     | ConfigChanged
     | AclAdded
     | AclRemoved
+    | FeatureChanged
+    | VotersChanged
     | MetadataHeld
     | MetadataReleased
     | PropagationChanged

@@ -26,6 +26,7 @@ from mockbroker.state.actions import (
     ElectionProcessed,
     ElectionsHeld,
     ElectionsReleased,
+    FeatureChanged,
     LeaderAndIsrSent,
     LogDirFailed,
     LogDirMended,
@@ -39,11 +40,12 @@ from mockbroker.state.actions import (
     StopReplicaSent,
     TopicCreated,
     TopicDeleted,
+    VotersChanged,
     ZnodeWritten,
 )
 from mockbroker.state.known_targets import KnownTargets
 from mockbroker.state.metadata_views import MetadataView, ViewHistory
-from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic
+from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, Voter
 from mockbroker.state.replica_dirs import ReplicaDirs
 from mockbroker.state.results import AclBinding
 
@@ -106,7 +108,8 @@ class ClusterState:
     are empty in KRaft mode. ``live_ids`` are the ids of the live brokers, ascending.
     ``last_controller_id`` is the controller that brokers report while there is none. ``deleting``
     holds deleted topics that clients no longer see, but of which a stopped broker still has
-    replicas. ``replica_dirs`` has the log directories.
+    replicas. ``feature_levels`` are those that were changed, ``voters`` is None for the first
+    controller alone. ``replica_dirs`` has the log directories.
     """
 
     cluster_id: str
@@ -121,6 +124,8 @@ class ClusterState:
     topic_names: dict[uuid.UUID, str] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     acls: dict[AclBinding, None] = field(default_factory=dict)
+    feature_levels: dict[str, int] = field(default_factory=dict)
+    voters: tuple[Voter, ...] | None = None
     held_views: dict[int, MetadataView] = field(default_factory=dict)
     znodes: dict[str, str] = field(default_factory=dict)
     znode_stats: dict[str, Stat] = field(default_factory=dict)
@@ -205,6 +210,10 @@ class ClusterState:
                 self.acls[binding] = None
             case AclRemoved(binding):
                 del self.acls[binding]
+            case FeatureChanged(name, _, level):
+                self.feature_levels[name] = level
+            case VotersChanged(_, voters):
+                self.voters = voters
             case MetadataHeld(broker_id):
                 self.held_views[broker_id] = self.view(broker_id, action.at_ms)
             case MetadataReleased(broker_id):
@@ -234,6 +243,11 @@ class ClusterState:
             case LeaderAndIsrSent() | StopReplicaSent() as change:
                 self.known_targets.note_sent(change)
         self.offset = action.offset + 1
+
+    def is_registered(self, broker_id: int) -> bool:
+        """Whether the controller knows the broker."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.unregistered
 
     def _set_broker(self, broker: Broker) -> None:
         self.brokers[broker.broker_id] = broker

@@ -38,6 +38,10 @@ class MetadataView:
         """Return the brokers in Metadata, ids ascending."""
         return tuple(broker for broker in self.brokers.values() if broker.live)
 
+    def registered_brokers(self) -> tuple[Broker, ...]:
+        """Return the live and the fenced brokers, ids ascending."""
+        return tuple(broker for broker in self.brokers.values() if not broker.unregistered)
+
     def topic_by_id(self, topic_id: uuid.UUID) -> Topic | None:
         """Return the topic of this id, or None."""
         name = self._names.get(topic_id)

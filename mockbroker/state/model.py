@@ -24,6 +24,7 @@ __all__ = [
     "TargetedPartition",
     "Topic",
     "TopicPartition",
+    "Voter",
 ]
 
 NO_LEADER: Final = -1
@@ -55,7 +56,8 @@ class Broker:
     ``host`` and ``port`` are the endpoint in Metadata; the server fills them in. ``apis`` lists
     the version ranges that differ from the cluster's: API key, lowest and highest version, with -1
     as the highest version of an API that the broker lacks. ``log_dirs`` are its log directories,
-    those that have failed included.
+    those that have failed included. ``unregistered``: the controller has forgotten the broker until
+    it starts again.
     """
 
     broker_id: int
@@ -65,6 +67,7 @@ class Broker:
     live: bool = True
     apis: tuple[tuple[int, int, int], ...] = ()
     log_dirs: tuple[str, ...] = (LOG_DIR,)
+    unregistered: bool = False
 
     def highest_version(self, api_key: int, usual: Mapping[int, int]) -> int:
         """Return the highest version of a request that the broker knows, or ``NEVER``.
@@ -75,6 +78,15 @@ class Broker:
             if key == api_key:
                 return highest if highest >= lowest else NEVER
         return usual.get(api_key, NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A voter of the metadata quorum. ``listeners`` are (name, host, port)."""
+
+    voter_id: int
+    directory_id: uuid.UUID
+    listeners: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _check_brokers(checked: _CheckedLists) -> None:
     for replicas in checked.group.values():
         previous: int | None = None
         for broker_id in sorted(replicas):
-            if broker_id not in checked.controller.state.brokers:
+            if not checked.controller.state.is_registered(broker_id):
                 checked.refuse("unknown", broker_id=broker_id)
             if broker_id == previous:
                 checked.refuse("repeated", broker_id=broker_id)
@@ -162,7 +162,8 @@ def spread(
     so that tests are deterministic. Brokers that are not live come last, as in Kafka.
     """
     live = controller.live_ids()
-    known = live if era.knows_only_live else tuple(sorted(controller.state.brokers))
+    registered = filter(controller.state.is_registered, sorted(controller.state.brokers))
+    known = live if era.knows_only_live else tuple(registered)
     if not live:
         raise _few(era.creation.no_broker_is_live, replication_factor, known)
     if replication_factor > len(known):

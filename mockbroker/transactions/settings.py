@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from mockbroker.configs.effective import EffectiveConfigs
-from mockbroker.rows import Release
 
 __all__ = [
     "MOST_TRANSACTIONS",
     "TransactionSettings",
     "transaction_settings",
-    "transaction_version_of",
 ]
 
 MOST_TRANSACTIONS: Final = 10_000
 """Transactional ids; a request that would make more gets COORDINATOR_NOT_AVAILABLE(15)."""
-_VERSION_2_SINCE: Final[Release] = (4, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,3 @@ def transaction_settings(configs: EffectiveConfigs) -> TransactionSettings:
         ),
         verifies=text("transaction.partition.verification.enable", "false") == "true",
     )
-
-
-def transaction_version_of(release: Release) -> int:
-    """The level of the feature ``transaction.version`` in a new cluster of this release."""
-    return 2 if release >= _VERSION_2_SINCE else 0

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from kproto.messages.transaction_log_key import TransactionLogKey
@@ -69,7 +70,7 @@ class TransactionLog:
         controller: Controller,
         coordinators: Coordinators,
         appender: Appender,
-        feature_level: int,
+        feature_level: Callable[[], int],
     ) -> None:
         self._controller = controller
         self._coordinators = coordinators
@@ -84,7 +85,7 @@ class TransactionLog:
         if partition is None or partition.leader == NO_LEADER:
             # Only testers act on transactions that have no coordinator.
             return Stored()
-        record = transaction_record(transactional_id, metadata, self._feature_level)
+        record = transaction_record(transactional_id, metadata, self._feature_level())
         outcome = self._appender.append_internal(partition.leader, tp, [record])
         if outcome.error:
             return Stored(outcome.error)

@@ -55,19 +55,24 @@ class Transitions:
         controller: Controller,
         log: TransactionLog,
         producer_ids: ProducerIds,
-        feature_level: int,
+        feature_level: Callable[[], int],
         *,
         keeps_start: bool = False,
     ) -> None:
         self._controller = controller
         self._log = log
         self._producer_ids = producer_ids
-        self.feature_level = feature_level
+        self._feature_level = feature_level
         self._keeps_start = keeps_start
         self.send_markers: Callable[[Transaction], None] = lambda transaction: None
         self.coordinator_of: Callable[[str], int] = lambda transactional_id: 0
         """The broker whose block of producer ids a new one comes from."""
         self.on_changed: list[Callable[[str], None]] = []
+
+    @property
+    def feature_level(self) -> int:
+        """The level of ``transaction.version``."""
+        return self._feature_level()
 
     @property
     def now_ms(self) -> int:

@@ -72,7 +72,7 @@ def test_rows_are_the_profile_in_order() -> None:
 
 
 def test_features_of_a_kraft_cluster() -> None:
-    asked = DirectBroker(Cluster(), profile_name="kafka-4.1")
+    asked = DirectBroker(Cluster(config_release=(4, 1)), profile_name="kafka-4.1")
     answer = asked.ask(hello(), 4)
     supported = {row.name: (row.min_version, row.max_version) for row in answer.supported_features}
     finalized = {
@@ -94,10 +94,12 @@ def test_version_3_hides_what_its_clients_take_for_malformed() -> None:
 
 
 def test_a_zookeeper_cluster_has_no_features() -> None:
-    answer = DirectBroker(Cluster(), profile_name="kafka-3.9-zk").ask(hello(), 4)
+    cluster = Cluster(reassignment="zookeeper", config_release=(3, 9))
+    answer = DirectBroker(cluster, profile_name="kafka-3.9-zk").ask(hello(), 4)
     assert answer.supported_features == answer.finalized_features == []
     assert answer.finalized_features_epoch == 0
-    before_features = DirectBroker(Cluster(), profile_name="kafka-2.6").ask(hello(), 3)
+    before = Cluster(reassignment="zookeeper-2.5", config_release=(2, 6))
+    before_features = DirectBroker(before, profile_name="kafka-2.6").ask(hello(), 3)
     assert before_features.finalized_features_epoch == -1
 
 

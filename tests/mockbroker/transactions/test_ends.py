@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from mockbroker.features.updates import FeatureUpdate
 from mockbroker.transactions.model import LAST_EPOCH
 from tests.mockbroker.transactions.transacting import (
     BAR,
@@ -240,7 +241,8 @@ def test_an_end_is_answered_before_its_markers() -> None:
 @pytest.mark.requirement("DP-TXN-15")
 def test_the_version_is_that_of_the_client() -> None:
     """The feature's level decides what a coordinator does by itself."""
-    cluster = coordinator(NEWEST, transaction_version=1)
+    cluster = coordinator(NEWEST)
+    cluster.update_features([FeatureUpdate("transaction.version", 1, upgrade_type=2)])
     producer = Producer(cluster).begun()
     assert Producer(cluster).init().code == 51
     assert producer.transaction.metadata.epoch == 1

@@ -58,6 +58,8 @@ MASKED: Final = (
     Masked(27, "markers[].producerId", "producer", "counted by Kafka"),
     Masked(65, "transactionStates[].producerId", "producer", "counted by Kafka"),
     Masked(65, "transactionStates[].transactionStartTimeMs", "clock", "the clock"),
+    Masked(80, "errorMessage", "ids", "the ids of a cluster and its directories are random"),
+    Masked(81, "errorMessage", "ids", "the ids of a cluster and its directories are random"),
     Masked(66, "transactionStates[].producerId", "producer", "counted by Kafka"),
     Masked(15, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
     Masked(69, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
@@ -128,6 +130,9 @@ request did."""
 
 _OF_ALL_SESSIONS: Final = {(16, "groups"): "groupId", (66, "transactionStates"): "transactionalId"}
 """Where a broker lists what all sessions have made, and the member that names it."""
+
+_ID: Final = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])")
+"""A UUID as Kafka prints it."""
 
 _RANGE: Final = re.compile(r"within \[-?\d+, -?\d+\]")
 """The timestamps that a topic accepts, around the present, in an error's text."""
@@ -278,6 +283,7 @@ def _bytes(value: bytes | None) -> str | None:
 
 
 _MASKING: Final[Mapping[str, Callable[[Any, Names], Any]]] = {
+    "ids": lambda value, names: value and _ID.sub("<id>", value),
     "hide": lambda value, names: "<masked>",
     "clock": _clock,
     "producer": lambda value, names: names.of_number("producer", int(value)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.real.data import (  # noqa: F401 - each registers its sessions
     administration,
+    cluster_wide,
     consumer_groups,
     fetch,
     groups,
