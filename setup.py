@@ -54,6 +54,7 @@ setup(
         "kproto.wireshark": ["*.lua"],
         "wiredump": ["py.typed"],
         "wiredump.native": ["*.pyi"],
+        "wiredump.questions": ["queries/*.sql"],
         "wiredump.report": ["templates/*"],
         "mockbroker": ["py.typed", "profiles/*.json"],
         "mockbroker.control": ["templates/**/*.html", "web/*.*", "web/panels/*"],

@@ -15,7 +15,7 @@ cli = program(
     "Decode captures and journals of Kafka's wire protocol, to the last byte.",
     {
         name: f"wiredump.cli.{name}:{name}_command"
-        for name in ("audit", "extract", "report", "show", "spark", "table")
+        for name in ("ask", "audit", "extract", "report", "show", "spark", "sql", "table")
     },
 )
 

@@ -1,0 +1,73 @@
+"""``wiredump ask``: saved questions about tables or captures."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+import click
+from click.shell_completion import CompletionItem
+from rich.table import Table
+
+from kproto.cli.tables import print_table
+from wiredump.cli.answering import SourceOptions, answering_options, print_answer, put
+from wiredump.questions.saved import question, questions
+
+__all__ = ["ask_command"]
+
+
+def _names(context: click.Context, option: click.Parameter, text: str) -> list[CompletionItem]:
+    return [
+        CompletionItem(each.name, help=each.text)
+        for each in questions().values()
+        if each.name.startswith(text)
+    ]
+
+
+@click.command("ask")
+@click.argument("name", required=False, metavar="QUESTION", shell_complete=_names)
+@click.argument("sources", nargs=-1, metavar="TABLES|CAPTURE...")
+@click.option(
+    "--limit", type=click.IntRange(1), default=25, show_default=True, help="Most rows to print."
+)
+@click.option("--show", is_flag=True, help="Print the query instead of the answer.")
+@answering_options
+def ask_command(
+    name: str | None,
+    sources: tuple[str, ...],
+    limit: int,
+    show: bool,
+    form: str,
+    dialect_name: str,
+    ports: tuple[int, ...],
+    jobs: int,
+    keylog: str | None,
+    zone: tzinfo,
+    memory: int | None,
+) -> None:
+    """Answer a saved QUESTION about the traffic in TABLES, a folder that `wiredump table` wrote, or
+    in CAPTUREs. Without arguments, list the questions.
+    """
+    if name is None:
+        _list()
+        return
+    asked = question(name)
+    if show:
+        click.echo(asked.query)
+        return
+    if not sources:
+        raise click.UsageError("name captures, or a folder of tables")
+    options = SourceOptions(dialect_name, ports, jobs, keylog, zone, memory)
+    found = put(asked.query, sources, options)
+    if form == "table":
+        click.echo(asked.text)
+        if asked.explanation:
+            click.echo(asked.explanation)
+        click.echo()
+    print_answer(found, form, limit=limit)
+
+
+def _list() -> None:
+    table = Table("question", "asks", box=None, pad_edge=False)
+    for each in questions().values():
+        table.add_row(each.name, each.text)
+    print_table(table, ("asks",))

@@ -1,0 +1,7 @@
+"""Ask tables in SQL: DuckDB over the Parquet files, and saved questions.
+
+::
+
+    database   a query's tables, and its answer
+    saved      questions by name; each is a file of SQL in ``queries``
+"""

@@ -1,0 +1,13 @@
+-- Which partitions carry most bytes?
+SELECT
+  topic,
+  topic_id,
+  partition,
+  coalesce(sum(size) FILTER (api_key = 0), 0) AS produced_bytes,
+  coalesce(sum(records) FILTER (api_key = 0), 0) AS produced_records,
+  coalesce(sum(size) FILTER (api_key <> 0), 0) AS fetched_bytes,
+  coalesce(sum(records) FILTER (api_key <> 0), 0) AS fetched_records,
+  count(DISTINCT producer_id) FILTER (producer_id >= 0) AS producers
+FROM batches
+GROUP BY topic, topic_id, partition
+ORDER BY produced_bytes + fetched_bytes DESC, topic, partition

@@ -1,0 +1,12 @@
+-- Which clients send and receive most bytes?
+SELECT
+  split_part(client, ':', 1) AS host,
+  client_id,
+  any_value(software_name) AS software,
+  count(*) AS connections,
+  sum(requests) AS requests,
+  sum(request_bytes) AS sent_bytes,
+  sum(response_bytes) AS received_bytes
+FROM connections
+GROUP BY host, client_id
+ORDER BY sent_bytes + received_bytes DESC, host, client_id
