@@ -15,10 +15,11 @@ import contextlib
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from kproto.schema.versions import Versions
@@ -363,7 +364,7 @@ class Cluster(DataSteps):
 
     def _change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Change a partition the way the controller does, unless nothing changes."""
-        before = self._state.topics[topic].partitions[after.index]
+        before = self._controller.partition((topic, after.index))
         if after != before:
             change = PartitionChanged(topic, before, after)
             self._reassignment.change_partition(cause, change)

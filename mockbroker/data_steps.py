@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offsets import OffsetStore

@@ -7,8 +7,9 @@ Each step is an event that a real cluster could see, followed at once by the con
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.elections.partition_change import CompletionRows, Election, next_partition

@@ -8,7 +8,6 @@ maps the names to functions. ``--check`` writes nothing and exits with 1 if a pa
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 import sys
@@ -266,13 +265,12 @@ def _class(cls: type[Any]) -> str:
 
 
 def _members(cls: type[Any]) -> Iterator[tuple[str, str]]:
-    fields = (
-        {each.name: each.type for each in dataclasses.fields(cls)}
-        if dataclasses.is_dataclass(cls)
-        else cls.__annotations__
+    written = dict(
+        item for base in cls.__mro__[::-1] for item in inspect.get_annotations(base).items()
     )
-    for name, kind in fields.items():
-        yield name, re.sub(r"ForwardRef\('(.*?)'.*?\)", r"\1", str(kind))
+    for name, parameter in inspect.signature(cls).parameters.items():
+        kind = str(written.get(name, parameter.annotation))
+        yield name, re.sub(r"ForwardRef\('(.*?)'.*?\)", r"\1", kind)
 
 
 # ---- kspec ---------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ forwarding answers 41 in every partition and no top-level error, as Kafka's ZooK
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode

@@ -8,8 +8,9 @@ need through ``EffectiveConfigs``; ``changes`` changes them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.definitions import ConfigDefinition, ConfigDefinitions

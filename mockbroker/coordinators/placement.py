@@ -7,8 +7,10 @@ stopped brokers and reassignments move leaders, so they move coordinators withou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.effective import EffectiveConfigs

@@ -192,7 +192,7 @@ class LeaderElections:
             strategy = self.era.strategies[election_type]
             text = self.era.not_elected or message(failure)
             raise Refusal(failure, text.format(name=name, index=index, strategy=strategy))
-        current = self._controller.state.topics[name].partitions[index]
+        current = self._controller.partition(tp)
         self._change_partition(cause, name, with_difference(current, partition, after))
         return after.leader
 

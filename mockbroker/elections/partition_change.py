@@ -13,9 +13,11 @@ reassignment completes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from mockbroker.rows import Row, apply_first
 from mockbroker.state.model import NO_LEADER, Partition

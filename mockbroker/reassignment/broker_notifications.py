@@ -9,8 +9,9 @@ broker gets one request of each kind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from mockbroker.reassignment.transitions import leader_and_isr, update_metadata
 from mockbroker.state.actions import BrokerChanged, LiveBrokersSent, StopReplicaSent

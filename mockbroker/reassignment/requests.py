@@ -8,8 +8,9 @@ too.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal

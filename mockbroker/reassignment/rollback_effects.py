@@ -10,8 +10,10 @@ Step 2 of the page says "OAR - RAR" where it means RAR - OAR, as its steps 3 and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from mockbroker.reassignment.transitions import (
     Brokers,

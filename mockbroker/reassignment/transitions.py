@@ -12,9 +12,11 @@ R is a partition's replicas, T the target of its reassignment.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeAlias
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
@@ -193,7 +195,7 @@ def run_first(
     ``before`` is the partition to decide on, if that is not its present value; ``draft`` is what
     the caller has already made of it.
     """
-    start = before or controller.state.topics[tp[0]].partitions[tp[1]]
+    start = before or controller.partition(tp)
     transition = Transition(
         start,
         draft or start,
@@ -283,10 +285,8 @@ class WriteTopicZnode:
     """Write R to ``/brokers/topics/T``."""
 
     def perform(self, transition: Transition) -> None:
-        name, index = transition.tp
-        topic = transition.controller.state.topics[name]
-        partitions = (*topic.partitions[:index], transition.now, *topic.partitions[index + 1 :])
-        transition.writer.store_topic(transition.cause, replace(topic, partitions=partitions))
+        topic = transition.controller.state.topics[transition.tp[0]]
+        transition.writer.store_topic(transition.cause, topic.with_partition(transition.now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ class Commit:
 
     def perform(self, transition: Transition) -> None:
         name, index = transition.tp
-        before = transition.controller.state.topics[name].partitions[index]
+        before = transition.controller.partition((name, index))
         if transition.now != before:
             transition.record(PartitionChanged(name, before, transition.now))
 
@@ -412,7 +412,7 @@ def update_metadata(to: Brokers, topic: str, partition: Partition) -> UpdateMeta
 
 # ---- partitions with and without a target --------------------------------------------------------
 
-_COMMON = tuple(field.name for field in fields(Partition))
+_COMMON = Partition.__struct_fields__
 
 
 def untargeted(partition: Partition) -> Partition:

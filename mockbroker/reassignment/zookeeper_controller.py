@@ -14,8 +14,9 @@ import json
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from kproto.znodes import MalformedZnodeError, WatchedEvent
 from kproto.znodes.kafka_znodes import (
@@ -284,7 +285,7 @@ class ZooKeeperController:
                 self._store_partitions(cause, topic, topic.partitions)
             case PartitionsAdded(name, added):
                 topic = self.controller.state.topics[name]
-                grown = replace(topic, partitions=topic.partitions + added)
+                grown = Topic(name, topic.topic_id, topic.partitions + added)
                 self._store_partitions(cause, grown, added)
             case TopicDeleted(name):
                 topic = self.controller.state.topics[name]

@@ -5,7 +5,8 @@ options before anything starts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.journal import Journal

@@ -1,15 +1,17 @@
 """Everything that can happen to a cluster, as typed values.
 
 This module defines what a change consists of, not when it may happen. ``cluster_state`` keeps the
-log of actions and applies them; the same actions in the same order give an equal state.
+log of actions and applies them; the same actions in the same order give an equal state. Those with
+a field that is not compared are dataclasses, since structs have none.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, get_args
+
+import msgspec
 
 from kproto.deprecation import deprecated_names
 from kproto.znodes import Stat
@@ -60,23 +62,20 @@ __all__ = [
 __getattr__ = deprecated_names(__name__, {"ActionLog": "mockbroker.state.cluster_state:ActionLog"})
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistered:
+class BrokerRegistered(msgspec.Struct, frozen=True):
     """A broker joined the cluster."""
 
     broker: Broker
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerChanged:
+class BrokerChanged(msgspec.Struct, frozen=True):
     """A broker stopped, started, or got another endpoint or other software."""
 
     before: Broker
     after: Broker
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerChanged:
+class ControllerChanged(msgspec.Struct, frozen=True):
     """Another broker became the controller. ``before`` and ``after`` are broker ids, -1 for none;
     ``epoch`` is the new controller epoch."""
 
@@ -85,31 +84,27 @@ class ControllerChanged:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicCreated:
+class TopicCreated(msgspec.Struct, frozen=True):
     """A topic was created with all of its partitions."""
 
     topic: Topic
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDeleted:
+class TopicDeleted(msgspec.Struct, frozen=True):
     """A topic and its configs were deleted."""
 
     name: str
     topic_id: uuid.UUID
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsAdded:
+class PartitionsAdded(msgspec.Struct, frozen=True):
     """Partitions were added to a topic."""
 
     topic: str
     partitions: tuple[Partition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionChanged:
+class PartitionChanged(msgspec.Struct, frozen=True):
     """The replicas, ISR, leader or reassignment of one partition changed."""
 
     topic: str
@@ -117,8 +112,7 @@ class PartitionChanged:
     after: Partition
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChanged:
+class ConfigChanged(msgspec.Struct, frozen=True):
     """A config of a topic or broker changed; None means that it is not set."""
 
     resource_type: int
@@ -128,22 +122,19 @@ class ConfigChanged:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AclAdded:
+class AclAdded(msgspec.Struct, frozen=True):
     """An access rule was created."""
 
     binding: AclBinding
 
 
-@dataclass(frozen=True, slots=True)
-class AclRemoved:
+class AclRemoved(msgspec.Struct, frozen=True):
     """An access rule was deleted."""
 
     binding: AclBinding
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureChanged:
+class FeatureChanged(msgspec.Struct, frozen=True):
     """A feature of the cluster has another finalized level; 0 is off."""
 
     feature: str
@@ -151,37 +142,32 @@ class FeatureChanged:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class VotersChanged:
+class VotersChanged(msgspec.Struct, frozen=True):
     """The metadata quorum has other voters."""
 
     before: tuple[Voter, ...]
     after: tuple[Voter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataHeld:
+class MetadataHeld(msgspec.Struct, frozen=True):
     """The metadata of a broker is frozen."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataReleased:
+class MetadataReleased(msgspec.Struct, frozen=True):
     """The metadata of a broker follows the cluster again."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class PropagationChanged:
+class PropagationChanged(msgspec.Struct, frozen=True):
     """The delay until brokers learn of changes was set; 0 is no delay."""
 
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionEnqueued:
+class ElectionEnqueued(msgspec.Struct, frozen=True):
     """An election was added to the controller's queue; with KIP-183 the flag is set. ``topics`` is
     None for the content of ``/admin/preferred_replica_election`` at its turn."""
 
@@ -190,8 +176,7 @@ class ElectionEnqueued:
     topics: tuple[tuple[str, tuple[int, ...]], ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionProcessed:
+class ElectionProcessed(msgspec.Struct, frozen=True):
     """An election was held; with KIP-183 the flag is cleared. ``preempted``: the controller
     resigned before it was held."""
 
@@ -199,25 +184,21 @@ class ElectionProcessed:
     preempted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionsHeld:
+class ElectionsHeld(msgspec.Struct, frozen=True):
     """The controller leaves elections in its queue from now on."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionsReleased:
+class ElectionsReleased(msgspec.Struct, frozen=True):
     """The controller processes the elections in its queue again."""
 
 
-@dataclass(frozen=True, slots=True)
-class AutoProgressChanged:
+class AutoProgressChanged(msgspec.Struct, frozen=True):
     """The interval at which a replica joins an ISR by itself was set; None is never."""
 
     interval_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ZnodeWritten:
+class ZnodeWritten(msgspec.Struct, frozen=True):
     """A znode was written, created or deleted; a text of None means that it does not exist.
     ``stat`` is its new stat, whose ``czxid`` differs each time the path is created; None if
     deleted."""
@@ -268,8 +249,7 @@ class StopReplicaSent:
     versions: tuple[int, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasMoved:
+class ReplicasMoved(msgspec.Struct, frozen=True):
     """Replicas of one partition entered a state of the controller's replica state machine, named as
     in Kafka ("OfflineReplica"). Only the controllers of KIP-236's drafts log these."""
 
@@ -302,32 +282,28 @@ class LiveBrokersSent:
     versions: tuple[int, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirFailed:
+class LogDirFailed(msgspec.Struct, frozen=True):
     """A log directory of a broker failed: the broker does not serve the replicas in it."""
 
     broker_id: int
     log_dir: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirReported:
+class LogDirReported(msgspec.Struct, frozen=True):
     """The controller was told that a log directory failed: the replicas in it are offline."""
 
     broker_id: int
     log_dir: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirMended:
+class LogDirMended(msgspec.Struct, frozen=True):
     """A log directory that had failed works again."""
 
     broker_id: int
     log_dir: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaPlaced:
+class ReplicaPlaced(msgspec.Struct, frozen=True):
     """A broker with several log directories put its replica of a partition into one of them."""
 
     topic: str
@@ -336,15 +312,13 @@ class ReplicaPlaced:
     log_dir: str
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(msgspec.Struct, frozen=True):
     """The controller logged a warning."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogStartMoved:
+class LogStartMoved(msgspec.Struct, frozen=True):
     """The first offset of a partition's log rose from ``before`` to ``after``: the records between
     them are gone."""
 
@@ -354,8 +328,7 @@ class LogStartMoved:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsLost:
+class RecordsLost(msgspec.Struct, frozen=True):
     """A log was cut: the records from ``first_offset`` to ``last_offset`` are gone.
     ``acknowledged`` of them, the oldest, were below the high watermark."""
 
@@ -366,8 +339,7 @@ class RecordsLost:
     acknowledged: int
 
 
-@dataclass(frozen=True, slots=True)
-class DataActionsDropped:
+class DataActionsDropped(msgspec.Struct, frozen=True):
     """The ring of the events of logs is full: from now on it keeps the newest ``kept``."""
 
     kept: int
@@ -417,8 +389,7 @@ KINDS: Final = tuple(kind.__name__ for kind in get_args(Change))
 """The names of all kinds of changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """One entry of the log.
 
     ``offset`` counts from 0, ``at_ms`` is the time of the virtual clock, ``cause`` names the
@@ -439,21 +410,21 @@ class Action:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON object with the fields of the entry, ``kind`` and the fields of the
         change."""
+        found: dict[str, Any] = msgspec.json.decode(
+            msgspec.json.encode(self.change, enc_hook=_plain)
+        )
+        if isinstance(self.change, ZnodeWritten) and self.change.stat is not None:
+            found["stat"] = self.change.stat._asdict()
         return {
             "offset": self.offset,
             "at_ms": self.at_ms,
             "cause": self.cause,
             "kind": self.kind,
-            **_plain(dataclasses.asdict(self.change)),
+            **found,
         }
 
 
-def _plain(value: Any) -> Any:
-    """Convert tuples to lists and UUIDs to texts, recursively."""
-    if isinstance(value, Stat):
-        return value._asdict()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, uuid.UUID) else value
+def _plain(value: object) -> dict[str, Any]:
+    """Return the fields of the one value in changes that is no struct."""
+    assert isinstance(value, Topic)
+    return {"name": value.name, "topic_id": value.topic_id, "partitions": value.partitions}

@@ -45,7 +45,7 @@ from mockbroker.state.actions import (
 )
 from mockbroker.state.known_targets import KnownTargets
 from mockbroker.state.metadata_views import MetadataView, ViewHistory
-from mockbroker.state.model import NO_CONTROLLER, Broker, Partition, Topic, Voter
+from mockbroker.state.model import NO_CONTROLLER, Broker, Topic, Voter
 from mockbroker.state.replica_dirs import ReplicaDirs
 from mockbroker.state.results import AclBinding
 
@@ -197,13 +197,12 @@ class ClusterState:
                 self.known_targets.forget_topic(name)
                 self.replica_dirs.forget(name, None)
             case PartitionsAdded(name, partitions):
-                self._set_partitions(name, self.topics[name].partitions + partitions)
-            case PartitionChanged(name, _, partition):
-                old = self.topics[name].partitions
-                index = partition.index
-                self._set_partitions(name, (*old[:index], partition, *old[index + 1 :]))
-                if self.replica_dirs.placed:
-                    self.replica_dirs.forget(name, index, partition.hosts)
+                topic = self.topics[name]
+                self.topics[name] = Topic(name, topic.topic_id, topic.partitions + partitions)
+            case PartitionChanged(name, before, partition):
+                self.topics[name] = self.topics[name].with_partition(partition)
+                if self.replica_dirs.placed and before.hosts != partition.hosts:
+                    self.replica_dirs.forget(name, partition.index, partition.hosts)
             case ConfigChanged() as change:
                 self._set_config(change)
             case AclAdded(binding):
@@ -261,9 +260,6 @@ class ClusterState:
             for name, topic in self.deleting.items()
             if any(stopped.intersection(each.hosts) for each in topic.partitions)
         }
-
-    def _set_partitions(self, name: str, partitions: tuple[Partition, ...]) -> None:
-        self.topics[name] = Topic(name, self.topics[name].topic_id, partitions)
 
     def _set_znode(self, change: ZnodeWritten) -> None:
         if change.after is None:

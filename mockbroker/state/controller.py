@@ -118,7 +118,7 @@ class Controller:
 
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Record the new value of a partition, unless it equals the current one."""
-        before = self.state.topics[topic].partitions[after.index]
+        before = self.partition((topic, after.index))
         if after != before:
             self.record(cause, PartitionChanged(topic, before, after))
 
@@ -163,7 +163,8 @@ class Controller:
 
     def is_live(self, broker_id: int) -> bool:
         """Return whether a broker is registered and live."""
-        return broker_id in self.state.live_ids
+        broker = self.state.brokers.get(broker_id)
+        return broker is not None and broker.live
 
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
         """Return whether a broker's replica of a partition can lead, as far as the controller

@@ -1,6 +1,6 @@
 """Results of requests as plain values: error codes, texts, names and lists.
 
-Each dataclass uses the terms of the response that it becomes; ``mockbroker.apis`` turns it into a
+Each class uses the terms of the response that it becomes; ``mockbroker.apis`` turns it into a
 message of some version. ``error_message`` is None where Kafka sends null.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from kproto.schema.model import ZERO_UUID
 
@@ -38,8 +39,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionResult:
+class PartitionResult(msgspec.Struct, frozen=True):
     """The result of one requested partition (43, 45)."""
 
     partition_index: int
@@ -47,16 +47,14 @@ class PartitionResult:
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicResult:
+class TopicResult(msgspec.Struct, frozen=True):
     """A requested topic and the results of its partitions, in request order."""
 
     name: str
     partitions: tuple[PartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AlterReassignmentsResult:
+class AlterReassignmentsResult(msgspec.Struct, frozen=True):
     """AlterPartitionReassignments (45). ``error_message`` is "" for an empty request."""
 
     error_code: int
@@ -65,22 +63,19 @@ class AlterReassignmentsResult:
     topics: tuple[TopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OngoingReassignment:
+class OngoingReassignment(msgspec.Struct, frozen=True):
     partition_index: int
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OngoingTopic:
+class OngoingTopic(msgspec.Struct, frozen=True):
     name: str
     partitions: tuple[OngoingReassignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListReassignmentsResult:
+class ListReassignmentsResult(msgspec.Struct, frozen=True):
     """ListPartitionReassignments (46)."""
 
     error_code: int
@@ -88,16 +83,14 @@ class ListReassignmentsResult:
     topics: tuple[OngoingTopic, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ElectLeadersResult:
+class ElectLeadersResult(msgspec.Struct, frozen=True):
     """ElectLeaders (43). The top-level error code exists from version 1."""
 
     error_code: int
     topics: tuple[TopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(msgspec.Struct, frozen=True):
     """A topic to create (19). -1 means the broker's default (KIP-464).
 
     ``assignments`` pairs a partition index with its broker ids; when given, the two counts are -1.
@@ -111,15 +104,13 @@ class NewTopic:
     configs: tuple[tuple[str, str | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSynonym:
+class ConfigSynonym(msgspec.Struct, frozen=True):
     name: str
     value: str | None
     source: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class ConfigEntry(msgspec.Struct, frozen=True):
     """One config of DescribeConfigs. ``source`` and ``config_type`` are the wire's numbers.
 
     ``synonyms`` is always filled; the handler omits them unless they are requested.
@@ -141,8 +132,7 @@ class ConfigEntry:
         return self.source == 5
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopicResult:
+class CreateTopicResult(msgspec.Struct, frozen=True):
     name: str
     error_code: int = 0
     error_message: str | None = None
@@ -152,8 +142,7 @@ class CreateTopicResult:
     configs: tuple[ConfigEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopicResult:
+class DeleteTopicResult(msgspec.Struct, frozen=True):
     """The result of one topic (20). ``name`` is None if the requested id does not exist."""
 
     name: str | None
@@ -162,15 +151,13 @@ class DeleteTopicResult:
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePartitionsResult:
+class CreatePartitionsResult(msgspec.Struct, frozen=True):
     name: str
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeConfigsResult:
+class DescribeConfigsResult(msgspec.Struct, frozen=True):
     resource_type: int
     resource_name: str
     error_code: int = 0
@@ -178,24 +165,21 @@ class DescribeConfigsResult:
     configs: tuple[ConfigEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AlterConfigsResult:
+class AlterConfigsResult(msgspec.Struct, frozen=True):
     resource_type: int
     resource_name: str
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirReplica:
+class LogDirReplica(msgspec.Struct, frozen=True):
     partition_index: int
     partition_size: int = 0
     offset_lag: int = 0
     is_future_key: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogDir:
+class LogDir(msgspec.Struct, frozen=True):
     """One log directory of a broker (35). Sizes of replicas are bytes of batches.
 
     ``topics`` pairs topic names with their replicas here. -1 bytes means unknown, as on the wire.
@@ -208,8 +192,7 @@ class LogDir:
     usable_bytes: int = -1
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class AclBinding:
+class AclBinding(msgspec.Struct, frozen=True, order=True):
     """One access rule, with the numbers of the protocol (AclOperation, ResourceType, ...)."""
 
     resource_type: int
@@ -221,8 +204,7 @@ class AclBinding:
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True)
-class AclFilter:
+class AclFilter(msgspec.Struct, frozen=True):
     """Selects rules to describe or delete. None and ANY (1) match everything; the pattern type
     MATCH (2) matches every rule that applies to the resource name."""
 
@@ -235,14 +217,12 @@ class AclFilter:
     permission_type: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class CreateAclResult:
+class CreateAclResult(msgspec.Struct, frozen=True):
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeAclsResult:
+class DescribeAclsResult(msgspec.Struct, frozen=True):
     """The rules that a filter matched; iterates over them."""
 
     error_code: int = 0
@@ -253,8 +233,7 @@ class DescribeAclsResult:
         return iter(self.bindings)
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteAclsResult:
+class DeleteAclsResult(msgspec.Struct, frozen=True):
     """The result of one filter."""
 
     error_code: int = 0

@@ -10,8 +10,9 @@ import base64
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode, message
 from kproto.schema.model import ZERO_UUID

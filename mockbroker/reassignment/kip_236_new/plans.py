@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -44,8 +44,7 @@ __all__ = [
 Plan = dict[TopicPartition, PlannedReplicas]
 
 
-@dataclass(frozen=True, slots=True)
-class PendingPartition(Partition):
+class PendingPartition(Partition, frozen=True, gc=False):
     """A partition being reassigned in KIP-236's newer revision; ``replicas`` holds old and new ones
     once the controller has begun.
 
@@ -135,7 +134,7 @@ class SetPending:
 
     def perform(self, transition: Transition) -> None:
         transition.now = PendingPartition(
-            **{each.name: getattr(transition.now, each.name) for each in fields(Partition)},
+            **{name: getattr(transition.now, name) for name in Partition.__struct_fields__},
             new_replicas=transition.requested_replicas,
             original_replicas=transition.facts["original"],
         )

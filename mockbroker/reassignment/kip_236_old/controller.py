@@ -7,8 +7,9 @@ knows them. ``kip_236_old.watches`` reacts to what users write into znodes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import ConnectionLossError, MalformedZnodeError

@@ -8,7 +8,7 @@ dropped stays if the new target has it; ``literal`` drops it, as the page is wor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import cast
 
 from kproto.znodes import MalformedZnodeError, NotEmptyError
@@ -45,8 +45,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedPartition(Partition):
+class RequestedPartition(Partition, frozen=True, gc=False):
     """``replicas`` holds old and new ones at once; ``target_replicas`` are the new ones.
 
     ``top`` is the number of replicas before the reassignment. ``original_replicas`` are those
@@ -72,7 +71,7 @@ class RequestedPartition(Partition):
         return tuple(dict.fromkeys(self.replicas + self.target_replicas))
 
 
-_COMMON = tuple(field.name for field in fields(Partition))
+_COMMON = Partition.__struct_fields__
 
 
 def requested(

@@ -242,7 +242,7 @@ def _move_to_the_plan(
     runner.check(tp, tuple(planned.replicas), legacy=True)
     if _legacy_in_flight(controller, tp):
         runner.roll_back(_CAUSE, tp)
-    partition = controller.state.topics[tp[0]].partitions[tp[1]]
+    partition = controller.partition(tp)
     plan = plan_on_record(controller)
     plan[tp] = PlannedReplicas(planned.replicas, partition.replicas)
     store_plan(controller, _CAUSE, REASSIGN_PARTITIONS, plan)

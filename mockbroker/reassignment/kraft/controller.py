@@ -100,7 +100,7 @@ class KRaftController:
         self.controller.record(cause, change)
 
     def settle(self, cause: str, tp: TopicPartition) -> Partition:
-        return self.controller.state.topics[tp[0]].partitions[tp[1]]
+        return self.controller.partition(tp)
 
     def after_election(self, cause: str, tp: TopicPartition) -> None:
         """The election's own change completed the reassignment if it could."""

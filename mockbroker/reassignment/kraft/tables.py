@@ -10,8 +10,10 @@ Error texts are those of Kafka 3.9 to 4.4 (``ReplicationControlManager``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.effective import UNCLEAN_ELECTION
@@ -137,7 +139,7 @@ class Commit:
 
     def perform(self, transition: Transition) -> None:
         name, index = transition.tp
-        current = transition.controller.state.topics[name].partitions[index]
+        current = transition.controller.partition((name, index))
         after = with_epochs(transition.start, transition.now)
         transition.controller.change_partition(
             transition.cause, name, with_difference(current, transition.start, after)

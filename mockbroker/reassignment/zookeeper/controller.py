@@ -10,8 +10,9 @@ Deleting a topic does not wait for its reassignments (Kafka 1.1 to 3.9; A-54).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes.kafka_znodes import PartitionState
@@ -134,7 +135,7 @@ class KafkaZooKeeperController(ZooKeeperController):
     def reassign(self, cause: str, tp: TopicPartition, target: Brokers) -> None:
         """``KafkaController.onPartitionReassignment``: record the target, then go as far as
         possible."""
-        held = self.controller.state.topics[tp[0]].partitions[tp[1]].replicas
+        held = self.controller.partition(tp).replicas
         self.run_first(cause, tp, self._on_update, requested_replicas=target)
         self._run(cause, tp, self._on_phase, facts={"held": held})
 
@@ -152,7 +153,7 @@ class KafkaZooKeeperController(ZooKeeperController):
 
     def settle(self, cause: str, tp: TopicPartition) -> Partition:
         self._run(cause, tp, self._on_step)
-        return self.controller.state.topics[tp[0]].partitions[tp[1]]
+        return self.controller.partition(tp)
 
     def after_election(self, cause: str, tp: TopicPartition) -> None:
         if self.run_first(cause, tp, self._on_election):
@@ -175,9 +176,9 @@ class KafkaZooKeeperController(ZooKeeperController):
     ) -> None:
         """Apply the first row that matches. If that raised the leader epoch, the leader then acts
         too."""
-        before = self.controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch
+        before = self.controller.partition(tp).leader_epoch
         self.run_first(cause, tp, table, facts=facts, draft=draft)
-        if self.controller.state.topics[tp[0]].partitions[tp[1]].leader_epoch > before:
+        if self.controller.partition(tp).leader_epoch > before:
             self.run_first(cause, tp, self._on_leader)
 
     def broker_started(self, cause: str, broker_id: int) -> None:

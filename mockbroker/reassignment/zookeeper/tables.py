@@ -16,8 +16,10 @@ Rows name the releases that have them; ``docs/explanation/zookeeper-eras.md`` li
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.reassignment.plan_znode import remove_from_plan, rewrite_plan
@@ -79,8 +81,7 @@ _KAFKA_9672: Final = (3, 0)
 # ---- partitions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedPartition(Partition):
+class PlannedPartition(Partition, frozen=True, gc=False):
     """A partition under reassignment before Kafka 2.4: the target and its order are in the
     controller's memory and in the plan only."""
 
@@ -255,7 +256,7 @@ class RememberTarget:
     def perform(self, transition: Transition) -> None:
         now, target = transition.now, transition.requested_replicas
         fresh = tuple(each for each in target if each not in now.replicas or each in now.adding)
-        common = {field.name: getattr(now, field.name) for field in fields(Partition)}
+        common = {name: getattr(now, name) for name in Partition.__struct_fields__}
         common["adding"] = fresh
         common["removing"] = tuple(each for each in now.replicas if each not in target)
         transition.now = PlannedPartition(**common, planned=target)
