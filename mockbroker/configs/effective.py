@@ -7,7 +7,7 @@ need through ``EffectiveConfigs``; ``changes`` changes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -57,6 +57,13 @@ class EffectiveConfigs:
         overrides = self._state.configs.get((TOPIC, topic), {})
         return self._topic_entry(self.definitions.topic[name], overrides, self._state.controller_id)
 
+    def topic_value(self, topic: str, name: str) -> str | None:
+        """Return the value of ``topic``, without looking further for synonyms."""
+        definition = self.definitions.topic[name]
+        overrides = self._state.configs.get((TOPIC, topic), {})
+        sources = self._topic_sources(definition, overrides, self._state.controller_id)
+        return _first_value(definition, sources)
+
     def group(self, group_id: str, name: str, broker_id: int) -> ConfigEntry:
         """Return one config of a group, which need not exist, as a broker sees it.
 
@@ -69,7 +76,7 @@ class EffectiveConfigs:
             synonyms.append(ConfigSynonym(name, shown_value(definition, own), DYNAMIC_GROUP))
         if definition.synonym is not None:
             broker_config = self.definitions.broker[definition.synonym]
-            synonyms += self._broker_synonyms(broker_config, broker_id)
+            synonyms += self._broker_sources(broker_config, broker_id)
         elif definition.default is not None:
             synonyms.append(ConfigSynonym(name, definition.default, DEFAULT))
         return replace(_entry(definition, synonyms), read_only=False)
@@ -77,15 +84,19 @@ class EffectiveConfigs:
     def broker(self, broker_id: int, name: str) -> ConfigEntry:
         """Return one broker config. Raises KeyError for a config that this mock does not define."""
         definition = self.definitions.broker[name]
-        return _entry(definition, self._broker_synonyms(definition, broker_id))
+        return _entry(definition, self._broker_sources(definition, broker_id))
 
     def controller_value(self, name: str) -> str:
         """Return the controller's own value of a broker config that has a default."""
-        return self.broker(self._state.controller_id, name).value or ""
+        definition = self.definitions.broker[name]
+        return (
+            _first_value(definition, self._broker_sources(definition, self._state.controller_id))
+            or ""
+        )
 
     def unclean_election_enabled(self, topic: str) -> bool:
         """Return whether a replica that is not in sync may be elected leader for this topic."""
-        return self.topic(topic, UNCLEAN_ELECTION).value == "true"
+        return self.topic_value(topic, UNCLEAN_ELECTION) == "true"
 
     def of_new_topic(self, overrides: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
         """Return the configs of a topic created with these overrides, as CreateTopics does."""
@@ -120,29 +131,33 @@ class EffectiveConfigs:
     def _topic_entry(
         self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
     ) -> ConfigEntry:
-        synonyms = []
+        return _entry(definition, self._topic_sources(definition, overrides, broker_id))
+
+    def _topic_sources(
+        self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
+    ) -> Iterator[ConfigSynonym]:
+        """Yield the possible sources of a topic config's value, by descending precedence."""
         if definition.name in overrides:
             own = shown_value(definition, overrides[definition.name])
-            synonyms.append(ConfigSynonym(definition.name, own, DYNAMIC_TOPIC))
+            yield ConfigSynonym(definition.name, own, DYNAMIC_TOPIC)
         if definition.synonym is not None:
             broker_config = self.definitions.broker[definition.synonym]
-            synonyms += self._broker_synonyms(broker_config, broker_id)
-        return _entry(definition, synonyms)
+            yield from self._broker_sources(broker_config, broker_id)
 
-    def _broker_synonyms(self, definition: ConfigDefinition, broker_id: int) -> list[ConfigSynonym]:
-        """Return the possible sources of a broker config's value, by descending precedence."""
+    def _broker_sources(
+        self, definition: ConfigDefinition, broker_id: int
+    ) -> Iterator[ConfigSynonym]:
+        """Yield the possible sources of a broker config's value, by descending precedence."""
         name, configs = definition.name, self._state.configs
-        found = []
         for resource, source in ((broker_id, DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT_BROKER)):
             value = configs.get((BROKER, str(resource)), {}).get(name)
             if value is not None:
-                found.append(ConfigSynonym(name, value, source))
+                yield ConfigSynonym(name, value, source)
         static = _static_value(self._state, broker_id, name)
         if static is not None:
-            found.append(ConfigSynonym(name, static, STATIC_BROKER))
+            yield ConfigSynonym(name, static, STATIC_BROKER)
         if definition.default is not None:
-            found.append(ConfigSynonym(name, definition.default, DEFAULT))
-        return found
+            yield ConfigSynonym(name, definition.default, DEFAULT)
 
     # ---- DescribeConfigs ---------------------------------------------------------------------
 
@@ -197,7 +212,7 @@ class EffectiveConfigs:
             shown = {name for name, definition in known.items() if not definition.only_set}
             for name in sorted(extra | shown):
                 definition = self.broker_definition(name)
-                yield _entry(definition, self._broker_synonyms(definition, broker_id))
+                yield _entry(definition, self._broker_sources(definition, broker_id))
         elif resource_type == GROUP and self.definitions.group:
             if not resource_name:
                 raise _invalid("Group name must not be empty")
@@ -224,9 +239,15 @@ def _static_value(state: ClusterState, broker_id: int, name: str) -> str | None:
     return None
 
 
-def _entry(definition: ConfigDefinition, synonyms: Sequence[ConfigSynonym]) -> ConfigEntry:
+def _first_value(definition: ConfigDefinition, sources: Iterator[ConfigSynonym]) -> str | None:
+    """Return the value of a config that is not sensitive."""
+    found = next(sources, None)
+    return definition.default if found is None else found.value
+
+
+def _entry(definition: ConfigDefinition, sources: Iterable[ConfigSynonym]) -> ConfigEntry:
     sensitive = definition.type in ("PASSWORD", "UNKNOWN")
-    shown = [ConfigSynonym(s.name, None, s.source) for s in synonyms] if sensitive else synonyms
+    shown = tuple(ConfigSynonym(s.name, None, s.source) if sensitive else s for s in sources)
     return ConfigEntry(
         name=definition.name,
         value=shown[0].value if shown else definition.default,
@@ -235,7 +256,7 @@ def _entry(definition: ConfigDefinition, synonyms: Sequence[ConfigSynonym]) -> C
         sensitive=sensitive,
         config_type=config_type_number(definition.type),
         documentation=None,
-        synonyms=tuple(shown),
+        synonyms=shown,
     )
 
 
