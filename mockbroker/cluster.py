@@ -706,6 +706,11 @@ class Cluster(DataSteps):
             raise ClusterError(f"there is no broker config {name!r}")
         return self._configs.broker(broker_id, name)
 
+    @property
+    def has_group_configs(self) -> bool:
+        """Whether groups have configs in this release."""
+        return bool(self._configs.definitions.group)
+
     def describe_log_dirs(
         self, broker_id: int, topics: PartitionsByTopic | None
     ) -> tuple[LogDir, ...]:

@@ -174,6 +174,7 @@ static inline PyObject **items_of(PyObject *list, Py_ssize_t *count) {
 /* ---- doors ------------------------------------------------------------------------------------ */
 
 PyObject *read_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
+PyObject *survey_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
 PyObject *read_messages(record_codec *self, PyObject *const *args, Py_ssize_t count);
 PyObject *write_records(record_codec *self, PyObject *const *args, Py_ssize_t count);
 PyObject *new_sink(record_codec *self, PyObject *args); /* records_columns.c */

@@ -212,6 +212,27 @@ PyObject *read_records(record_codec *self, PyObject *const *args, Py_ssize_t cou
     Py_RETURN_NONE;
 }
 
+PyObject *survey_records(record_codec *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    reader in;
+    batch_facts batch;
+    if (count != 7) {
+        PyErr_SetString(PyExc_TypeError, "survey takes 7 arguments");
+        return NULL;
+    }
+    if (!get_batch(args, &in, &batch) || !batch.count || !are_records(in, &batch)) Py_RETURN_NONE;
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    int in_order = 1;
+    for (Py_ssize_t i = 0; i < batch.count; i++) {
+        record_view record;
+        get_record(&in, &batch, &record);
+        if (record.timestamp < least) least = record.timestamp;
+        if (record.timestamp > most) most = record.timestamp;
+        in_order &= (uint64_t)record.offset == (uint64_t)batch.base_offset + (uint64_t)i;
+    }
+    return Py_BuildValue("LLO", (long long)least, (long long)most, in_order ? Py_True : Py_False);
+}
+
 /* ---- the type ---------------------------------------------------------------------------------- */
 
 static void codec_free(record_codec *self) {
@@ -287,6 +308,10 @@ static PyMethodDef codec_methods[] = {
     {"read", (PyCFunction)(void (*)(void))read_records, METH_FASTCALL,
      "read(data, at, end, count, base_offset, base_timestamp, appended) -> list of records, or "
      "None where data[at:end] is not exactly that many"},
+    {"survey", (PyCFunction)(void (*)(void))survey_records, METH_FASTCALL,
+     "survey(data, at, end, count, base_offset, base_timestamp, appended) -> (least timestamp, "
+     "largest timestamp, whether the offsets are consecutive), or None where read returns None or "
+     "there is no record"},
     {"read_messages", (PyCFunction)(void (*)(void))read_messages, METH_FASTCALL,
      "read_messages(data, at, end, magic, last_offset, crc32, appended) -> list of records, or None "
      "where data[at:end] is not messages of a wrapper of that magic and offset"},

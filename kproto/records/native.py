@@ -34,6 +34,20 @@ class RecordCodec(Protocol):
     ) -> list[Record] | None:
         """Read the ``count`` records that fill ``data[at:end]``."""
 
+    def survey(
+        self,
+        data: bytes,
+        at: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        appended: int | None,
+        /,
+    ) -> tuple[int, int, bool] | None:
+        """The least and the largest timestamp of these records, and whether their offsets are
+        consecutive. None if ``read`` would return None, or if there is no record."""
+
     def read_messages(
         self,
         data: bytes,

@@ -17,12 +17,19 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kproto.records.model import Header, Record
+from kproto.records.model import NO_TIMESTAMP, Header, Record
 from kproto.records.native import record_codec
 from kproto.records.varints import ONE_BYTE, VARINT_BITS, VARLONG_BITS, wrapped
 from kproto.records.window import Window
 
-__all__ = ["LEAST_RECORD", "Section", "read_in_python", "read_records"]
+__all__ = [
+    "LEAST_RECORD",
+    "RecordSurvey",
+    "Section",
+    "read_in_python",
+    "read_records",
+    "survey_records",
+]
 
 LEAST_RECORD: Final = 7
 """The size of a record without key, value and headers."""
@@ -44,6 +51,15 @@ class Section(NamedTuple):
     """Every record's timestamp, in a batch of log append time."""
 
 
+class RecordSurvey(NamedTuple):
+    """What the records of a batch have, whatever its header says of them. The timestamps are -1
+    where there is no record. ``is_consecutive``: the offsets rise by 1 from the base offset."""
+
+    least_timestamp: int
+    max_timestamp: int
+    is_consecutive: bool
+
+
 class _FastPathMiss(Exception):
     """The exact reader must read this record."""
 
@@ -62,6 +78,27 @@ def read_records(
         if found is not None:
             return found
     return read_in_python(window, count, base_offset, base_timestamp, appended)
+
+
+def survey_records(section: Section) -> RecordSurvey:
+    """Read all records, as ``read_records`` does, without making objects of them where the C
+    extension is in use. Raises DecodeError."""
+    window, count, base_offset, base_timestamp, appended = section
+    codec = record_codec()
+    if codec is not None:
+        data, at, end, _, _ = window
+        found = codec.survey(data, at, end, count, base_offset, base_timestamp, appended)
+        if found is not None:
+            return RecordSurvey(*found)
+    records = read_records(window, count, base_offset, base_timestamp, appended)
+    if not records:
+        return RecordSurvey(NO_TIMESTAMP, NO_TIMESTAMP, is_consecutive=True)
+    timestamps = [each.timestamp for each in records]
+    return RecordSurvey(
+        min(timestamps),
+        max(timestamps),
+        all(each.offset == base_offset + place for place, each in enumerate(records)),
+    )
 
 
 def read_in_python(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kproto.error_codes import ErrorCode, message
 from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -24,21 +25,39 @@ __all__ = ["describe_configs"]
 _NULL_MESSAGES_UNTIL: Final = (2, 6)
 """Up to this release the message of a success is null; later it is empty."""
 
+_OWN_TEXT_UNTIL: Final = (2, 6)
+"""Up to this release the text of a request with an unknown resource type names the type."""
+_RESOURCE_TYPES: Final = (2, 4, 8, 16)
+_GROUP: Final = 32
+
 
 @register(32, "0-4")
 def describe_configs(call: Call) -> DescribeConfigsResponse:
     request: DescribeConfigsRequest = call.body
+    unknown = next((each for each in request.resources if not _is_known(call, each)), None)
+    if unknown is not None:
+        text = message(ErrorCode.INVALID_REQUEST)
+        if call.profile.line <= _OWN_TEXT_UNTIL:
+            text = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
+        return DescribeConfigsResponse(
+            results=[_refuse(each, ErrorCode.INVALID_REQUEST, text) for each in request.resources]
+        )
     answered, refused = [], []
     for resource in request.resources:
         if may_config(call, resource.resource_type, resource.resource_name):
             answered.append(_describe(call, request, resource))
         else:
-            refused.append(_refuse(resource))
+            refused.append(_refuse(resource, *config_refusal(resource.resource_type)))
     return DescribeConfigsResponse(results=answered + refused)
 
 
-def _refuse(resource: DescribeConfigsResource) -> DescribeConfigsResult:
-    code, text = config_refusal(resource.resource_type)
+def _is_known(call: Call, resource: DescribeConfigsResource) -> bool:
+    """Whether the release has resources of this type; one that it lacks fails the whole request."""
+    kind = resource.resource_type
+    return kind in _RESOURCE_TYPES or (kind == _GROUP and call.cluster.has_group_configs)
+
+
+def _refuse(resource: DescribeConfigsResource, code: int, text: str) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=code,
         error_message=text,

@@ -15,10 +15,12 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError, MissingExtraError
 from kproto.records import Compression, Record, RecordBatches, TimestampType
-from kproto.records.model import CODEC_MASK, TRANSACTIONAL
+from kproto.records.model import CODEC_MASK, NO_TIMESTAMP, TRANSACTIONAL
+from kproto.records.record import RecordSurvey
 from mockbroker.errors import ClusterError
 from mockbroker.log.answer_holds import AnswerHolds
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header, with_time
+from mockbroker.log.batch_survey import CompressionError, records_of, survey_batch
 from mockbroker.log.conversion import CODECS, rebuild
 from mockbroker.log.events import CodecMissing
 from mockbroker.log.logs import InternalProducer, Logs
@@ -29,6 +31,7 @@ from mockbroker.log.produce_checks import (
     ARRIVAL_ROWS,
     BATCH_ROWS,
     FIRST_BATCH_ROWS,
+    GAP_ROWS,
     PARTITION_ROWS,
     REQUEST_ROWS,
     STORED_ROWS,
@@ -101,6 +104,7 @@ class Appender:
         self._first_rows = rows_of_release(FIRST_BATCH_ROWS, release)
         self._batch_rows = rows_of_release(BATCH_ROWS, release)
         self._stored_rows = rows_of_release(STORED_ROWS, release)
+        self._gap_rows = rows_of_release(GAP_ROWS, release)
         self._unreadable_rows = rows_of_release(UNREADABLE_ROWS, release)
         self._record_checks = RecordChecks(release)
         self._producer_rows = rows_of_release(PRODUCER_ROWS, release)
@@ -236,15 +240,34 @@ class Appender:
         if places[0][1] != len(data):
             data = data[: places[0][1]]
         now_ms = self._controller.timers.now_ms
-        if needs_records(header, settings, now_ms):
+        try:
+            survey = survey_batch(data, header)
+        except MissingExtraError:  # the batch is stored as it is, by what its header says
+            survey = RecordSurvey(header.max_timestamp, header.max_timestamp, is_consecutive=True)
+        except (DecodeError, CompressionError) as error:
+            return self._unreadable(tp, batches[0], error)
+        if header.codec and not survey.is_consecutive:
+            refusal = Refusal()
+            if apply_first(self._gap_rows, batches[0], refusal):
+                return self._refused(tp, refusal)
+            return self._convert(tp, batches, settings, request)
+        if needs_records(header, survey, settings, now_ms):
             _, rejected = self._read(tp, batches, settings)
             if rejected is not None:
                 return rejected
+        max_timestamp = max(survey.max_timestamp, NO_TIMESTAMP)
+        last_offset_delta = header.record_count - 1
+        is_wrong = (header.max_timestamp, header.last_offset_delta) != (
+            max_timestamp,
+            last_offset_delta,
+        )
+        if is_wrong:
+            header = header._replace(last_offset_delta=last_offset_delta)
         if settings.append_time:
             data = with_time(data, header, now_ms, append_time=True)
             header = read_header(data)
-        elif header.has_append_time:
-            data = with_time(data, header, header.max_timestamp, append_time=False)
+        elif header.has_append_time or is_wrong:
+            data = with_time(data, header, max_timestamp, append_time=False)
             header = read_header(data)
         return self._store(tp, data, header, settings, request, is_rebuilt=False)
 
@@ -282,13 +305,11 @@ class Appender:
             data = arrived.data[arrived.at : arrived.end]
             try:
                 (batch,) = RecordBatches(data, check_crc=False)
-                found = batch.records()
+                found = records_of(batch)
             except MissingExtraError:
                 return records, self._without_codec(tp, arrived.codec)
-            except DecodeError:
-                refusal = Refusal()
-                apply_first(self._unreadable_rows, arrived, refusal)
-                return records, self._refused(tp, refusal)
+            except (DecodeError, CompressionError) as error:
+                return records, self._unreadable(tp, arrived, error)
             rejection = self._record_checks.rejection(
                 found,
                 tp,
@@ -308,6 +329,15 @@ class Appender:
                 )
             records += found
         return records, None
+
+    def _unreadable(
+        self, tp: TopicPartition, arrived: ArrivedBatch, error: Exception
+    ) -> AppendOutcome:
+        """Refuse a batch whose records cannot be read."""
+        refusal = Refusal()
+        arrived.is_packed_wrongly = isinstance(error, CompressionError)
+        apply_first(self._unreadable_rows, arrived, refusal)
+        return self._refused(tp, refusal)
 
     def _without_codec(self, tp: TopicPartition, codec: int) -> AppendOutcome:
         """Refuse a batch whose codec is not installed here."""

@@ -19,7 +19,7 @@ from kproto.records.model import CODEC_MASK, CONTROL, Compression
 from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.log.producers import Guard
 from mockbroker.log.settings import LogSettings
-from mockbroker.rows import Release, Row
+from mockbroker.rows import Release, Row, always
 from mockbroker.state.model import INTERNAL_TOPICS, TopicPartition
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "ARRIVAL_ROWS",
     "BATCH_ROWS",
     "FIRST_BATCH_ROWS",
+    "GAP_ROWS",
     "PARTITION_ROWS",
     "REQUEST_ROWS",
     "STORED_ROWS",
@@ -455,10 +456,21 @@ class ArrivedBatch:
     """One batch of magic 2 within the data, or a message of an older format.
 
     Of a message of magic 0 or 1, ``header`` is None. ``first_magic`` is that of the first batch,
-    ``count`` the number of batches in the data.
+    ``count`` the number of batches in the data. ``is_packed_wrongly``: its content cannot be
+    decompressed.
     """
 
-    __slots__ = ("at", "count", "data", "end", "first_magic", "header", "magic", "settings")
+    __slots__ = (
+        "at",
+        "count",
+        "data",
+        "end",
+        "first_magic",
+        "header",
+        "is_packed_wrongly",
+        "magic",
+        "settings",
+    )
 
     def __init__(
         self,
@@ -474,6 +486,7 @@ class ArrivedBatch:
         self.header = header
         self.settings = settings
         self.first_magic = first_magic
+        self.is_packed_wrongly = False
         self.count = count
 
     @property
@@ -606,11 +619,28 @@ def is_ordinary_batch(batch: ArrivedBatch) -> bool:
     )
 
 
-UNREADABLE_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = _is_invalid(
-    "DP-PRODUCE-28", lambda _: True
+UNREADABLE_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
+    Row(
+        "DP-PRODUCE-44",
+        lambda batch: batch.is_packed_wrongly,
+        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
+    ),
+    *_is_invalid("DP-PRODUCE-28", lambda _: True),
 )
 """What a batch gets whose records cannot be read, for example because one is compressed within a
 compressed one."""
+
+
+GAP_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
+    Row(
+        "DP-PRODUCE-44",
+        always,
+        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
+        since=(2, 4),
+    ),
+)
+"""What a compressed batch gets whose offsets are not consecutive. It has to be built anew, for
+which Kafka lacks the keys and values: since 2.4 it skips them while it reads."""
 
 
 class RewrittenBatch(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """Checks of single records: their keys in compacted topics, and their timestamps (KIP-467).
 
-Records are decoded only if the header of their batch leaves a check open (``needs_records``).
+Records are decoded only if the survey of their batch leaves a check open (``needs_records``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
 from kproto.records.model import NO_TIMESTAMP, Record
+from kproto.records.record import RecordSurvey
 from mockbroker.log.batch_header import BatchHeader
 from mockbroker.log.settings import LogSettings
 from mockbroker.rows import Release, Row, always, apply_first, rows_of_release
@@ -223,19 +224,17 @@ REJECTION_ROWS: Final[Sequence[Row[RecordErrors, RecordErrors]]] = (
 """What a batch with errors is answered."""
 
 
-def needs_records(header: BatchHeader, settings: LogSettings, now_ms: int) -> bool:
-    """Whether a record of a batch of magic 2 may fail, as far as its header tells."""
+def needs_records(
+    header: BatchHeader, survey: RecordSurvey, settings: LogSettings, now_ms: int
+) -> bool:
+    """Whether a record of a batch of magic 2 may fail, as far as its survey tells."""
     if settings.compacted or header.has_append_time:
         return True
     if settings.append_time:
         return False
-    if header.max_timestamp > now_ms + settings.timestamp_after_max_ms:
+    if survey.max_timestamp > now_ms + settings.timestamp_after_max_ms:
         return True
-    least = now_ms - settings.timestamp_before_max_ms
-    if header.record_count == 1:
-        return header.max_timestamp < least
-    # Any record but the newest may be older than the limit. No time is before 1970.
-    return least > 0
+    return survey.least_timestamp < now_ms - settings.timestamp_before_max_ms
 
 
 class RecordChecks:

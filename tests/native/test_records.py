@@ -104,6 +104,36 @@ def test_wrappers(rng: random.Random) -> None:
     assert taken == same_batches(whole)
 
 
+@given(randoms)
+def test_surveys(rng: random.Random) -> None:
+    """A survey is what reading the records finds, and refuses what reading refuses."""
+    records = random_records(rng, most=5)
+    data = section(records)
+    for each in (data, damage(data, rng)):
+        count = max(0, len(records) + rng.choice((0, 0, 0, 1, -1)))
+        arguments = (each, 0, len(each), count, rng.choice(LONGS), rng.choice(LONGS))
+        appended = rng.choice((None, None, 7))
+        read = codec().read(*arguments, appended)
+        found = codec().survey(*arguments, appended)
+        if not read:
+            assert found is None
+            continue
+        timestamps = [record.timestamp for record in read]
+        offsets = [record.offset for record in read]
+        base_offset = arguments[4]
+        consecutive = offsets == list(range(base_offset, base_offset + count))
+        assert found == (min(timestamps), max(timestamps), consecutive)
+
+
+def test_surveys_it_does_not_take() -> None:
+    data = section([Record(0, 5, b"k", b"v")])
+    assert codec().survey(data, 0, len(data), 1, 0, 5, None) == (5, 5, True)
+    assert codec().survey(bytearray(data), 0, len(data), 1, 0, 0, None) is None
+    assert codec().survey(b"", 0, 0, 0, 0, 0, None) is None
+    with pytest.raises(TypeError):
+        codec().survey(data, 0, len(data), 1, 0, 0)
+
+
 def test_wrappers_it_does_not_take() -> None:
     inner = build_batch([Record(3, 5, b"k", b"v")], magic=1)
     usual = [inner, 0, len(inner), 1, 3, zlib.crc32, None]

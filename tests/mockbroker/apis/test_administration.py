@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kproto.error_codes import ErrorCode, message
 from kproto.messages import DescribeClusterRequest, SaslAuthenticateRequest, SaslHandshakeRequest
 from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kproto.messages.create_partitions_request import (
@@ -33,6 +34,7 @@ from kproto.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS
 from mockbroker.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
@@ -91,6 +93,29 @@ def test_the_message_beside_described_configs_was_null_until_2_6(
     broker = DirectBroker(Cluster(topics=["foo=1"], reassignment="zookeeper"), profile_name=release)
     found = describe(broker, TOPIC, "foo", "retention.ms", version=2)
     assert (found.error_code, found.error_message) == (0, message)
+
+
+@pytest.mark.parametrize(
+    ("release", "kind", "text"),
+    [
+        ("kafka-2.6", 3, "Unexpected resource type UNKNOWN for resource x"),
+        ("kafka-2.7", 3, message(ErrorCode.INVALID_REQUEST)),
+        ("kafka-3.9", 32, message(ErrorCode.INVALID_REQUEST)),
+    ],
+)
+def test_an_unknown_resource_type_fails_the_whole_request(
+    release: str, kind: int, text: str
+) -> None:
+    broker = DirectBroker(MockCluster(1, profile=release).cluster, profile_name=release)
+    rows = [
+        DescribeConfigsResource(resource_type=each, resource_name=name)
+        for each, name in ((BROKER, "1"), (kind, "x"))
+    ]
+    results = broker.ask(DescribeConfigsRequest(resources=rows), 2).results
+    assert [(each.resource_type, each.error_code, each.error_message) for each in results] == [
+        (BROKER, 42, text),
+        (kind, 42, text),
+    ]
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -12,7 +12,7 @@ from mockbroker.log.partition_log import PartitionLog
 from mockbroker.log.produce import AppendOutcome
 from mockbroker.log.produce_checks import RequestFacts
 
-__all__ = ["FOO", "batch", "changed", "new_cluster", "produce", "stored"]
+__all__ = ["FOO", "NOW_MS", "batch", "changed", "new_cluster", "produce", "stored"]
 
 FOO = ("foo", 0)
 NOW_MS = 1_000_000

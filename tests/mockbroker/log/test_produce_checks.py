@@ -111,7 +111,7 @@ def test_nothing_of_it_is_appended(
     [
         pytest.param(changed(GOOD, base_offset=1), (0, 11), marks=[
             pytest.mark.requirement("DP-PRODUCE-16")]),
-        pytest.param(changed(GOOD, record_count=3), (1, 1), marks=[
+        pytest.param(changed(GOOD, last_offset_delta=4), (1, 1), marks=[
             pytest.mark.requirement("DP-PRODUCE-20")]),
         pytest.param(changed(GOOD, record_count=0), (0, 11), marks=[
             pytest.mark.requirement("DP-PRODUCE-20")]),
@@ -127,6 +127,16 @@ def test_until_2_3_an_invalid_batch_is_a_corrupt_one(data: bytes, since: tuple[i
         assert codes(produce(cluster, data)) == (code, -1, -1, start), release
     if since > (0, 11):
         assert produce(new_cluster((1, 0)), data).error == 0
+
+
+@pytest.mark.requirement("DP-PRODUCE-20")
+@pytest.mark.parametrize(
+    ("release", "code"), [((0, 11), 2), ((1, 0), 2), ((1, 1), 2), ((2, 4), 87)]
+)
+def test_a_batch_of_no_records_is_refused(release: tuple[int, int], code: int) -> None:
+    """Nothing but its count is wrong."""
+    empty = changed(GOOD[:61], record_count=0, length=49)
+    assert produce(new_cluster(release), empty).error == code
 
 
 @pytest.mark.requirement("DP-PRODUCE-07")

@@ -12,27 +12,22 @@ from tests.real.known_differences import Known
 
 __all__ = ["KNOWN"]
 
-_UNREAD: Final = "the mock does not read the records of a batch whose header passes every check"
-_HEADER: Final = (
-    "Kafka computes the newest timestamp from the records; the mock believes the header"
+_TRAILING: Final = (
+    "Kafka's readers of gzip, snappy and lz4 ignore bytes behind the compressed content"
+)
+_NEGATIVE: Final = (
+    "Kafka takes every negative length for null; the mock only -1, as the format says"
 )
 _DELETED: Final = "Kafka looks at the records of a segment, those below the log start included"
 
 _ALL: Final = (
-    Known("produce-wrong-counts-*", "*", _UNREAD),
-    Known("produce-unknown-attributes-*", "*", _UNREAD),
-    Known("produce-a-wrong-max-timestamp-*", "*maxTimestamp", _HEADER),
+    Known("produce-bytes-behind-content-*", "*", _TRAILING),
+    Known("produce-negative-lengths-*", "*", _NEGATIVE),
     Known("list-offsets-after-delete-records-*", "*", _DELETED),
 )
 
-_GROUP_CONFIGS: Final = (
-    "3.9 knows configs of groups, and refuses to describe them with another text"
-)
-
-_OLD: Final = (Known("configs-of-groups-v*", "answer.results*.errorMessage", _GROUP_CONFIGS),)
-
 KNOWN: Final[dict[str, tuple[Known, ...]]] = {
     "kafka-4.4": _ALL,
-    "kafka-3.9": (*_ALL, *_OLD),
+    "kafka-3.9": _ALL,
 }
 """By profile."""

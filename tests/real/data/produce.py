@@ -325,6 +325,73 @@ async def produce_unknown_attributes(k: Side) -> None:
     await k.ask(produce(k, changed(batch(b"a"), attributes=1)))
 
 
+def codecs_of(k: Side) -> list[Compression]:
+    """The codecs that records of this version may have."""
+    return [each for each in Compression if each and (k.version >= 7 or each < Compression.ZSTD)]
+
+
+@session(0, since=MODERN)
+async def produce_damaged_content(k: Side) -> None:
+    """The checksum of the batch is right, and its content cannot be decompressed."""
+    await k.create()
+    for codec in codecs_of(k):
+        right = batch(b"a" * 200, b"b" * 200, compression=codec)
+        for end in (-1, -4, -9):
+            await k.ask(produce(k, changed(right[:end], batch_length=len(right) + end - 12)))
+        for place in (61, 62, 70, -6, -12):
+            await k.ask(produce(k, flipped(right, place)))
+    await read_log(k)
+
+
+@session(0, since=MODERN)
+async def produce_bytes_behind_content(k: Side) -> None:
+    """The compressed content ends before the batch does."""
+    await k.create()
+    for codec in codecs_of(k):
+        right = batch(b"a" * 200, b"b" * 200, compression=codec)
+        await k.ask(produce(k, changed(right + b"\0\0", batch_length=len(right) + 2 - 12)))
+
+
+@session(0, since=MODERN)
+async def produce_other_offsets(k: Side) -> None:
+    """Records whose offsets are not consecutive: only those of a compressed batch are looked at."""
+    await k.create()
+    rows = [record(b"a", offset=0), record(b"b", offset=2)]
+    for codec in (Compression.NONE, Compression.GZIP):
+        made = batch(*rows, compression=codec)
+        await k.ask(produce(k, changed(made, last_offset_delta=1)))
+    await read_log(k)
+
+
+_LENGTHS = (64, 91)
+"""Bytes before the lengths of the keys in the batch below."""
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    """The batch with another byte at this place, and the right checksum."""
+    bad = bytearray(data)
+    bad[place] ^= 0xFF
+    return changed(bytes(bad))
+
+
+@session(0, since=MODERN)
+async def produce_damaged_records(k: Side) -> None:
+    """Bytes that are no records, in batches with the right checksum."""
+    await k.create()
+    right = batch(b"a" * 20, b"b" * 20)
+    for place in (each for each in range(61, len(right), 3) if each not in _LENGTHS):
+        await k.ask(produce(k, flipped(right, place)))
+    await read_log(k)
+
+
+@session(0, since=MODERN)
+async def produce_negative_lengths(k: Side) -> None:
+    """The flipped byte makes the length of a key less than -1."""
+    await k.create()
+    for place in _LENGTHS:
+        await k.ask(produce(k, flipped(batch(b"a" * 20, b"b" * 20), place)))
+
+
 @session(0, since=MODERN)
 async def produce_elsewhere(k: Side) -> None:
     """At brokers that do not lead the partition, with a replica of it and without."""
