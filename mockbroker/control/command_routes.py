@@ -3,10 +3,19 @@ and return the actions that followed."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from aiohttp import web
 
 from mockbroker.commands import COMMANDS, DEFAULT_BODY_BYTES, Argument, Command, CommandCall
-from mockbroker.control.routes import WAITS, ControlRequest, Member, Route, wait_for_zookeeper
+from mockbroker.control.routes import (
+    WAITS,
+    ControlRequest,
+    Member,
+    Route,
+    actions_response,
+    wait_for_zookeeper,
+)
 from mockbroker.control.schemas import ref
 
 __all__ = ["COMMAND_ROUTES", "command_members"]
@@ -30,11 +39,11 @@ def command_members(command: Command) -> tuple[Member, ...]:
 def _route(command: Command) -> Route:
     absent = {each.name: None for each in command.arguments if each.optional}
 
-    async def answer(request: ControlRequest) -> dict[str, Any]:
+    async def answer(request: ControlRequest) -> web.Response:
         actions = await wait_for_zookeeper(
             request.mock.run_command(CommandCall(command, {**absent, **request.body}))
         )
-        return {"actions": [action.to_dict() for action in actions]}
+        return actions_response(actions, b'{"actions": %s}')
 
     return Route(
         "POST", f"/{command.name}", command.help, answer, ref("Actions"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -20,6 +20,7 @@ from mockbroker.control.errors import RefusedError
 from mockbroker.control.hosting import ClusterHost, HostedCluster
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
+from mockbroker.state.actions import Action
 
 __all__ = [
     "BOOLEAN",
@@ -31,6 +32,7 @@ __all__ = [
     "Member",
     "Route",
     "Schema",
+    "actions_response",
     "choice",
     "query_integer",
     "read_body",
@@ -128,6 +130,12 @@ def choice(*values: str) -> tuple[Schema, Callable[[str, Any], str]]:
         return str(value)
 
     return {"type": "string", "enum": list(values)}, read
+
+
+def actions_response(actions: Iterable[Action], form: bytes = b"%s") -> web.Response:
+    """A list of actions, put into ``form``."""
+    listed = b"[" + b", ".join(action.to_json() for action in actions) + b"]"
+    return web.Response(body=form % listed, content_type=JSON, charset="utf-8")
 
 
 # ---- requests ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from mockbroker.control.routes import (
     ControlRequest,
     Member,
     Route,
+    actions_response,
     query_integer,
     wait_for_zookeeper,
 )
@@ -38,11 +39,11 @@ async def _state(request: ControlRequest) -> dict[str, Any]:
     return request.mock.cluster.state()
 
 
-async def _log(request: ControlRequest) -> list[dict[str, Any]]:
+async def _log(request: ControlRequest) -> web.Response:
     found = request.mock.cluster.log.since(request.query.get("since", 0))
     if "last" in request.query:
         found = found[max(len(found) - request.query["last"], 0) :]
-    return [action.to_dict() for action in found]
+    return actions_response(found)
 
 
 async def _log_stream(request: ControlRequest) -> web.StreamResponse:

@@ -410,18 +410,23 @@ class Action(msgspec.Struct, frozen=True):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON object with the fields of the entry, ``kind`` and the fields of the
         change."""
-        found: dict[str, Any] = msgspec.json.decode(
-            msgspec.json.encode(self.change, enc_hook=_plain)
-        )
-        if isinstance(self.change, ZnodeWritten) and self.change.stat is not None:
-            found["stat"] = self.change.stat._asdict()
-        return {
+        found: dict[str, Any] = msgspec.json.decode(self.to_json())
+        return found
+
+    def to_json(self) -> bytes:
+        """Return the text of that object. A command can have thousands of actions, of which no
+        objects are made."""
+        entry = {
             "offset": self.offset,
             "at_ms": self.at_ms,
             "cause": self.cause,
             "kind": self.kind,
-            **found,
         }
+        change: Any = self.change
+        if isinstance(change, ZnodeWritten) and change.stat is not None:
+            change = {**msgspec.structs.asdict(change), "stat": change.stat._asdict()}
+        head, rest = msgspec.json.encode(entry), msgspec.json.encode(change, enc_hook=_plain)
+        return head if rest == b"{}" else head[:-1] + b"," + rest[1:]
 
 
 def _plain(value: object) -> dict[str, Any]:
