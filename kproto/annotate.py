@@ -11,9 +11,8 @@ import base64
 import math
 import uuid
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kproto import reference
 from kproto.codec.message import Buffer
 from kproto.codec.registry import schema_of
 from kproto.dialects import Dialect
@@ -26,6 +25,9 @@ from kproto.partial import (
     size_error,
     whole_size,
 )
+
+if TYPE_CHECKING:
+    from kproto.reference import FieldSpan
 
 __all__ = [
     "FrameField",
@@ -112,6 +114,9 @@ def _only_size(data: bytes, error: KprotoError | None) -> PartialFields:
 
 
 def _frame_fields(data: bytes, layout: FrameLayout) -> PartialFields:
+    # Here: construct takes 10 ms to import, and a mock cluster needs it only for some faults.
+    from kproto import reference
+
     rows, at, _ = _only_size(data, None)
     if not rows:
         return PartialFields(rows, at, size_error(data))
@@ -137,7 +142,7 @@ def _frame_fields(data: bytes, layout: FrameLayout) -> PartialFields:
     return PartialFields(rows, len(inside), size_error(data))
 
 
-def _rows(name: str, spans: list[reference.FieldSpan], start: int) -> Iterator[FrameField]:
+def _rows(name: str, spans: list[FieldSpan], start: int) -> Iterator[FrameField]:
     for span in spans:
         path = f"{span.path or name} ({span.type})" if span.type in PARTS else span.path
         yield FrameField(start + span.offset, span.length, path, span.type, span.value, span.leaf)

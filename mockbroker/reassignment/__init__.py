@@ -24,26 +24,50 @@ from typing import Final
 
 from mockbroker.errors import ClusterError
 from mockbroker.reassignment.controller import Dependencies, ReassignmentController
-from mockbroker.reassignment.kip_236_new.controller import Kip236NewController
-from mockbroker.reassignment.kip_236_old.controller import Kip236OldController
-from mockbroker.reassignment.kip_455.controller import Kip455Controller
-from mockbroker.reassignment.kip_455.tables import NEW, OLD
 from mockbroker.reassignment.kraft.controller import KRaftController
-from mockbroker.reassignment.zookeeper.controller import KafkaZooKeeperController
-from mockbroker.reassignment.zookeeper.eras import ERAS
+from mockbroker.reassignment.zookeeper.eras import ERAS, Era
 
 __all__ = ["CONTROLLERS", "ReassignmentController", "keeps_znodes", "reassignment_controller"]
 
-_KRAFT: Final = "kraft"
+# Most clusters are KRaft's, and start without the modules of all other designs.
+
+
+def _kip_455(draft: str, dependencies: Dependencies) -> ReassignmentController:
+    from mockbroker.reassignment.kip_455 import tables
+    from mockbroker.reassignment.kip_455.controller import Kip455Controller
+
+    drafts = {each.name: each for each in (tables.OLD, tables.NEW)}
+    return Kip455Controller(drafts[draft], dependencies)
+
+
+def _kip_236_old(
+    name: str, dependencies: Dependencies, *, literal: bool = False
+) -> ReassignmentController:
+    from mockbroker.reassignment.kip_236_old.controller import Kip236OldController
+
+    return Kip236OldController(name, dependencies, literal=literal)
+
+
+def _kip_236_new(dependencies: Dependencies) -> ReassignmentController:
+    from mockbroker.reassignment.kip_236_new.controller import Kip236NewController
+
+    return Kip236NewController(dependencies)
+
+
+def _zookeeper(era: Era, dependencies: Dependencies) -> ReassignmentController:
+    from mockbroker.reassignment.zookeeper.controller import KafkaZooKeeperController
+
+    return KafkaZooKeeperController(era, dependencies)
+
 
 CONTROLLERS: Final[Mapping[str, Callable[[Dependencies], ReassignmentController]]] = {
-    _KRAFT: KRaftController,
-    OLD.name: partial(Kip455Controller, OLD),
-    NEW.name: partial(Kip455Controller, NEW),
-    "kip-236-old": partial(Kip236OldController, "kip-236-old"),
-    "kip-236-old-literal": partial(Kip236OldController, "kip-236-old-literal", literal=True),
-    "kip-236-new": Kip236NewController,
-    **{era.name: partial(KafkaZooKeeperController, era) for era in ERAS},
+    "kraft": KRaftController,
+    "kip-455-old": partial(_kip_455, "kip-455-old"),
+    "kip-455-new": partial(_kip_455, "kip-455-new"),
+    "kip-236-old": partial(_kip_236_old, "kip-236-old"),
+    "kip-236-old-literal": partial(_kip_236_old, "kip-236-old-literal", literal=True),
+    "kip-236-new": _kip_236_new,
+    **{era.name: partial(_zookeeper, era) for era in ERAS},
 }
 """How to make each kind of reassignment controller, by name."""
 
