@@ -227,11 +227,18 @@ def _group(
     *,
     type_: ConfigType = "INT",
     since: Line = (4, 0),
+    dynamic: bool = False,
 ) -> ConfigDefinition:
+    """``dynamic`` is about the broker config behind it."""
     least = minimum if type_ == "INT" else None
     return ConfigDefinition(
-        name, type_, default, least, None, choices, synonym, dynamic=False, since=since
+        name, type_, default, least, None, choices, synonym, dynamic=dynamic, since=since
     )
+
+
+def _assignment_interval(kind: str) -> ConfigDefinition:
+    name = f"{kind}.assignment.interval.ms"
+    return _group(name, "1000", f"group.{name}", 0, since=_INTERVAL_SINCE, dynamic=True)
 
 
 _INTERVAL_SINCE: Final = (4, 3)
@@ -240,14 +247,12 @@ _SIDE_TEXT: Final = "{config} must be {side} than or equal to {limit}"
 _RANGE_TEXT: Final = "{config} must be in the range {least} to {most} inclusive."
 
 _GROUP = (
-    _group("consumer.assignment.interval.ms", "1000", "group.consumer.assignment.interval.ms", 0,
-           since=_INTERVAL_SINCE),
+    _assignment_interval("consumer"),
     _group("consumer.heartbeat.interval.ms", "5000", "group.consumer.heartbeat.interval.ms"),
     _group("consumer.session.timeout.ms", "45000", "group.consumer.session.timeout.ms"),
     _group("errors.deadletterqueue.copy.record.enable", "false", type_="BOOLEAN", since=(4, 4)),
     _group("errors.deadletterqueue.topic.name", "", type_="STRING", since=(4, 4)),
-    _group("share.assignment.interval.ms", "1000", "group.share.assignment.interval.ms", 0,
-           since=_INTERVAL_SINCE),
+    _assignment_interval("share"),
     _group("share.auto.offset.reset", "latest", type_="STRING"),
     _group("share.delivery.count.limit", "5", "group.share.delivery.count.limit", 2,
            since=_INTERVAL_SINCE),
@@ -259,8 +264,7 @@ _GROUP = (
     _group("share.record.lock.duration.ms", "30000", "group.share.record.lock.duration.ms", 1000),
     _group("share.renew.acknowledge.enable", "true", type_="BOOLEAN", since=_INTERVAL_SINCE),
     _group("share.session.timeout.ms", "45000", "group.share.session.timeout.ms"),
-    _group("streams.assignment.interval.ms", "1000", "group.streams.assignment.interval.ms", 0,
-           since=_INTERVAL_SINCE),
+    _assignment_interval("streams"),
     _group("streams.assignor.name", "sticky", "group.streams.assignors", type_="STRING",
            since=(4, 4)),
     _group("streams.heartbeat.interval.ms", "5000", "group.streams.heartbeat.interval.ms",
@@ -363,6 +367,15 @@ _BROKER = (
             ("share.coordinator.state.topic.segment.bytes", "104857600"),
         )
     ),
+    # Internal: DescribeConfigs never has it.
+    replace(
+        _static(
+            "producer.id.expiration.check.interval.ms", "INT", "600000", minimum=1, since=(3, 4)
+        ),
+        only_set=True,
+    ),
+    _static("producer.id.expiration.ms", "INT", "86400000", minimum=1, since=(3, 4), until=(3, 4)),
+    ConfigDefinition("producer.id.expiration.ms", "INT", "86400000", 1, since=(3, 5)),
     ConfigDefinition("ssl.keystore.password", "PASSWORD", None),
     _static(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",

@@ -19,7 +19,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
 from mockbroker.log.events import MOST_EVENTS, Appended, DataEvents
 from mockbroker.log.partition_log import AbortedTransaction, PartitionLog, Segment
-from mockbroker.log.producers import EXPIRATION, EXPIRY_CHECK_MS, START_ROWS, Guard
+from mockbroker.log.producers import START_ROWS, Guard
 from mockbroker.log.replication import Replication
 from mockbroker.log.settings import LogSettings, log_settings
 from mockbroker.rows import Release, apply_first, rows_of_release
@@ -41,6 +41,8 @@ __all__ = ["DEFAULT_LOG_BYTES", "InternalProducer", "Logs", "PartitionData"]
 DEFAULT_LOG_BYTES: Final = 1 << 30
 """Bytes that all logs of a cluster hold together, unless it is told otherwise."""
 
+_PRODUCER_EXPIRATION: Final = "producer.id.expiration.ms"
+_PRODUCER_CHECK_MS: Final = 10 * 60 * 1000
 _WATERMARK_NEEDS_MIN_ISR: Final[Release] = (3, 7)
 
 
@@ -88,8 +90,6 @@ class Logs:
             most_events,
             lambda: controller.note("data_actions", DataActionsDropped(most_events)),
         )
-        self.producer_expiration_ms = next(ms for since, ms in EXPIRATION if release >= since)
-        """How long after its last batch a producer is forgotten, if it has no transaction."""
         self._expiry = controller.timers.timer(self._expire_producers, "expiry of producers")
         self._start_rows = rows_of_release(START_ROWS, release)
         self._partitions: dict[TopicPartition, PartitionData] = {}
@@ -172,7 +172,7 @@ class Logs:
         settings = self.settings(tp[0])
         base_offset = log.append(batch, header, partition.leader_epoch, now_ms, settings)
         if header.producer_id >= 0 and self._expiry.due_ms is None:
-            self._expiry.set(now_ms + EXPIRY_CHECK_MS)
+            self._expiry.set(now_ms + self._producer_check_ms())
         size = len(batch)
         self._bytes += size
         self.events.append(
@@ -248,12 +248,27 @@ class Logs:
 
     def _expire_producers(self) -> None:
         now_ms, left = self._controller.now_ms, False
+        expiration_ms = self._producer_expiration_ms()
         for data in self._partitions.values():
             producers = data.log.producers
-            producers.expire(now_ms, self.producer_expiration_ms)
+            producers.expire(now_ms, expiration_ms)
             left = left or len(producers) > 0
         if left:
-            self._expiry.set(now_ms + EXPIRY_CHECK_MS)
+            self._expiry.set(now_ms + self._producer_check_ms())
+
+    def _producer_expiration_ms(self) -> int:
+        """How long after its last batch a producer is forgotten, if it has no transaction: before
+        KIP-854 as long as transactional ids are kept."""
+        if _PRODUCER_EXPIRATION in self._configs.definitions.broker:
+            return int(self._configs.controller_value(_PRODUCER_EXPIRATION))
+        return int(self._configs.controller_value("transactional.id.expiration.ms"))
+
+    def _producer_check_ms(self) -> int:
+        """How often a log forgets producers that have expired."""
+        name = "producer.id.expiration.check.interval.ms"
+        if name in self._configs.definitions.broker:
+            return int(self._configs.controller_value(name))
+        return _PRODUCER_CHECK_MS
 
     # ---- changing logs -------------------------------------------------------------------------
 

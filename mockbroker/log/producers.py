@@ -17,12 +17,10 @@ from kproto.messages.end_txn_marker import EndTxnMarker
 from kproto.records import ControlRecordType, RecordBatches, read_control_record
 from mockbroker.log.batch_header import NO_SEQUENCE, BatchHeader
 from mockbroker.log.batch_storage import StoredBatch
-from mockbroker.rows import Release, Row, always
+from mockbroker.rows import Row, always
 
 __all__ = [
     "COORDINATOR_ROWS",
-    "EXPIRATION",
-    "EXPIRY_CHECK_MS",
     "NO_EPOCH",
     "ROWS",
     "START_ROWS",
@@ -41,14 +39,6 @@ __all__ = [
 ]
 
 NO_EPOCH: Final = -1
-EXPIRY_CHECK_MS: Final = 10 * 60 * 1000
-"""How often a log forgets producers that have expired."""
-EXPIRATION: Final[Sequence[tuple[Release, int]]] = (
-    ((3, 4), 86_400_000),
-    ((0, 0), 604_800_000),
-)
-"""Releases, and their defaults of ``producer.id.expiration.ms`` (KIP-854); before 3.4 it was
-``transactional.id.expiration.ms``."""
 _KEPT_BATCHES: Final = 5
 """As many batches as a producer may have in flight."""
 _LAST_SEQUENCE: Final = 0x7FFFFFFF

@@ -436,6 +436,23 @@ def test_the_distance_may_be_set_for_a_group() -> None:
     assert at.group.target_epoch == 2
 
 
+@pytest.mark.requirement("DP-CGH-22")
+def test_a_running_broker_takes_another_distance() -> None:
+    at = Consumers(group_consumer_assignment_interval_ms=1000)
+    at.advance(5)
+    at.join("a")
+    at.cluster.incremental_alter_configs(
+        [(4, "", [("group.consumer.assignment.interval.ms", 0, "0")])]
+    )
+    at.join("b")
+    assert at.group.target_epoch == 2
+    (entry,) = at.cluster.describe_configs(32, "g", ["consumer.assignment.interval.ms"]).configs
+    assert [(each.value, each.source) for each in entry.synonyms] == [
+        ("0", 3),
+        *[("1000", each) for each in (4, 5)],
+    ]
+
+
 @pytest.mark.requirement("DP-CGH-23")
 def test_the_assignor_that_most_members_want() -> None:
     at = Consumers(topics=["foo:4:1", "bar:4:1"])

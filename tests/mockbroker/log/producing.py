@@ -19,10 +19,15 @@ NOW_MS = 1_000_000
 
 
 def new_cluster(
-    release: tuple[int, int] = (4, 4), configs: Mapping[str, str] | None = None
+    release: tuple[int, int] = (4, 4),
+    configs: Mapping[str, str] | None = None,
+    static: Mapping[str, str] | None = None,
 ) -> Cluster:
-    """Three brokers, of which broker 1 leads foo-0."""
-    cluster = Cluster(3, topics=["foo=1,2,3"], config_release=release, now_ms=NOW_MS)
+    """Three brokers, of which broker 1 leads foo-0. ``configs`` are the topic's, ``static`` those
+    of the brokers."""
+    cluster = Cluster(
+        3, topics=["foo=1,2,3"], config_release=release, now_ms=NOW_MS, broker_configs=static or {}
+    )
     if configs:
         cluster.incremental_alter_configs(
             [(2, "foo", [(name, 0, value) for name, value in configs.items()])]

@@ -189,6 +189,36 @@ def test_a_producer_expires(release: tuple[int, int], days: int) -> None:
     assert send(cluster, 2) == (0, 1), "forgotten"
 
 
+@pytest.mark.parametrize(
+    ("release", "config"),
+    [
+        ((4, 4), "producer.id.expiration.ms"),
+        ((3, 4), "producer.id.expiration.ms"),
+        ((3, 3), "transactional.id.expiration.ms"),
+    ],
+)
+@pytest.mark.requirement("DP-IDEM-12")
+def test_brokers_say_when_a_producer_expires(release: tuple[int, int], config: str) -> None:
+    check = {"producer.id.expiration.check.interval.ms": "500"} if release >= (3, 4) else {}
+    cluster = new_cluster(release, static={config: "5000", **check})
+    assert send(cluster, 0) == (0, 0)
+    cluster.advance(4999)
+    assert send(cluster, 2) == (45, -1), "known"
+    cluster.advance(501 if check else 600_000)
+    assert send(cluster, 2) == (0, 1), "forgotten"
+
+
+@pytest.mark.requirement("DP-IDEM-12")
+def test_a_running_broker_takes_another_time_of_producers() -> None:
+    cluster = new_cluster(static={"producer.id.expiration.check.interval.ms": "500"})
+    assert send(cluster, 0) == (0, 0)
+    cluster.advance(1000)
+    assert send(cluster, 2) == (45, -1)
+    cluster.incremental_alter_configs([(4, "", [("producer.id.expiration.ms", 0, "100")])])
+    cluster.advance(500)
+    assert send(cluster, 2) == (0, 1)
+
+
 @pytest.mark.requirement("DP-IDEM-12")
 def test_a_producer_with_an_open_transaction_does_not_expire() -> None:
     cluster = new_cluster((3, 5))
