@@ -29,6 +29,7 @@ from demo.drivers import DriverError, drive
 from demo.recording import Recording
 from demo.screen import Terminal
 from demo.story import STEPS, Mark, Outcome, run
+from demo.tools import play_tools
 from demo.wire import PROFILES, Profile
 from kspec.errors import AbsentError
 from kspec.runner.install import Launch, install
@@ -88,8 +89,8 @@ def main(
     json_path: Path | None,
 ) -> None:
     """Drive real Kafka clients through a reassignment, a cancellation and an election on mock
-    clusters of an old and of the newest Kafka, and check every outcome. A producer and a consumer
-    follow, unless --client or --profile chooses a part."""
+    clusters of an old and of the newest Kafka, and check every outcome. A producer, a consumer
+    and Kafka's own tools follow, unless --client or --profile chooses a part."""
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
     clients = [client_named(name) for name in dict.fromkeys(names)] or list(CLIENTS)
     if only_list:
@@ -111,10 +112,10 @@ def main(
             for profile in chosen
         ]
     Terminal(console).table(rows, absent, clients)
-    data_right = play_data(console.print) if not names and not profiles else None
+    parts = [] if names or profiles else [play_data(console.print), play_tools(console.print)]
     # A client named with --client has to run; others only if KPROTO_REQUIRE says so.
     required = [name for name in absent if name in names or _is_required(client_named(name))]
-    right = bool(rows) and not required and _all_right(rows) and data_right is not False
+    right = bool(rows) and not required and _all_right(rows) and False not in parts
     seconds = time.monotonic() - installed
     console.print(
         f"{len(launches)} of {len(clients)} clients in {seconds:.0f} s"

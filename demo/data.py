@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mockbroker.threaded import ThreadedCluster
 
-__all__ = ["DATA_STEPS", "DataStep", "play_data"]
+__all__ = ["DATA_STEPS", "DataStep", "differs", "play_data", "played"]
 
 _SECONDS: Final = 10
 
@@ -46,26 +46,27 @@ class DataStep:
     run: Callable[[_Run], str | None]
 
 
-def _differs(what: str, seen: object, right: object) -> str | None:
+def differs(what: str, seen: object, right: object) -> str | None:
+    """None if both are equal, else a text for the screen."""
     return None if seen == right else f"{what} is {seen}, right is {right}"
 
 
 def _produce(run: _Run) -> str | None:
     offsets = [run.send(b"one"), run.send(b"two")]
-    return _differs("offsets", offsets, [0, 1]) or _differs(
+    return differs("offsets", offsets, [0, 1]) or differs(
         "the log", [each.value for each in run.mock.records("foo")], [b"one", b"two"]
     )
 
 
 def _consume(run: _Run) -> str | None:
-    return _differs("what the consumer read", run.read(2), [b"one", b"two"])
+    return differs("what the consumer read", run.read(2), [b"one", b"two"])
 
 
 def _retry(run: _Run) -> str | None:
     run.mock.fault(api="Produce", disconnect="after", times=1)
     run.send(b"three")
     values = [each.value for each in run.mock.records("foo")]
-    return _differs("the log", values, [b"one", b"two", b"three"])
+    return differs("the log", values, [b"one", b"two", b"three"])
 
 
 def _lose(run: _Run) -> str | None:
@@ -73,12 +74,12 @@ def _lose(run: _Run) -> str | None:
     run.send(b"four")
     read = run.read(2)
     run.mock.unclean_election("foo-0", 2)
-    problem = _differs("what the consumer read", read, [b"three", b"four"])
+    problem = differs("what the consumer read", read, [b"three", b"four"])
     try:
         next(run.consumer)
     except run.kafka.errors.LogTruncationError as error:
         found = error.divergent_offsets[run.foo]
-        return problem or _differs("the end of the log", found.offset, 3)
+        return problem or differs("the end of the log", found.offset, 3)
     return problem or "the consumer did not notice"
 
 
@@ -99,7 +100,6 @@ def play_data(show: Callable[[str], None]) -> bool | None:
     except ImportError:
         show("Produce and consume: kafka-python is not installed")
         return None
-    right = True
     show(f"Produce and consume with kafka-python {kafka.__version__}")
     with _quiet("kafka"), ThreadedCluster(topics=["foo=1,2,3"], profile="kafka-4.4") as mock:
         run = _Run(
@@ -110,17 +110,31 @@ def play_data(show: Callable[[str], None]) -> bool | None:
         )
         run.consumer.assign([run.foo])
         run.consumer.seek(run.foo, 0)
-        for step in DATA_STEPS:
-            problem = _problem(step, run)
-            right = right and problem is None
-            show(f"  {'✓' if problem is None else '✗'} {step.title}"
-                 + ("" if problem is None else f": {problem}"))  # fmt: skip
+        right = played(DATA_STEPS, run, show)
         run.producer.close()
         run.consumer.close()
     return right
 
 
-def _problem(step: DataStep, run: _Run) -> str | None:
+class _Playable(Protocol):
+    @property
+    def title(self) -> str: ...
+    @property
+    def run(self) -> Callable[[Any], str | None]: ...
+
+
+def played(steps: Sequence[_Playable], run: object, show: Callable[[str], None]) -> bool:
+    """Play steps and show a line for each; return whether all were right."""
+    problems = []
+    for step in steps:
+        problem = _problem(step, run)
+        problems += [] if problem is None else [problem]
+        show(f"  {'✓' if problem is None else '✗'} {step.title}"
+             + ("" if problem is None else f": {problem}"))  # fmt: skip
+    return not problems
+
+
+def _problem(step: _Playable, run: object) -> str | None:
     try:
         return step.run(run)
     except Exception as error:  # a client may raise anything
