@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,27 +32,7 @@ RELEASE: Final = "4.3.1"
 PACKAGE: Final = "org.apache.kafka.clients."
 TEST_SECONDS: Final = 120
 JAVA: Final = ("java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-
-CLASSES: Final = (
-    "ClientRebootstrapTest",
-    "admin.AutoTopicCreationTest",
-    "admin.DescribeFeaturesTest",
-    "admin.DescribeProducersWithBrokerIdTest",
-    "admin.ListOffsetsIntegrationTest",
-    "admin.StaticBrokerConfigTest",
-    "consumer.ConsumerTopicCreationTest",
-    "consumer.PlaintextConsumerAssignTest",
-    "consumer.PlaintextConsumerCallbackTest",
-    "consumer.PlaintextConsumerCloseTest",
-    "consumer.PlaintextConsumerCommitTest",
-    "consumer.PlaintextConsumerFetchTest",
-    "consumer.PlaintextConsumerPollTest",
-    "consumer.PlaintextConsumerSubscriptionTest",
-    "consumer.PlaintextConsumerTest",
-    "producer.ProducerCompressionTest",
-    "producer.ProducerFailureHandlingTest",
-    "producer.ProducerIntegrationTest",
-)
+TESTS: Final = f"kafka-clients-integration-tests-{RELEASE}-test.jar"
 
 
 class KafkaClients(Suite):
@@ -107,7 +88,9 @@ class KafkaClients(Suite):
 
     def _run(self, run: Run, shadow: list[str], properties: list[str]) -> None:
         if run.chosen is None:
-            names = [f"{each}#*" for each in CLASSES] + [f"-{each}" for each in run.left_out]
+            whole = [f"{each}#*" for each in _classes(run.folder / "lib" / TESTS)]
+            names = [each for each in whole if each not in run.left_out]
+            names += [f"-{each}" for each in run.left_out]
         else:
             names = [*run.chosen]
         listed = run.output / "tests.txt"
@@ -125,6 +108,18 @@ class KafkaClients(Suite):
                 if line.startswith('{"'):
                     event = json.loads(line)
                     run.report(event["name"], Status(event["status"]), event["output"])
+
+
+def _classes(jar: Path) -> list[str]:
+    """The classes of tests. A list leaves out a whole one as ``Class#*``."""
+    with zipfile.ZipFile(jar) as packed:
+        paths = packed.namelist()
+    names = [path.removesuffix(".class").replace("/", ".") for path in sorted(paths)]
+    return [
+        name.removeprefix(PACKAGE)
+        for name in names
+        if name.startswith(PACKAGE) and name.endswith("Test") and "$" not in name
+    ]
 
 
 @contextmanager

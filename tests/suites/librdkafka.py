@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tarfile
 import threading
 import time
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kspec.runner.install import built, run
+from kspec.runner.kafka_tools import installed_tools, tool_command
 from tests.suites.model import ClusterNeeds, Run, Status, Suite
 from tests.suites.processes import lines_of
 
@@ -38,23 +40,12 @@ TOOLS: Final = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
 }
 """Kafka's commands that tests call in the folder ``bin`` of KAFKA_PATH."""
-TOOLS_POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>kproto</groupId><artifactId>tools</artifactId><version>1</version>
-  <packaging>pom</packaging>
-  <dependencies><dependency>
-    <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>4.3.1</version>
-  </dependency></dependencies>
-</project>
-"""
-SCRIPT: Final = """#!/bin/sh
-exec java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "${{0%/*}}/../lib/*" {name} "$@"
-"""
+SCRIPT: Final = '#!/bin/sh\nexec {command} "$@"\n'
 CONFIGURE: Final = ("./configure", "--disable-curl", "--disable-sasl")
 AT_ONCE: Final = 6
 CONF: Final = "bootstrap.servers={}\ntest.timeout.multiplier=3\n"
 """The tests' own time-outs are those of one test at a time on a machine that does nothing else."""
-PROGRAM_SECONDS: Final = 600.0
+PROGRAM_SECONDS: Final = 1200.0
 
 _CONFIGS: Final = {
     "num.partitions": "4",
@@ -117,7 +108,7 @@ class Librdkafka(Suite):
 
     def install(self) -> Path:
         self.check_toolchains(*COMPILERS)
-        made_of = [PACKAGE, *CONFIGURE, TOOLS_POM, SCRIPT, *TOOLS]
+        made_of = [PACKAGE, *CONFIGURE]
         return built(f"suites/{self.name}", made_of, self._build)
 
     def _build(self, folder: Path) -> None:
@@ -130,7 +121,6 @@ class Librdkafka(Suite):
         archive.unlink()
         sources = folder / "sources"
         (folder / prefix).rename(sources)
-        _install_tools(folder / "kafka")
         run([*CONFIGURE], cwd=sources)
         run(["make", "libs"], cwd=sources)
         run(["make", "-C", "tests", "build"], cwd=sources)
@@ -144,6 +134,8 @@ class Librdkafka(Suite):
             wanted = {name for names in programs.values() for name in names} - {*run.left_out}
         else:
             wanted = {*run.chosen}
+        kafka = run.output / "kafka"
+        _write_tools(kafka)
         deadline = time.monotonic() + run.seconds
         for cluster, needs in CLUSTERS.items():
             chosen = {
@@ -161,7 +153,7 @@ class Librdkafka(Suite):
                 environment = {
                     "RDKAFKA_TEST_CONF": str(conf),
                     "BROKERS": bootstrap,
-                    "KAFKA_PATH": str(run.folder / "kafka"),
+                    "KAFKA_PATH": str(kafka),
                     "TEST_KAFKA_VERSION": run.target.version,
                     "LD_LIBRARY_PATH": f"{tests.parent / 'src'}:{tests.parent / 'src-cpp'}",
                 }
@@ -190,20 +182,13 @@ def _cluster_of(program: Program, tests: Path) -> str:
     return RULES if "kafka-acls.sh" in _source(program, tests) else program.scenario
 
 
-def _install_tools(folder: Path) -> None:
-    binaries = folder / "bin"
-    binaries.mkdir(parents=True)
-    (folder / "pom.xml").write_text(TOOLS_POM, "utf-8")
-    run(
-        [
-            "mvn", "-B", "-q", "dependency:copy-dependencies", "-DincludeScope=runtime",
-            f"-DoutputDirectory={folder / 'lib'}",
-        ],
-        cwd=folder,
-    )  # fmt: skip
+def _write_tools(folder: Path) -> None:
+    jars = str(installed_tools())
+    (folder / "bin").mkdir(parents=True)
     for script, name in TOOLS.items():
-        (binaries / script).write_text(SCRIPT.format(name=name), "utf-8")
-        (binaries / script).chmod(0o755)
+        path = folder / "bin" / script
+        path.write_text(SCRIPT.format(command=shlex.join(tool_command(jars, name))), "utf-8")
+        path.chmod(0o755)
 
 
 def _called(

@@ -3,9 +3,9 @@ package org.apache.kafka.common.test.junit;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.lang.reflect.Proxy;
 import java.net.HttpURLConnection;
 import java.net.URI;
-import java.util.AbstractMap;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.HashSet;
@@ -28,19 +28,17 @@ import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.apache.kafka.test.TestUtils;
-import org.opentest4j.TestAbortedException;
 
 /**
  * A mock cluster in a process whose control port is at the system property {@code mockbroker.control}.
- * Broker ids are those of Kafka's test kit: 0 and up. What a test config has that a mock cluster lacks
- * aborts the test with the reason; a test that looks into a broker's objects fails with {@link
- * NoBrokerObject}.
+ * Broker ids are those of Kafka's test kit: 0 and up. A test that looks into a broker's objects, or
+ * whose config has what a mock cluster lacks, fails with {@link NotMocked}.
  */
 final class MockClusterInstance implements ClusterInstance {
-    /** The test reads or changes an object of a broker, and there is no broker in this process. */
-    static final class NoBrokerObject extends UnsupportedOperationException {
-        NoBrokerObject() {
-            super("objects of a broker");
+    /** The test needs what a mock cluster does not have. */
+    static final class NotMocked extends UnsupportedOperationException {
+        NotMocked(String what) {
+            super(what);
         }
     }
 
@@ -65,11 +63,16 @@ final class MockClusterInstance implements ClusterInstance {
             return;
         }
         if (config.brokerSecurityProtocol() != SecurityProtocol.PLAINTEXT) {
-            throw new TestAbortedException("listeners with " + config.brokerSecurityProtocol());
+            throw new NotMocked("listeners with " + config.brokerSecurityProtocol());
         }
         if (!config.perServerOverrideProperties().isEmpty()) {
-            throw new TestAbortedException("configs of single brokers");
+            throw new NotMocked("configs of single brokers");
         }
+        config.features().forEach((feature, level) -> {
+            if (level != feature.latestTesting() && level != feature.latestProduction()) {
+                throw new NotMocked("the feature " + feature.featureName() + " at level " + level);
+            }
+        });
         Map<String, String> configs = new TreeMap<>(config.serverProperties());
         // Three seconds by default, which the tests of groups would spend waiting.
         configs.putIfAbsent("group.initial.rebalance.delay.ms", "0");
@@ -160,7 +163,7 @@ final class MockClusterInstance implements ClusterInstance {
 
     @Override
     public String bootstrapControllers() {
-        throw new TestAbortedException("a controller's listener");
+        throw new NotMocked("a controller's listener");
     }
 
     @Override
@@ -215,39 +218,34 @@ final class MockClusterInstance implements ClusterInstance {
         return known(ids);
     }
 
-    /** Tests may count brokers and read their ids, but not touch one. */
-    private static Map<Integer, KafkaBroker> known(Set<Integer> ids) {
-        return new AbstractMap<>() {
-            @Override
-            public int size() {
-                return ids.size();
-            }
+    private Map<Integer, KafkaBroker> known(Set<Integer> ids) {
+        Map<Integer, KafkaBroker> found = new TreeMap<>();
+        ids.forEach(each -> found.put(each, broker(each)));
+        return Collections.unmodifiableMap(found);
+    }
 
-            @Override
-            public Set<Integer> keySet() {
-                return ids;
-            }
-
-            @Override
-            public KafkaBroker get(Object key) {
-                throw new NoBrokerObject();
-            }
-
-            @Override
-            public Collection<KafkaBroker> values() {
-                throw new NoBrokerObject();
-            }
-
-            @Override
-            public Set<Entry<Integer, KafkaBroker>> entrySet() {
-                throw new NoBrokerObject();
-            }
-        };
+    /** A broker that tests may stop and start, but not look into. */
+    private KafkaBroker broker(int id) {
+        return (KafkaBroker) Proxy.newProxyInstance(
+            KafkaBroker.class.getClassLoader(), new Class<?>[] {KafkaBroker.class},
+            (proxy, method, arguments) -> switch (method.getName()) {
+                case "isShutdown" -> shutDown.contains(id);
+                case "shutdown" -> {
+                    shutdownBroker(id);
+                    yield null;
+                }
+                case "startup" -> {
+                    startBroker(id);
+                    yield null;
+                }
+                case "awaitShutdown" -> null;
+                default -> throw new NotMocked("objects of a broker");
+            });
     }
 
     @Override
     public Map<Integer, ControllerServer> controllers() {
-        throw new NoBrokerObject();
+        throw new NotMocked("objects of a broker");
     }
 
     @Override

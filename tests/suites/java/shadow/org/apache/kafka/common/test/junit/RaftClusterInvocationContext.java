@@ -2,6 +2,7 @@ package org.apache.kafka.common.test.junit;
 
 import java.util.List;
 import org.apache.kafka.common.test.api.ClusterConfig;
+import org.apache.kafka.common.test.api.Type;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ConditionEvaluationResult;
@@ -33,7 +34,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
     @Override
     public List<Extension> getAdditionalExtensions() {
         MockClusterInstance cluster = new MockClusterInstance(config);
-        if (combined) {
+        if (combined && config.clusterTypes().contains(Type.KRAFT)) {
             // Where controllers run makes no difference to a mock cluster, and the same test runs
             // with controllers of their own.
             ExecutionCondition never = context ->
