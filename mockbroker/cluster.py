@@ -60,7 +60,7 @@ from mockbroker.log.produce import Appender
 from mockbroker.log.producer_ids import ProducerIds
 from mockbroker.log.record_deletion import Deletion, DeletionQuery, RecordDeletions
 from mockbroker.log_dir_steps import LogDirSteps
-from mockbroker.profiles.features import features_of
+from mockbroker.profiles.features import features_of, with_levels
 from mockbroker.quorum.voters import Outcome, Quorum
 from mockbroker.quotas.throttling import Throttles
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
@@ -137,8 +137,10 @@ class Cluster(DataSteps):
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
     ``topics`` are texts (``parse_topic``) or (name, broker ids of each partition) pairs. ``now_ms``
-    starts the virtual clock. ``broker_configs`` is the content of every broker's properties file.
-    ``new_topic_id`` lets a test fix the topic ids.
+    starts the virtual clock. ``broker_configs`` is the content of every broker's properties file,
+    and ``own_broker_configs`` what single brokers' files have instead, by broker id. ``features``
+    are levels of features that differ from those of a new cluster. ``new_topic_id`` lets a test fix
+    the topic ids.
 
     ``reassignment`` is the kind of reassignment controller, one of
     ``mockbroker.reassignment.CONTROLLERS``. If that kind uses ZooKeeper, ``znodes`` is its session;
@@ -170,6 +172,8 @@ class Cluster(DataSteps):
         now_ms: int = 0,
         auto_progress_ms: int | None = None,
         broker_configs: Mapping[str, str] = MappingProxyType({}),
+        own_broker_configs: Mapping[int, Mapping[str, str]] = MappingProxyType({}),
+        features: Mapping[str, int] = MappingProxyType({}),
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
         reassignment: str = "kraft",
         elections: str | None = None,
@@ -199,6 +203,7 @@ class Cluster(DataSteps):
             cluster_id or fresh_cluster_id(),
             broker_configs,
             now_ms,
+            own_configs=own_broker_configs,
             store=znodes if in_zookeeper else None,
         )
         self._configs = EffectiveConfigs(controller.state, config_definitions(config_release))
@@ -263,7 +268,7 @@ class Cluster(DataSteps):
         self.groups.on_deleted.append(self.offsets.delete_group)
         StoredGroups(classic_groups, group_log, config_release)
         consumer_groups.write = group_log.store_records
-        known_features = () if in_zookeeper else features_of(config_release)
+        known_features = with_levels(() if in_zookeeper else features_of(config_release), features)
         self.features = Features(controller, known_features, config_release)
         """The features and their finalized levels."""
         self.quorum = Quorum(controller, self.features.level)
@@ -307,7 +312,9 @@ class Cluster(DataSteps):
                 before=reassignments.store,
                 after=reassignments.announce,
             )
-        self._register(_broker_list(brokers, broker_configs.get("log.dirs")))
+        self._register([self._with_log_dirs(each) for each in _broker_list(brokers)])
+        for broker_id in own_broker_configs:
+            controller.broker(broker_id)
         reassignments.start()
         for topic in topics:
             self.add_topic(topic)
@@ -361,6 +368,21 @@ class Cluster(DataSteps):
         first = live[0] if live else brokers[0].broker_id
         epoch = self._reassignment.last_epoch() + 1
         self._controller.record("start", ControllerChanged(NO_CONTROLLER, first, epoch))
+
+    def _with_log_dirs(self, broker: Broker) -> Broker:
+        text = self._state.static_config(broker.broker_id, "log.dirs")
+        if text is None or broker.log_dirs != (LOG_DIR,):
+            return broker
+        named = tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip()))
+        if not named:
+            raise ClusterError("log.dirs names no directory")
+        return replace(broker, log_dirs=named)
+
+    def unknown_configs(self) -> list[str]:
+        """Return the static configs of brokers that the mock does not define, sorted."""
+        state, known = self._state, self._configs.definitions.broker
+        named = set(state.static_configs).union(*state.own_configs.values())
+        return sorted(named - known.keys())
 
     def _change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Change a partition the way the controller does, unless nothing changes."""
@@ -995,7 +1017,7 @@ def _warn_of_former_name(former: str, name: str) -> None:
     warnings.warn(text, DeprecationWarning, stacklevel=3)
 
 
-def _broker_list(brokers: int | Iterable[Broker], log_dirs: str | None) -> list[Broker]:
+def _broker_list(brokers: int | Iterable[Broker]) -> list[Broker]:
     if isinstance(brokers, int):
         brokers = [Broker(broker_id) for broker_id in range(1, brokers + 1)]
     listed = sorted(brokers, key=lambda broker: broker.broker_id)
@@ -1004,11 +1026,4 @@ def _broker_list(brokers: int | Iterable[Broker], log_dirs: str | None) -> list[
         raise ClusterError("a cluster needs at least one broker")
     if len(set(ids)) != len(ids) or ids[0] < 0:
         raise ClusterError(f"broker ids must be distinct and not negative, not {ids}")
-    if log_dirs is None:
-        return listed
-    named = tuple(dict.fromkeys(each.strip() for each in log_dirs.split(",") if each.strip()))
-    if not named:
-        raise ClusterError("log.dirs names no directory")
-    return [
-        replace(each, log_dirs=named) if each.log_dirs == (LOG_DIR,) else each for each in listed
-    ]
+    return listed

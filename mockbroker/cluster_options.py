@@ -82,6 +82,13 @@ class ClusterOptions:
     """Whether Metadata creates unknown topics, as Kafka's brokers do by default."""
     broker_configs: Mapping[str, str] = field(default_factory=dict)
     """Static configs of every broker, by Kafka's names."""
+    own_broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """Static configs that single brokers have instead, by broker id."""
+    racks: Mapping[int, str] = field(default_factory=dict)
+    """The racks of brokers, by broker id."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Levels of features (KIP-584) that differ from the profile's, such as
+    ``{"transaction.version": 1}``."""
     busy_elections_fail: bool = False
     """KIP-183: whether an election fails with error 7 while another one waits in the queue."""
     strict_faults: bool = False

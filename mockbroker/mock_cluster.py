@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -40,6 +41,7 @@ from mockbroker.serving.fault_steps import FaultSteps
 from mockbroker.serving.inter_broker_setup import (
     brokers_to_register,
     inter_broker_network,
+    racks_of,
     software_versions,
 )
 from mockbroker.serving.limits import BufferBudget
@@ -55,6 +57,8 @@ from mockbroker.timers import Alarm, sleep, wall_ms
 from mockbroker.topics.spec import parse_topic_partition
 
 __all__ = ["Clock", "ClusterOptions", "MockCluster"]
+
+_log = logging.getLogger("mockbroker")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,6 +119,11 @@ class MockCluster(DataMethods):
             self.profile, self.dialect, options.apis, implemented_only=options.implemented_only
         )
         self.cluster = self._simulated_cluster(options, served)
+        unknown = [each for each in self.cluster.unknown_configs() if each != _SESSION_TIMEOUT]
+        if unknown:
+            _log.warning(
+                "broker configs that the mock does not know have no effect: %s", ", ".join(unknown)
+            )
         if isinstance(self.operations, SuspendedOperations):
             self.cluster.turn = self.operations.turn
         self.cluster.on_death = lambda broker_id: self._schedule(self._sockets.close(broker_id))
@@ -158,7 +167,7 @@ class MockCluster(DataMethods):
         return Cluster(
             brokers_to_register(
                 options.brokers, options.external_brokers, self.profile, self.dialect, served,
-                options.broker_levels,
+                options.broker_levels, racks_of(options.racks, options.own_broker_configs),
             ),
             topics=options.topics,
             now_ms=wall_ms() if options.clock == "wall" else 0,
@@ -168,6 +177,7 @@ class MockCluster(DataMethods):
             busy_elections_fail=options.busy_elections_fail,
             administration=self.profile.administration,
             config_release=self.profile.line,
+            features=options.features,
             znodes=self._znodes,
             zxid=options.zxid,
             newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
@@ -180,6 +190,7 @@ class MockCluster(DataMethods):
                 "auto.create.topics.enable": str(options.auto_create_topics).lower(),
                 **options.broker_configs,
             },
+            own_broker_configs=options.own_broker_configs,
         )  # fmt: skip
 
     def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener[BrokerProtocol]]:

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,26 @@ def _api(text: str) -> tuple[int, Versions | None]:
     return parse_api_override(text)
 
 
-def _config(text: str) -> tuple[str, str]:
-    return name_and_value(text, "min.insync.replicas=2")
+def _config(text: str) -> tuple[int | None, str, str]:
+    """The broker id, None for every broker, the name and the value."""
+    broker, colon, rest = text.partition(":")
+    if colon and broker.isascii() and broker.isdigit():
+        return (int(broker), *name_and_value(rest, "2:log.dirs=/a,/b"))
+    return (None, *name_and_value(text, "min.insync.replicas=2"))
+
+
+def _rack(text: str) -> tuple[int, str]:
+    broker, rack = name_and_value(text, "1=rack-a")
+    if not (broker.isascii() and broker.isdigit()):
+        raise ClusterError(f"{text!r}: use ID=RACK, such as 1=rack-a")
+    return int(broker), rack
+
+
+def _feature(text: str) -> tuple[str, int]:
+    name, level = name_and_value(text, "transaction.version=1")
+    if not (level.isascii() and level.isdigit()):
+        raise ClusterError(f"{text!r}: use NAME=LEVEL, such as transaction.version=1")
+    return name, int(level)
 
 
 def _reply(text: str) -> tuple[int, str]:
@@ -126,10 +145,25 @@ def _kip_240(text: str) -> Dialect:
     click.option(
         "--broker-config",
         "broker_configs",
-        type=ParsedOption("NAME=VALUE", _config),
+        type=ParsedOption("[ID:]NAME=VALUE", _config),
         multiple=True,
         help="Set a static config of every broker, by Kafka's name, such as "
-        "min.insync.replicas=2. Repeatable.",
+        "min.insync.replicas=2, or of one broker: 2:log.dirs=/a,/b. Repeatable.",
+    ),
+    click.option(
+        "--rack",
+        "racks",
+        type=ParsedOption("ID=RACK", _rack),
+        multiple=True,
+        help="Put a broker into a rack. Repeatable.",
+    ),
+    click.option(
+        "--feature",
+        "features",
+        type=ParsedOption("NAME=LEVEL", _feature),
+        multiple=True,
+        help="Set the level of a feature that differs from the profile's, such as "
+        "transaction.version=1. Repeatable.",
     ),
     click.option(
         "--busy-elections",
@@ -330,7 +364,12 @@ def _build(
             busy_elections_fail=options["busy_elections"] == "error",
             clock=options["clock"],
             auto_create_topics=options["auto_create_topics"],
-            broker_configs=dict(options["broker_configs"]),
+            broker_configs={
+                name: value for broker, name, value in options["broker_configs"] if broker is None
+            },
+            own_broker_configs=_own_configs(options["broker_configs"]),
+            racks=dict(options["racks"]),
+            features=dict(options["features"]),
             reply35=options["reply35"],
             zookeeper=options["zookeeper"],
             zxid=options["zxid"],
@@ -355,6 +394,15 @@ def _build(
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
     return mock, _control(mock, options["control"], options["control_token"])
+
+
+def _own_configs(given: Iterable[tuple[int | None, str, str]]) -> dict[int, dict[str, str]]:
+    """Configs of single brokers, by broker id."""
+    found: dict[int, dict[str, str]] = {}
+    for broker_id, name, value in given:
+        if broker_id is not None:
+            found.setdefault(broker_id, {})[name] = value
+    return found
 
 
 def _check_reply(mock: MockCluster, api_key: int, reply: str) -> None:

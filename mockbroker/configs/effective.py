@@ -227,14 +227,15 @@ def _static_value(state: ClusterState, broker_id: int, name: str) -> str | None:
     broker = state.brokers.get(broker_id)
     if broker is None:
         return None
-    if name in state.static_configs:
-        return state.static_configs[name]
+    given = state.static_config(broker_id, name)
+    if given is not None:
+        return given
     match name:
         case "broker.id" | "node.id":
             return str(broker_id)
         case "broker.rack":
             return broker.rack
-        case "listeners" | "advertised.listeners":
+        case "listeners":
             return f"PLAINTEXT://{broker.host}:{broker.port}"
     return None
 

@@ -80,6 +80,22 @@ def _by_broker(name: str, value: Any) -> dict[int, str]:
     return found
 
 
+def _own_configs(name: str, value: Any) -> dict[int, dict[str, str]]:
+    if not isinstance(value, dict):
+        raise ClusterError(f'"{name}" must be an object, not {value!r:.80}')
+    ids = _by_broker(name, dict.fromkeys(value, ""))
+    return {
+        broker_id: _map(f"{name}.{key}", value[key])
+        for broker_id, key in zip(ids, value, strict=True)
+    }
+
+
+def _levels(name: str, value: Any) -> dict[str, int]:
+    if not isinstance(value, dict):
+        raise ClusterError(f'"{name}" must be an object, not {value!r:.80}')
+    return {key: integer_of(f"{name}.{key}", each) for key, each in value.items()}
+
+
 def _brokers(name: str, value: Any) -> list[Broker]:
     text = value if isinstance(value, str) else str(integer_of(name, value))
     try:
@@ -163,6 +179,25 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
     "clock": (*choice("wall", "manual"), "manual: only `advance` moves the simulated time."),
     "auto_create_topics": (*_FLAG, "Metadata creates unknown topics if the client allows."),
     "broker_configs": (_MAP_OF_TEXT, _map, "Static configs of every broker, by Kafka's names."),
+    "own_broker_configs": (
+        {"type": "object", "additionalProperties": _MAP_OF_TEXT},
+        _own_configs,
+        "Static configs that single brokers have instead, by id.",
+    ),
+    "racks": (
+        {**_MAP_OF_TEXT, "examples": [{"1": "a", "2": "b"}]},
+        _by_broker,
+        "The racks of brokers, by id.",
+    ),
+    "features": (
+        {
+            "type": "object",
+            "additionalProperties": {"type": "integer", "minimum": 0},
+            "examples": [{"transaction.version": 1}],
+        },
+        _levels,
+        "Levels of features that differ from the profile's.",
+    ),
     "reply35": (*_FLAG, "Answer unsupported versions with error 35."),
     "log_bytes": (
         *_between(1, MAX_INTEGER),

@@ -7,9 +7,12 @@ production metadata version. ZooKeeper clusters have no features by default.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["Feature", "features_of"]
+from mockbroker.errors import ClusterError
+
+__all__ = ["Feature", "features_of", "with_levels"]
 
 
 class Feature(NamedTuple):
@@ -62,3 +65,20 @@ def features_of(release: tuple[int, int]) -> tuple[Feature, ...]:
             _, supported, finalized = reached[-1]
             features.append(Feature(name, (0, supported), finalized))
     return tuple(features)
+
+
+def with_levels(features: Sequence[Feature], levels: Mapping[str, int]) -> tuple[Feature, ...]:
+    """The features with other finalized levels. Raises ClusterError for a feature or a level that
+    the release does not support."""
+    found = {each.name: each for each in features}
+    for name, level in levels.items():
+        if name not in found:
+            known = ", ".join(found) or "none"
+            raise ClusterError(f"the release has no feature {name!r}; its features: {known}")
+        lowest, highest = found[name].supported
+        if not lowest <= level <= highest:
+            raise ClusterError(
+                f"the release supports {name} at levels {lowest} to {highest}, not {level}"
+            )
+        found[name] = found[name]._replace(finalized=level)
+    return tuple(found.values())

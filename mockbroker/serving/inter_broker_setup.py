@@ -5,6 +5,7 @@ options before anything starts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -20,7 +21,7 @@ from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.served_versions import check_release, own_versions
 from mockbroker.state.model import Broker
 
-__all__ = ["brokers_to_register", "inter_broker_network", "software_versions"]
+__all__ = ["brokers_to_register", "inter_broker_network", "racks_of", "software_versions"]
 
 
 def brokers_to_register(
@@ -30,13 +31,18 @@ def brokers_to_register(
     codec: Dialect,
     served: Mapping[int, Versions],
     levels: Mapping[int, str | Mapping[int, Versions | None]],
+    racks: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Broker]:
-    """The brokers as given, with the addresses of external ones and with their own API versions.
+    """The brokers as given, with the addresses of external ones, their own API versions and racks.
     Raises ClusterError."""
     listed = [Broker(i) for i in range(1, brokers + 1)] if isinstance(brokers, int) else brokers
     found = {each.broker_id: each for each in listed}
     for broker_id, (host, port) in external.items():
         found[broker_id] = replace(found.get(broker_id, Broker(broker_id)), host=host, port=port)
+    for broker_id, rack in racks.items():
+        if broker_id not in found:
+            raise ClusterError(f"no broker {broker_id}: its rack cannot be set")
+        found[broker_id] = replace(found[broker_id], rack=rack)
     for broker_id, level in levels.items():
         if broker_id not in found:
             raise ClusterError(f"no broker {broker_id}: its API versions cannot be set")
@@ -48,6 +54,14 @@ def brokers_to_register(
             "external broker a higher id"
         )
     return list(found.values())
+
+
+def racks_of(
+    racks: Mapping[int, str], own_configs: Mapping[int, Mapping[str, str]]
+) -> dict[int, str]:
+    """The racks of brokers, by option or by config ``broker.rack``."""
+    name = "broker.rack"
+    return {**{each: own[name] for each, own in own_configs.items() if name in own}, **racks}
 
 
 def software_versions(

@@ -100,10 +100,11 @@ class ActionLog:
 
 @dataclass
 class ClusterState:
-    """Everything the action log determines, plus ``cluster_id`` and ``static_configs``, which are
-    given. Only ``apply`` writes to it.
+    """Everything the action log determines, plus ``cluster_id``, ``static_configs`` and
+    ``own_configs``, which are given. Only ``apply`` writes to it.
 
-    ``static_configs`` is the content of every broker's properties file. ``znodes`` maps paths to
+    ``static_configs`` is the content of every broker's properties file, and ``own_configs`` what
+    single brokers' files have instead, by broker id. ``znodes`` maps paths to
     texts and ``znode_stats`` to the stat that each znode had when it was last written or read; both
     are empty in KRaft mode. ``live_ids`` are the ids of the live brokers, ascending.
     ``last_controller_id`` is the controller that brokers report while there is none. ``deleting``
@@ -114,6 +115,7 @@ class ClusterState:
 
     cluster_id: str
     static_configs: Mapping[str, str] = field(default_factory=dict)
+    own_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     offset: int = 0
     controller_id: int = -1
     controller_epoch: int = 0
@@ -248,6 +250,11 @@ class ClusterState:
         broker = self.brokers.get(broker_id)
         return broker is not None and not broker.unregistered
 
+    def static_config(self, broker_id: int, name: str) -> str | None:
+        """Return the value in a broker's properties file; None if the file does not set it."""
+        own = self.own_configs.get(broker_id, {})
+        return own[name] if name in own else self.static_configs.get(name)
+
     def _set_broker(self, broker: Broker) -> None:
         self.brokers[broker.broker_id] = broker
         self.live_ids = tuple(sorted(i for i, each in self.brokers.items() if each.live))
@@ -283,10 +290,13 @@ class ClusterState:
 
 
 def replay(
-    cluster_id: str, actions: Iterable[Action], static_configs: Mapping[str, str] | None = None
+    cluster_id: str,
+    actions: Iterable[Action],
+    static_configs: Mapping[str, str] | None = None,
+    own_configs: Mapping[int, Mapping[str, str]] | None = None,
 ) -> ClusterState:
     """Return the state that results from applying these actions to an empty cluster."""
-    state = ClusterState(cluster_id, dict(static_configs or {}))
+    state = ClusterState(cluster_id, dict(static_configs or {}), dict(own_configs or {}))
     for action in actions:
         state.apply(action)
     return state

@@ -10,6 +10,7 @@ This module imports no rules. Layers above attach themselves through the hooks o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from kproto.deprecation import deprecated_names
@@ -59,9 +60,10 @@ class Controller:
         static_configs: Mapping[str, str],
         now_ms: int,
         *,
+        own_configs: Mapping[int, Mapping[str, str]] = MappingProxyType({}),
         store: ZnodeStore | None = None,
     ) -> None:
-        self.state = ClusterState(cluster_id, dict(static_configs))
+        self.state = ClusterState(cluster_id, dict(static_configs), dict(own_configs))
         self.log = ActionLog()
         self.timers = Timers(now_ms)
         self.complete_request: Callable[[SentRequest], Change] = lambda change: change

@@ -24,6 +24,7 @@ async def test_a_cluster_is_made_used_and_removed():
         options = {
             "brokers": "1-5", "topics": ["bar=1,2"], "profile": "kafka-2.4", "clock": "manual",
             "apis": {"45": "off"}, "advertise": "localhost", "broker_configs": {"a": "b"},
+            "own_broker_configs": {"2": {"c": "d"}}, "racks": {"3": "r"}, "features": {},
             "auto_progress_ms": 10, "propagation_ms": 0, "inter_broker": None,
             "broker_levels": {"2": "3=0-5"}, "implemented_only": True,
             "authorizer": {"super_users": ["User:ANONYMOUS"]},

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
-from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
+from kproto.messages import ApiVersionsRequest, ListPartitionReassignmentsRequest, MetadataRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
@@ -217,6 +218,56 @@ async def test_topics_are_created_by_metadata_only_if_asked_for(enabled: bool) -
             await wire.ask(body, 12)
         assert ("new" in mock.cluster.topics) == enabled
         assert mock.cluster.broker_config(1, name).value == str(enabled).lower()
+
+
+async def test_configs_racks_and_features_of_the_cluster(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with MockCluster(
+        3,
+        broker_configs={"num.partitions": "7", "some.plugin": "x"},
+        own_broker_configs={2: {"num.partitions": "8", "broker.rack": "b", "other": "y"}},
+        racks={1: "a"},
+        features={"transaction.version": 1},
+    ) as mock:
+        values = [mock.cluster.broker_config(each, "num.partitions").value for each in (1, 2, 3)]
+        assert values == ["7", "8", "7"]
+        assert [each.rack for each in mock.cluster.brokers.values()] == ["a", "b", None]
+        assert mock.cluster.broker_config(2, "broker.rack").value == "b"
+        assert mock.cluster.features.level("transaction.version") == 1
+        async with connect(mock) as wire:
+            body = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+            answer = await wire.ask(body, 4)
+        levels = {each.name: each.max_version_level for each in answer.finalized_features}
+        assert (levels["transaction.version"], levels["group.version"]) == (1, 1)
+    assert [each.getMessage() for each in caplog.records if each.name == "mockbroker"] == [
+        "broker configs that the mock does not know have no effect: other, some.plugin"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"own_broker_configs": {9: {"a": "b"}}}, "there is no broker 9"),
+        ({"racks": {9: "a"}}, "no broker 9: its rack cannot be set"),
+        ({"features": {"x": 1}}, "the release has no feature 'x'; its features: metadata.version"),
+        ({"features": {"transaction.version": 3}}, "transaction.version at levels 0 to 2, not 3"),
+        ({"features": {"x": 1}, "profile": "kafka-3.9-zk"}, "its features: none"),
+    ],
+)
+def test_options_of_brokers_that_do_not_fit(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ClusterError, match=problem):
+        MockCluster(2, **{"profile": "kafka-4.4", **options})
+
+
+async def test_an_advertised_listener_that_is_not_set_is_a_default() -> None:
+    """``advertised.listeners`` is null then; brokers advertise their listeners."""
+    name, own = "advertised.listeners", "PLAINTEXT://elsewhere:9092"
+    async with MockCluster(2, own_broker_configs={2: {name: own}}) as mock:
+        unset, given = (mock.cluster.broker_config(each, name) for each in (1, 2))
+        assert (unset.value, unset.source, unset.synonyms) == (None, 5, ())
+        assert (given.value, given.source) == (own, 4)
+        assert mock.cluster.broker_config(1, "listeners").source == 4
 
 
 async def test_static_configs_of_the_brokers() -> None:
