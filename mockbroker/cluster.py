@@ -62,6 +62,7 @@ from mockbroker.log.record_deletion import Deletion, DeletionQuery, RecordDeleti
 from mockbroker.log_dir_steps import LogDirSteps
 from mockbroker.profiles.features import features_of, with_levels
 from mockbroker.quorum.voters import Outcome, Quorum
+from mockbroker.quotas.client_quotas import Alteration, AlterationResult, ClientQuotas
 from mockbroker.quotas.throttling import Throttles
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
@@ -69,6 +70,11 @@ from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.partition_state import partition_state
 from mockbroker.rows import rows_of_release
 from mockbroker.security import acls
+from mockbroker.security.scram_credentials import (
+    CredentialChange,
+    CredentialResult,
+    ScramCredentials,
+)
 from mockbroker.state.actions import (
     AutoProgressChanged,
     BrokerChanged,
@@ -232,6 +238,10 @@ class Cluster(DataSteps):
         """Fetch sessions, and fetches that wait."""
         self.throttles = Throttles(config_release)
         """The clients that a tester has throttled."""
+        self.quotas = ClientQuotas(controller, config_release)
+        """The quotas of clients; ``alter_client_quotas`` changes them."""
+        self.scram = ScramCredentials(controller, config_release)
+        """The SCRAM credentials; ``alter_scram_credentials`` changes them."""
         classic_groups = ClassicGroups(
             controller.timers,
             config_release,
@@ -763,6 +773,22 @@ class Cluster(DataSteps):
         """Delete the rules that each filter matches: one result per filter, with its rules."""
         with self._acting():
             return acls.delete(self._controller, filters)
+
+    # ---- quotas (48, 49) and SCRAM credentials (50, 51) ----------------------------------------
+
+    def alter_client_quotas(
+        self, alterations: Sequence[Alteration], *, validate_only: bool = False
+    ) -> list[AlterationResult]:
+        """As ``ClientQuotas.alter``."""
+        with self._acting():
+            return self.quotas.alter(alterations, validate_only=validate_only)
+
+    def alter_scram_credentials(
+        self, deletions: Sequence[CredentialChange], upsertions: Sequence[CredentialChange]
+    ) -> list[CredentialResult]:
+        """As ``ScramCredentials.alter``."""
+        with self._acting():
+            return self.scram.alter(deletions, upsertions)
 
     # ---- features and the quorum (57, 64, 80, 81, 94) ------------------------------------------
 

@@ -133,6 +133,11 @@ class MockCluster(DataMethods):
             partial(Alarm, lambda: self._loop),
             follows_wall=options.clock == "wall",
         )
+        security = Security.of(
+            options.authorizer, options.sasl, options.scram_iterations, options.scram_final
+        )
+        if security.sasl is not None:
+            security.sasl.use_stored(self.cluster.scram)
         self._dispatcher = Dispatcher(
             cluster=self.cluster,
             profile=self.profile,
@@ -141,9 +146,7 @@ class MockCluster(DataMethods):
             journal=self.journal,
             reply35=options.reply35,
             follow_clock=self._clock.follow,
-            security=Security.of(
-                options.authorizer, options.sasl, options.scram_iterations, options.scram_final
-            ),
+            security=security,
             operations=self.operations,
             perform_step=lambda call, broker_id: self._fault_steps.perform(call, broker_id),
         )

@@ -10,6 +10,7 @@ from mockbroker.apis import (
     alter_partition_reassignments_drafts,
     alter_replica_log_dirs,
     api_versions,
+    client_quotas,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_acls,
@@ -61,6 +62,7 @@ from mockbroker.apis import (
     unregister_controller,
     update_features,
     update_metadata,
+    user_scram_credentials,
     write_txn_markers,
 )
 from mockbroker.apis.registry import (
@@ -85,6 +87,7 @@ __all__ = [
     "alter_partition_reassignments_drafts",
     "alter_replica_log_dirs",
     "api_versions",
+    "client_quotas",
     "consumer_group_describe",
     "consumer_group_heartbeat",
     "create_acls",
@@ -137,5 +140,6 @@ __all__ = [
     "unregister_controller",
     "update_features",
     "update_metadata",
+    "user_scram_credentials",
     "write_txn_markers",
 ]

@@ -92,6 +92,10 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (46, _CLUSTER): _Op.DESCRIBE,
     (47, _GROUP): _Op.DELETE,
     (47, _TOPIC): _Op.READ,
+    (48, _CLUSTER): _Op.DESCRIBE_CONFIGS,
+    (49, _CLUSTER): _Op.ALTER_CONFIGS,
+    (50, _CLUSTER): _Op.DESCRIBE,
+    (51, _CLUSTER): _Op.ALTER,
     (55, _CLUSTER): _Op.DESCRIBE,
     (57, _CLUSTER): _Op.ALTER,
     (60, _CLUSTER): _Op.DESCRIBE,  # to hear what else one may do

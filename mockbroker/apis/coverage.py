@@ -27,8 +27,6 @@ _BROKERS: Final = (
 _REASONS: Final[tuple[tuple[tuple[int, ...], str], ...]] = (
     ((7, 56, 58, 67), _BROKERS),
     ((38, 39, 40, 41), "the mock has no delegation tokens"),
-    ((48, 49), "the mock has no client quotas"),
-    ((50, 51), "the SCRAM users of the mock are fixed when it starts"),
     ((76, 77, 78, 79, 90, 91, 92), _SHARE),
     ((83, 84, 85, 86, 87), _SHARE_STATE),
     ((88, 89, 93), _STREAMS),

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from hmac import compare_digest
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from mockbroker.errors import ClusterError
+from mockbroker.security.scram_credentials import ScramCredentials, ScramKeys
 
 __all__ = ["MECHANISMS", "SaslRefusedError", "SaslSession", "SaslUsers", "redact"]
 
@@ -59,7 +60,15 @@ class SaslUsers:
             mechanism, user, password = _parse(text)
             self._passwords.setdefault(mechanism, {})[user] = password
         self.mechanisms = tuple(each for each in MECHANISMS if each in self._passwords)
-        self._scram_keys: dict[tuple[str, str], Any] = {}
+        self._scram_keys: dict[tuple[str, str], ScramKeys] = {}
+        self._stored: Callable[[str, str], ScramKeys | None] | None = None
+
+    def use_stored(self, credentials: ScramCredentials) -> None:
+        """Let a cluster store the SCRAM users from now on, beginning with those given here."""
+        for mechanism, users in self._passwords.items():
+            for user in users if mechanism != PLAIN else ():
+                credentials.store(mechanism, user, self._scram_key(mechanism, user), "start")
+        self._stored = credentials.keys
 
     def exchange(self, mechanism: str) -> Step:
         """Begin an exchange. The result is called with each token in turn; it raises
@@ -122,11 +131,16 @@ class SaslUsers:
 
         return step
 
-    def _scram_key(self, mechanism: str, user: str) -> Any:
+    def _scram_key(self, mechanism: str, user: str) -> ScramKeys:
         """Return the salted hash of a password, computed once because hashing is slow on purpose.
         Raises ScramException for an unknown user."""
         import scramp
 
+        if self._stored is not None:
+            stored = self._stored(mechanism, user)
+            if stored is None:
+                raise scramp.ScramException("no such user")
+            return stored
         password = self._passwords[mechanism].get(user)
         if password is None:
             raise scramp.ScramException("no such user")

@@ -23,7 +23,7 @@ from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS
 from mockbroker.serving.exchange import Exchange, Reply
 from mockbroker.serving.redaction import (
-    SASL_AUTHENTICATE,
+    REDACTED,
     redacted_frame,
     redacted_request,
     redacted_token,
@@ -176,7 +176,7 @@ class Delivery:
         raw = request.frame
         if not isinstance(request, RequestReceived):
             raw = redacted_frame(session, exchange.api_key, raw)
-        elif exchange.api_key == SASL_AUTHENTICATE:
+        elif exchange.api_key in REDACTED:
             raw = redacted_request(session, request)
         self._journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,

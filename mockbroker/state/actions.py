@@ -15,7 +15,7 @@ import msgspec
 
 from kproto.deprecation import deprecated_names
 from kproto.znodes import Stat
-from mockbroker.state.model import Broker, Partition, Topic, Voter
+from mockbroker.state.model import Broker, Partition, ScramCredential, Topic, Voter
 from mockbroker.state.results import AclBinding
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "BrokerChanged",
     "BrokerRegistered",
     "Change",
+    "ClientQuotaChanged",
     "ConfigChanged",
     "ControllerChanged",
     "DataActionsDropped",
@@ -49,6 +50,7 @@ __all__ = [
     "RecordsLost",
     "ReplicaPlaced",
     "ReplicasMoved",
+    "ScramCredentialChanged",
     "SentRequest",
     "StopReplicaSent",
     "TopicCreated",
@@ -132,6 +134,25 @@ class AclRemoved(msgspec.Struct, frozen=True):
     """An access rule was deleted."""
 
     binding: AclBinding
+
+
+class ClientQuotaChanged(msgspec.Struct, frozen=True):
+    """A quota of an entity changed; None means that there is none. ``entity`` has (type, name)
+    pairs; the name None is the default."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    key: str
+    before: float | None
+    after: float | None
+
+
+class ScramCredentialChanged(msgspec.Struct, frozen=True):
+    """The SCRAM credential of a user changed; None means that there is none."""
+
+    user: str
+    mechanism: str
+    before: ScramCredential | None
+    after: ScramCredential | None
 
 
 class FeatureChanged(msgspec.Struct, frozen=True):
@@ -359,6 +380,8 @@ Change: TypeAlias = (
     | ConfigChanged
     | AclAdded
     | AclRemoved
+    | ClientQuotaChanged
+    | ScramCredentialChanged
     | FeatureChanged
     | VotersChanged
     | MetadataHeld

@@ -20,6 +20,7 @@ from mockbroker.state.actions import (
     BrokerChanged,
     BrokerRegistered,
     Change,
+    ClientQuotaChanged,
     ConfigChanged,
     ControllerChanged,
     ElectionEnqueued,
@@ -37,6 +38,7 @@ from mockbroker.state.actions import (
     PartitionsAdded,
     PropagationChanged,
     ReplicaPlaced,
+    ScramCredentialChanged,
     StopReplicaSent,
     TopicCreated,
     TopicDeleted,
@@ -45,7 +47,7 @@ from mockbroker.state.actions import (
 )
 from mockbroker.state.known_targets import KnownTargets
 from mockbroker.state.metadata_views import MetadataView, ViewHistory
-from mockbroker.state.model import NO_CONTROLLER, Broker, Topic, Voter
+from mockbroker.state.model import NO_CONTROLLER, Broker, ScramCredential, Topic, Voter
 from mockbroker.state.replica_dirs import ReplicaDirs
 from mockbroker.state.results import AclBinding
 
@@ -126,6 +128,8 @@ class ClusterState:
     topic_names: dict[uuid.UUID, str] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     acls: dict[AclBinding, None] = field(default_factory=dict)
+    quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
+    scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
     feature_levels: dict[str, int] = field(default_factory=dict)
     voters: tuple[Voter, ...] | None = None
     held_views: dict[int, MetadataView] = field(default_factory=dict)
@@ -211,6 +215,13 @@ class ClusterState:
                 self.acls[binding] = None
             case AclRemoved(binding):
                 del self.acls[binding]
+            case ClientQuotaChanged() as change:
+                self._set_quota(change)
+            case ScramCredentialChanged(user, mechanism, _, credential):
+                if credential is None:
+                    self.scram.pop((user, mechanism), None)
+                else:
+                    self.scram[user, mechanism] = credential
             case FeatureChanged(name, _, level):
                 self.feature_levels[name] = level
             case VotersChanged(_, voters):
@@ -267,6 +278,15 @@ class ClusterState:
             for name, topic in self.deleting.items()
             if any(stopped.intersection(each.hosts) for each in topic.partitions)
         }
+
+    def _set_quota(self, change: ClientQuotaChanged) -> None:
+        values = self.quotas.setdefault(change.entity, {})
+        if change.after is None:
+            values.pop(change.key, None)
+        else:
+            values[change.key] = change.after
+        if not values:
+            del self.quotas[change.entity]
 
     def _set_znode(self, change: ZnodeWritten) -> None:
         if change.after is None:

@@ -24,6 +24,7 @@ __all__ = [
     "Broker",
     "Partition",
     "PartitionsByTopic",
+    "ScramCredential",
     "TargetedPartition",
     "Topic",
     "TopicPartition",
@@ -80,6 +81,15 @@ class Broker(msgspec.Struct, frozen=True, gc=False):
             if key == api_key:
                 return highest if highest >= lowest else NEVER
         return usual.get(api_key, NEVER)
+
+
+class ScramCredential(msgspec.Struct, frozen=True):
+    """What a server keeps of a password (RFC 5802); bytes are base64."""
+
+    salt: str
+    iterations: int
+    stored_key: str
+    server_key: str
 
 
 class Voter(msgspec.Struct, frozen=True):

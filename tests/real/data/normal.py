@@ -107,6 +107,14 @@ UNORDERED: Final[Mapping[tuple[int, str], tuple[tuple[str, ...], str]]] = {
     (27, "markers[].topics[].partitions"): (("partitionIndex",), _HASHED),
     (28, "topics"): (("name", "topicId"), _HASHED),
     (28, "topics[].partitions"): (("partitionIndex",), _HASHED),
+    (48, "entries"): ((), _HASHED),
+    (48, "entries[].entity"): (("entityType",), _HASHED),
+    (48, "entries[].values"): (("key",), _HASHED),
+    (49, "entries"): ((), _HASHED),
+    (49, "entries[].entity"): (("entityType",), _HASHED),
+    (50, "results"): (("user",), _HASHED),
+    (50, "results[].credentialInfos"): (("mechanism",), _HASHED),
+    (51, "results"): (("user",), _HASHED),
     (61, "topics[].partitions[].activeProducers"): (("producerId",), _HASHED),
     (68, "assignment.topicPartitions"): (("topicId",), _HASHED),
     (68, "assignment.topicPartitions[].partitions"): ((), _HASHED),
@@ -205,7 +213,7 @@ def _normal(value: Any, api_key: int, path: str, names: Names) -> Any:
             if fields:
                 rows.sort(key=lambda row: [str(row.get(name)) for name in fields])
             else:
-                rows.sort()
+                rows.sort(key=json.dumps)
         return rows
     return names.of_text(value) if isinstance(value, str) else value
 

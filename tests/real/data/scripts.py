@@ -6,6 +6,7 @@ from tests.real.data import (  # noqa: F401 - each registers its sessions
     administration,
     cluster_wide,
     consumer_groups,
+    credentials,
     fetch,
     groups,
     offsets,
