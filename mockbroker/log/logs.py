@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from msgspec import structs
@@ -65,9 +66,20 @@ class PartitionData:
     replication: Replication
 
 
+def _common_size(sizes: Iterable[int], excess: int) -> int:
+    """Return the largest size to which the larger ones have to be cut to save ``excess`` bytes."""
+    descending = [*sorted(sizes, reverse=True), 0]
+    saved = 0
+    for count, (size, following) in enumerate(pairwise(descending), start=1):
+        saved += (size - following) * count
+        if saved >= excess:
+            return following + (saved - excess) // count
+    return 0
+
+
 class Logs:
     """``release`` is the release whose rules apply. ``most_bytes`` bounds the batches of all logs;
-    past it the oldest batches of the largest log go, with an action that tells it. ``most_events``
+    past it the oldest batches of the largest logs go, with an action that tells it. ``most_events``
     bounds ``events``.
     """
 
@@ -223,21 +235,21 @@ class Logs:
         data.replication.advance_watermark(partition, least)
 
     def _shrink(self) -> None:
-        """Drop the oldest batches of the largest log, down to seven eighths of the limit."""
+        """Drop the oldest batches of the largest logs, down to seven eighths of the limit.
+
+        Logs of a common size or less lose nothing. The newest batch of each log stays: consumers
+        that wait for it have not read it yet.
+        """
         goal = self.most_bytes - self.most_bytes // 8
-        while self._bytes > goal:
-            tp, data = max(self._partitions.items(), key=lambda item: item[1].log.storage.size)
-            log = data.log
-            excess = min(self._bytes - goal, log.storage.size)
-            if not excess:
-                return
-            index = log.storage.index_at(log.storage.position(0) + excess)
-            header = log.storage.header(min(index, len(log.storage) - 1))
-            offset = header.base_offset if index < len(log.storage) else log.end_offset
-            before = self._bytes
-            self.advance_start("log_bytes", tp, min(offset, log.high_watermark))
-            if self._bytes == before:
-                return  # what is left is not replicated yet
+        level = _common_size(
+            (data.log.storage.size for data in self._partitions.values()), self._bytes - goal
+        )
+        for tp, data in list(self._partitions.items()):
+            log, storage = data.log, data.log.storage
+            if storage.size > level:
+                index = storage.index_at(storage.position(0) + storage.size - level)
+                offset = storage.base_offset(min(index, len(storage) - 1))
+                self.advance_start("log_bytes", tp, min(offset, log.high_watermark))
 
     # ---- producers -----------------------------------------------------------------------------
 

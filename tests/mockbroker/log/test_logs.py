@@ -10,6 +10,7 @@ from kproto.records import Record, RecordBatches, build_batch
 from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.log.batch_header import read_header
+from mockbroker.log.logs import _common_size
 from mockbroker.log.partition_log import PartitionLog
 from mockbroker.state.actions import LogStartMoved, RecordsLost
 
@@ -134,6 +135,49 @@ def test_the_oldest_records_go_when_the_limit_is_reached() -> None:
     assert moves[-1].after == start
     assert values(cluster.logs.log(FOO), start)[0] == b"%06d" % start * 20
     assert offsets(cluster, ("foo", 1)) == (0, 1, 1)
+
+
+@pytest.mark.requirement("DP-LOG-14")
+def test_logs_of_one_size_lose_alike_and_keep_their_newest_batch() -> None:
+    cluster = Cluster(1, topics=["foo:20:1"], log_bytes=20_000)
+    for number in range(400):
+        tp = ("foo", number % 20)
+        append(cluster, b"%06d" % number * 5, tp=tp)
+        assert values(cluster.logs.log(tp), number // 20) == [b"%06d" % number * 5]
+    assert cluster.logs.bytes <= 20_000
+    starts = [cluster.logs.log(("foo", index)).start_offset for index in range(20)]
+    assert min(starts) > 0
+    assert max(starts) - min(starts) <= 1
+    assert all(offsets(cluster, ("foo", index))[1:] == (20, 20) for index in range(20))
+
+
+@pytest.mark.requirement("DP-LOG-14")
+def test_a_log_keeps_a_batch_that_alone_exceeds_the_limit() -> None:
+    cluster = Cluster(1, topics=["foo=1"], log_bytes=1_000)
+    append(cluster, b"a" * 2_000)
+    assert offsets(cluster) == (0, 1, 1)
+    append(cluster, b"b" * 3_000)
+    assert offsets(cluster) == (1, 2, 2)
+    append(cluster, b"c")
+    assert offsets(cluster) == (2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "excess", "size"),
+    [
+        ([100], 30, 70),
+        ([100, 10], 30, 70),
+        ([100, 100], 30, 85),
+        ([100, 90, 5], 30, 80),
+        ([100, 90, 5], 195, 0),
+        ([100, 90, 5], 500, 0),
+        ([10, 10, 10], 1, 9),
+    ],
+)
+def test_larger_logs_are_cut_to_a_common_size(sizes: list[int], excess: int, size: int) -> None:
+    found = _common_size(sizes, excess)
+    assert found == size
+    assert sum(max(each - found, 0) for each in sizes) >= min(excess, sum(sizes))
 
 
 def test_a_deleted_topic_releases_its_bytes() -> None:
