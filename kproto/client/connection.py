@@ -268,6 +268,14 @@ class Connection:
         received: bytes = answer.auth_bytes
         return received
 
+    def hand_over(self, protocol: asyncio.Protocol) -> None:
+        """Let another protocol use the socket from now on, for example after ``authenticate``; this
+        object is closed. The protocol's ``connection_made`` is called. Raises LocalProtocolError
+        while a response is awaited."""
+        transport = self._protocol.detach()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
     async def close(self, *, flush: float = 1.0) -> None:
         """Close the connection; pending requests fail with ConnectionClosedError. Never raises.
 

@@ -102,6 +102,20 @@ class Protocol(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def detach(self) -> asyncio.Transport:
+        """Give the transport to another protocol; this one is closed. Raises LocalProtocolError
+        while a response is awaited, or if bytes have arrived that were not asked for."""
+        self._check_open()
+        transport = self._transport
+        assert transport is not None
+        if self.wire.pending or self.wire.buffered or self._turn is not None:
+            raise LocalProtocolError("a response is still awaited")
+        self._transport = None
+        self.reason = "it was handed over"
+        if not self._lost.done():
+            self._lost.set_result(None)
+        return transport
+
     def leave_a_stalled_frame(self) -> None:
         """Close the connection if part of a response has arrived that no caller awaits any more:
         the peer may have stalled in the middle of that frame, and later responses are behind it."""

@@ -33,6 +33,7 @@ from mockbroker.serving.endpoints import parse_endpoint
 from mockbroker.topics.spec import parse_milliseconds
 
 if TYPE_CHECKING:
+    from kproto.client import SaslMechanism
     from mockbroker.proxy.kafka_proxy import KafkaProxy
 
 __all__ = ["proxy"]
@@ -172,6 +173,26 @@ def _feature(text: str) -> tuple[str, int]:
         metavar="FILE",
         help="With --tls: require client certificates of these authorities (PEM).",
     ),
+    click.option(
+        "--sasl",
+        multiple=True,
+        metavar="MECHANISM:USER:PASSWORD",
+        help="Let clients authenticate to the proxy instead of the cluster, and add a user. "
+        "MECHANISM is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable.",
+    ),
+    click.option(
+        "--upstream-sasl",
+        metavar="MECHANISM:USER:PASSWORD",
+        envvar="MOCKBROKER_UPSTREAM_SASL",
+        show_envvar=True,
+        help="The proxy's own credentials for the cluster, in the place of the clients'. Needs "
+        "--sasl or --open-to-all.",
+    ),
+    click.option(
+        "--open-to-all",
+        is_flag=True,
+        help="With --upstream-sasl: let clients use it without authenticating.",
+    ),
 )
 @option_group(
     "Speed",
@@ -231,6 +252,9 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
                 limits=Limits(**limits_of(options)),
                 tls=server_tls(options["tls"], options["tls_client_ca"]),
                 upstream_tls=_upstream_tls(options),
+                sasl=options["sasl"],
+                upstream_sasl=_mechanism(options["upstream_sasl"]),
+                open_to_all=options["open_to_all"],
                 latency_ms=options["latency"],
                 bandwidth=options["bandwidth"] or 0,
             )
@@ -240,6 +264,19 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
         raise click.UsageError(str(error)) from None
     running.journal.sink = sink
     return running
+
+
+def _mechanism(text: str | None) -> SaslMechanism | None:
+    """Raises ClusterError."""
+    if text is None:
+        return None
+    from kproto.client import SaslPlain, SaslScram
+    from mockbroker.security.sasl import PLAIN, parse_credentials
+
+    mechanism, user, password = parse_credentials(text)
+    if mechanism == PLAIN:
+        return SaslPlain(user, password)
+    return SaslScram(mechanism, user, password)
 
 
 def _upstream_tls(options: dict[str, Any]) -> ssl.SSLContext | None:

@@ -21,6 +21,7 @@ from mockbroker.proxy.pacing import Pace, Pacing
 from mockbroker.proxy.passage import Held, Passage, Passing
 from mockbroker.proxy.targets import Target
 from mockbroker.security.policy import certificate_principal
+from mockbroker.security.sasl import SaslSession, SaslUsers
 from mockbroker.serving.endpoints import show
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import PlannedConnection
@@ -125,6 +126,7 @@ class Owner(Protocol):
     passing: Passing
     budget: BufferBudget
     pacing: Pacing
+    users: SaslUsers | None
 
     def next_connection_id(self) -> int: ...
 
@@ -145,7 +147,10 @@ class ProxiedConnection(PlannedConnection):
         self._owner = owner
         self.target = target
         self._open_connections = open_connections
-        self.session = Session(owner.next_connection_id(), target.node_id, peer="")
+        self.session = Session(
+            owner.next_connection_id(), target.node_id, peer="",
+            sasl=None if owner.users is None else SaslSession(owner.users),
+        )  # fmt: skip
         self.passage = Passage(owner.passing, self.session, owner.budget.limits.max_frame_bytes)
         self._recorder = owner.passing.recorder
         self._writer = PacedWriter(owner.pacing, self.update_reading)
@@ -328,6 +333,9 @@ class ProxiedConnection(PlannedConnection):
         if held.reason == "refused":
             self._refuse_request(held)
             return
+        if held.reason == "sasl":
+            self._authenticate(held)
+            return
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._run_rules(held))
 
@@ -338,6 +346,16 @@ class ProxiedConnection(PlannedConnection):
             _log.exception("a rule failed")
             self._note_event("failed", f"{type(error).__name__}: {error}")
             self._close_after([])
+
+    def _authenticate(self, held: Held) -> None:
+        gate = self.passage.gate
+        assert gate is not None
+        answer = gate.answer(held.head, held.frame)
+        if answer is None or self.session.ended:
+            self._close_after([] if answer is None else [answer])
+            return
+        self._write([answer])
+        self.go_on()
 
     def _refuse_request(self, held: Held) -> None:
         """Answer ApiVersions above the clamp with what there is; close on any other request."""

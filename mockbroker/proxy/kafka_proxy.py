@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from kproto.client import Connection
+from kproto.client import BrokerError, Connection, SaslMechanism
 from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.journal import Journal
@@ -30,6 +30,7 @@ from mockbroker.proxy.passage import Held, Passing
 from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
+from mockbroker.security.policy import Security
 from mockbroker.serving.endpoints import dialable, show
 from mockbroker.serving.limits import BufferBudget, Limits
 from mockbroker.serving.listeners import BrokerListener
@@ -48,6 +49,10 @@ class ProxyOptions:
     """``upstream`` are the bootstrap addresses. The bootstrap listener is at ``host`` and ``port``;
     the broker of id n listens on ``broker_port_base`` + n, or on a free port. ``advertise`` is the
     host in answers and, if it has a port, the base of the ports there.
+
+    With ``sasl`` (``MECHANISM:USER:PASSWORD`` texts) clients authenticate to the proxy instead of
+    the upstream; with ``upstream_sasl`` the proxy authenticates there, and ``open_to_all`` lets it
+    do so for clients that did not authenticate to it.
 
     ``profile``, ``features`` and ``unknown_keys`` are those of ``Clamp``. ``detail`` is what the
     journal keeps. ``latency_ms`` and ``bandwidth`` (bytes a second of a connection) slow each
@@ -70,12 +75,20 @@ class ProxyOptions:
     limits: Limits = field(default_factory=Limits)
     tls: ssl.SSLContext | None = None
     upstream_tls: ssl.SSLContext | None = None
+    sasl: Sequence[str] = ()
+    upstream_sasl: SaslMechanism | None = None
+    open_to_all: bool = False
     latency_ms: int = 0
     bandwidth: int = 0
 
     def __post_init__(self) -> None:
         if not self.upstream:
             raise ClusterError("a proxy needs the address of an upstream broker")
+        if self.upstream_sasl is not None and not self.sasl and not self.open_to_all:
+            raise ClusterError(
+                "with credentials for the upstream, clients need users of the proxy's own, or "
+                "everybody has the proxy's rights"
+            )
 
 
 class KafkaProxy:
@@ -92,6 +105,7 @@ class KafkaProxy:
         )  # fmt: skip
         self.journal: Journal = options.limits.journal()
         self.budget = BufferBudget(options.limits)
+        self.users = Security.of(None, options.sasl).sasl
         self.pacing = Pacing(options.latency_ms / 1000, options.bandwidth)
         self.recorder = Recorder(self.journal, self.dialect, options.detail)
         self._faults = ProxyFaults(self.dialect, self.recorder, self._perform_step)
@@ -147,7 +161,7 @@ class KafkaProxy:
         problem: Exception | None = None
         for host, port in self.options.upstream:
             try:
-                connection = await Connection.open(host, port, ssl=self.options.upstream_tls)
+                connection = await self._open(host, port)
             except (OSError, KprotoError) as error:
                 problem = error
                 continue
@@ -204,13 +218,13 @@ class KafkaProxy:
             if target is None:
                 target = Target(f"broker {node_id}", node_id)
                 base = self.options.broker_port_base
-                self._open(target, 0 if base is None else base + node_id)
+                self._listen(target, 0 if base is None else base + node_id)
                 self.brokers[node_id] = target
         else:
             target = self._controllers.get((host, port))
             if target is None:
                 target = Target(f"controller {node_id}", node_id)
-                self._open(target, 0)
+                self._listen(target, 0)
                 self._controllers[host, port] = target
         if target.addresses != [(host, port)]:
             target.addresses = [(host, port)]
@@ -221,7 +235,7 @@ class KafkaProxy:
         own_port = base is None or role != "broker"
         return advertised, listener.port if own_port else base + node_id  # type: ignore[operator]
 
-    def _open(self, target: Target, port: int) -> None:
+    def _listen(self, target: Target, port: int) -> None:
         """Take a port now, so that its number is known, and accept connections soon."""
         if len(self._listeners) >= _MOST_LISTENERS:
             raise ClusterError(f"the upstream names more than {_MOST_LISTENERS} addresses")
@@ -250,18 +264,47 @@ class KafkaProxy:
         """Connect to the first address that accepts. Raises OSError."""
         if target.refused:
             raise ClusterError("connections are refused (refuse-upstream)")
-        loop = asyncio.get_running_loop()
         problem: OSError | None = None
         for host, port in list(target.addresses):
             try:
-                await loop.create_connection(
-                    lambda: upstream, host, port, ssl=self.options.upstream_tls
-                )
+                await self._connect(upstream, host, port)
             except OSError as error:
                 problem = error
             else:
                 return
         raise OSError("no address is known") if problem is None else problem
+
+    async def _connect(self, upstream: UpstreamSide, host: str, port: int) -> None:
+        if self.options.upstream_sasl is None:
+            await asyncio.get_running_loop().create_connection(
+                lambda: upstream, host, port, ssl=self.options.upstream_tls
+            )
+            return
+        connection = await self._open(host, port)
+        try:
+            connection.hand_over(upstream)
+        except BaseException:
+            await connection.close()
+            raise
+
+    async def _open(self, host: str, port: int) -> Connection:
+        """Connect as a client of its own. Raises OSError or KprotoError."""
+        try:
+            connection = await Connection.open(host, port, ssl=self.options.upstream_tls)
+        except BrokerError as error:
+            raise ClusterError(f"the upstream says: {error}") from None
+        mechanism = self.options.upstream_sasl
+        if mechanism is None:
+            return connection
+        try:
+            await connection.authenticate(mechanism.mechanism, mechanism.exchange())
+        except BrokerError as error:
+            await connection.close()
+            raise ClusterError(f"the upstream says: {error}") from None
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
 
     async def take_over(self, connection: ProxiedConnection, held: Held) -> None:
         """Deal with a request that a rule of faults may take."""
@@ -394,6 +437,16 @@ class KafkaProxy:
         return lines
 
     def _sasl_notice(self) -> str:
+        upstream = "no authentication"
+        if self.options.upstream_sasl is not None:
+            upstream = f"{self.options.upstream_sasl.mechanism} of its own"
+        if self.users is not None:
+            names = ", ".join(self.users.mechanisms)
+            return f"SASL ends here: clients authenticate to the proxy ({names}), which uses " + (
+                f"{upstream} to the upstream"
+            )
+        if self.options.upstream_sasl is not None:
+            return f"SASL is the proxy's: it uses {upstream} to the upstream, for every client"
         return (
             "SASL passes through: clients authenticate to the upstream (PLAIN, SCRAM and "
             "OAUTHBEARER; GSSAPI fails, because it depends on the broker's host name)"

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kproto.codec.message import Message
 from kproto.connection import RequestReceived
@@ -28,14 +28,18 @@ from mockbroker.proxy.addresses import EndpointFor, may_hold_addresses, rewrite
 from mockbroker.proxy.frame_stream import RELAY, Collect, Copy, FrameStream, Treatment
 from mockbroker.proxy.recorder import Recorder
 from mockbroker.proxy.request_heads import RequestHead, read_head
+from mockbroker.proxy.sasl_gate import SaslGate
 from mockbroker.proxy.sasl_tokens import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslPassage
 from mockbroker.proxy.versions import Clamp
+from mockbroker.serving.limits import MAX_BEFORE_SASL
 from mockbroker.serving.redaction import redacted_request, redacted_token
 
 __all__ = ["Held", "Passage", "Passing"]
 
 _MOST_IN_FLIGHT: Final = 10_000
 """Requests without an answer on one connection, beyond which the client is not read."""
+_TOKEN: Final = RequestHead(-1, -1, -1, None, expects_response=True)
+"""In the place of a raw token's head, which it has not got."""
 _READ_HERE: Final = frozenset({API_VERSIONS_KEY, SASL_HANDSHAKE})
 
 
@@ -52,13 +56,17 @@ class Passing:
     learn: Callable[[Any, int], None] = lambda _body, _key: None
 
 
+Reason: TypeAlias = Literal["refused", "sasl", "concerned"]
+
+
 class Held(NamedTuple):
     """A request that does not pass as it is.
 
-    ``refused``: its version is outside the clamp. Otherwise a rule of faults may take it.
+    ``refused``: its version is outside the clamp. ``sasl``: the client authenticates here, and this
+    belongs to it, or comes before it. ``concerned``: a rule of faults may take it.
     """
 
-    reason: Literal["refused", "concerned"]
+    reason: Reason
     head: RequestHead
     frame: bytes
 
@@ -77,6 +85,13 @@ class Passage:
     def __init__(
         self, passing: Passing, session: Session, max_size: int = DEFAULT_MAX_SIZE
     ) -> None:
+        self.gate = None if session.sasl is None else SaslGate(
+            passing.codec, passing.recorder, session
+        )  # fmt: skip
+        """Where the client authenticates, if SASL ends here."""
+        self._max_size = max_size
+        if self.gate is not None:
+            max_size = min(max_size, MAX_BEFORE_SASL)
         self.to_upstream: list[bytes] = []
         self.to_client: list[bytes] = []
         self.held: Held | None = None
@@ -125,6 +140,8 @@ class Passage:
     def go_on(self) -> None:
         """The held request has been dealt with: read the ones behind it."""
         self.held = None
+        if self.session.authenticated:
+            self._requests.max_size = self._max_size
         self._requests.paused = False
         self._requests.receive(b"")
 
@@ -140,13 +157,18 @@ class Passage:
     # ---- requests ----------------------------------------------------------------------------
 
     def _request(self, data: bytes, at: int) -> Treatment | None:
-        if self._sasl.is_token(data, at):
+        gate = self.gate
+        if gate is not None and gate.expects_token:
+            return Collect(lambda frame: self._hold("sasl", _TOKEN, frame))
+        if gate is None and self._sasl.is_token(data, at):
             self._in_flight.append(_InFlight(None))
             return Copy(self._token_from_client)
         head = read_head(self._codec, data, at)
         if head is None:
             return None
         passing, key = self._passing, head.api_key
+        if gate is not None and gate.concerns(head):
+            return Collect(lambda frame: self._hold("sasl", head, frame))
         if not passing.clamp.accepts(key, head.version):
             return Collect(lambda frame: self._hold("refused", head, frame))
         if passing.concerned(key):
@@ -160,9 +182,7 @@ class Passage:
         passing.recorder.request(self.session, head, b"")
         return RELAY
 
-    def _hold(
-        self, reason: Literal["refused", "concerned"], head: RequestHead, frame: bytes
-    ) -> None:
+    def _hold(self, reason: Reason, head: RequestHead, frame: bytes) -> None:
         self.held = Held(reason, head, frame)
         self._requests.paused = True
 

@@ -15,7 +15,15 @@ from typing import Final, TypeAlias
 from mockbroker.errors import ClusterError
 from mockbroker.security.scram_credentials import ScramCredentials, ScramKeys
 
-__all__ = ["MECHANISMS", "SaslRefusedError", "SaslSession", "SaslUsers", "redact"]
+__all__ = [
+    "MECHANISMS",
+    "PLAIN",
+    "SaslRefusedError",
+    "SaslSession",
+    "SaslUsers",
+    "parse_credentials",
+    "redact",
+]
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -57,7 +65,7 @@ class SaslUsers:
         self._final = final
         self._passwords: dict[str, dict[str, str]] = {}
         for text in users:
-            mechanism, user, password = _parse(text)
+            mechanism, user, password = parse_credentials(text)
             self._passwords.setdefault(mechanism, {})[user] = password
         self.mechanisms = tuple(each for each in MECHANISMS if each in self._passwords)
         self._scram_keys: dict[tuple[str, str], ScramKeys] = {}
@@ -229,7 +237,8 @@ def redact(token: bytes, mechanism: str | None) -> bytes:
     return authorization_id + nul + user + second + _HIDDEN if nul and second else _HIDDEN
 
 
-def _parse(text: str) -> tuple[str, str, str]:
+def parse_credentials(text: str) -> tuple[str, str, str]:
+    """Split ``MECHANISM:USER:PASSWORD``. Raises ClusterError."""
     mechanism, _, rest = text.partition(":")
     user, _, password = rest.partition(":")
     if mechanism not in MECHANISMS:

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 TOPIC = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
 
 
-async def _run(release: str, program: str, bootstrap: str) -> str:
+async def run_java(release: str, program: str, bootstrap: str) -> str:
     """Run a program with the clients of a release, and return its last line."""
     jars = await asyncio.to_thread(class_path, release)
     options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -34,7 +34,7 @@ async def test_the_java_clients(release: str) -> None:
     async with MockCluster(
         3, topics=[TOPIC], profile=f"kafka-{release.rpartition('.')[0]}"
     ) as mock:
-        assert await _run(release, "RoundTrip.java", mock.bootstrap) == "ok 60"
+        assert await run_java(release, "RoundTrip.java", mock.bootstrap) == "ok 60"
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ async def test_the_java_transactions(release: str) -> None:
     require("java", "maven")
     profile = f"kafka-{release.rpartition('.')[0]}"
     async with MockCluster(3, topics=[TOPIC, "bar:1:3"], profile=profile) as mock:
-        assert await _run(release, "Transactions.java", mock.bootstrap) == "ok 15"
+        assert await run_java(release, "Transactions.java", mock.bootstrap) == "ok 15"
 
 
 @pytest.mark.slow
@@ -61,4 +61,4 @@ async def test_java_consumers_of_both_protocols(release: str) -> None:
         "group.consumer.assignment.interval.ms": "0",
     }
     async with MockCluster(3, topics=[TOPIC], profile="kafka-4.4", broker_configs=configs) as mock:
-        assert await _run(release, "ConsumerGroups.java", mock.bootstrap) == "ok"
+        assert await run_java(release, "ConsumerGroups.java", mock.bootstrap) == "ok"
