@@ -7,6 +7,7 @@ from benchmarks import (
     bench_codec,
     bench_columns,
     bench_data,
+    bench_proxy,
     bench_records,
     bench_requests,
     bench_start,
@@ -20,6 +21,7 @@ for benchmark in (
     bench_broker,
     bench_data,
     bench_requests,
+    bench_proxy,
 ):
     sys.argv = [benchmark.__name__]
     benchmark.main()

@@ -19,7 +19,7 @@ from typing import Any
 __all__ = ["Mark", "Section", "conclude", "machine"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "explanation"
-ORDER = ["codec", "columns", "records", "start", "broker", "data", "requests", "dump"]
+ORDER = ["codec", "columns", "records", "start", "broker", "data", "requests", "proxy", "dump"]
 
 VERDICTS = {True: "met", False: "**missed**", None: "not measured"}
 

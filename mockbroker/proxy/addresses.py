@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kproto.schema.versions import Versions
@@ -119,6 +120,7 @@ def _snake(name: str) -> str:
 _FIELDS: Final = _by_key()
 
 
+@cache
 def may_hold_addresses(api_key: int, version: int) -> bool:
     """Whether a response of this key and version has to be decoded to see if it gives addresses."""
     return any(version in versions for versions, _, _ in _FIELDS.get(api_key, ()))

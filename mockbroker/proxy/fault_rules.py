@@ -9,6 +9,7 @@ state is refused when it is added.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
@@ -17,8 +18,10 @@ from msgspec import structs
 
 from kproto.codec.message import Message
 from kproto.connection import (
+    MalformedRequest,
     RequestReceived,
     ServerConnection,
+    ServerEvent,
     UnsupportedRequest,
 )
 from kproto.dialects import Dialect
@@ -34,6 +37,7 @@ from mockbroker.proxy.recorder import Recorder
 from mockbroker.serving.delivery import Delivery, ResponseCache
 from mockbroker.serving.exchange import Close, Exchange, Reply
 from mockbroker.serving.fault_stage import FaultStage
+from mockbroker.serving.quirks import read_with_quirks
 from mockbroker.state.cluster_state import ActionLog
 from mockbroker.state.model import Partition, Topic
 from mockbroker.timers import Alarm, Timers, wall_ms
@@ -154,10 +158,11 @@ class ProxyFaults:
         session, passage = connection.session, connection.passage
         line = ServerConnection(codec=self._codec)
         line.receive_data(held.frame)
-        try:
+        event: ServerEvent | None = None
+        with contextlib.suppress(KprotoError):
             event = line.next_event()
-        except KprotoError:
-            event = None
+        if isinstance(event, MalformedRequest):
+            event = read_with_quirks(self._codec, event)
         if not isinstance(event, RequestReceived | UnsupportedRequest):
             self._recorder.request(session, held.head, held.frame, "malformed")
             passage.forward(held.head, held.frame)

@@ -27,7 +27,7 @@ from mockbroker.apis.api_versions import identify
 from mockbroker.proxy.addresses import EndpointFor, may_hold_addresses, rewrite
 from mockbroker.proxy.frame_stream import RELAY, Collect, Copy, FrameStream, Treatment
 from mockbroker.proxy.recorder import Recorder
-from mockbroker.proxy.request_heads import RequestHead, read_head
+from mockbroker.proxy.request_heads import HeadReader, RequestHead
 from mockbroker.proxy.sasl_gate import SaslGate
 from mockbroker.proxy.sasl_tokens import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslPassage
 from mockbroker.proxy.versions import Clamp
@@ -102,6 +102,7 @@ class Passage:
         self._codec = passing.codec
         self._in_flight: deque[_InFlight] = deque()
         self._sasl = SaslPassage(passing.codec)
+        self._read_head = HeadReader(passing.codec).read
         self._requests = FrameStream(self._request, self.to_upstream, max_size)
         self._responses = FrameStream(self._response, self.to_client, DEFAULT_MAX_SIZE)
 
@@ -163,7 +164,7 @@ class Passage:
         if gate is None and self._sasl.is_token(data, at):
             self._in_flight.append(_InFlight(None))
             return Copy(self._token_from_client)
-        head = read_head(self._codec, data, at)
+        head = self._read_head(data, at)
         if head is None:
             return None
         passing, key = self._passing, head.api_key

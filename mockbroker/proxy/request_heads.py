@@ -10,13 +10,15 @@ from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.messages.request_header import RequestHeader
 
-__all__ = ["RequestHead", "read_head"]
+__all__ = ["HeadReader", "RequestHead"]
 
 _PREFIX: Final = Struct(">ihhi")
 """Size, API key, API version, correlation id."""
 
 _MOST: Final = 128 * 1024
 """Longer beginnings are not waited for: client id and transactional id have int16 sizes."""
+_MOST_REMEMBERED: Final = 512
+_MOST_HEADS: Final = 64
 _PRODUCE: Final = 0
 _TRANSACTIONAL_ID_SINCE: Final = 3
 _FLEXIBLE_SINCE: Final = 9
@@ -33,49 +35,82 @@ class RequestHead(NamedTuple):
     expects_response: bool
 
 
-def read_head(codec: Dialect, data: bytes, at: int) -> RequestHead | None:
-    """Return the head of the request at this offset; None if more bytes are needed.
+class HeadReader:
+    """Reads the heads of one connection's requests.
 
-    Only Produce with acks=0 expects no response. Raises DecodeError for a frame too short for a
-    header. What ``codec`` cannot read is left to the upstream.
+    A client sends the same few heads over and over, apart from their correlation ids, so each is
+    decoded once and compared afterwards.
     """
-    if len(data) - at < _PREFIX.size:
-        if len(data) - at >= SIZE_LENGTH and _size(data, at) < _PREFIX.size - SIZE_LENGTH:
-            problem = f"a request of {_size(data, at)} bytes has no complete header"
-            raise DecodeError(problem, offset=SIZE_LENGTH, path="header")
-        return None
-    size, api_key, version, correlation_id = _PREFIX.unpack_from(data, at)
+
+    __slots__ = ("_codec", "_seen")
+
+    def __init__(self, codec: Dialect) -> None:
+        self._codec = codec
+        self._seen: dict[bytes, tuple[bytes, RequestHead]] = {}
+        """By API key and version: the bytes behind the correlation id, and the head."""
+
+    def read(self, data: bytes, at: int) -> RequestHead | None:
+        """Return the head of the request at this offset; None if more bytes are needed.
+
+        Only Produce with acks=0 expects no response. Raises DecodeError for a frame too short for a
+        header. What the codec cannot read is left to the upstream.
+        """
+        seen = self._seen.get(data[at + 4 : at + 8])
+        if seen is not None and data.startswith(seen[0], at + _PREFIX.size):
+            size, api_key, version, correlation_id = _PREFIX.unpack_from(data, at)
+            if size >= _PREFIX.size - SIZE_LENGTH + len(seen[0]):
+                _, _, _, client_id, expects = seen[1]
+                return RequestHead(api_key, version, correlation_id, client_id, expects)
+        return self._decode(data, at)
+
+    def _decode(self, data: bytes, at: int) -> RequestHead | None:
+        if len(data) - at < _PREFIX.size:
+            if len(data) - at >= SIZE_LENGTH:
+                _check(int.from_bytes(data[at : at + SIZE_LENGTH], "big", signed=True))
+            return None
+        size, api_key, version, correlation_id = _PREFIX.unpack_from(data, at)
+        _check(size)
+        received = min(len(data) - at, SIZE_LENGTH + size)
+        whole = received == SIZE_LENGTH + size or received > _MOST
+        api = self._codec.apis.get(api_key)
+        if api is None or version not in api.valid_versions:
+            return RequestHead(api_key, version, correlation_id, None, expects_response=True)
+        try:
+            header_version = api.request_header_version(version)
+            header, end = RequestHeader.decode_from(data, header_version, at + SIZE_LENGTH)
+            expects = True
+            if api_key == _PRODUCE:
+                acks, end = _acks(data, end, version)
+                expects = acks != 0
+        except (KprotoError, IndexError):
+            if not whole:
+                return None
+            return RequestHead(api_key, version, correlation_id, None, expects_response=True)
+        head = RequestHead(api_key, version, correlation_id, header.client_id, expects)
+        self._remember(data[at + 4 : at + 8], data[at + _PREFIX.size : end], head)
+        return head
+
+    def _remember(self, key: bytes, rest: bytes, head: RequestHead) -> None:
+        if len(rest) <= _MOST_REMEMBERED:
+            if len(self._seen) >= _MOST_HEADS:
+                self._seen.clear()
+            self._seen[key] = rest, head
+
+
+def _check(size: int) -> None:
     if size < _PREFIX.size - SIZE_LENGTH:
         problem = f"a request of {size} bytes has no complete header"
         raise DecodeError(problem, offset=SIZE_LENGTH, path="header")
-    received = min(len(data) - at, SIZE_LENGTH + size)
-    whole = received == SIZE_LENGTH + size or received > _MOST
-    api = codec.apis.get(api_key)
-    if api is None or version not in api.valid_versions:
-        return RequestHead(api_key, version, correlation_id, None, expects_response=True)
-    try:
-        header_version = api.request_header_version(version)
-        header, end = RequestHeader.decode_from(data, header_version, at + SIZE_LENGTH)
-        expects = api_key != _PRODUCE or _acks(data, end, version) != 0
-    except (KprotoError, IndexError):
-        if not whole:
-            return None
-        return RequestHead(api_key, version, correlation_id, None, expects_response=True)
-    return RequestHead(api_key, version, correlation_id, header.client_id, expects)
 
 
-def _size(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + SIZE_LENGTH], "big", signed=True)
-
-
-def _acks(data: bytes, at: int, version: int) -> int:
-    """Return the acks of a Produce body. Raises IndexError if it is not there."""
+def _acks(data: bytes, at: int, version: int) -> tuple[int, int]:
+    """Return the acks of a Produce body, and the offset behind them. Raises IndexError."""
     if version >= _FLEXIBLE_SINCE:
         length, at = _unsigned_varint(data, at)
         at += max(length - 1, 0)
     elif version >= _TRANSACTIONAL_ID_SINCE:
         at += 2 + max(_int16(data, at), 0)
-    return _int16(data, at)
+    return _int16(data, at), at + 2
 
 
 def _int16(data: bytes, at: int) -> int:

@@ -47,6 +47,7 @@ class Clamp:
         self.unknown_keys = unknown_keys
         self._codec = codec
         self._features = dict(features or {})
+        self._accepted: dict[tuple[int, int], bool] = {}
 
     def limit(self, api_key: int) -> Versions | None:
         """Return the versions that may pass; None for no limit. An empty range hides the key."""
@@ -66,8 +67,11 @@ class Clamp:
 
     def accepts(self, api_key: int, version: int) -> bool:
         """Whether a request passes. One that does not is refused as a broker would."""
-        limit = self.limit(api_key)
-        return limit is None or version in limit
+        accepted = self._accepted.get((api_key, version))
+        if accepted is None:
+            limit = self.limit(api_key)
+            accepted = self._accepted[api_key, version] = limit is None or version in limit
+        return accepted
 
     def cut(self, body: Any) -> None:
         """Change an ApiVersions response to what passes. Produce keeps its lowest version of 0,
