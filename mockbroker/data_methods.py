@@ -67,6 +67,8 @@ class DataMethods:
     release_replication = _step(DataSteps.release_replication)
     lag_high_watermark = _step(DataSteps.lag_high_watermark)
     append = _step(DataSteps.append)
+    make_sink = _step(DataSteps.make_sink)
+    make_source = _step(DataSteps.make_source)
     truncate = _step(DataSteps.truncate)
     unclean_election = _step(DataSteps.unclean_election)
     jump_log_start = _step(DataSteps.jump_log_start)

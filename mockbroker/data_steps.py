@@ -24,7 +24,7 @@ from mockbroker.log.produce import Appender
 from mockbroker.log.record_documents import BatchDocument, parse_batch
 from mockbroker.log.seeding import batch_of
 from mockbroker.state.actions import PartitionChanged
-from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.state.model import INTERNAL_TOPICS, NO_LEADER, Partition, TopicPartition
 from mockbroker.state.results import NewTopic
 from mockbroker.topics.spec import parse_topic_partition
 from mockbroker.transactions.coordinator import TransactionCoordinator
@@ -101,6 +101,32 @@ class DataSteps(Turns):
         data, header = batch_of(batch, self._controller.now_ms, append_time=append_time)
         with self._acting():
             return self.logs.append(tp, data, header)
+
+    def make_sink(self, topic: str) -> None:
+        """Let a topic keep no bytes: producers are answered as ever, offsets rise, and each log
+        begins at its high watermark. For measuring producers; until the topic is deleted."""
+        self._measured(topic)
+        with self._acting():
+            self.logs.make_sink(topic)
+
+    def make_source(self, topic: str, records: str) -> None:
+        """Let every partition of a topic hold one batch of these records for ever, in place of what
+        it has. For measuring consumers; until the topic is deleted. ``records`` is as in
+        ``append``."""
+        self._measured(topic)
+        append_time = self.logs.settings(topic).append_time
+        document = parse_batch(records)
+        data, header = batch_of(document, self._controller.now_ms, append_time=append_time)
+        if header.producer_id >= 0 or header.is_control:
+            raise ClusterError("the batch of a source has no producer and no markers")
+        with self._acting():
+            self.logs.make_source(topic, data, header)
+
+    def _measured(self, topic: str) -> None:
+        """Raises ClusterError for a topic that can be no sink and no source."""
+        self._controller.partition((topic, 0))
+        if topic in INTERNAL_TOPICS:
+            raise ClusterError(f"{topic} holds the state of coordinators")
 
     def truncate(self, partition: str | TopicPartition, offset: int) -> None:
         """Cut the log on all replicas, so that it ends at this offset or at the start of the batch

@@ -99,6 +99,8 @@ class ForwardedMethods:
     release_replication = _forward(MockCluster.release_replication)
     lag_high_watermark = _forward(MockCluster.lag_high_watermark)
     append = _forward(MockCluster.append)
+    make_sink = _forward(MockCluster.make_sink)
+    make_source = _forward(MockCluster.make_source)
     truncate = _forward(MockCluster.truncate)
     unclean_election = _forward(MockCluster.unclean_election)
     jump_log_start = _forward(MockCluster.jump_log_start)

@@ -10,6 +10,7 @@ from mockbroker.commands.arguments import (
     BROKER_ID,
     COUNT,
     PARTITION,
+    WORD,
     Argument,
     ArgumentType,
     text_of,
@@ -49,6 +50,7 @@ RECORDS_TEXT: Final = ArgumentType(
 )
 
 _FOLLOWER: Final = Argument("broker", BROKER_ID, "The follower; none for all.", optional=True)
+_TOPIC_NAME: Final = Argument("topic", WORD, "The name of a topic.")
 _OFFSET: Final = Argument("offset", COUNT, "An offset.")
 _ANY_PARTITION: Final = Argument(
     "partition", PARTITION.type, "The partition; none for all.", optional=True
@@ -99,6 +101,23 @@ LOG_ROWS: Final = (
         'producer_epoch, base_sequence and transactional, or {"batch": "HEX"}. The checks of '
         "Produce do not apply. A batch with a producer id and a sequence counts for that "
         "producer, unless the producer has a newer epoch or has sent later ones.",
+    ),
+    Command(
+        "make-sink",
+        "Let a topic keep no bytes.",
+        lambda on, given: on.cluster.make_sink(given["topic"]),
+        (_TOPIC_NAME,),
+        details="For measuring producers: they are answered as ever, offsets rise, and each log "
+        "begins at its high watermark. It lasts until the topic is deleted.",
+    ),
+    Command(
+        "make-source",
+        "Let a topic serve one batch for ever.",
+        lambda on, given: on.cluster.make_source(given["topic"], given["records"]),
+        (_TOPIC_NAME, Argument("records", RECORDS_TEXT)),
+        details="For measuring consumers: every partition holds the batch 2^40 times, under ever "
+        "higher offsets, in place of its records. RECORDS is as in `append`. What is produced to "
+        "the topic is dropped. It lasts until the topic is deleted.",
     ),
     Command(
         "truncate",

@@ -27,6 +27,8 @@ def apply_retention(
     """Drop the segments of a partition, None: of all, that are past ``retention.ms`` or
     ``retention.bytes``. Records that are not replicated stay. Raises UnknownPartitionError."""
     for each in _partitions(logs, tp):
+        if logs.is_source(each[0]):
+            continue
         log = logs.log(each)
         start_offset = retained_from(log, logs.settings(each[0]), now_ms)
         if start_offset > log.start_offset:

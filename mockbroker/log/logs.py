@@ -21,6 +21,7 @@ from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
 from mockbroker.log.events import MOST_EVENTS, Appended, DataEvents
 from mockbroker.log.partition_log import AbortedTransaction, PartitionLog, Segment
 from mockbroker.log.producers import START_ROWS, Guard
+from mockbroker.log.repeated_batch import RepeatedBatch
 from mockbroker.log.replication import Replication
 from mockbroker.log.settings import LogSettings, log_settings
 from mockbroker.rows import Release, apply_first, rows_of_release
@@ -106,6 +107,8 @@ class Logs:
         self._start_rows = rows_of_release(START_ROWS, release)
         self._partitions: dict[TopicPartition, PartitionData] = {}
         self._settings: dict[str, LogSettings] = {}
+        self._sinks: set[str] = set()
+        self._sources: dict[str, tuple[Buffer, BatchHeader]] = {}
         self._bytes = 0
         kinds = (ConfigChanged, PartitionChanged, TopicDeleted, LogDirFailed)
         controller.add_hooks(kinds, after=self._after)
@@ -131,6 +134,8 @@ class Logs:
             partition = self._controller.partition(tp)
             log = PartitionLog(partition.leader_epoch, self._controller.now_ms)
             found = self._partitions[tp] = PartitionData(log, Replication(log))
+            if tp[0] in self._sources:
+                self._fill(log, partition, *self._sources[tp[0]])
         return found
 
     def log(self, tp: TopicPartition) -> PartitionLog:
@@ -191,6 +196,9 @@ class Logs:
             Appended(now_ms, tp, base_offset, log.end_offset - 1, size, header.producer_id)
         )
         self._advance_watermark(tp, data, partition)
+        if tp[0] in self._sinks:
+            self._bytes -= log.advance_start(log.high_watermark)
+            data.replication.log_started(log.start_offset)
         log.changed()
         if self._bytes > self.most_bytes:
             self._shrink()
@@ -317,6 +325,34 @@ class Logs:
         self._bytes -= released
         return released
 
+    # ---- sinks and sources ---------------------------------------------------------------------
+
+    def make_sink(self, topic: str) -> None:
+        """Let the topic keep no bytes from now on: what is replicated goes at once."""
+        self._sinks.add(topic)
+        for tp, data in self._partitions.items():
+            if tp[0] == topic:
+                self._bytes -= data.log.advance_start(data.log.high_watermark)
+                data.replication.log_started(data.log.start_offset)
+
+    def make_source(self, topic: str, batch: Buffer, header: BatchHeader) -> None:
+        """Let every partition of the topic hold this batch for ever, in place of its records."""
+        self._sources[topic] = batch, header
+        for tp, data in self._partitions.items():
+            if tp[0] == topic:
+                self._bytes -= data.log.storage.size
+                self._fill(data.log, self._controller.partition(tp), batch, header)
+
+    def _fill(
+        self, log: PartitionLog, partition: Partition, batch: Buffer, header: BatchHeader
+    ) -> None:
+        storage = RepeatedBatch(batch, header, partition.leader_epoch)
+        log.become_source(storage, self._controller.now_ms)
+
+    def is_source(self, topic: str) -> bool:
+        """Whether the topic holds one batch for ever."""
+        return topic in self._sources
+
     # ---- steps of a tester ---------------------------------------------------------------------
 
     def hold_replication(self, tp: TopicPartition, broker_id: int | None) -> None:
@@ -378,6 +414,8 @@ class Logs:
                     data.log.changed()
         elif isinstance(change, TopicDeleted):
             self._settings.pop(change.name, None)
+            self._sinks.discard(change.name)
+            self._sources.pop(change.name, None)
             for tp in [each for each in self._partitions if each[0] == change.name]:
                 data = self._partitions.pop(tp)
                 self._bytes -= data.log.storage.size

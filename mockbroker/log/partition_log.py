@@ -14,6 +14,7 @@ from mockbroker.log.batch_header import BatchHeader, Buffer
 from mockbroker.log.batch_storage import BatchStorage, StoredBatch
 from mockbroker.log.leader_epochs import LeaderEpochs
 from mockbroker.log.producers import Marker, Producers, marker_of
+from mockbroker.log.repeated_batch import RepeatedBatch
 from mockbroker.log.settings import LogSettings
 
 __all__ = ["AbortedTransaction", "PartitionLog", "Segment"]
@@ -46,7 +47,7 @@ class PartitionLog:
     """
 
     def __init__(self, epoch: int, now_ms: int) -> None:
-        self.storage: Final = BatchStorage()
+        self.storage = BatchStorage()
         self.epochs: Final = LeaderEpochs()
         self.epochs.assign(epoch, 0)
         self.producers: Final = Producers()
@@ -132,6 +133,17 @@ class PartitionLog:
         self._segment_position = self.storage.position(len(self.storage))
         self._segment_timestamp = None
         return True
+
+    def become_source(self, storage: RepeatedBatch, now_ms: int) -> None:
+        """Hold one batch for ever in place of all others."""
+        self.storage = storage
+        self.start_offset = 0
+        self.end_offset = self.high_watermark = len(storage) * storage.step
+        self.aborted = []
+        self.segments = [Segment(0, now_ms)]
+        self._segment_position = 0
+        self._segment_timestamp = None
+        self.changed()
 
     # ---- reading -------------------------------------------------------------------------------
 

@@ -88,6 +88,8 @@ CALLS = [
     "mend-log-dir 4",
     "set-level 4 4=0-2",
     "advertise 4 localhost:32768",
+    "make-sink foo",
+    "make-source foo one",
     "throttle-client reader 500ms",
     "advance 2000ms",
     "propagation 0ms",

@@ -109,6 +109,8 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("release-metadata", {"broker": 4}),
     ("fail-log-dir", {"broker": 4, "directory": "/var/lib/kafka/data"}),
     ("mend-log-dir", {"broker": 4, "directory": None}),
+    ("make-sink", {"topic": "foo"}),
+    ("make-source", {"topic": "foo", "records": "one"}),
     ("stop-broker", {"broker": 4}),
     ("start-broker", {"broker": 4}),
     ("set-level", {"broker": 4, "level": "4=0-2"}),
