@@ -28,7 +28,7 @@ from kspec.errors import AbsentError
 from tests.suites.catalog import SUITES
 from tests.suites.expectations import Expectations
 from tests.suites.model import Run, Status, Suite
-from tests.suites.targets import MOCK, Target, target_of
+from tests.suites.targets import MOCK, ProxiedTarget, Target, target_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 KEPT: Final = ROOT / ".cache" / "suites"
@@ -47,6 +47,7 @@ def main() -> int:
     parser.add_argument("--on", action="append", metavar="TARGET", help=f"repeatable; {MOCK}")
     parser.add_argument("--test", action="append", metavar="NAME", help="repeatable; all")
     parser.add_argument("--quick", action="store_true", help="the tests that `make test` runs")
+    parser.add_argument("--proxied", action="store_true", help="put a proxy in front of the target")
     parser.add_argument("--write", action="store_true", help="update the lists; keep the reasons")
     parser.add_argument("--install", action="store_true", help="install the suites, run nothing")
     options = parser.parse_args()
@@ -59,6 +60,8 @@ def main() -> int:
         try:
             folder = suite.install()
             for target in map(target_of, options.on or [MOCK]):
+                if options.proxied:
+                    target = ProxiedTarget(target)
                 if not options.install:
                     code = max(code, _run(suite, folder, target, options))
         except AbsentError as error:
@@ -143,7 +146,7 @@ def _run_apart(suite: Suite, target: Target, options: argparse.Namespace) -> int
     command = [*apart, "sh", "-c", script, "sh", sys.executable, "-m", "tests.suites"]
     command += ["--suite", suite.name, "--on", target.name]
     command += [word for name in options.test or () for word in ("--test", name)]
-    command += [f"--{name}" for name in ("quick", "write") if getattr(options, name)]
+    command += [f"--{name}" for name in ("quick", "proxied", "write") if getattr(options, name)]
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, APART: "1"})
     try:
         return process.wait()

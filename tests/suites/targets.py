@@ -14,13 +14,23 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from tests.real.kafka import RealKafka, free_ports
 from tests.suites.model import ClusterNeeds
 
-__all__ = ["COUNTERPARTS", "MOCK", "KafkaTarget", "MockTarget", "Target", "served", "target_of"]
+__all__ = [
+    "COUNTERPARTS",
+    "MOCK",
+    "KafkaTarget",
+    "MockTarget",
+    "ProxiedTarget",
+    "Target",
+    "served",
+    "target_of",
+]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 STOP_SECONDS: Final = 30.0
@@ -132,6 +142,28 @@ class KafkaTarget(Target):
         with _SuiteKafka(self.version, folder, needs) as kafka:
             yield ",".join(f"127.0.0.1:{port}" for port in kafka.ports.values())
             kafka.check_running()
+
+
+class ProxiedTarget(Target):
+    """``mockbroker proxy`` in front of another target, whose results are expected of it."""
+
+    def __init__(self, upstream: Target) -> None:
+        super().__init__(upstream.name, upstream.version)
+        self._upstream = upstream
+
+    @contextlib.contextmanager
+    def start(self, needs: ClusterNeeds, folder: Path) -> Iterator[str]:
+        behind = replace(needs, port=0, advertised=None)
+        with self._upstream.start(behind, folder) as bootstrap:
+            command = [sys.executable, "-m", "mockbroker", "proxy", "--exit-with-parent"]
+            command.append(f"--upstream={bootstrap}")
+            if needs.port:
+                command.append(f"--broker-port-base={needs.port - needs.first_id}")
+            if needs.advertised is not None:
+                host, port = needs.advertised
+                command.append(f"--advertise={host}:{port - needs.first_id}")
+            with served(command, folder / "proxy.log") as ready:
+                yield ",".join(ready["brokers"].values())
 
 
 class NoTarget(Target):

@@ -9,16 +9,20 @@ from typing import Any
 
 import pytest
 
+from kproto.capture import JournalCapture
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.describe_cluster_request import DescribeClusterRequest
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
+from kproto.messages.list_groups_request import ListGroupsRequest
 from kproto.messages.metadata_request import MetadataRequest
 from mockbroker import MockCluster
+from mockbroker.faults.documents import fault_of
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from mockbroker.serving.limits import Limits
 from tests.mockbroker.proxy.conftest import address, dial
-from tests.mockbroker.wire import PATIENCE
+from tests.mockbroker.replay.recorded import extracted
+from tests.mockbroker.wire import PATIENCE, connect
 from tests.support.toolchain import require_module
 from tests.support.waiting import until
 
@@ -272,3 +276,47 @@ async def test_kafka_python_through_the_proxy(proxied: Proxied, detail: str) -> 
                for each in mock.journal.select(direction="request")}  # fmt: skip
         assert own == seen
         assert {0, 1, 3, 10, 11, 14} <= {key for key, _, _ in own}
+
+
+@pytest.mark.requirement("DP-PROXY-30")
+async def test_the_mock_answers_from_a_recording_of_the_proxy(proxied: Proxied) -> None:
+    """What the upstream said, with the mock's addresses in the place of the proxy's; an answer that
+    a rule changed is the one that the client had."""
+    questions: list[tuple[Any, int]] = [
+        (MetadataRequest(topics=None), 12),
+        (DescribeClusterRequest(), 0),
+        (ListGroupsRequest(), 4),
+    ]
+    async with MockCluster(brokers=3, topics=["recorded:2:3"]) as mock:
+        proxy = await proxied(mock)
+        proxy.load_faults([fault_of({"api": "ListGroups", "error": "COORDINATOR_NOT_AVAILABLE"})])
+        async with dial(proxy) as wire:
+            recorded = [await wire.ask(body, version) for body, version in questions]
+        assert [each.error_code for each in recorded[2:]] == [15]
+    replaying = MockCluster(brokers=3)
+    replaying.replay(extracted(proxy.journal))
+    async with replaying, connect(replaying) as wire:
+        again = [await wire.ask(body, version) for body, version in questions]
+    own = ports(replaying.addresses)
+    for body in again[:2]:
+        assert {each.port for each in body.brokers} == set(own.values())
+    for body in (*recorded[:2], *again[:2]):
+        for each in body.brokers:
+            each.port = 0
+    assert again == recorded
+    assert not replaying.journal.select(event="replay-miss")
+
+
+@pytest.mark.requirement("DP-PROXY-30")
+async def test_a_capture_of_the_proxy_is_read_back(proxied: Proxied) -> None:
+    async with MockCluster(brokers=1) as mock:
+        proxy = await proxied(mock)
+        capture = JournalCapture()
+        packets = [capture.start()]
+        proxy.journal.sink = lambda entry: packets.append(capture.add(entry))
+        async with dial(proxy) as wire:
+            await wire.ask(MetadataRequest(topics=[]), 12)
+        await until(lambda: any(each.event == "disconnected" for each in proxy.journal), "the end")
+    raw = [each.raw for each in proxy.journal if each.raw]
+    assert len(raw) == 2
+    assert all(frame in b"".join(packets) for frame in raw)
