@@ -15,7 +15,9 @@ from kproto.errors import UnknownNameError
 from mockbroker.scenarios import (
     cancellation,
     coordinator_moves,
+    failed_log_dir,
     failover,
+    hanging_transaction,
     lost_acknowledgement,
     metadata_races,
     poison_record,
@@ -23,6 +25,7 @@ from mockbroker.scenarios import (
     target_replicas,
     two_apis,
     unclean_loss,
+    zombie_producer,
 )
 from mockbroker.scenarios.registry import SCENARIOS, Scenario
 from mockbroker.scenarios.story import ScenarioError, Story
@@ -40,6 +43,9 @@ themes = (
     coordinator_moves,
     unclean_loss,
     poison_record,
+    zombie_producer,
+    hanging_transaction,
+    failed_log_dir,
 )
 """Importing these modules fills ``SCENARIOS``."""
 

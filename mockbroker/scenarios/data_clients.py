@@ -5,19 +5,25 @@ They retry nothing and look nothing up by themselves, so that a story shows ever
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from kproto.client import Connection
 from kproto.errors import DecodeError
+from kproto.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from kproto.messages.consumer_protocol_assignment import (
     ConsumerProtocolAssignment,
     TopicPartition,
 )
+from kproto.messages.end_txn_request import EndTxnRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
+from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -32,13 +38,26 @@ from kproto.messages.produce_request import (
 from kproto.messages.produce_response import PartitionProduceResponse
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.records import Record, RecordBatches, build_batch
+from kproto.records.batch import Batch
 from mockbroker.mock_cluster import MockCluster
 
-__all__ = ["GroupMember", "commit", "coordinator_of", "fetch", "opened", "produce"]
+__all__ = [
+    "GroupMember",
+    "add_partition",
+    "commit",
+    "coordinator_of",
+    "end_transaction",
+    "fetch",
+    "init_producer",
+    "opened",
+    "produce",
+]
 
 _PRODUCE, _FETCH, _FIND, _COMMIT = 9, 12, 3, 7
 """The versions of requests: by topic name, and in every release since 2.7."""
 _JOIN, _SYNC, _HEARTBEAT = 5, 3, 3
+_INIT_PRODUCER, _ADD_PARTITIONS, _END = 3, 3, 3
+"""Of producers that know nothing of KIP-890."""
 _LONG_MS = 30_000
 
 
@@ -53,16 +72,25 @@ async def opened(
 
 
 async def produce(
-    connection: Connection, topic: str, value: str, *, producer_id: int = -1, sequence: int = -1
+    connection: Connection,
+    topic: str,
+    value: str,
+    *,
+    producer_id: int = -1,
+    producer_epoch: int = 0,
+    sequence: int = -1,
+    transactional_id: str | None = None,
 ) -> PartitionProduceResponse:
     """Produce one record to partition 0 with acks -1."""
     data = build_batch(
         [Record(timestamp=0, value=value.encode())],
         producer_id=producer_id,
-        producer_epoch=0 if producer_id >= 0 else -1,
+        producer_epoch=producer_epoch if producer_id >= 0 else -1,
         base_sequence=sequence,
+        is_transactional=transactional_id is not None,
     )
     request = ProduceRequest(
+        transactional_id=transactional_id,
         acks=-1,
         timeout_ms=_LONG_MS,
         topic_data=[
@@ -77,11 +105,18 @@ async def produce(
 
 
 async def fetch(
-    connection: Connection, topic: str, offset: int, *, epoch: int = -1, read_epoch: int = -1
+    connection: Connection,
+    topic: str,
+    offset: int,
+    *,
+    epoch: int = -1,
+    read_epoch: int = -1,
+    read_committed: bool = False,
 ) -> tuple[Any, list[bytes | None]]:
     """Fetch partition 0 without a wait: its part of the response, and the values from the offset
     on. ``epoch`` is the leader epoch that the consumer knows, ``read_epoch`` that of the last
-    record that it has read. Raises DecodeError for a batch that is damaged."""
+    record that it has read. With ``read_committed`` those of aborted transactions are left out.
+    Raises DecodeError for a batch that is damaged."""
     part = FetchPartition(
         partition=0,
         fetch_offset=offset,
@@ -93,16 +128,64 @@ async def fetch(
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=1 << 20,
+        isolation_level=int(read_committed),
         topics=[FetchTopic(topic=topic, partitions=[part])],
     )
     answer: Any = await connection.request(request, _FETCH)
     found = answer.responses[0].partitions[0]
-    records = [
-        record
-        for batch in RecordBatches(found.records or b"", check_crc=True)
-        for record in batch.records()
-    ]
+    batches = RecordBatches(found.records or b"", check_crc=True)
+    records = [each for batch in _decided(batches, found) for each in batch.records()]
     return found, [each.value for each in records if each.offset >= offset]
+
+
+def _decided(batches: Iterable[Batch], found: Any) -> Iterator[Batch]:
+    """Yield the batches without markers and without those of the aborted transactions that the
+    response lists."""
+    aborted = sorted(found.aborted_transactions or (), key=lambda each: int(each.first_offset))
+    open_ids = set()
+    for batch in batches:
+        while aborted and aborted[0].first_offset <= batch.last_offset:
+            open_ids.add(aborted.pop(0).producer_id)
+        if batch.is_control:
+            open_ids.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in open_ids):
+            yield batch
+
+
+async def init_producer(connection: Connection, transactional_id: str) -> Any:
+    """Initialise a transactional producer at its coordinator."""
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=_LONG_MS
+    )
+    return await connection.request(request, _INIT_PRODUCER)
+
+
+async def add_partition(
+    connection: Connection, transactional_id: str, topic: str, producer: Any
+) -> int:
+    """Add partition 0 to the transaction of a producer; the error code."""
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.producer_epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+    )
+    answer: Any = await connection.request(request, _ADD_PARTITIONS)
+    return int(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
+
+
+async def end_transaction(
+    connection: Connection, transactional_id: str, producer: Any, *, committed: bool
+) -> int:
+    """Commit or abort the transaction of a producer; the error code."""
+    request = EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=committed,
+    )
+    answer = await connection.request(request, _END)
+    return int(answer.error_code)
 
 
 async def coordinator_of(connection: Connection, group: str) -> int:

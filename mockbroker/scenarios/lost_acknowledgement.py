@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kproto.client import ConnectionClosedError
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from mockbroker.mock_cluster import MockCluster
@@ -31,7 +33,7 @@ async def lost_acknowledgement(story: Story) -> None:
         ):
             before = len(mock.records("foo"))
             sequence = 0 if producer_id >= 0 else -1
-            named = {"producer_id": producer_id, "sequence": sequence}
+            named: dict[str, Any] = {"producer_id": producer_id, "sequence": sequence}
             mock.fault(api="Produce", disconnect="after", times=1)
             story.step(f"{kind} sends a batch.")
             closed = False

@@ -120,3 +120,48 @@ def test_poison_record(mock_kafka: MockKafka) -> None:
             next(reader)
         reader.seek(foo, 2)
         assert next(reader).value == b"behind"
+
+
+@pytest.mark.mock_kafka(topics=["foo:1:1"])
+def test_zombie_producer(mock_kafka: MockKafka) -> None:
+    with closing(producer(mock_kafka, transactional_id="pay")) as zombie:
+        zombie.init_transactions()
+        zombie.begin_transaction()
+        zombie.send("foo", b"half").get(SECONDS)
+        with closing(producer(mock_kafka, transactional_id="pay")) as successor:
+            successor.init_transactions()
+            successor.begin_transaction()
+            successor.send("foo", b"whole").get(SECONDS)
+            successor.commit_transaction()
+        with pytest.raises(errors.KafkaError):
+            zombie.commit_transaction()
+    with closing(consumer(mock_kafka, isolation_level="read_committed")) as reader:
+        reader.subscribe(["foo"])
+        assert next(reader).value == b"whole"
+
+
+@pytest.mark.mock_kafka(topics=["foo:1:1"])
+def test_hanging_transaction(mock_kafka: MockKafka) -> None:
+    hanging = (
+        '{"records": [{"value": "late"}], "transactional": true, "producer_id": 4000, '
+        '"producer_epoch": 0, "base_sequence": 0}'
+    )
+    mock_kafka.append("foo-0", hanging)
+    mock_kafka.append("foo-0", "behind")
+    options = {"isolation_level": "read_committed", "consumer_timeout_ms": 1000}
+    with closing(consumer(mock_kafka, **options)) as reader:
+        reader.subscribe(["foo"])
+        assert list(reader) == []
+        mock_kafka.write_marker("foo-0", 4000, "abort")
+        assert [each.value for each in reader] == [b"behind"]
+
+
+@pytest.mark.mock_kafka(brokers=2, topics=["foo=1,2"])
+def test_failed_log_dir(mock_kafka: MockKafka) -> None:
+    with closing(producer(mock_kafka, retries=10)) as sender:
+        assert sender.send("foo", b"one").get(SECONDS).offset == 0
+        mock_kafka.fail_log_dir(1)
+        assert sender.send("foo", b"two").get(SECONDS).offset == 1
+    assert mock_kafka.cluster.partition("foo", 0).leader == 2
+    # The answers with error 56 let the producer look for the leader.
+    mock_kafka.assert_requested("Produce", broker_id=2, times=1)
