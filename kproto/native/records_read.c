@@ -125,16 +125,20 @@ static int fill(const record_codec *self, reader *in, const batch_facts *batch, 
     return result || in->at != in->end ? -1 : 0;
 }
 
+/* Cuts the next record, headers included; 0 is success. */
+static int get_whole_record(reader *in, const batch_facts *batch, record_view *record) {
+    if (get_record(in, batch, record)) return -1;
+    for (Py_ssize_t i = 0; i < record->header_count; i++) {
+        span key, value;
+        if (get_header(&record->headers, &key, &value) || !is_utf8(key.at, key.size)) return -1;
+    }
+    return record->headers.at == record->headers.end ? 0 : -1;
+}
+
 int are_records(reader in, const batch_facts *batch) {
     record_view record;
-    for (Py_ssize_t i = 0; i < batch->count; i++) {
-        if (get_record(&in, batch, &record)) return 0;
-        for (Py_ssize_t j = 0; j < record.header_count; j++) {
-            span key, value;
-            if (get_header(&record.headers, &key, &value) || !is_utf8(key.at, key.size)) return 0;
-        }
-        if (record.headers.at != record.headers.end) return 0;
-    }
+    for (Py_ssize_t i = 0; i < batch->count; i++)
+        if (get_whole_record(&in, batch, &record)) return 0;
     return in.at == in.end;
 }
 
@@ -220,16 +224,17 @@ PyObject *survey_records(record_codec *self, PyObject *const *args, Py_ssize_t c
         PyErr_SetString(PyExc_TypeError, "survey takes 7 arguments");
         return NULL;
     }
-    if (!get_batch(args, &in, &batch) || !batch.count || !are_records(in, &batch)) Py_RETURN_NONE;
+    if (!get_batch(args, &in, &batch) || !batch.count) Py_RETURN_NONE;
     int64_t least = INT64_MAX, most = INT64_MIN;
     int in_order = 1;
     for (Py_ssize_t i = 0; i < batch.count; i++) {
         record_view record;
-        get_record(&in, &batch, &record);
+        if (get_whole_record(&in, &batch, &record)) Py_RETURN_NONE;
         if (record.timestamp < least) least = record.timestamp;
         if (record.timestamp > most) most = record.timestamp;
         in_order &= (uint64_t)record.offset == (uint64_t)batch.base_offset + (uint64_t)i;
     }
+    if (in.at != in.end) Py_RETURN_NONE;
     return Py_BuildValue("LLO", (long long)least, (long long)most, in_order ? Py_True : Py_False);
 }
 
