@@ -63,6 +63,7 @@ from mockbroker.log_dir_steps import LogDirSteps
 from mockbroker.profiles.features import features_of, with_levels
 from mockbroker.quorum.voters import Outcome, Quorum
 from mockbroker.quotas.client_quotas import Alteration, AlterationResult, ClientQuotas
+from mockbroker.quotas.meters import QuotaMeters
 from mockbroker.quotas.throttling import Throttles
 from mockbroker.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.reassignment.controller import HOOKED_CHANGES, Dependencies
@@ -240,6 +241,9 @@ class Cluster(DataSteps):
         """The clients that a tester has throttled."""
         self.quotas = ClientQuotas(controller, config_release)
         """The quotas of clients; ``alter_client_quotas`` changes them."""
+        self.quotas.on_changed.append(lambda: self.throttles.expect_quotas(self.quotas.any))
+        self.meters = QuotaMeters(self.quotas, lambda: controller.now_ms)
+        """What clients use of their quotas."""
         self.scram = ScramCredentials(controller, config_release)
         """The SCRAM credentials; ``alter_scram_credentials`` changes them."""
         classic_groups = ClassicGroups(

@@ -30,6 +30,7 @@ from mockbroker.apis.authorization import may
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.fetching.fetches import StartedFetch
 from mockbroker.fetching.query import FetchQuery, PartitionAnswer, PartitionPosition
+from mockbroker.quotas.throttling import Throttle
 from mockbroker.security.authorizer import ResourceType
 from mockbroker.timers import Later, wait_for_call
 
@@ -143,10 +144,11 @@ def _positions(call: Call, request: FetchRequest, by_id: bool) -> list[Partition
 
 
 def _response(call: Call, started: StartedFetch) -> FetchResponse:
-    throttle = call.cluster.throttles.of(call.client_id)
+    throttle = call.cluster.throttles.of(call.client_id) or _over_quota(call, started)
     withheld = throttle is not None and throttle.empties_fetches
     result = started.withhold() if withheld else started.answer()
     response = FetchResponse(
+        throttle_time_ms=0 if throttle is None else throttle.milliseconds,
         error_code=result.error_code,
         session_id=result.session_id,
         responses=_topics(call.version, result.partitions),
@@ -154,6 +156,17 @@ def _response(call: Call, started: StartedFetch) -> FetchResponse:
     if call.version >= _ENDPOINTS_SINCE:
         _add_leaders(call, response, result.partitions)
     return response
+
+
+def _over_quota(call: Call, started: StartedFetch) -> Throttle | None:
+    """Return the throttle of a consumer that exceeds its quota with these records."""
+    cluster = call.cluster
+    if not cluster.quotas.any or call.body.replica_id >= 0:
+        return None
+    if started.wait is not None:
+        started.read_again()
+    milliseconds = cluster.meters.fetch(call.session.user, call.client_id or "", started.size)
+    return cluster.throttles.lasting(milliseconds) if milliseconds else None
 
 
 def _topics(version: int, answers: Iterable[PartitionAnswer]) -> list[FetchableTopicResponse]:

@@ -66,6 +66,11 @@ class Session:
         return self.peer.rpartition(":")[0]
 
     @property
+    def user(self) -> str:
+        """The name of the principal, to which quotas belong."""
+        return self.principal.partition(":")[2]
+
+    @property
     def authenticated(self) -> bool:
         """Whether the client has authenticated by SASL, and is not re-authenticating."""
         return self.sasl is not None and self.sasl.user is not None

@@ -77,13 +77,24 @@ class StartedFetch:
             answers.append(answer)
         return answers
 
+    def read_again(self) -> list[PartitionAnswer]:
+        """Read once more, after a wait."""
+        self.wait = None
+        self._answers = self._read()
+        return self._answers
+
+    @property
+    def size(self) -> int:
+        """The bytes of the records that it would return, as last read."""
+        return sum(each.size for each in self._answers)
+
     def withhold(self) -> FetchResult:
         """Return an answer without partitions, for a client that is throttled."""
         return self._context.withhold()
 
     def answer(self) -> FetchResult:
         """Return the answer. A fetch that has waited is read again."""
-        answers = self._answers if self.wait is None else self._read()
+        answers = self._answers if self.wait is None else self.read_again()
         if self._refused:
             rest = iter(answers)
             count = len(answers) + len(self._refused)

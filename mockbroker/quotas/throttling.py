@@ -1,4 +1,4 @@
-"""Clients that a tester has throttled, as a quota throttles them (KIP-219).
+"""Clients that a tester or a quota throttles (KIP-219).
 
 Since Kafka 2.0 the answer comes at once, its throttle time says how long the client shall wait, and
 the broker reads nothing more of the connection for as long. Before, the answer itself comes so much
@@ -49,7 +49,7 @@ class EmptyFetches:
 
 THROTTLE_ROWS: Final[Sequence[Row[Throttle, Throttle]]] = (
     Row(
-        "DP-CTL-37 DP-PRODUCE-43 DP-FETCH-21",
+        "DP-CTL-37 DP-PRODUCE-43 DP-FETCH-21 QUOTA-14",
         always,
         (MuteConnection(), EmptyFetches()),
         since=(2, 0),
@@ -63,22 +63,37 @@ class Throttles:
 
     def __init__(self, release: Release) -> None:
         self.live = False
-        """Whether any client is throttled."""
+        """Whether any client is throttled, or may be because there are quotas."""
         self.on_live: list[Callable[[], None]] = []
         self._rows = rows_of_release(THROTTLE_ROWS, release)
         self._clients: dict[str, Throttle] = {}
+        self._quotas = False
 
     def set(self, client_id: str, milliseconds: int) -> None:
         """Throttle every answer to a client; 0 ends it. Raises ClusterError."""
         if not 0 <= milliseconds <= _LONGEST_MS:
             raise ClusterError(f"a throttle time is 0 to {_LONGEST_MS} ms, not {milliseconds} ms")
         if milliseconds:
-            throttle = self._clients[client_id] = Throttle(milliseconds)
-            apply_first(self._rows, throttle, throttle)
+            self._clients[client_id] = self.lasting(milliseconds)
         else:
             self._clients.pop(client_id, None)
-        if self.live != bool(self._clients):
-            self.live = bool(self._clients)
+        self._refresh()
+
+    def expect_quotas(self, expected: bool) -> None:
+        """Note whether there are quotas."""
+        self._quotas = expected
+        self._refresh()
+
+    def lasting(self, milliseconds: int) -> Throttle:
+        """Return what this release makes of a throttle time."""
+        throttle = Throttle(min(milliseconds, _LONGEST_MS))
+        apply_first(self._rows, throttle, throttle)
+        return throttle
+
+    def _refresh(self) -> None:
+        live = self._quotas or bool(self._clients)
+        if self.live != live:
+            self.live = live
             for call in self.on_live:
                 call()
 

@@ -127,7 +127,9 @@ class Dispatcher:
             codec, self.served_by, fallback_row=profile.fallback_row, reply35=reply35,
             unserved=unserved,
         )  # fmt: skip
-        self._throttle_stage = ThrottleStage(cluster.throttles, self._broker_answer, self._send)
+        self._throttle_stage = ThrottleStage(
+            cluster.throttles, cluster.meters, self._broker_answer, self._send
+        )
         cluster.throttles.on_live.append(self._link_stages)
         self._script_stage = ScriptStage(self.scripts, self.handlers.call)
         self.scripts.on_change.append(self._scripts_changed)

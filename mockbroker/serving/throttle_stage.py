@@ -8,17 +8,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from copy import copy
 from functools import partial
+from typing import Final
 
 from msgspec import structs
 
 from kproto.codec.message import Message
+from kproto.messages.fetch_response import FetchResponse
 from mockbroker.faults.delivery import Plan, Sleep, Write
 from mockbroker.faults.message_edits import throttle
+from mockbroker.quotas.meters import QuotaMeters
 from mockbroker.quotas.throttling import Throttle, Throttles
 from mockbroker.serving.exchange import Close, Exchange, Pending, Reply
 from mockbroker.timers import sleep
 
 __all__ = ["ThrottleStage"]
+
+_PRODUCE: Final = 0
+_FETCH: Final = 1
 
 
 class ThrottleStage:
@@ -28,21 +34,30 @@ class ThrottleStage:
     def __init__(
         self,
         throttles: Throttles,
+        meters: QuotaMeters,
         broker_answer: Callable[[Exchange], Awaitable[Reply | Close]],
         send: Callable[[Exchange, Reply], bytes | Close],
     ) -> None:
         self._throttles = throttles
+        self._meters = meters
         self._broker_answer = broker_answer
         self._send = send
 
     def answer(self, exchange: Exchange) -> Pending | None:
-        found = self._throttles.of(exchange.client_id)
-        return None if found is None else Pending(partial(self._throttled, exchange, found))
+        client_id = exchange.client_id or ""
+        found = self._throttles.of(client_id)
+        if found is None and not self._meters.concern(exchange.session.user, client_id):
+            return None
+        return Pending(partial(self._throttled, exchange, found))
 
-    async def _throttled(self, exchange: Exchange, by: Throttle) -> Reply | Close | Plan:
+    async def _throttled(self, exchange: Exchange, by: Throttle | None) -> Reply | Close | Plan:
         # The response cache has answers to clients that are not throttled, and keeps none of these.
         reply = await self._broker_answer(structs.replace(exchange, repeatable=False))
         if isinstance(reply, Close):
+            return reply
+        if by is None:
+            by = self._over_quota(exchange, reply)
+        if by is None:
             return reply
         if isinstance(reply.body, Message):
             body = copy(reply.body)
@@ -58,3 +73,18 @@ class ThrottleStage:
             return data
         steps = (Write(data), Sleep(by.milliseconds)) if data else (Sleep(by.milliseconds),)
         return Plan(steps, answers=bool(data))
+
+    def _over_quota(self, exchange: Exchange, reply: Reply) -> Throttle | None:
+        """Count the request. A fetch, which is counted by its handler, has a throttle time."""
+        user, client_id = exchange.session.user, exchange.client_id or ""
+        if exchange.api_key == _FETCH:
+            body = reply.body
+            longest = body.throttle_time_ms if isinstance(body, FetchResponse) else 0
+        else:
+            longest = 0
+            if exchange.request.expects_response:
+                longest = self._meters.request(user, client_id)
+            if exchange.api_key == _PRODUCE:
+                size = len(exchange.request.frame) - 4
+                longest = max(longest, self._meters.produce(user, client_id, size))
+        return self._throttles.lasting(longest) if longest else None

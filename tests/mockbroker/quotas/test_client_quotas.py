@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,7 @@ from mockbroker.cluster import Cluster
 from mockbroker.quotas.client_quotas import Limit
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.policy import OPEN, Security
+from mockbroker.serving.exchange import Outcome
 from mockbroker.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
 
@@ -23,9 +27,22 @@ ALICE: Names = {"user": "alice"}
 RATE = "producer_byte_rate"
 
 
+class QuotaBroker(DirectBroker):
+    """Answers to clients that have a quota come from the event loop."""
+
+    def send(self, frame: bytes, *, broker_id: int = 1) -> Outcome:
+        outcome = super().send(frame, broker_id=broker_id)
+        return asyncio.run(_waited(outcome)) if isinstance(outcome, Awaitable) else outcome
+
+
+async def _waited(outcome: Awaitable[Any]) -> Outcome:
+    found: Outcome = await outcome
+    return found
+
+
 def broker(release: tuple[int, int] = (4, 4), security: Security = OPEN) -> DirectBroker:
     name = f"kafka-{release[0]}.{release[1]}"
-    return DirectBroker(Cluster(1, config_release=release), profile_name=name, security=security)
+    return QuotaBroker(Cluster(1, config_release=release), profile_name=name, security=security)
 
 
 def entry(names: Names, *values: tuple[str, float | None]) -> EntryData:
