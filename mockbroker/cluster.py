@@ -51,6 +51,8 @@ from mockbroker.groups.consumer.settings import consumer_settings
 from mockbroker.groups.coordinator import Groups
 from mockbroker.groups.modern.settings import group_times
 from mockbroker.groups.modern.topics import GroupTopics
+from mockbroker.groups.streams.coordinator import StreamsGroups
+from mockbroker.groups.streams.settings import streams_settings
 from mockbroker.inter_broker.broker_memory import BrokerMemory
 from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
 from mockbroker.log.auto_retention import AutoRetention
@@ -252,15 +254,24 @@ class Cluster(DataSteps):
             self._group_settings,
             has_offsets=lambda group_id: self.offsets.keeps(group_id),
         )
+        group_topics = GroupTopics(controller)
         consumer_groups = ConsumerGroups(
             controller.timers,
             config_release,
-            GroupTopics(controller),
+            group_topics,
             classic_groups,
             lambda: consumer_settings(self._configs, self._first_broker),
             lambda group_id: group_times(self._configs, "consumer", group_id, self._first_broker),
         )
-        self.groups = Groups(classic_groups, consumer_groups)
+        streams_groups = StreamsGroups(
+            controller.timers,
+            config_release,
+            group_topics,
+            classic_groups,
+            lambda group_id: self.groups.group(group_id) is not None,
+            lambda group_id: streams_settings(self._configs, group_id, self._first_broker),
+        )
+        self.groups = Groups(classic_groups, consumer_groups, streams_groups)
         """The groups of all kinds."""
         self.coordinators.attach(
             CoordinatorKind.GROUP,
@@ -281,7 +292,7 @@ class Cluster(DataSteps):
         # The log of a group that is deleted has the deletion of its offsets first.
         self.groups.on_deleted.append(self.offsets.delete_group)
         StoredGroups(classic_groups, group_log, config_release)
-        consumer_groups.write = group_log.store_records
+        consumer_groups.write = streams_groups.write = group_log.store_records
         known_features = with_levels(() if in_zookeeper else features_of(config_release), features)
         self.features = Features(controller, known_features, config_release)
         """The features and their finalized levels."""

@@ -102,6 +102,7 @@ class DataMethods:
     set_generation = _step(DataSteps.set_generation)
     set_target_assignment = _step(DataSteps.set_target_assignment)
     release_assignor = _step(DataSteps.release_assignor)
+    shutdown_application = _step(DataSteps.shutdown_application)
     hold_assignment = _step(DataSteps.hold_assignment)
     release_assignment = _step(DataSteps.release_assignment)
     set_offset = _step(DataSteps.set_offset)

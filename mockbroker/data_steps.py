@@ -295,7 +295,7 @@ class DataSteps(Turns):
 
     def rebalance(self, group: str) -> None:
         """Let a group prepare a rebalance: its members get error 27 and join again. The epoch of a
-        consumer group rises, and its next heartbeat makes another target."""
+        consumer or streams group rises, and its next heartbeat makes another target."""
         with self._acting():
             self.groups.force_rebalance(group)
 
@@ -324,28 +324,34 @@ class DataSteps(Turns):
         self, group: str, target: Mapping[str, Sequence[str | TopicPartition]]
     ) -> None:
         """Give the members of a consumer group these partitions as their target, by member id or
-        instance id, until ``release_assignor``. Members that are not named get nothing."""
+        instance id, until ``release_assignor``. Members that are not named get nothing. Those of a
+        streams group get active tasks: ``0-2`` is partition 2 of subtopology 0."""
         with self._acting():
-            self.groups.consumer.set_target(
+            self.groups.set_target(
                 group,
                 {name: [_partition(each) for each in given] for name, given in target.items()},
             )
 
-    def release_assignor(self, group: str) -> None:
-        """Let the assignor of a consumer group make its targets again."""
+    def shutdown_application(self, group: str, member: str) -> None:
+        """Let a member of a streams group request that all its members shut down."""
         with self._acting():
-            self.groups.consumer.release_assignor(group)
+            self.groups.shut_down(group, member)
+
+    def release_assignor(self, group: str) -> None:
+        """Let the assignor of a consumer or streams group make its targets again."""
+        with self._acting():
+            self.groups.release_assignor(group)
 
     def hold_assignment(self, group: str) -> None:
-        """Keep the members of a consumer group from their targets: they have to give up partitions
-        again and again, and get none."""
+        """Keep the members of a consumer or streams group from their targets: they have to give up
+        partitions again and again, and get none."""
         with self._acting():
-            self.groups.consumer.hold_assignment(group)
+            self.groups.hold_assignment(group)
 
     def release_assignment(self, group: str) -> None:
-        """Let the members of a consumer group get to their targets again."""
+        """Let the members of a consumer or streams group get to their targets again."""
         with self._acting():
-            self.groups.consumer.release_assignment(group)
+            self.groups.release_assignment(group)
 
     # ---- offsets -----------------------------------------------------------------------------
 

@@ -130,6 +130,7 @@ class ForwardedMethods:
     set_generation = _forward(MockCluster.set_generation)
     set_target_assignment = _forward(MockCluster.set_target_assignment)
     release_assignor = _forward(MockCluster.release_assignor)
+    shutdown_application = _forward(MockCluster.shutdown_application)
     hold_assignment = _forward(MockCluster.hold_assignment)
     release_assignment = _forward(MockCluster.release_assignment)
     set_offset = _forward(MockCluster.set_offset)

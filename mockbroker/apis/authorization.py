@@ -112,6 +112,11 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (75, _TOPIC): _Op.DESCRIBE,
     (80, _CLUSTER): _Op.ALTER,
     (81, _CLUSTER): _Op.ALTER,
+    (88, _GROUP): _Op.READ,
+    (88, _TOPIC): _Op.DESCRIBE,
+    (89, _GROUP): _Op.DESCRIBE,
+    (89, _TOPIC): _Op.DESCRIBE,
+    (93, _GROUP): _Op.READ,
     (94, _CLUSTER): _Op.ALTER,
 }
 """(API key, resource type) -> the operation that the caller must be allowed."""

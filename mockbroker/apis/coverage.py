@@ -19,7 +19,6 @@ __all__ = ["CoveredApi", "coverage", "gaps"]
 
 _SHARE: Final = "belongs to share groups, which the mock does not have"
 _SHARE_STATE: Final = "sent by the coordinators of share groups, which the mock does not have"
-_STREAMS: Final = "belongs to streams groups, which the mock does not have"
 _BROKERS: Final = (
     "sent by brokers only; the mock's brokers change the state of the cluster directly"
 )
@@ -29,7 +28,6 @@ _REASONS: Final[tuple[tuple[tuple[int, ...], str], ...]] = (
     ((38, 39, 40, 41), "the mock has no delegation tokens"),
     ((76, 77, 78, 79, 90, 91, 92), _SHARE),
     ((83, 84, 85, 86, 87), _SHARE_STATE),
-    ((88, 89, 93), _STREAMS),
 )
 _REASON_OF: Final = {key: reason for keys, reason in _REASONS for key in keys}
 

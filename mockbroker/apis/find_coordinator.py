@@ -40,7 +40,12 @@ _RESOURCES: Final = {
 """Kind -> resource type of a key, and the error of callers who may not describe it."""
 
 _NEEDS: Final = {
-    CoordinatorKind.GROUP: {8: "OffsetCommit", 11: "JoinGroup", 68: "ConsumerGroupHeartbeat"},
+    CoordinatorKind.GROUP: {
+        8: "OffsetCommit",
+        11: "JoinGroup",
+        68: "ConsumerGroupHeartbeat",
+        88: "StreamsGroupHeartbeat",
+    },
     CoordinatorKind.TRANSACTION: {22: "InitProducerId"},
     CoordinatorKind.SHARE: {83: "InitializeShareGroupState"},
 }

@@ -19,6 +19,7 @@ __all__ = [
     "consumer_groups_served",
     "coordinator_error",
     "may_use_group",
+    "streams_groups_served",
     "when_answered",
 ]
 
@@ -76,6 +77,12 @@ def consumer_groups_served(call: Call) -> bool:
     return call.cluster.groups.consumer.enabled and (
         preview or call.cluster.features.level("group.version") > 0
     )
+
+
+def streams_groups_served(call: Call) -> bool:
+    """Return whether brokers serve streams groups (KIP-1071)."""
+    enabled = call.cluster.groups.streams.enabled
+    return enabled and call.cluster.features.level("streams.version") > 0
 
 
 def client_host(call: Call) -> str:

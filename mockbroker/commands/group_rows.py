@@ -120,8 +120,8 @@ GROUP_ROWS: Final = (
         "Let a group rebalance.",
         lambda on, given: on.cluster.rebalance(given["group"]),
         (_GROUP,),
-        details="Its members get error 27 and join again. The epoch of a consumer group rises, and "
-        "the next heartbeat makes another target.",
+        details="Its members get error 27 and join again. The epoch of a consumer or streams group "
+        "rises, and the next heartbeat makes another target.",
     ),
     Command(
         "expire-member",
@@ -155,21 +155,29 @@ GROUP_ROWS: Final = (
     ),
     Command(
         "set-target-assignment",
-        "Give the members of a consumer group a target by hand.",
+        "Give the members of a consumer or streams group a target by hand.",
         lambda on, given: on.cluster.set_target_assignment(given["group"], given["target"]),
         (_GROUP, Argument("target", TARGET, "Member id or instance id -> partitions.")),
         details="Until `release-assignor`. Members that are not named get nothing: "
-        '`{"one": ["foo-0", "foo-1"]}`.',
+        '`{"one": ["foo-0", "foo-1"]}`. Those of a streams group get active tasks: `0-2` is '
+        "partition 2 of subtopology 0.",
+    ),
+    Command(
+        "shutdown-application",
+        "Let a member request that its application shuts down.",
+        lambda on, given: on.cluster.shutdown_application(given["group"], given["member"]),
+        (_GROUP, _MEMBER),
+        details="Each member of the streams group gets status 4 with its next heartbeat.",
     ),
     Command(
         "release-assignor",
-        "Let the assignor of a consumer group make its targets again.",
+        "Let the assignor of a consumer or streams group make its targets again.",
         lambda on, given: on.cluster.release_assignor(given["group"]),
         (_GROUP,),
     ),
     Command(
         "hold-assignment",
-        "Keep the members of a consumer group from their targets.",
+        "Keep the members of a consumer or streams group from their targets.",
         lambda on, given: on.cluster.hold_assignment(given["group"]),
         (_GROUP,),
         details="They have to give up partitions again and again, and get none, until "
@@ -177,7 +185,7 @@ GROUP_ROWS: Final = (
     ),
     Command(
         "release-assignment",
-        "Let the members of a consumer group get to their targets.",
+        "Let the members of a consumer or streams group get to their targets.",
         lambda on, given: on.cluster.release_assignment(given["group"]),
         (_GROUP,),
     ),

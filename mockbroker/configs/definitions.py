@@ -321,6 +321,14 @@ _BROKER = (
     _static(
         "group.coordinator.rebalance.protocols", "LIST", "classic,consumer,streams", since=(4, 1)
     ),
+    _static("group.streams.max.assignment.interval.ms", "INT", "15000", since=_INTERVAL_SINCE),
+    _static("group.streams.max.heartbeat.interval.ms", "INT", "15000", since=(4, 1)),
+    _static("group.streams.max.session.timeout.ms", "INT", "60000", since=(4, 1)),
+    _static("group.streams.max.size", "INT", str(2**31 - 1), minimum=1, since=(4, 2)),
+    _static("group.streams.max.standby.replicas", "INT", "2", since=(4, 1)),
+    _static("group.streams.min.assignment.interval.ms", "INT", "0", since=_INTERVAL_SINCE),
+    _static("group.streams.min.heartbeat.interval.ms", "INT", "5000", since=(4, 1)),
+    _static("group.streams.min.session.timeout.ms", "INT", "45000", since=(4, 1)),
     # Kafka's default is 3000; the properties file that it ships sets 0.
     _static("group.initial.rebalance.delay.ms", "INT", "0", since=(0, 11)),
     _static("group.max.session.timeout.ms", "INT", "300000", until=(2, 2)),

@@ -23,6 +23,7 @@ from mockbroker.errors import ClusterError, UnknownPartitionError
 from mockbroker.groups.classic.model import GroupState
 from mockbroker.groups.consumer.model import ConsumerGroupState
 from mockbroker.groups.descriptions import GroupView, group_json
+from mockbroker.groups.streams.model import StreamsGroupState
 from mockbroker.log.descriptions import describe_log, summarize_log
 from mockbroker.log.events import event_json
 from mockbroker.log.logs import PartitionData
@@ -259,7 +260,7 @@ _TIMEOUT: Final = Member(
 )
 _VALUES: Final = choice("text", "hex")
 _GROUP_STATES: Final = choice(
-    *dict.fromkeys(str(each) for each in (*GroupState, *ConsumerGroupState))
+    *dict.fromkeys(str(each) for each in (*GroupState, *ConsumerGroupState, *StreamsGroupState))
 )
 _TRANSACTION_STATES: Final = choice(*(str(each) for each in TransactionState))
 _NO_TRANSACTION: Final = {404: "There is no cluster of this id, or no such transactional id."}

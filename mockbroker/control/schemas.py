@@ -224,13 +224,13 @@ COMPONENTS: Final[dict[str, Schema]] = {
     ),
     "Group": object_of(
         group_id=TEXT,
-        type={**TEXT, "enum": ["classic", "consumer"]},
+        type={**TEXT, "enum": ["classic", "consumer", "streams"]},
         state={
             **TEXT,
             "description": "Empty, PreparingRebalance, CompletingRebalance, Stable; of a consumer "
-            "group Empty, Assigning, Reconciling, Stable.",
+            "group Empty, Assigning, Reconciling, Stable; of a streams group NotReady, too.",
         },
-        generation={**_INTEGER, "description": "The epoch of a consumer group."},
+        generation={**_INTEGER, "description": "The epoch of a consumer or streams group."},
         protocol_type=_or_null(TEXT),
         protocol=_or_null(TEXT),
         leader={**_or_null(TEXT), "description": "The member id of the leader."},
@@ -252,7 +252,8 @@ COMPONENTS: Final[dict[str, Schema]] = {
                 client_host=TEXT,
                 assignment={
                     **_or_null(array_of(TEXT)),
-                    "description": "Partitions; null if it is not that of a consumer.",
+                    "description": "Partitions; null if it is not that of a consumer. Active tasks "
+                    "in streams groups: subtopology and partition.",
                 },
                 joining={**_FLAG, "description": "Whether its JoinGroup waits."},
                 syncing={**_FLAG, "description": "Whether its SyncGroup waits."},
@@ -270,6 +271,10 @@ COMPONENTS: Final[dict[str, Schema]] = {
                 revoking={
                     **_or_null(array_of(TEXT)),
                     "description": "Partitions that it has to give up.",
+                },
+                standby={
+                    **_or_null(array_of(TEXT)),
+                    "description": "Standby tasks of a member of a streams group.",
                 },
             )
         ),

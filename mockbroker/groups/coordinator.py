@@ -1,7 +1,7 @@
 """The groups of a cluster, whatever their kind: who has an id, and who answers a request for it.
 
-``classic`` and ``consumer`` each keep groups of their kind and share the ids. A request goes to the
-kind that has the group, and else to the kind whose request it is.
+``classic``, ``consumer`` and ``streams`` each keep groups of their kind and share the ids. A
+request goes to the kind that has the group, and else to the kind whose request it is.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from mockbroker.groups.classic.model import (
     LeavingMember,
     SyncAnswer,
     SyncRequest,
+    SyncResult,
 )
 from mockbroker.groups.consumer.coordinator import ConsumerGroups
 from mockbroker.groups.consumer.model import CONSUMER_TYPE, ConsumerGroup
 from mockbroker.groups.descriptions import GroupView, view_group
+from mockbroker.groups.streams.coordinator import StreamsGroups
+from mockbroker.groups.streams.model import STREAMS_TYPE, StreamsGroup
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["Groups", "ListedGroup"]
@@ -47,22 +50,30 @@ class Groups:
     """All groups of a cluster. ``on_changed`` are called with the id of a group whose state,
     members or epoch changed, ``on_deleted`` with the id of a group that is gone."""
 
-    def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups) -> None:
+    def __init__(
+        self, classic: ClassicGroups, consumer: ConsumerGroups, streams: StreamsGroups
+    ) -> None:
         self.classic = classic
         self.consumer = consumer
+        self.streams = streams
+        consumer.is_taken = lambda group_id: streams.group(group_id) is not None
         self.on_changed: list[Callable[[str], None]] = classic.on_changed
         self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
 
     # ---- facts -------------------------------------------------------------------------------
 
     @property
-    def groups(self) -> Mapping[str, Group | ConsumerGroup]:
+    def groups(self) -> Mapping[str, Group | ConsumerGroup | StreamsGroup]:
         """All groups by id."""
-        return {**self.classic.groups, **self.consumer.groups}
+        return {**self.classic.groups, **self.consumer.groups, **self.streams.groups}
 
-    def group(self, group_id: str) -> Group | ConsumerGroup | None:
+    def group(self, group_id: str) -> Group | ConsumerGroup | StreamsGroup | None:
         """Return a group; None if there is none of this id."""
-        return self.consumer.group(group_id) or self.classic.group(group_id)
+        return (
+            self.consumer.group(group_id)
+            or self.streams.group(group_id)
+            or self.classic.group(group_id)
+        )
 
     def view(self, group_id: str) -> GroupView | None:
         """Return what a tester sees of a group; None if there is none of this id."""
@@ -82,7 +93,11 @@ class Groups:
         answer: JoinAnswer,
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> None:
-        """JoinGroup. An empty consumer group becomes a classic one."""
+        """JoinGroup. An empty group of another kind becomes a classic one."""
+        streams = self.streams.group(request.group_id)
+        if streams is not None and not coordinator_error:
+            self._join_streams_group(streams, request, answer)
+            return
         group = self.consumer.group(request.group_id)
         if group is None or coordinator_error:
             self.classic.join(request, answer, coordinator_error)
@@ -94,6 +109,17 @@ class Groups:
             self.consumer.discard(group)
             self.classic.join(request, answer, coordinator_error)
 
+    def _join_streams_group(
+        self, group: StreamsGroup, request: JoinRequest, answer: JoinAnswer
+    ) -> None:
+        if not self.classic.machine.settings.allows_session(request.session_timeout_ms):
+            answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+        elif group.members:
+            answer(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
+        else:
+            self.streams.discard(group)
+            self.classic.join(request, answer)
+
     def sync(
         self,
         request: SyncRequest,
@@ -101,6 +127,9 @@ class Groups:
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> None:
         """SyncGroup."""
+        if not coordinator_error and self.streams.group(request.group_id) is not None:
+            answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+            return
         group = self.consumer.group(request.group_id)
         if group is None or coordinator_error:
             self.classic.sync(request, answer, coordinator_error)
@@ -116,6 +145,8 @@ class Groups:
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> ErrorCode:
         """Heartbeat (12)."""
+        if not coordinator_error and self.streams.group(group_id) is not None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
         group = self.consumer.group(group_id)
         if group is None or coordinator_error:
             return self.classic.heartbeat(
@@ -130,6 +161,8 @@ class Groups:
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> tuple[ErrorCode, tuple[ErrorCode, ...]]:
         """LeaveGroup: an error for the request, and one for each member if that is 0."""
+        if not coordinator_error and self.streams.group(group_id) is not None:
+            return ErrorCode.NONE, tuple(ErrorCode.UNKNOWN_MEMBER_ID for _ in members)
         group = self.consumer.group(group_id)
         if group is None or coordinator_error:
             return self.classic.leave(group_id, members, coordinator_error)
@@ -139,6 +172,8 @@ class Groups:
 
     def delete(self, group_id: str, coordinator_error: ErrorCode = ErrorCode.NONE) -> ErrorCode:
         """DeleteGroups, for one group: an empty group goes, with its offsets."""
+        if not coordinator_error and self.streams.group(group_id) is not None:
+            return self.streams.delete(group_id)
         if self.consumer.group(group_id) is None or coordinator_error:
             return self.classic.delete(group_id, coordinator_error)
         return self.consumer.delete(group_id)
@@ -153,6 +188,8 @@ class Groups:
         for group_id, group in self.groups.items():
             if isinstance(group, ConsumerGroup):
                 listed = ListedGroup(group_id, CONSUMER_TYPE, str(group.state), CONSUMER_TYPE)
+            elif isinstance(group, StreamsGroup):
+                listed = ListedGroup(group_id, STREAMS_TYPE, str(group.state), STREAMS_TYPE)
             else:
                 listed = ListedGroup(
                     group_id, group.protocol_type or "", str(group.state), GROUP_TYPE
@@ -180,6 +217,12 @@ class Groups:
         partitions: Iterable[TopicPartition] = (),
     ) -> ErrorCode:
         """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
+        streams = self.streams.group(group_id)
+        if streams is not None:
+            return self.streams.validate_commit(
+                streams, member_id, instance_id, generation,
+                version=version, transactional=transactional, partitions=partitions,
+            )  # fmt: skip
         group = self.consumer.group(group_id)
         if group is None:
             return self.classic.validate_commit(
@@ -193,6 +236,9 @@ class Groups:
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
         """Return the error of a fetch. Classic groups ignore member and epoch."""
+        streams = self.streams.group(group_id)
+        if streams is not None:
+            return self.streams.validate_fetch(streams, member_id, member_epoch)
         group = self.consumer.group(group_id)
         if group is None:
             return ErrorCode.NONE
@@ -200,7 +246,7 @@ class Groups:
 
     def validate_offset_delete(self, group_id: str) -> ErrorCode:
         """Groups with members keep their offsets, unless the members are consumers."""
-        if self.consumer.group(group_id) is not None:
+        if self._of_newer_kind(group_id) is not None:
             return ErrorCode.NONE
         group = self.classic.group(group_id)
         if group is None or group.is_in(GroupState.DEAD):
@@ -211,14 +257,16 @@ class Groups:
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         """Whether members of a group of consumers consume a topic, or may."""
+        if self.streams.group(group_id) is not None:
+            return self.streams.is_subscribed(group_id, topic)
         if self.consumer.group(group_id) is not None:
             return self.consumer.is_subscribed(group_id, topic)
         return self.classic.is_subscribed(group_id, topic)
 
     def standing(self, group_id: str) -> GroupStanding | None:
-        """Return the group's protocol type and state. The offsets of consumer groups age from the
-        commit on, unless a member subscribes to the topic."""
-        if self.consumer.group(group_id) is not None:
+        """Return the group's protocol type and state. The offsets of consumer and streams groups
+        age from the commit on, unless a member subscribes to the topic."""
+        if self._of_newer_kind(group_id) is not None:
             return GroupStanding(CONSUMER_TYPE, STABLE)
         group = self.classic.group(group_id)
         if group is None:
@@ -233,23 +281,23 @@ class Groups:
 
     def offsets_gone(self, group_id: str) -> None:
         """An empty group goes with its last offset."""
-        group = self.consumer.group(group_id)
-        if group is None:
+        newer = self._of_newer_kind(group_id)
+        if newer is None:
             self.classic.forget_if_empty(group_id)
-        elif not group.members:
-            self.consumer.delete(group_id)
+        elif not newer.members:
+            self.delete(group_id)
 
     # ---- what the placement asks -------------------------------------------------------------
 
     def unload(self, group_ids: Sequence[str]) -> None:
         """The coordinator of these groups lost its partition."""
-        self.classic.unload(group_ids)
-        self.consumer.unload(group_ids)
+        for kind in (self.classic, self.consumer, self.streams):
+            kind.unload(group_ids)
 
     def load(self, group_ids: Sequence[str]) -> None:
         """Another coordinator reads these groups from the log."""
-        self.classic.load(group_ids)
-        self.consumer.load(group_ids)
+        for kind in (self.classic, self.consumer, self.streams):
+            kind.load(group_ids)
 
     # ---- steps of a tester -------------------------------------------------------------------
 
@@ -279,15 +327,47 @@ class Groups:
 
     def set_generation(self, group_id: str, number: int) -> None:
         """Let a group be in another generation, or at another epoch."""
-        if self.consumer.group(group_id) is not None:
-            self.consumer.set_epoch(group_id, number)
+        owner = self._owner(group_id)
+        if isinstance(owner, ClassicGroups):
+            owner.set_generation(group_id, number)
         else:
-            self.classic.set_generation(group_id, number)
+            owner.set_epoch(group_id, number)
 
-    def _owner(self, group_id: str) -> ClassicGroups | ConsumerGroups:
-        return self.classic if self.consumer.group(group_id) is None else self.consumer
+    def shut_down(self, group_id: str, member: str) -> None:
+        """Let a member of a streams group request that all members shut down."""
+        self.streams.shut_down(group_id, member)
+
+    def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:
+        """Set the target of a group by hand."""
+        self._newer_owner(group_id).set_target(group_id, target)
+
+    def release_assignor(self, group_id: str) -> None:
+        """Let the assignor make targets again."""
+        self._newer_owner(group_id).release_assignor(group_id)
+
+    def hold_assignment(self, group_id: str) -> None:
+        """Keep members from getting to their targets."""
+        self._newer_owner(group_id).hold_assignment(group_id)
+
+    def release_assignment(self, group_id: str) -> None:
+        """Let members get to their targets again."""
+        self._newer_owner(group_id).release_assignment(group_id)
+
+    def _of_newer_kind(self, group_id: str) -> ConsumerGroup | StreamsGroup | None:
+        return self.consumer.group(group_id) or self.streams.group(group_id)
+
+    def _newer_owner(self, group_id: str) -> ConsumerGroups | StreamsGroups:
+        """Who has a group with targets; groups that do not exist are reported as of consumers."""
+        return self.consumer if self.streams.group(group_id) is None else self.streams
+
+    def _owner(self, group_id: str) -> ClassicGroups | ConsumerGroups | StreamsGroups:
+        if self._of_newer_kind(group_id) is None:
+            return self.classic
+        return self._newer_owner(group_id)
 
     def _only_classic(self, group_id: str, what: str) -> ClassicGroups:
-        if self.consumer.group(group_id) is not None:
-            raise ClusterError(f"group {group_id!r} is a consumer group: it has no {what}")
+        newer = self._of_newer_kind(group_id)
+        if newer is not None:
+            kind = "streams" if isinstance(newer, StreamsGroup) else "consumer"
+            raise ClusterError(f"group {group_id!r} is a {kind} group: it has no {what}")
         return self.classic

@@ -53,6 +53,8 @@ class ConsumerGroups(TesterSteps):
         self.on_changed: list[Callable[[str], None]] = classic.on_changed
         self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
         self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
+        self.is_taken: Callable[[str], bool] = lambda group_id: False
+        """Whether an id is that of a group of a newer kind than classic, but not of this one."""
         rules = consumer_rules(release)
         super().__init__(
             Membership(
@@ -132,6 +134,7 @@ class ConsumerGroups(TesterSteps):
             lambda: self.classic_members.converted(request.group_id),
             self.new_member_id,
             regex_problem,
+            self.is_taken(request.group_id),
         )
 
     @staticmethod

@@ -56,6 +56,8 @@ class HeartbeatEvent:
     convert: Callable[[], ConsumerGroup]
     new_member_id: Callable[[], str]
     regex_problem: Callable[[str], str | None]
+    is_taken: bool = False
+    """By a group of a kind that cannot become a consumer group."""
     converts: bool = False
     former: Member | None = None
     replaces: Member | None = None

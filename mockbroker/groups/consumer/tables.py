@@ -140,7 +140,7 @@ def _refuse_elsewhere(event: HeartbeatEvent) -> None:
 
 
 def _missing(event: HeartbeatEvent) -> bool:
-    return event.group is None and event.classic is None
+    return event.group is None and event.classic is None and not event.is_taken
 
 
 def _missing_for_leaver(event: HeartbeatEvent) -> bool:
@@ -159,8 +159,8 @@ def _joins_empty_classic(event: HeartbeatEvent) -> bool:
     return event.classic is not None and event.request.joins and not event.classic.members
 
 
-def _is_classic(event: HeartbeatEvent) -> bool:
-    return event.classic is not None
+def _is_of_another_kind(event: HeartbeatEvent) -> bool:
+    return event.classic is not None or event.is_taken
 
 
 def _upgrades_forbidden(event: HeartbeatEvent) -> bool:
@@ -236,7 +236,7 @@ ON_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     Row("DP-MIGRATE-02", _joins_classic, (Do(_convert),)),
     Row(
         "DP-CGH-11",
-        _is_classic,
+        _is_of_another_kind,
         (Reject(_NO_GROUP, "Group {group} is not a consumer group."),),
     ),
 )

@@ -59,3 +59,16 @@ async def test_exactly_once(release: str, profile: str) -> None:
     async with MockCluster(3, topics=TOPICS, profile=profile, broker_configs=configs) as mock:
         protocol = "" if release.startswith("3.") else "classic"
         assert await count_words(release, mock, protocol) == "ok 560"
+
+
+@pytest.mark.requirement("DP-STREAMS-03", "DP-STREAMS-05", "DP-STREAMS-13", "DP-STREAMS-17")
+async def test_a_streams_group() -> None:
+    configs = {
+        "group.streams.heartbeat.interval.ms": "200",
+        "group.streams.assignment.interval.ms": "0",
+    }
+    async with MockCluster(3, topics=TOPICS, profile="kafka-4.4", broker_configs=configs) as mock:
+        assert await count_words("4.3.1", mock, "streams") == "ok 560"
+        group = mock.group("counter")
+        assert (group.type, group.state, group.members) == ("streams", "Empty", ())
+        assert {"counter-by-word-repartition", "counter-counts-changelog"} <= {*mock.cluster.topics}

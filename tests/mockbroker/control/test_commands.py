@@ -19,6 +19,7 @@ from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import Fault
 from mockbroker.groups.classic.model import JoinRequest
 from mockbroker.groups.consumer.model import ConsumerGroup
+from mockbroker.groups.streams.model import Member, StreamsGroup
 from mockbroker.scenarios import Story
 from mockbroker.threaded import ThreadedCluster
 from tests.mockbroker.control.test_command_line import run_here
@@ -61,6 +62,7 @@ CALLS = [
     "hold-assignment c",
     "release-assignment c",
     "release-assignor c",
+    "shutdown-application s m",
     "expire-member g one",
     "remove-member g two",
     "hold-commits g",
@@ -125,13 +127,14 @@ def prepare(mock: MockCluster) -> None:
 
 
 def join_group(mock: MockCluster) -> None:
-    """Let three static members join group g; the simulated time stands, so they wait. There is an
-    empty consumer group c, too."""
+    """Let three static members join group g; the simulated time stands, so they wait. There are an
+    empty consumer group c and a streams group s with member m, too."""
     for instance in ("one", "two", "three"):
         request = JoinRequest("g", "", "consumer", (("range", b""),), 10_000, 60_000, instance)
         mock.cluster.groups.join(request, lambda result: None)
-    # No client of this release makes a consumer group.
+    # No client of this release makes a consumer or streams group.
     mock.cluster.groups.consumer._groups["c"] = ConsumerGroup("c")
+    mock.cluster.groups.streams._groups["s"] = StreamsGroup("s", members={"m": Member("m")})
 
 
 def begin_transactions(mock: MockCluster) -> None:

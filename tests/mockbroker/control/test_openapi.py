@@ -81,6 +81,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("hold-assignment", {"group": "c"}),
     ("release-assignment", {"group": "c"}),
     ("release-assignor", {"group": "c"}),
+    ("shutdown-application", {"group": "s", "member": "m"}),
     ("expire-member", {"group": "g", "member": "one"}),
     ("remove-member", {"group": "g", "member": "two"}),
     ("hold-commits", {"group": "g"}),

@@ -26,7 +26,7 @@ function create([group]) {
 
 function update(item, [group, offsets]) {
   const [, state, members, committed] = item.children;
-  const consumer = group.type === "consumer";
+  const consumer = group.type !== "classic";
   retext(state, `${group.state}, ${consumer ? "epoch" : "generation"} ${group.generation}, `
     + counted(group.members.length, "member")
     + (group.held ? `, ${consumer ? "assignment" : "joins"} held` : ""));
@@ -34,6 +34,7 @@ function update(item, [group, offsets]) {
     member.instance_id ?? cut(member.client_id || member.member_id, 40),
     member.joining ? "joins" : "", member.syncing ? "syncs" : "",
     member.assignment?.length ? `has ${cut(member.assignment.join(", "), 120)}` : "",
+    member.standby?.length ? `keeps ${cut(member.standby.join(", "), 120)}` : "",
     member.revoking?.length ? `gives up ${cut(member.revoking.join(", "), 120)}` : "",
     differ(member.assignment, member.target)
       ? `target ${cut(member.target.join(", "), 120) || "nothing"}` : "",

@@ -1,0 +1,5 @@
+"""Streams groups (KIP-1071): applications of Kafka Streams, whose tasks the broker assigns.
+
+A task is a partition of a subtopology. ``topology`` decides how many there are and which internal
+topics they need, ``assignor`` who gets them, ``tables`` and ``reconciliation`` hold the rules.
+"""
