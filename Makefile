@@ -22,7 +22,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
-  test-without-compiler release-check sanitize requirements conformance mutate lint format bench bench-dump \
+  test-without-compiler release-check sanitize requirements conformance mutate lint format bench bench-scale bench-dump \
   codegen codegen-check coverage fidelity suites fuzz fuzz-smoke fuzz-long docs docs-serve clean
 
 help: ## list these targets
@@ -135,6 +135,10 @@ docs-serve: ## serve the documentation site and rebuild it when a page changes
 bench: ## measure codecs and mocks of several languages; write docs/explanation/benchmarks.md
 	@$(BOOTSTRAP) --with bench
 	@$(PYTHON) -m benchmarks
+
+bench-scale: ## measure a large cluster and 2,000 connections; write docs/explanation/benchmarks.md (12 minutes)
+	@$(BOOTSTRAP) --with bench
+	@$(PYTHON) -m benchmarks.bench_scale
 
 bench-dump: ## measure wiredump and tshark on real traffic; write docs/explanation/benchmarks.md (minutes)
 	@$(BOOTSTRAP) --with bench

@@ -30,7 +30,16 @@ from benchmarks.report import Mark, Section, conclude, machine
 from kproto.messages import ApiVersionsRequest, MetadataRequest, ResponseHeader
 from kproto.messages.metadata_request import MetadataRequestTopic
 
-__all__ = ["PARTITIONS", "TOPIC", "Server", "librdkafka", "main", "mockbroker", "serving"]
+__all__ = [
+    "PARTITIONS",
+    "TOPIC",
+    "Server",
+    "librdkafka",
+    "main",
+    "mockbroker",
+    "serving",
+    "started",
+]
 
 DEPTH = 32
 REQUESTS = 20_000
@@ -80,23 +89,23 @@ class Server:
         return time.clock_gettime((~self.pid << 3) | _SCHEDULED)
 
 
-@contextlib.contextmanager
-def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Start a server, which ends when its standard input is closed."""
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
-
-
 def _first_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
         raise RuntimeError("the server ended before it was up; its error is above")
     return line
+
+
+@contextlib.contextmanager
+def started(command: list[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a server, which ends when its standard input is closed; yield its first line, too."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process, _first_line(process)
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -107,9 +116,8 @@ def _address(text: str) -> tuple[str, int]:
 @contextlib.contextmanager
 def serving(name: str, command: list[str]) -> Iterator[Server]:
     """Run a server that prints the addresses of its brokers, separated by commas."""
-    with _process(command) as process:
-        first = _first_line(process).split(",")[0]
-        yield Server(name, _address(first), process.pid)
+    with started(command) as (process, line):
+        yield Server(name, _address(line.split(",")[0]), process.pid)
 
 
 def librdkafka() -> contextlib.AbstractContextManager[Server]:
@@ -121,8 +129,8 @@ def librdkafka() -> contextlib.AbstractContextManager[Server]:
 def mockbroker(*options: str) -> Iterator[Server]:
     """Run this project's mock cluster, with further options of ``mockbroker serve``."""
     serve = ["serve", "--brokers", "3", "--topic", f"{TOPIC}:{PARTITIONS}:3", *options]
-    with _process([sys.executable, "-m", "mockbroker", *serve]) as process:
-        first = json.loads(_first_line(process))["bootstrap"].split(",")[0]
+    with started([sys.executable, "-m", "mockbroker", *serve]) as (process, line):
+        first = json.loads(line)["bootstrap"].split(",")[0]
         yield Server("mockbroker", _address(first), process.pid)
 
 

@@ -19,7 +19,10 @@ from typing import Any
 __all__ = ["Mark", "Section", "conclude", "machine"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "explanation"
-ORDER = ["codec", "columns", "records", "start", "broker", "data", "requests", "proxy", "dump"]
+ORDER = [
+    "codec", "columns", "records", "start", "broker", "data", "requests", "scale", "clients",
+    "proxy", "dump",
+]  # fmt: skip
 
 VERDICTS = {True: "met", False: "**missed**", None: "not measured"}
 
@@ -30,10 +33,10 @@ hide: [toc]
 
 # Benchmarks
 
-This page compares kproto's codecs, mock broker and capture decoder with others. `make bench` and
-`make bench-dump` generate it. On a shared machine times are noisy and ratios less so; compare the
-ratios. Each section names its machine and the command that reproduces it. A target that was missed
-is marked.
+This page compares kproto's codecs, mock broker and capture decoder with others. `make bench`,
+`make bench-scale` and `make bench-dump` generate it. On a shared machine times are noisy and ratios
+less so; compare the ratios. Each section names its machine and the command that reproduces it. A
+target that was missed is marked.
 """
 
 
