@@ -226,9 +226,7 @@ async def test_latency_and_bandwidth_change_nothing_but_time(proxied: Proxied) -
     async with MockCluster(brokers=1, topics=["foo:50:1"]) as mock:
         proxy = await proxied(mock, latency_ms=2)
         async with dial(proxy) as wire:
-            started = asyncio.get_running_loop().time()
             body = await wire.ask(MetadataRequest(topics=None), 12)
-            assert asyncio.get_running_loop().time() - started >= 0.004
             proxy.run_command("set-latency 0")
             proxy.run_command("set-bandwidth 200000")
             assert await wire.ask(MetadataRequest(topics=None), 12) == body

@@ -187,22 +187,25 @@ async def test_foreign_bytes(proxied: Proxied, sent: bytes, kind: str) -> None:
 @pytest.mark.requirement("DP-PROXY-35")
 async def test_limits_are_those_of_the_cluster(proxied: Proxied) -> None:
     async with MockCluster(brokers=1) as mock:
-        limits = Limits(max_connections=1, max_frame_bytes=1000, idle_timeout_ms=40)
-        proxy = await proxied(mock, limits=limits)
+        proxy = await proxied(mock, limits=Limits(max_connections=1, max_frame_bytes=1000))
         async with dial(proxy) as wire:
             wire.send(b"\0\0\x10\0")
             assert await wire.closed() == b""
+        await until(lambda: not proxy.connections, "the end of the connection")
         async with dial(proxy) as wire:
-            await until(lambda: len(proxy.connections) == 1, "a connection")
+            await wire.ask(ApiVersionsRequest(), 0)
             async with dial(proxy) as another:
                 assert await another.closed() == b""
+            await wire.ask(ApiVersionsRequest(), 0)
+        idle = await proxied(mock, limits=Limits(idle_timeout_ms=40))
+        async with dial(idle) as wire:
             assert await wire.closed() == b""
-        for event, note in (
-            ("malformed", "frame size 4096 is more than the 1000 allowed"),
-            ("over-limit", "the broker has 1 connections, its limit"),
-            ("idle", "no bytes were received or sent for 40 ms"),
+        for at, event, note in (
+            (proxy, "malformed", "frame size 4096 is more than the 1000 allowed"),
+            (proxy, "over-limit", "the broker has 1 connections, its limit"),
+            (idle, "idle", "no bytes were received or sent for 40 ms"),
         ):
-            assert [each.note for each in proxy.journal.select(event=event)] == [note]
+            assert [each.note for each in at.journal.select(event=event)] == [note]
 
 
 @pytest.mark.requirement("DP-PROXY-26", "DP-PROXY-57")
