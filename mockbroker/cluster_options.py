@@ -121,8 +121,9 @@ class ClusterOptions:
 
     # ---- security ----------------------------------------------------------------------------
     sasl: Iterable[str] = ()
-    """``MECHANISM:USER:PASSWORD``. If there are any, clients must authenticate, and their principal
-    is ``User:USER``."""
+    """``MECHANISM:USER:PASSWORD``, or ``OAUTHBEARER[:OPTION=VALUE,...]`` for tokens without a
+    signature, with options of Kafka's validator (``requiredScope=a b``). If there are any, clients
+    must authenticate, and their principal is ``User:USER``."""
     scram_iterations: int | None = None
     """A false iteration count for SCRAM's first answer, to test how clients react. Nobody can
     authenticate then."""

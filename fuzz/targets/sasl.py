@@ -60,7 +60,7 @@ def _broker(head: int, tokens: list[bytes]) -> None:
             password = token.split(b"\0", 2)[2]
             assert not password or hidden == token[: -len(password)] + b"[hidden]"
         try:
-            answer = session.step(token)
+            answer = session.step(token, 0)
         except SaslRefusedError as error:
             assert "\n" not in str(error)
             assert session.user is None

@@ -80,13 +80,13 @@ class Session:
         """Whether the session expires unless the client re-authenticates."""
         return self.sasl is not None and self.sasl.ends_ms is not None
 
-    def authenticate(self, token: bytes) -> bytes:
+    def authenticate(self, token: bytes, now_ms: int) -> bytes:
         """Return the answer to a SASL token; the last one sets the principal. Raises
-        SaslRefusedError, after which the connection ends."""
+        SaslRefusedError or UnreadableError, after which the connection ends."""
         self.ended = True
         if self.sasl is None:
             raise SaslRefusedError("Authentication failed: nobody authenticates here")
-        answer = self.sasl.step(token)
+        answer = self.sasl.step(token, now_ms)
         self.ended = False
         if self.sasl.user is not None:
             self.principal = f"User:{self.sasl.user}"

@@ -20,7 +20,9 @@ security_options = option_group(
         multiple=True,
         metavar="MECHANISM:USER:PASSWORD",
         help="Require clients to authenticate, and add a user. MECHANISM is PLAIN, SCRAM-SHA-256 "
-        "or SCRAM-SHA-512. Repeatable, also for one user with several mechanisms.",
+        "or SCRAM-SHA-512. OAUTHBEARER alone accepts unsecured tokens of any user; options of "
+        "Kafka's validator may follow, such as OAUTHBEARER:requiredScope=kafka. Repeatable, also "
+        "for one user with several mechanisms.",
     ),
     click.option(
         "--tls",

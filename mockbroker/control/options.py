@@ -225,7 +225,11 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
     ),
     "journal_entries": (*_between(1, MAX_INTEGER), "The most entries the journal keeps."),
     "journal_bytes": (*_between(0, MAX_INTEGER), "The most bytes the journal keeps."),
-    "sasl": (array_of(TEXT), _texts, "MECHANISM:USER:PASSWORD; requires clients to authenticate."),
+    "sasl": (
+        array_of(TEXT),
+        _texts,
+        "MECHANISM:USER:PASSWORD or OAUTHBEARER; requires clients to authenticate.",
+    ),
     "scram_iterations": (
         *_nullable(_between(1, 2**31 - 1)),
         "A false iteration count for SCRAM's first answer.",

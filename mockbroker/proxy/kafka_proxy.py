@@ -31,6 +31,7 @@ from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
 from mockbroker.security.policy import Security
+from mockbroker.security.sasl import parse_credentials
 from mockbroker.serving.endpoints import dialable, show
 from mockbroker.serving.limits import BufferBudget, Limits
 from mockbroker.serving.listeners import BrokerListener
@@ -89,6 +90,10 @@ class ProxyOptions:
                 "with credentials for the upstream, clients need users of the proxy's own, or "
                 "everybody has the proxy's rights"
             )
+        for each in self.sasl:
+            # SaslUsers of the mock takes OAUTHBEARER, whose sessions end, which those of a proxy
+            # do not.
+            parse_credentials(each)
 
 
 class KafkaProxy:

@@ -85,7 +85,7 @@ class SaslGate:
 
     def _token(self, token: bytes) -> bytes:
         self._recorder.token(self._session, "request", redacted_token(self._session, token))
-        answer = self._line.send_sasl_token(self._session.authenticate(token))
+        answer = self._line.send_sasl_token(self._session.authenticate(token, _NO_CLUSTER.now_ms))
         self._recorder.token(self._session, "response", answer)
         self._finish()
         return answer

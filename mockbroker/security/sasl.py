@@ -1,7 +1,8 @@
 """The broker's side of SASL: it takes tokens, and returns tokens and a user name.
 
-It has PLAIN (RFC 4616) and SCRAM (RFC 5802, KIP-84), as far as Kafka's brokers support them. The
-package ``scramp`` computes SCRAM. Texts are those of Kafka's login modules.
+It has PLAIN (RFC 4616) and SCRAM (RFC 5802, KIP-84), as far as Kafka's brokers support them, and
+OAUTHBEARER (``oauthbearer``). The package ``scramp`` computes SCRAM. GSSAPI is missing, because it
+needs a Kerberos realm. Texts are those of Kafka's login modules.
 ``mockbroker.apis.sasl`` has the requests that carry tokens.
 """
 
@@ -13,6 +14,14 @@ from hmac import compare_digest
 from typing import Final, TypeAlias
 
 from mockbroker.errors import ClusterError
+from mockbroker.security.oauthbearer import (
+    OAUTHBEARER,
+    BearerExchange,
+    bearer_validator,
+    hide_bearer,
+)
+from mockbroker.security.oauthbearer_tables import BearerValidator
+from mockbroker.security.sasl_errors import SaslRefusedError, invalid_credentials
 from mockbroker.security.scram_credentials import ScramCredentials, ScramKeys
 
 __all__ = [
@@ -27,7 +36,7 @@ __all__ = [
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""The supported mechanisms, in the order in which brokers offer them."""
+"""The mechanisms with passwords, in the order in which brokers offer them."""
 
 Step: TypeAlias = Callable[[bytes], tuple[bytes, str | None]]
 """The client's token -> (the broker's token, the user's name after the last token)."""
@@ -43,12 +52,9 @@ _CLIENT_FIRST: Final = re.compile(r"n,(?:a=(?P<authzid>[^,]*))?,n=(?P<user>[^,]+
 """Kafka has no channel binding, so the message must begin with ``n``."""
 
 
-class SaslRefusedError(Exception):
-    """The exchange failed. The client receives the text."""
-
-
 class SaslUsers:
-    """The users: ``MECHANISM:USER:PASSWORD`` texts, one for each mechanism of a user.
+    """The users: ``MECHANISM:USER:PASSWORD`` texts, one for each mechanism of a user, and
+    ``OAUTHBEARER[:OPTION=VALUE,...]``, which accepts any user with a valid token.
 
     ``iterations`` replaces the true number in SCRAM's first answer, to test a client's limits.
     Nobody can authenticate then, because the proof is computed with another number. ``final``
@@ -64,10 +70,15 @@ class SaslUsers:
         self._iterations = iterations
         self._final = final
         self._passwords: dict[str, dict[str, str]] = {}
+        self._bearer: BearerValidator | None = None
         for text in users:
+            if text.partition(":")[0] == OAUTHBEARER:
+                self._bearer = bearer_validator(text.partition(":")[2])
+                continue
             mechanism, user, password = parse_credentials(text)
             self._passwords.setdefault(mechanism, {})[user] = password
-        self.mechanisms = tuple(each for each in MECHANISMS if each in self._passwords)
+        enabled = tuple(each for each in MECHANISMS if each in self._passwords)
+        self.mechanisms = enabled if self._bearer is None else (*enabled, OAUTHBEARER)
         self._scram_keys: dict[tuple[str, str], ScramKeys] = {}
         self._stored: Callable[[str, str], ScramKeys | None] | None = None
 
@@ -82,6 +93,11 @@ class SaslUsers:
         """Begin an exchange. The result is called with each token in turn; it raises
         SaslRefusedError."""
         return self._plain if mechanism == PLAIN else self._scram(mechanism)
+
+    def bearer_exchange(self) -> BearerExchange:
+        """Begin an exchange of OAUTHBEARER, which has to be enabled."""
+        assert self._bearer is not None
+        return BearerExchange(self._bearer)
 
     def _plain(self, token: bytes) -> tuple[bytes, str | None]:
         # Kafka stops at the fourth part, too.
@@ -112,7 +128,7 @@ class SaslUsers:
             nonlocal user
             match = _CLIENT_FIRST.fullmatch(text)
             if match is None:
-                raise _scram_refused(mechanism)
+                raise invalid_credentials(mechanism)
             user = match["user"].replace("=2C", ",").replace("=3D", "=")
             self._scram_key(mechanism, user)
             # scramp has no authorization ids.
@@ -134,7 +150,7 @@ class SaslUsers:
             try:
                 answer = steps.pop(0)(token.decode())
             except (scramp.ScramException, UnicodeDecodeError, IndexError):
-                raise _scram_refused(mechanism) from None
+                raise invalid_credentials(mechanism) from None
             return answer.encode(), None if steps else user
 
         return step
@@ -173,6 +189,7 @@ class SaslSession:
         self.ends_ms: int | None = None
         self._users = users
         self._step: Step | None = None
+        self._bearer: BearerExchange | None = None
         self._before: tuple[str, str | None] | None = None
         self._begun_again_ms: int | None = None
 
@@ -185,8 +202,17 @@ class SaslSession:
         if mechanism not in self.mechanisms:
             return False
         self.mechanism = mechanism
-        self._step = self._users.exchange(mechanism)
+        if mechanism == OAUTHBEARER:
+            self._bearer = self._users.bearer_exchange()
+            self._step = self._bearer.step
+        else:
+            self._bearer, self._step = None, self._users.exchange(mechanism)
         return True
+
+    @property
+    def credential_expires_ms(self) -> int | None:
+        """When the credential expires with which the client authenticated, None for never."""
+        return None if self._bearer is None else self._bearer.expires_ms
 
     def begin_again(self, now_ms: int) -> bool:
         """Begin a re-authentication. Returns False if the client has not authenticated, if its
@@ -199,8 +225,11 @@ class SaslSession:
         self._before, self.user = (self.user, self.mechanism), None
         return True
 
-    def step(self, token: bytes) -> bytes:
-        """Return the answer to the client's token. Raises SaslRefusedError."""
+    def step(self, token: bytes, now_ms: int) -> bytes:
+        """Return the answer to the client's token, which arrives at ``now_ms``. Raises
+        SaslRefusedError, and UnreadableError for what a broker closes the connection on."""
+        if self._bearer is not None:
+            self._bearer.now_ms = now_ms
         if self._step is None:
             raise SaslRefusedError("Authentication failed: no mechanism was chosen")
         if self._before is not None and self._before[1] != self.mechanism:
@@ -225,9 +254,11 @@ class SaslSession:
 def redact(token: bytes, mechanism: str | None) -> bytes:
     """Return ``token`` without secrets.
 
-    Of PLAIN's tokens only the names remain. SCRAM's tokens hold no password and stay. Anything else
-    is hidden whole.
+    Of PLAIN's tokens only the names remain, and of OAUTHBEARER's all but the token. SCRAM's tokens
+    hold no password and stay. Anything else is hidden whole.
     """
+    if mechanism == OAUTHBEARER:
+        return hide_bearer(token, _HIDDEN)
     if mechanism is not None and mechanism != PLAIN:
         return token
     if not token:
@@ -255,10 +286,3 @@ def parse_credentials(text: str) -> tuple[str, str, str]:
 def _check_authorization_id(authorization_id: str, user: str) -> None:
     if authorization_id not in ("", user):
         raise SaslRefusedError(_OTHER_ID)
-
-
-def _scram_refused(mechanism: str) -> SaslRefusedError:
-    return SaslRefusedError(
-        "Authentication failed during authentication due to invalid credentials with SASL "
-        f"mechanism {mechanism}"
-    )

@@ -1,7 +1,7 @@
 """Requests as the journal may keep them: without passwords.
 
-The journal has PLAIN's tokens with ``[hidden]`` in the place of the password, in frames that decode
-like any other. SCRAM's tokens hold no password and are kept as they were.
+The journal has ``[hidden]`` in the place of PLAIN's password and of OAUTHBEARER's token, in frames
+that decode like any other. SCRAM's tokens hold no password and are kept as they were.
 """
 
 from __future__ import annotations

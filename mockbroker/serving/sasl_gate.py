@@ -19,8 +19,10 @@ from kproto.error_codes import ErrorCode
 from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS
 from mockbroker.apis.refusals import error_response
-from mockbroker.apis.sasl import session_lifetime_ms
+from mockbroker.apis.sasl import check_lifetime, session_lifetime
 from mockbroker.cluster import Cluster
+from mockbroker.errors import UnreadableError
+from mockbroker.rows import Release
 from mockbroker.security.sasl import SaslRefusedError
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange
@@ -35,12 +37,18 @@ class SaslGate:
     """As a stage it closes connections that break the rules, and answers nothing."""
 
     def __init__(
-        self, cluster: Cluster, codec: Dialect, delivery: Delivery, follow_clock: Callable[[], None]
+        self,
+        cluster: Cluster,
+        codec: Dialect,
+        delivery: Delivery,
+        follow_clock: Callable[[], None],
+        release: Release,
     ) -> None:
         self._cluster = cluster
         self._codec = codec
         self._delivery = delivery
         self._follow_clock = follow_clock
+        self._release = release
 
     def answer(self, exchange: Exchange) -> Close | None:
         if not isinstance(exchange.request, RequestReceived):
@@ -67,8 +75,11 @@ class SaslGate:
         """Answer a raw token. Closing the connection is the only way to refuse one."""
         self._delivery.note_token(session, "request", event.token)
         try:
-            data = connection.send_sasl_token(session.authenticate(event.token))
-        except SaslRefusedError as refused:
+            self._follow_clock()
+            answer = session.authenticate(event.token, self._cluster.now_ms)
+            check_lifetime(self._cluster, session, self._release)
+            data = connection.send_sasl_token(answer)
+        except (SaslRefusedError, UnreadableError) as refused:
             self._delivery.note_event(session, "authentication-failed", str(refused))
             return CLOSE
         self._delivery.note_token(session, "response", data)
@@ -94,6 +105,6 @@ class SaslGate:
             return
         connection.complete_sasl()
         self._follow_clock()
-        lifetime_ms = session_lifetime_ms(self._cluster, session.broker_id)
-        sasl.ends_ms = self._cluster.now_ms + lifetime_ms if lifetime_ms else None
+        lifetime = session_lifetime(self._cluster, session, self._release)
+        sasl.ends_ms = self._cluster.now_ms + lifetime.sent_ms if lifetime.ends else None
         self._delivery.note_event(session, "authenticated", session.principal)

@@ -11,11 +11,22 @@ from typing import Final, Self
 
 from tests.real.kafka import KafkaFailed, RealKafka, _accepts, free_ports, properties_of
 
-__all__ = ["MECHANISMS", "SUPER_USER", "USERS", "SecuredKafka", "password"]
+__all__ = [
+    "MECHANISMS",
+    "OAUTHBEARER",
+    "REQUIRED_SCOPE",
+    "SUPER_USER",
+    "USERS",
+    "SecuredKafka",
+    "password",
+]
 
 USERS: Final = ("admin", "alice", "bob", "carol", "dave")
 SUPER_USER: Final = "User:admin"
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER: Final = "OAUTHBEARER"
+REQUIRED_SCOPE: Final = ("kafka", "read")
+"""What a token has to be good for."""
 
 
 def password(user: str) -> str:
@@ -27,7 +38,16 @@ _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required " + "
     f'user_{user}="{password(user)}"' for user in USERS
 )
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-_LOGINS = {"plain": _PLAIN, "scram-sha-256": _SCRAM, "scram-sha-512": _SCRAM}
+_BEARER = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+    'unsecuredLoginStringClaim_sub="broker"'
+)
+_LOGINS = {
+    "plain": _PLAIN,
+    "scram-sha-256": _SCRAM,
+    "scram-sha-512": _SCRAM,
+    "oauthbearer": f'{_BEARER} unsecuredValidatorRequiredScope="{" ".join(REQUIRED_SCOPE)}"',
+}
 
 
 class SecuredKafka(RealKafka):
@@ -85,7 +105,7 @@ class SecuredKafka(RealKafka):
                 "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
             ),
             "inter.broker.listener.name": "PLAINTEXT",
-            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            "sasl.enabled.mechanisms": ",".join((*MECHANISMS, OAUTHBEARER)),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"{SUPER_USER};User:ANONYMOUS",
             # A refused client is told at once, where Kafka would make it wait.

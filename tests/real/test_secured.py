@@ -30,10 +30,19 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.security.authorizer import Authorizer
+from tests.mockbroker.security.bearer_tokens import ACCEPTED, DAMAGED
 from tests.mockbroker.wire import Wire
 from tests.real.compare import Comparison
 from tests.real.kafka import COMMON_CONFIGS
-from tests.real.secured_kafka import MECHANISMS, SUPER_USER, USERS, SecuredKafka, password
+from tests.real.secured_kafka import (
+    MECHANISMS,
+    OAUTHBEARER,
+    REQUIRED_SCOPE,
+    SUPER_USER,
+    USERS,
+    SecuredKafka,
+    password,
+)
 from tests.real.secured_sessions import PREAMBLE, Said, SecuredSession, secured_sessions
 from tests.support.toolchain import require
 
@@ -66,8 +75,10 @@ def mock_cluster() -> MockCluster:
         1,
         profile="kafka-4.4",
         broker_configs=COMMON_CONFIGS,
-        clock="manual",
-        sasl=[f"{each}:{user}:{password(user)}" for each in MECHANISMS for user in USERS],
+        sasl=[
+            *(f"{each}:{user}:{password(user)}" for each in MECHANISMS for user in USERS),
+            f"{OAUTHBEARER}:requiredScope={' '.join(REQUIRED_SCOPE)}",
+        ],
         authorizer=Authorizer(frozenset({SUPER_USER})),
     )
 
@@ -260,12 +271,15 @@ CONVERSATIONS: Final[tuple[tuple[str, int, tuple[bytes, ...]], ...]] = (
     ("SCRAM-SHA-512", 1, (b"p=tls-unique,,n=alice,r=abc",)),
     ("SCRAM-SHA-256", 1, (b"n,a=bob,n=alice,r=abc",)),
     ("SCRAM-SHA-256", 0, (b"nonsense",)),
+    *((OAUTHBEARER, version, messages) for messages in DAMAGED for version in (0, 1)),
+    *((OAUTHBEARER, 1, (message,)) for message in ACCEPTED),
 )
 """(mechanism, version of the handshake, the client's tokens)"""
 
 
 async def _converse(address: str, mechanism: str, version: int, tokens: tuple[bytes, ...]) -> Any:
-    """All that the broker said, and whether it is still there in the end."""
+    """All that the broker said, and whether it is still there in the end. Of a lifetime only
+    whether there is one: it depends on the time of the request."""
     heard: list[Any] = []
     async with dial(address) as wire:
         try:
@@ -278,7 +292,7 @@ async def _converse(address: str, mechanism: str, version: int, tokens: tuple[by
                     continue
                 said = await wire.ask(SaslAuthenticateRequest(auth_bytes=token), 2)
                 heard.append((said.error_code, said.error_message, said.auth_bytes,
-                              said.session_lifetime_ms))  # fmt: skip
+                              said.session_lifetime_ms > 0))  # fmt: skip
             heard.append((await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)).error_code)
         except (asyncio.IncompleteReadError, ConnectionError):
             heard.append("closed")

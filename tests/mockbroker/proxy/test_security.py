@@ -153,6 +153,12 @@ async def test_the_proxy_has_credentials_of_its_own(proxied: Proxied) -> None:
 
 
 @pytest.mark.requirement("DP-PROXY-32")
+def test_sessions_with_an_end_are_refused() -> None:
+    with pytest.raises(ClusterError, match="unknown SASL mechanism 'OAUTHBEARER'"):
+        ProxyOptions(upstream=[("localhost", 1)], sasl=["OAUTHBEARER"])
+
+
+@pytest.mark.requirement("DP-PROXY-32")
 async def test_open_to_all_has_to_be_said(proxied: Proxied) -> None:
     with pytest.raises(ClusterError, match="everybody has the proxy's rights"):
         ProxyOptions(upstream=[("a", 1)], upstream_sasl=PLAIN)
