@@ -266,7 +266,8 @@ class Groups(AllGroups):
 
 
 def with_groups(cluster: Cluster) -> Groups:
-    groups = cluster.offsets.groups = Groups(cluster.groups.classic, cluster.groups.consumer)
+    known = cluster.groups
+    groups = cluster.offsets.groups = Groups(known.classic, known.consumer, known.streams)
     return groups
 
 

@@ -140,7 +140,8 @@ def test_what_a_group_is_decides_how_long_its_offsets_last(
     expected: int | None,
 ) -> None:
     cluster = coordinated(config_release=release)
-    groups = cluster.offsets.groups = Groups(cluster.groups.classic, cluster.groups.consumer)
+    known = cluster.groups
+    groups = cluster.offsets.groups = Groups(known.classic, known.consumer, known.streams)
     groups.present, groups.subscribed = standing, subscribed
     commit(cluster, FOO_0)
     assert lifetime(cluster) == expected
@@ -171,7 +172,8 @@ def test_a_commit_may_set_its_own_end(
 @pytest.mark.requirement("DP-OFFSET-10", "DP-OFFSET-21")
 def test_its_own_end_does_not_count_while_the_group_uses_the_offset() -> None:
     cluster = coordinated()
-    groups = cluster.offsets.groups = Groups(cluster.groups.classic, cluster.groups.consumer)
+    known = cluster.groups
+    groups = cluster.offsets.groups = Groups(known.classic, known.consumer, known.streams)
     groups.present, groups.subscribed = CONSUMERS, ("foo",)
     commit(cluster, FOO_0, retention_ms=HOUR)
     assert lifetime(cluster) is None
