@@ -21,6 +21,7 @@ _FIRST_FLEXIBLE_METADATA: Final = 9
 _BODY_OF_NULL: Final = b"\0" + b"\0\0\0"
 _DESCRIBE_ACLS: Final = 29
 _FIRST_FLEXIBLE_DESCRIBE_ACLS: Final = 2
+_ALTER_USER_SCRAM_CREDENTIALS: Final = 51
 _NO_TAGGED_FIELDS: Final = b"\0"
 _AFTER_SIZE: Final = 4
 
@@ -63,8 +64,16 @@ def _has_filter_as_struct(api: Api, version: int, body: bytes) -> bool:
     return body[end:] == _NO_TAGGED_FIELDS
 
 
+def _has_tags_twice(api: Api, version: int, body: bytes) -> bool:
+    """librdkafka (seen with 2.16) ends AlterUserScramCredentials with two empty sections of tagged
+    fields."""
+    _, end = api.request.decode_from(body, version, 0)
+    return body[end:] == _NO_TAGGED_FIELDS
+
+
 _QUIRKS: Final[dict[int, Callable[[Api, int, bytes], bool]]] = {
     _METADATA: _has_array_with_reserved_bytes,
     _DESCRIBE_ACLS: _has_filter_as_struct,
+    _ALTER_USER_SCRAM_CREDENTIALS: _has_tags_twice,
 }
 """API key -> whether the bytes behind the header have the quirk. May raise DecodeError."""

@@ -31,6 +31,8 @@ MAIN_CLASSES: Final = {
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "features": "org.apache.kafka.tools.FeatureCommand",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
 }
 
 _IN_SCALA: Final = {"3.9.2": {"console-producer": "kafka.tools.ConsoleProducer"}}

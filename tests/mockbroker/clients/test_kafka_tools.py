@@ -14,7 +14,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.java]
 
 TOPIC: Final = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
 PARTITIONS: Final = 4
+T = TypeVar("T")
 PATIENCE: Final = 60.0
 JAVA: Final = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -72,7 +73,7 @@ class Tools:
         rows = range(0, len(cells), len(names))
         return [dict(zip(names, cells[row : row + len(names)], strict=True)) for row in rows]
 
-    def since_4(self, new: str, old: str) -> str:
+    def since_4(self, new: T, old: T) -> T:
         return old if self.release.startswith("3.") else new
 
 
@@ -272,3 +273,22 @@ async def test_the_tools_that_measure(kafka: tuple[str, KafkaTools]) -> None:
         )
         assert re.match(r"Percentiles: 50th = \d+, 99th = \d+, 99.9th = \d+", latency[-1])
         assert sum(ends(mock).values()) == 2100
+
+
+async def test_features_and_the_quorum(kafka: tuple[str, KafkaTools]) -> None:
+    async with cluster(kafka[0]) as mock:
+        tools = Tools(kafka, mock)
+        name, level = tools.since_4(("transaction.version", 1), ("kraft.version", 1))
+        kind = tools.since_4("downgrade", "upgrade")
+        printed = await tools.run("features", kind, "--feature", f"{name}={level}")
+        assert printed[-1].startswith(f"{name} was {kind}d to {level}"), printed
+        rows = [line.split() for line in await tools.run("features", "describe")]
+        levels = {row[1]: row[row.index("FinalizedVersionLevel:") + 1] for row in rows}
+        assert levels[name] == str(level)
+        assert mock.cluster.features.level(name) == level
+        lines = dict(
+            line.split(":", 1)
+            for line in await tools.run("metadata-quorum", "describe", "--status")
+            if ":" in line
+        )
+        assert lines["LeaderId"].strip() == "1"

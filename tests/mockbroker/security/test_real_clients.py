@@ -155,6 +155,34 @@ async def test_librdkafka(mechanism: str, tls: bool) -> None:
         assert result is None or result.code() == package.KafkaError.ELECTION_NOT_NEEDED
 
 
+@pytest.mark.requirement("SCRAM-06", "SCRAM-07")
+async def test_librdkafka_alters_users_who_can_then_log_in() -> None:
+    module: Any = require_module("confluent_kafka.admin")
+    mechanism = "SCRAM-SHA-512"
+    async with secured(False) as mock:
+        admin = librdkafka(mock, False, mechanism, "admin", USERS["admin"])
+        kind = module.ScramMechanism.SCRAM_SHA_512
+
+        def alter(change: Any) -> None:
+            for done in admin.alter_user_scram_credentials([change]).values():
+                assert done.result(SECONDS) is None
+
+        def described(user: str, secret: str) -> Any:
+            as_user = librdkafka(mock, False, mechanism, user, secret)
+            return as_user.describe_user_scram_credentials(["carol"])["carol"].result(SECONDS)
+
+        info = module.ScramCredentialInfo(kind, 8192)
+        new = module.UserScramCredentialUpsertion("carol", info, b"password")
+        await in_thread(lambda: alter(new))
+        cluster = (ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL)
+        rights = (AclOperation.DESCRIBE, PermissionType.ALLOW)
+        mock.cluster.create_acls([AclBinding(*cluster, "User:carol", "*", *rights)])
+        found = (await in_thread(lambda: described("carol", "password"))).scram_credential_infos
+        assert [(each.mechanism, each.iterations) for each in found] == [(kind, 8192)]
+        await in_thread(lambda: alter(module.UserScramCredentialDeletion("carol", kind)))
+        assert mock.cluster.scram.keys(mechanism, "carol") is None
+
+
 async def test_librdkafka_creates_topics_where_it_may() -> None:
     module: Any = require_module("confluent_kafka.admin")
     package: Any = require_module("confluent_kafka")

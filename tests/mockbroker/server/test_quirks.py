@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pytest
 
+from kproto.messages import AlterUserScramCredentialsRequest
+from kproto.messages.alter_user_scram_credentials_request import ScramCredentialDeletion
 from mockbroker import MockCluster
 from mockbroker.security.authorizer import Authorizer
 from tests.mockbroker.wire import connect
@@ -78,4 +80,24 @@ async def test_rules_as_kafka_go_asks_for_them(behind: str, event: str) -> None:
         _, body = wire.codec.decode_response(await wire.receive(), api_key=29, api_version=3)
         assert body.error_code == 31  # as anonymous clients may not describe the cluster
         (entry,) = mock.journal.select(api=29, direction="request")
+        assert entry.event == event
+
+
+@pytest.mark.parametrize(
+    ("behind", "event"),
+    [("", ""), ("00", "trailing-bytes"), ("01", "malformed"), ("0000", "malformed")],
+)
+async def test_scram_users_as_librdkafka_alters_them(behind: str, event: str) -> None:
+    deletion = ScramCredentialDeletion(name="nobody", mechanism=1)
+    async with MockCluster() as mock, connect(mock) as wire:
+        whole = wire.frame(AlterUserScramCredentialsRequest(deletions=[deletion]), 0)[4:]
+        whole += bytes.fromhex(behind)
+        wire.send(len(whole).to_bytes(4, "big") + whole)
+        if event == "malformed":
+            assert await wire.closed() == b""
+            assert mock.journal.select(event=event)
+            return
+        _, body = wire.codec.decode_response(await wire.receive(), api_key=51, api_version=0)
+        assert body.results[0].error_code == 91
+        (entry,) = mock.journal.select(api=51, direction="request")
         assert entry.event == event
