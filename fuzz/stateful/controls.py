@@ -72,7 +72,9 @@ class Controls(RuleBasedStateMachine):
             for name, topic in sorted(cluster.topics.items())
             for each in topic.partitions
             for broker in each.target or each.replicas
-            if broker not in each.isr and cluster.brokers[broker].live
+            if broker not in each.isr
+            and cluster.brokers[broker].live
+            and not cluster.is_failed(broker, (name, each.index))
         ]
         first = sorted(going, key=lambda each: each[0])
         return [(tp, broker) for _, tp, broker in first]

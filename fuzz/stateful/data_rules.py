@@ -37,10 +37,13 @@ _VERSION = st.integers(0, 20)
 _ACKS = st.sampled_from([-1, -1, -1, 1, 1, 0])
 _ELSEWHERE = st.none() | st.none() | st.none() | BROKER
 """The broker that a request is sent to; None is the leader."""
+LOG_DIRS = ("/disk-1", "/disk-2")
 _CONFIGS = {
     "offsets.topic.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
+    "log.dirs": ",".join(LOG_DIRS),
 }
+_JBOD_SINCE = (1, 0)
 _FIRST_SLOT = 10
 """Administrators have other connections: theirs must not wait behind fetches and joins."""
 _NEVER_CUT = 1 << 60
@@ -398,6 +401,30 @@ class DataRules(ClusterMachine):
             self.data.forgotten.add(tp)
         call = parse_command(text)
         self.step(call.command.name, call.run, self.world.mock)
+
+    @rule(broker=BROKER, directory=st.sampled_from([*LOG_DIRS, None]))
+    def fail_log_dir(self, broker: int, directory: str | None) -> None:
+        """A disk of a broker fails, or all of them. Before Kafka 1.0 the broker stops."""
+        cluster = self.world.cluster
+        failed = self.failed_dirs(broker)
+        may_fail = broker in self.world.model.live and set(LOG_DIRS) - failed
+        if may_fail and (directory is None or directory not in failed):
+            if self.profile.line < _JBOD_SINCE:
+                self.world.model.stopped(broker)
+            assert self.step("fail_log_dir", cluster.fail_log_dir, broker, directory)
+
+    @rule(broker=BROKER, directory=st.sampled_from([*LOG_DIRS, None]))
+    def mend_log_dir(self, broker: int, directory: str | None) -> None:
+        """A disk is replaced; a live broker restarts for that."""
+        failed = self.failed_dirs(broker)
+        if failed and (directory is None or directory in failed):
+            if broker in self.world.model.live:
+                self.world.model.stopped(broker)
+                self.world.model.started(broker)
+            assert self.step("mend_log_dir", self.world.cluster.mend_log_dir, broker, directory)
+
+    def failed_dirs(self, broker: int) -> frozenset[str]:
+        return self.world.state.replica_dirs.failed.get(broker, frozenset())
 
     @rule(milliseconds=st.sampled_from([500, 5_000, 11_000, 61_000]))
     def let_time_pass(self, milliseconds: int) -> None:

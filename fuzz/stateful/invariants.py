@@ -78,6 +78,13 @@ def leader_is_in_the_isr(world: World) -> None:
             assert world.state.brokers[each.leader].live or _dead(world), (tp, each)
 
 
+def leaders_can_read_their_logs(world: World) -> None:
+    """No leader is in a log directory that the controller knows to have failed (KIP-112)."""
+    dirs = world.state.replica_dirs
+    for tp, each in _partitions(world):
+        assert each.leader == NO_LEADER or not dirs.is_reported(each.leader, tp), (tp, each)
+
+
 def adding_and_removing_fit_the_replicas(world: World) -> None:
     """Adding and removing replicas are among the replicas, and at least one replica stays (KIP-455:
     the assigned replicas are the union of the original and the target ones). A broker is both only
@@ -232,6 +239,7 @@ ALWAYS: Final[tuple[Callable[[World], None], ...]] = (
     replicas_are_distinct_known_brokers,
     isr_is_within_replicas,
     leader_is_in_the_isr,
+    leaders_can_read_their_logs,
     adding_and_removing_fit_the_replicas,
     nothing_done_is_left_under_way,
     epochs_never_go_back,

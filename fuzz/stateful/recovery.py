@@ -14,8 +14,8 @@ __all__ = ["heal"]
 
 
 def heal(world: World) -> None:
-    """Remove faults, start brokers, hold elections, give each partition a leader, and let each
-    replica catch up.
+    """Remove faults, mend log directories, start brokers, hold elections, give each partition a
+    leader, and let each replica catch up.
 
     Then no reassignment is left (KIP-455: one that is not cancelled completes), and the last
     accepted request's target is in place.
@@ -29,6 +29,11 @@ def heal(world: World) -> None:
     if world.state.elections_held:
         world.do(cluster.release_elections)
     for broker_id in range(1, BROKERS + 1):
+        if broker_id in world.state.replica_dirs.failed:
+            if broker_id in world.model.live:
+                world.model.stopped(broker_id)
+                world.model.started(broker_id)
+            assert world.do(cluster.mend_log_dir, broker_id)
         if not cluster.brokers[broker_id].live:
             world.model.started(broker_id)
             assert world.do(cluster.start_broker, broker_id)
