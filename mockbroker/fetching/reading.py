@@ -478,7 +478,8 @@ class PartitionReader:
             is_withheld = not records and self._is_too_large(log, position.offset, room)
         # Of a partition whose first batch does not fit, Kafka returns nothing but the offsets.
         if query.read_committed and not query.from_replica and not is_withheld:
-            answer.aborted = _aborted(log, position.offset, answer.size)
+            interval = self.logs.settings(at.topic.name).index_interval_bytes
+            answer.aborted = _aborted(log, position.offset, answer.size, interval)
         return answer
 
     @staticmethod
@@ -555,14 +556,13 @@ def _segment_of(log: PartitionLog, offset: int) -> int:
     return bisect_right(log.segments, offset, key=lambda segment: segment.base_offset)
 
 
-def _aborted(log: PartitionLog, offset: int, size: int) -> list[AbortedTransaction]:
-    """Return the aborted transactions that overlap the records from ``offset`` on, as many as
-    ``size`` bytes are, in the order of their markers."""
+def _aborted(log: PartitionLog, offset: int, size: int, interval: int) -> list[AbortedTransaction]:
+    """Return the aborted transactions of the records from ``offset`` on, at least as many as
+    ``size`` bytes are, in the order of their markers. Brokers find the end in an index with an
+    entry every ``interval`` bytes."""
     if not log.aborted or not size:
         return []
-    storage = log.storage
-    behind = storage.index_at(storage.position(storage.index_of(offset)) + size)
-    end = storage.base_offset(behind) if behind < len(storage) else log.end_offset
+    end = log.indexed_end(offset, size, interval)
     found = []
     first = bisect_left(log.aborted, offset, key=lambda transaction: transaction.last_offset)
     for transaction in log.aborted[first:]:

@@ -6,6 +6,7 @@ batches; a record that is removed keeps its offset to itself.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -192,6 +193,28 @@ class PartitionLog:
         """Return the first batch that ends at or behind this offset; None if there is none."""
         index = self.storage.index_of(offset)
         return self.storage.batch(index) if index < len(self.storage) else None
+
+    def indexed_end(self, offset: int, size: int, interval: int) -> int:
+        """Return the offset where ``size`` bytes from ``offset`` on end, as far as the index of
+        their segment says. The index has an entry for a batch, with its last offset, when more than
+        ``interval`` bytes lie between it and the entry before. Without an entry behind the bytes it
+        is the end of the segment."""
+        storage = self.storage
+        behind = storage.position(storage.index_of(offset)) + size
+        bases = [segment.base_offset for segment in self.segments]
+        place = bisect_right(bases, offset)
+        end = bases[place] if place < len(bases) else self.end_offset
+        since = 0
+        for index in range(storage.index_of(bases[max(place - 1, 0)]), len(storage)):
+            position = storage.position(index)
+            if storage.base_offset(index) >= end:
+                break
+            if since > interval:
+                if position >= behind:
+                    return storage.header(index).last_offset
+                since = 0
+            since += storage.position(index + 1) - position
+        return end
 
     # ---- cutting -------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ class LogSettings:
     max_message_bytes: int
     segment_bytes: int
     segment_ms: int
+    index_interval_bytes: int
     retention_bytes: int
     retention_ms: int
     delete_retention_ms: int
@@ -67,6 +68,7 @@ def log_settings(configs: EffectiveConfigs, topic: str) -> LogSettings:
         max_message_bytes=number("max.message.bytes", 1_048_588),
         segment_bytes=number("segment.bytes", 1 << 30),
         segment_ms=number("segment.ms", _UNLIMITED),
+        index_interval_bytes=number("index.interval.bytes", 4096),
         retention_bytes=number("retention.bytes", -1),
         retention_ms=number("retention.ms", -1),
         delete_retention_ms=number("delete.retention.ms", 86_400_000),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mockbroker.cluster import Cluster
@@ -61,8 +63,41 @@ def test_a_partition_whose_first_batch_does_not_fit_has_no_list() -> None:
     ],
 )
 def test_aborted_transactions_overlap_the_records(
-    cluster: Cluster, offset: int, most_bytes: int, expected: list[int]
+    offset: int, most_bytes: int, expected: list[int]
 ) -> None:
+    """As far as the index tells, here with an entry a batch."""
+    cluster = Cluster(1, topics=["foo=1"], broker_configs={"log.index.interval.bytes": "0"})
+    _with_aborted_transactions(cluster)
+    found = _aborted(cluster, offset, most_bytes)
+    assert [each.producer_id for each in found] == expected
+    assert row(ask(DirectBroker(cluster), {FOO: offset})).aborted_transactions is None
+
+
+@pytest.mark.requirement("DP-FETCH-15")
+@pytest.mark.parametrize(
+    ("interval", "expected"), [(0, []), (1, []), (150, [1]), (4096, [1, 2, 3, 4])]
+)
+def test_an_index_with_gaps_lists_more_transactions(interval: int, expected: list[int]) -> None:
+    cluster = Cluster(
+        1, topics=["foo=1"], broker_configs={"log.index.interval.bytes": str(interval)}
+    )
+    _with_aborted_transactions(cluster)
+    cluster.logs.log(FOO).aborted.append(AbortedTransaction(4, 9, 9, 9))
+    assert [each.producer_id for each in _aborted(cluster, 0, 1)] == expected
+
+
+@pytest.mark.requirement("DP-FETCH-15")
+def test_the_index_ends_with_its_segment(cluster: Cluster) -> None:
+    _with_aborted_transactions(cluster)
+    log = cluster.logs.log(FOO)
+    log.roll(0)
+    append(cluster, b"10")
+    log.aborted.append(AbortedTransaction(4, 10, 11, 10))
+    assert [each.producer_id for each in _aborted(cluster, 0, 1)] == [1, 2, 3]
+    assert [each.producer_id for each in _aborted(cluster, 10, 1)] == [4]
+
+
+def _with_aborted_transactions(cluster: Cluster) -> None:
     for number in range(10):
         append(cluster, b"%d" % number)
     cluster.logs.log(FOO).aborted += [
@@ -70,9 +105,10 @@ def test_aborted_transactions_overlap_the_records(
         AbortedTransaction(2, 3, 6, 5),
         AbortedTransaction(3, 5, 7, 7),
     ]
-    broker = DirectBroker(cluster)
+
+
+def _aborted(cluster: Cluster, offset: int, most_bytes: int) -> Any:
     position = {FOO: {"fetch_offset": offset, "partition_max_bytes": most_bytes}}
-    found = row(ask(broker, position, isolation_level=COMMITTED))
-    assert [each.producer_id for each in found.aborted_transactions or []] == expected
+    found = row(ask(DirectBroker(cluster), position, isolation_level=COMMITTED))
     assert found.aborted_transactions is not None
-    assert row(ask(broker, position)).aborted_transactions is None
+    return found.aborted_transactions
