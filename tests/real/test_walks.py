@@ -46,6 +46,7 @@ def test_every_kind_of_step_is_drawn() -> None:
         "create", "configs", "move", "produce", "init-producer", "producers", "fetch",
         "list-offsets", "delete-records", "epoch-ends", "join", "sync", "heartbeat", "leave",
         "commit", "committed", "delete-offsets", "delete-groups", "list-groups",
+        "txn-init", "txn-add", "txn-produce", "txn-offsets", "txn-end", "txn-describe",
     }  # fmt: skip
 
 
@@ -110,10 +111,20 @@ async def _differences(first: str, second: str, program: Program) -> Sequence[An
                 found = await lane.play(step)
                 if found is not None:
                     return [found.step, *found.fields]
-            assert lane.fields > 10 * lane.played
+            assert lane.fields > 5 * lane.played
             return []
         finally:
             await lane.tidy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["kafka-3.9", "kafka-4.4"])
+async def test_transactions_of_two_mocks_agree(profile: str) -> None:
+    """Their producers have other ids on the other side."""
+    (program,) = walks("two mocks", 0, 1, 600)
+    steps = [step for step in program.steps if step["do"].startswith("txn-")]
+    assert len(steps) > 20
+    assert await _differences(profile, profile, Program("transactions", steps)) == []
 
 
 @pytest.mark.slow

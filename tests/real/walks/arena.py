@@ -17,7 +17,7 @@ from tests.real.data.pairs import PROFILES, clusters_of
 from tests.real.data.side import Cluster
 from tests.real.programs.batch import Played
 from tests.real.programs.model import Program, ProgramStep
-from tests.real.walks.generator import PARTITIONS
+from tests.real.walks.generator import REPLICAS
 from tests.real.walks.stored import differing_batches, group_records, kafka_log, mock_log
 from tests.real.walks.walker import Walker
 
@@ -141,7 +141,7 @@ class Lane:
     def _stored(self, kafka: DataKafka, mock: MockCluster) -> list[str]:
         found: list[str] = []
         self.batches = 0
-        for topic in PARTITIONS:
+        for topic in REPLICAS:
             for index in range(len(mock.cluster.topics[f"{self.name}.{topic}"].partitions)):
                 tp = (f"{self.name}.{topic}", index)
                 folder = kafka.logs(self._real.leader(topic, index))

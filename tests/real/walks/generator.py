@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from tests.real.programs.model import Program, ProgramStep
 
-__all__ = ["PARTITIONS", "PRODUCERS", "REPLICAS", "UNKNOWN_TOPIC", "walks"]
+__all__ = ["PARTITIONS", "PRODUCERS", "REPLICAS", "TRANSACTIONAL", "UNKNOWN_TOPIC", "walks"]
 
 UNKNOWN_TOPIC: Final = "unknown"
 PARTITIONS: Final = {"a": 3, "b": 1, "c": 2}
@@ -22,7 +22,11 @@ sizes of its batches are those of each side's compressor."""
 PLACES: Final = tuple(
     (topic, index) for topic, count in PARTITIONS.items() for index in range(count)
 )
-REPLICAS: Final = {"a": [[1], [2], [1]], "b": [[1, 2]], "c": [[1], [2]]}
+TRANSACTIONAL: Final = "t"
+"""The topic of transactions, which no other step changes: brokers write markers by their clock."""
+REPLICAS: Final = {
+    "a": [[1], [2], [1]], "b": [[1, 2]], "c": [[1], [2]], TRANSACTIONAL: [[1], [2]],
+}  # fmt: skip
 MOVES: Final = ([1, 2], [2, 1], [1], [2])
 # Neither records that contradict the header of their batch, nor a wrong maximum timestamp: the mock
 # does not read records unless it has to (known.py).
@@ -31,6 +35,7 @@ DAMAGES: Final = ("crc", "base_offset", "count", "control", "sequence", "short",
                   "append_time", "codec", "empty")  # fmt: skip
 PRODUCERS: Final = (900_007, 900_008)
 """Ids that no broker gives out: nobody checks where an id comes from."""
+TRANSACTIONAL_PRODUCERS: Final = ("x", "y")
 GROUPS: Final = ("g", "h")
 MEMBERS: Final = ("m1", "m2", "m3", "m4", "m5")
 HOUR_MS: Final = 3_600_000
@@ -54,10 +59,16 @@ class _Writer:
         """Partitions whose records were deleted."""
         self._members: dict[str, list[str]] = {group: [] for group in GROUPS}
         self._sessions: set[str] = set()
+        self._transactional: set[str] = set()
+        """Producers that have an id."""
         self._count = 0
 
     def program(self, length: int) -> list[ProgramStep]:
         steps: list[ProgramStep] = [*map(self._create, PARTITIONS)]
+        steps.append(
+            {"do": "create", "topic": TRANSACTIONAL, "replicas": REPLICAS[TRANSACTIONAL],
+             "configs": {"retention.ms": "-1"}}
+        )  # fmt: skip
         kinds: list[tuple[float, Callable[[], _Steps]]] = [
             (9, self._produce),
             (8, self._fetch),
@@ -80,6 +91,7 @@ class _Writer:
             (0.6, self._delete_groups),
             (0.7, self._init_producer),
             (1, self._producers),
+            (4, self._transact),
         ]
         weights = [weight for weight, _ in kinds]
         while len(steps) < length:
@@ -228,6 +240,45 @@ class _Writer:
         """What leaders know of idempotent producers."""
         return [{"do": "producers", "rows": [list(place) for place in self._places(3)],
                  "broker": self._broker()}]  # fmt: skip
+
+    def _transact(self) -> _Steps:
+        """A part of a transaction. A producer begins with an id; later it may begin anew, which
+        ends its transaction."""
+        draw = self._draw
+        producer = draw.choice(TRANSACTIONAL_PRODUCERS)
+        steps: _Steps = []
+        if producer not in self._transactional or self._chance(0.1):
+            self._transactional.add(producer)
+            steps.append({"do": "txn-init"})
+        for _ in range(draw.randint(1, 4)):
+            self._count += 1
+            partition = draw.randrange(2)
+            kinds: list[tuple[float, dict[str, Any]]] = [
+                (4, {"do": "txn-produce", "partition": partition, "tag": self._count,
+                     "records": draw.choice([1, 1, 2, 5])}),
+                (1, {"do": "txn-add", "rows": draw.choice([[0], [1], [0, 1], [0, 9]])}),
+                (1, {"do": "txn-offsets", "group": "tg",
+                     "rows": [[partition, draw.randrange(50)]]}),
+                (2, {"do": "txn-end", "commit": self._chance(0.6)}),
+                (1, {"do": "txn-describe"}),
+                (1.5, {"do": "fetch", "max_bytes": 50 << 20, "broker": 0, "isolation":
+                       draw.choice([0, 1, 1]), "rows": [[TRANSACTIONAL, partition,
+                       draw.choice([0, 0, draw.randrange(30)]), self._limit(), -1]]}),
+                (0.7, {"do": "list-offsets", "broker": 0, "isolation": 1,
+                       "rows": [[TRANSACTIONAL, partition, draw.choice([-1, -2]), 0]]}),
+                (0.5, {"do": "producers", "broker": 0, "rows": [[TRANSACTIONAL, partition]]}),
+                (0.5, {"do": "committed", "group": "tg", "everything": True,
+                       "stable": self._chance(0.5)}),
+            ]  # fmt: skip
+            weights = [weight for weight, _ in kinds]
+            ((_, step),) = draw.choices(kinds, weights)
+            if step["do"] == "txn-produce" and self._chance(0.08):
+                step["skip"] = draw.choice([-5, -1, 1, 3])
+            steps.append(step)
+        for step in steps:
+            if step["do"].startswith("txn-"):
+                step["producer"] = producer
+        return steps
 
     def _fetch_rows(self, most: int) -> list[list[Any]]:
         """(topic, partition, offset, partition's limit, last fetched epoch) rows."""

@@ -1,9 +1,9 @@
 """Stored logs as bytes: Kafka's segment files beside the batches that the mock keeps.
 
 Batches must be equal byte for byte, offsets and leader epochs included. Where the broker set the
-time, the largest timestamp and the checksum are left out; where it compressed a batch anew, the
-records are compared instead of the compressor's bytes. Of ``__consumer_offsets`` the records of a
-program's groups are compared, with keys and values decoded.
+time, the largest timestamp and the checksum are left out, and in transactions the producer's id;
+where it compressed a batch anew, the records are compared instead of the compressor's bytes. Of
+``__consumer_offsets`` the records of a program's groups are compared, with keys and values decoded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kproto.messages.group_metadata_value import GroupMetadataValue
 from kproto.messages.offset_commit_key import OffsetCommitKey
 from kproto.messages.offset_commit_value import OffsetCommitValue
 from kproto.records import RecordBatches
-from kproto.records.model import CODEC_MASK, LOG_APPEND_TIME_BIT
+from kproto.records.model import CODEC_MASK, CONTROL, LOG_APPEND_TIME_BIT, TRANSACTIONAL
 from kproto.records.record_batch import HEADER, HEADER_SIZE
 from mockbroker import MockCluster
 from mockbroker.state.model import TopicPartition
@@ -31,7 +31,9 @@ _OVERHEAD: Final = 12
 _LENGTH: Final = struct.Struct(">i")
 _TYPE: Final = struct.Struct(">h")
 _CRC: Final = slice(17, 21)
+_BASE_TIMESTAMP: Final = slice(27, 35)
 _MAX_TIMESTAMP: Final = slice(35, 43)
+_PRODUCER_ID: Final = slice(43, 51)
 _CLOCKS: Final = frozenset({"commitTimestamp", "currentStateTimestamp"})
 
 
@@ -105,11 +107,15 @@ def _comparable(batch: bytes, *, recompressed: bool) -> Any:
         times = [] if attributes & LOG_APPEND_TIME_BIT else [each.timestamp for each in read]
         rows = [(each.offset, each.key, each.value, each.headers) for each in read]
         return header, times, rows
-    if not attributes & LOG_APPEND_TIME_BIT:
-        return batch.hex()
     masked = bytearray(batch)
-    masked[_CRC] = bytes(4)
-    masked[_MAX_TIMESTAMP] = bytes(8)
+    if attributes & (LOG_APPEND_TIME_BIT | TRANSACTIONAL):
+        masked[_CRC] = bytes(4)
+    if attributes & (LOG_APPEND_TIME_BIT | CONTROL):
+        masked[_MAX_TIMESTAMP] = bytes(8)
+    if attributes & TRANSACTIONAL:
+        masked[_PRODUCER_ID] = bytes(8)
+    if attributes & CONTROL:
+        masked[_BASE_TIMESTAMP] = bytes(8)
     return masked.hex()
 
 

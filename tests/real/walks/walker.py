@@ -71,7 +71,8 @@ from tests.real.data.requests import (
 from tests.real.data.side import CLOSED, Cluster, Failed, Side
 from tests.real.programs.model import ProgramStep
 from tests.real.walks.batches import batch_of, timestamp_of
-from tests.real.walks.generator import PARTITIONS, PRODUCERS, REPLICAS, UNKNOWN_TOPIC
+from tests.real.walks.generator import PRODUCERS, REPLICAS, UNKNOWN_TOPIC
+from tests.real.walks.transactions import Transactions
 
 __all__ = ["Walker"]
 
@@ -131,7 +132,7 @@ class Walker(Side):
         self._shown = 0
         for producer in PRODUCERS:
             self.names.producer(producer, str(producer))
-        for number, topic in enumerate((*PARTITIONS, UNKNOWN_TOPIC)):
+        for number, topic in enumerate((*REPLICAS, UNKNOWN_TOPIC)):
             topic_id = uuid.UUID(int=1000 + number)
             self.topic_ids[self._name(topic)] = topic_id
             text = urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
@@ -163,6 +164,7 @@ class Walker(Side):
             "delete-offsets": self._delete_offsets,
             "delete-groups": self._delete_groups,
             "list-groups": self._list_groups,
+            **Transactions(self).steps,
         }
 
     # ---- a step ------------------------------------------------------------------------------
@@ -170,7 +172,7 @@ class Walker(Side):
     async def prepare(self, steps: Sequence[ProgramStep]) -> None:
         """Create the topics that no step creates: a program that was made smaller lacks some."""
         created = {step["topic"] for step in steps if step["do"] == "create"}
-        for topic in PARTITIONS.keys() - created:
+        for topic in REPLICAS.keys() - created:
             await self._create({"topic": topic, "replicas": REPLICAS[topic], "configs": {}})
 
     async def take(self, step: ProgramStep) -> None:
@@ -221,13 +223,17 @@ class Walker(Side):
 
     # ---- versions and brokers ----------------------------------------------------------------
 
-    def _use(self, api_key: int, step: ProgramStep, since: int = 0) -> int:
+    def use(self, api_key: int, step: ProgramStep, since: int = 0, until: int = 99) -> int:
         """From now on requests of this API have the version that the step drew."""
         served = self._ranges[api_key]
         lowest = max(served.lowest, LEAST.get(api_key, 0), since)
         self.api_key = api_key
-        self.version = lowest + int(step["at"]) % (served.highest - lowest + 1)
+        self.version = lowest + int(step["at"]) % (min(served.highest, until) - lowest + 1)
         return self.version
+
+    def served_version(self, api_key: int) -> int:
+        """The newest version that both sides serve."""
+        return self._ranges[api_key].highest
 
     def _name(self, topic: str) -> str:
         return f"{self.topic}.{topic}"
@@ -383,7 +389,7 @@ class Walker(Side):
     # ---- records -----------------------------------------------------------------------------
 
     async def _produce(self, step: ProgramStep) -> None:
-        self._use(0, step)
+        self.use(0, step)
         for broker, rows in self._by_broker(step):
             body = produce_rows(
                 self,
@@ -393,7 +399,7 @@ class Walker(Side):
             await self.ask(body, broker=broker)
 
     async def _init_producer(self, step: ProgramStep) -> None:
-        version = self._use(22, step)
+        version = self.use(22, step)
         body = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         answer = await self.exchange(body, version, step["broker"], "main")
         self.names.producer(answer.producer_id, "drawn")
@@ -409,7 +415,7 @@ class Walker(Side):
 
     async def _fetch(self, step: ProgramStep) -> None:
         session = step.get("session")
-        version = self._use(1, step, since=IN_SESSIONS if session else 0)
+        version = self.use(1, step, since=IN_SESSIONS if session else 0)
         known = self._fetches.get(session, (0, 0)) if session else (0, -1)
         if session:
             known = {
@@ -464,7 +470,7 @@ class Walker(Side):
             self._fetches[name] = (sent[0], sent[1] + 1)
 
     async def _list_offsets(self, step: ProgramStep) -> None:
-        self._use(2, step)
+        self.use(2, step)
         for broker, rows in self._by_broker(step):
             body = ListOffsetsRequest(
                 replica_id=-1,
@@ -490,7 +496,7 @@ class Walker(Side):
             await self.ask(body, broker=broker)
 
     async def _delete_records(self, step: ProgramStep) -> None:
-        self._use(21, step)
+        self.use(21, step)
         for broker, rows in self._by_broker(step):
             topics = [
                 DeleteRecordsTopic(
@@ -505,7 +511,7 @@ class Walker(Side):
             await self.ask(DeleteRecordsRequest(topics=topics, timeout_ms=10_000), broker=broker)
 
     async def _epoch_ends(self, step: ProgramStep) -> None:
-        self._use(23, step)
+        self.use(23, step)
         for broker, rows in self._by_broker(step):
             topics = [
                 OffsetForLeaderTopic(
@@ -548,7 +554,7 @@ class Walker(Side):
         return await self.exchange(body, version, broker, connection, patience=None)
 
     async def _join(self, step: ProgramStep) -> None:
-        version = self._use(11, step, since=5 if step.get("instance") else 4)
+        version = self.use(11, step, since=5 if step.get("instance") else 4)
         known = self._member(step)
         if step["member"] == "nobody":
             known.id = "nobody"
@@ -599,7 +605,7 @@ class Walker(Side):
             known.members = tuple(each.member_id for each in answer.members) if leads else ()
 
     async def _sync(self, step: ProgramStep) -> None:
-        version = self._use(14, step)
+        version = self.use(14, step)
         known = self._member(step)
         generation = known.generation + step.get("generation", 0)
         body = sync(
@@ -617,7 +623,7 @@ class Walker(Side):
         self._start(body, version, self.coordinator, f"sync of {step['member']}")
 
     async def _heartbeat(self, step: ProgramStep) -> None:
-        version = self._use(12, step)
+        version = self.use(12, step)
         known = self._member(step)
         body = heartbeat(
             self,
@@ -629,7 +635,7 @@ class Walker(Side):
         await self.ask(body)
 
     async def _leave(self, step: ProgramStep) -> None:
-        self._use(13, step)
+        self.use(13, step)
         rows = []
         for member, instance in step["rows"]:
             known = self._members.get((step["group"], member), _Member())
@@ -650,7 +656,7 @@ class Walker(Side):
         return bool(leader.members) and len(others) > 1
 
     async def _commit(self, step: ProgramStep) -> None:
-        version = self._use(8, step)
+        version = self.use(8, step)
         member, generation = "", -1
         if step.get("member") is not None:
             known = self._member(step)
@@ -675,7 +681,7 @@ class Walker(Side):
         everything, stable = bool(step.get("everything")), bool(step.get("stable"))
         names = step.get("groups", [step["group"]])
         since = max(2 * everything, STABLE_SINCE * stable, SEVERAL_GROUPS_SINCE * (len(names) > 1))
-        self._use(9, step, since=since)
+        self.use(9, step, since=since)
         body = committed(
             self,
             *(row[0] for row in step.get("rows", ())),
@@ -702,12 +708,12 @@ class Walker(Side):
         await self.ask(body)
 
     async def _delete_groups(self, step: ProgramStep) -> None:
-        self._use(42, step)
+        self.use(42, step)
         names = [self._group(name) for (name,) in step["rows"]]
         await self.ask(DeleteGroupsRequest(groups_names=names))
 
     async def _list_groups(self, step: ProgramStep) -> None:
-        version = self._use(16, step)
+        version = self.use(16, step)
         await self.ask(ListGroupsRequest(states_filter=step["states"] if version >= 4 else []))
 
     async def _describe(self, group: str, *, quiet: bool) -> None:
