@@ -31,7 +31,7 @@ RELEASE: Final = "4.3.1"
 """The newest whose tests are published."""
 PACKAGE: Final = "org.apache.kafka.clients."
 TEST_SECONDS: Final = 120
-JAVA: Final = ("java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JAVA: Final = ("java", "-Xmx2g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 TESTS: Final = f"kafka-clients-integration-tests-{RELEASE}-test.jar"
 
 
