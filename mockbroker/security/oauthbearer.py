@@ -37,7 +37,7 @@ _FIRST: Final = re.compile(
 _CREDENTIALS: Final = re.compile(
     r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", flags=re.ASCII
 )
-_BEARER: Final = re.compile(rb"(\x01auth=\w+ +)[^\x01]*")
+_SECRET: Final = re.compile(rb"(\x01auth=(?:\w+ +)?)[^\x01]*")
 _URL_SAFE: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
@@ -126,9 +126,11 @@ def _converted(value: Any) -> Any:
 
 
 def _as_text(value: Any) -> str:
+    """As Java would write it: half of a surrogate pair becomes a question mark."""
     if isinstance(value, dict | list):
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode(errors="replace").decode()
 
 
 def _error_document(token: BearerToken) -> str:
@@ -140,11 +142,14 @@ def _error_document(token: BearerToken) -> str:
 
 
 def hide_bearer(message: bytes, hidden: bytes) -> bytes:
-    """Return a client's message without its token."""
+    """Return a client's message without its token: ``hidden`` takes the place of every ``auth``, or
+    of a whole message of another form, in which a token can be anywhere."""
     if message == _AFTER_ERROR or not message:
         return message
-    found = _BEARER.sub(lambda match: match[1] + hidden, message)
-    return hidden if found == message else found
+    if _FIRST.fullmatch(message.decode(errors="replace")) is None:
+        return hidden
+    found, times = _SECRET.subn(lambda match: match[1] + hidden, message)
+    return found if times else hidden
 
 
 # ---- options -------------------------------------------------------------------------------------

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kproto.framing import encode_frame
 from kproto.messages import MetadataRequest, SaslAuthenticateRequest, SaslHandshakeRequest
 from mockbroker import MockCluster
-from mockbroker.errors import ClusterError
-from mockbroker.security.oauthbearer import bearer_validator, hide_bearer
-from mockbroker.security.sasl import redact
+from mockbroker.errors import ClusterError, UnreadableError
+from mockbroker.security.oauthbearer import BearerExchange, bearer_validator, hide_bearer
+from mockbroker.security.oauthbearer_tables import BearerValidator
+from mockbroker.security.sasl import SaslRefusedError, redact
 from tests.mockbroker.security.bearer_tokens import (
     ACCEPTED,
     DAMAGED,
@@ -373,10 +376,67 @@ async def test_no_token_is_written_down() -> None:
 
 
 @pytest.mark.requirement("OAUTH-11")
-def test_messages_of_another_form_are_hidden_whole() -> None:
-    assert hide_bearer(b"secret", b"?") == b"?"
-    assert hide_bearer(b"\x01", b"?") == b"\x01"
-    assert redact(b"", "OAUTHBEARER") == b""
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        (b"secret", b"?"),
+        (b"n,,\x01auth=Bearer secret\x01", b"?"),
+        (b"n,,\x01token=secret\x01\x01", b"?"),
+        (b"n,,\x01auth=secret\x01\x01", b"n,,\x01auth=?\x01\x01"),
+        (b"n,,\x01auth=a secret\x01auth=secret\x01\x01", b"n,,\x01auth=a ?\x01auth=?\x01\x01"),
+        (b"\x01", b"\x01"),
+        (b"", b""),
+    ],
+)
+def test_messages_of_another_form_are_hidden(message: bytes, kept: bytes) -> None:
+    assert hide_bearer(message, b"?") == kept
+    assert redact(message, "OAUTHBEARER") == kept.replace(b"?", b"[hidden]")
+
+
+# ---- any bytes -----------------------------------------------------------------------------------
+
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+CLAIMS = st.dictionaries(st.sampled_from(["sub", "exp", "iat", "scope"]), DOCUMENTS)
+BEARERS = st.builds(compact, CLAIMS | DOCUMENTS, st.just({"alg": "none"}) | DOCUMENTS)
+MESSAGES = (
+    st.binary(max_size=60)
+    | st.just(b"\x01")
+    | BEARERS.map(first_message)
+    | st.builds(first_message, BEARERS, st.just("alice"))
+)
+
+
+@given(messages=st.lists(MESSAGES, min_size=1, max_size=3), now_ms=st.integers(0, 2**50))
+def test_any_message_is_answered_or_refused(messages: list[bytes], now_ms: int) -> None:
+    exchange = BearerExchange(BearerValidator(required_scope=("kafka",)))
+    exchange.now_ms = now_ms
+    for message in messages:
+        try:
+            answer, user = exchange.step(message)
+        except SaslRefusedError as error:
+            str(error).encode()
+            return
+        except UnreadableError:
+            return
+        if user is not None:
+            assert user.strip()
+            assert user.encode()
+            assert exchange.expires_ms is not None
+            assert exchange.expires_ms >= now_ms
+            return
+        assert json.loads(answer)["status"] in ("invalid_token", "insufficient_scope")
+
+
+async def test_half_of_a_surrogate_pair() -> None:
+    async with wired() as (mock, wire):
+        await shake(wire)
+        bearer = compact('{"sub": "a\\ud800", "exp": 4000000000, "scope": ["kafka", "read"]}')
+        assert (await say(wire, first_message(bearer))).error_code == 0
+        assert [entry.note for entry in mock.journal.select(event="authenticated")] == ["User:a?"]
 
 
 # ---- clients -------------------------------------------------------------------------------------
