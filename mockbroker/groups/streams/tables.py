@@ -54,7 +54,8 @@ def _has_regex(event: HeartbeatEvent) -> bool:
 
 
 def _joins_with(event: HeartbeatEvent, tasks: frozenset[tuple[str, int]] | None) -> bool:
-    return event.request.joins and bool(tasks)
+    """A member joins, and does not say that it has no tasks."""
+    return event.request.joins and tasks != frozenset()
 
 
 def _sends_some_tasks(event: HeartbeatEvent) -> bool:
@@ -132,7 +133,6 @@ ON_HEARTBEAT_READ: Final[tuple[HeartbeatRow, ...]] = (
         "DP-STREAMS-01",
         lambda event: _joins_with(event, event.request.warmup),
         (Reject(_INVALID, "WarmupTasks must be empty when (re-)joining."),),
-        since=_STATIC,
     ),
     Row(
         "DP-STREAMS-01",

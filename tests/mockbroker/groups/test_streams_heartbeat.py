@@ -38,7 +38,9 @@ SIZED = Topology(0, (Subtopology("0", ("foo",), changelogs=(InternalTopic("log",
         ({"standby": tasks("0_0")}, "StandbyTasks must be empty when (re-)joining."),
         ({"warmup": tasks("0_0")}, "WarmupTasks must be empty when (re-)joining."),
         ({"topology": None}, "Topology must be non-null when (re-)joining."),
-        ({"standby": None}, "If one task-type is non-null, all must be non-null."),
+        ({"active": None}, "ActiveTasks must be empty when (re-)joining."),
+        ({"standby": None}, "StandbyTasks must be empty when (re-)joining."),
+        ({"warmup": None}, "WarmupTasks must be empty when (re-)joining."),
     ],
 )
 def test_joins_that_are_refused(fields: dict[str, Any], text: str) -> None:
@@ -65,6 +67,7 @@ def test_changelogs_have_as_many_partitions_as_there_are_tasks() -> None:
         (-3, {}, "MemberEpoch is -3, but must be greater than or equal to -2."),
         (2, {"topology": PLAIN}, "Topology can only be provided when (re-)joining."),
         (2, {"active": tasks()}, "If one task-type is non-null, all must be non-null."),
+        (2, {"standby": tasks()}, "If one task-type is non-null, all must be non-null."),
     ],
 )
 def test_heartbeats_that_are_refused(epoch: int, fields: dict[str, Any], text: str) -> None:
@@ -158,8 +161,7 @@ def test_ids_of_other_groups() -> None:
     )
     at.cluster.groups.consumer.heartbeat(consumer)
     for epoch in (0, 1, -1):
-        fields = {"topology": PLAIN, "rebalance_timeout_ms": 1000} if epoch == 0 else {}
-        result = at.beat("a", epoch, **fields)
+        result = at.beat("a", epoch) if epoch else at.join("a")
         assert (result.error_code, result.error_message) == (
             ErrorCode.GROUP_ID_NOT_FOUND,
             "Group g is not a streams group.",

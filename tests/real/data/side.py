@@ -325,7 +325,7 @@ class Side:
             await asyncio.sleep(POLL_SECONDS)
 
 
-_OF_GROUPS: Final = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 28, 42, 47, 68, 69})
+_OF_GROUPS: Final = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 28, 42, 47, 68, 69, 88, 89, 93})
 _OF_TRANSACTIONS: Final = frozenset({22, 24, 25, 26})
 
 
