@@ -51,6 +51,9 @@ from mockbroker.groups.consumer.settings import consumer_settings
 from mockbroker.groups.coordinator import Groups
 from mockbroker.groups.modern.settings import group_times
 from mockbroker.groups.modern.topics import GroupTopics
+from mockbroker.groups.share.coordinator import ShareGroups
+from mockbroker.groups.share.settings import share_settings, share_times
+from mockbroker.groups.share.share_fetches import ShareFetches
 from mockbroker.groups.streams.coordinator import StreamsGroups
 from mockbroker.groups.streams.settings import streams_settings
 from mockbroker.inter_broker.broker_memory import BrokerMemory
@@ -263,6 +266,29 @@ class Cluster(DataSteps):
             lambda: consumer_settings(self._configs, self._first_broker),
             lambda group_id: group_times(self._configs, "consumer", group_id, self._first_broker),
         )
+        share_groups = ShareGroups(
+            controller.timers,
+            config_release,
+            group_topics,
+            lambda group_id: self.groups.group(group_id) is not None,
+            lambda: share_settings(self._configs, self._first_broker),
+            lambda group_id: group_times(self._configs, "share", group_id, self._first_broker),
+            classic_groups.on_changed,
+            classic_groups.on_deleted,
+        )
+        self.share_fetches = ShareFetches(
+            controller,
+            self.logs,
+            self.fetches,
+            group_topics,
+            config_release,
+            lambda: share_settings(self._configs, self._first_broker),
+            lambda group_id: share_times(self._configs, group_id, self._first_broker),
+        )
+        """The share partitions and share sessions, and fetches of them that wait."""
+        share_groups.initialize = self.share_fetches.initialize
+        share_groups.forget = self.share_fetches.forget
+        share_groups.partitions_of = self.share_fetches.partitions_of
         streams_groups = StreamsGroups(
             controller.timers,
             config_release,
@@ -271,7 +297,7 @@ class Cluster(DataSteps):
             lambda group_id: self.groups.group(group_id) is not None,
             lambda group_id: streams_settings(self._configs, group_id, self._first_broker),
         )
-        self.groups = Groups(classic_groups, consumer_groups, streams_groups)
+        self.groups = Groups(classic_groups, consumer_groups, streams_groups, share_groups)
         """The groups of all kinds."""
         self.coordinators.attach(
             CoordinatorKind.GROUP,
@@ -293,6 +319,7 @@ class Cluster(DataSteps):
         self.groups.on_deleted.append(self.offsets.delete_group)
         StoredGroups(classic_groups, group_log, config_release)
         consumer_groups.write = streams_groups.write = group_log.store_records
+        share_groups.write = group_log.store_records
         known_features = with_levels(() if in_zookeeper else features_of(config_release), features)
         self.features = Features(controller, known_features, config_release)
         """The features and their finalized levels."""

@@ -18,6 +18,7 @@ from mockbroker.elections.partition_change import with_epochs
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.fetches import Fetches
 from mockbroker.groups.coordinator import Groups
+from mockbroker.groups.share.share_fetches import ShareFetches
 from mockbroker.log import cleaning
 from mockbroker.log.logs import Logs
 from mockbroker.log.produce import Appender
@@ -46,6 +47,7 @@ class DataSteps(Turns):
     fetches: Fetches
     coordinators: Coordinators
     groups: Groups
+    share_fetches: ShareFetches
     offsets: OffsetStore
     transactions: TransactionCoordinator
     marker_writer: MarkerWriter
@@ -352,6 +354,26 @@ class DataSteps(Turns):
         """Let the members of a consumer or streams group get to their targets again."""
         with self._acting():
             self.groups.release_assignment(group)
+
+    def expire_locks(self, group: str, partition: str | TopicPartition | None = None) -> int:
+        """Let the locks of a share group end, of one partition or of all: its records are available
+        again. Returns how many records were locked."""
+        tp = None if partition is None else _partition(partition)
+        with self._acting():
+            return self.share_fetches.expire_locks(group, tp)
+
+    def expire_share_session(self, group: str, member: str) -> int:
+        """Let brokers forget the share sessions of a member: its requests get
+        SHARE_SESSION_NOT_FOUND(122). Returns how many there were."""
+        with self._acting():
+            return self.share_fetches.expire_session(group, member)
+
+    def set_delivery_count(
+        self, group: str, partition: str | TopicPartition, offset: int, count: int
+    ) -> None:
+        """Let a record of a share group that is in flight have been delivered this often."""
+        with self._acting():
+            self.share_fetches.set_delivery_count(group, _partition(partition), offset, count)
 
     # ---- offsets -----------------------------------------------------------------------------
 

@@ -110,6 +110,14 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (69, _TOPIC): _Op.DESCRIBE,
     (74, _CLUSTER): _Op.DESCRIBE_CONFIGS,
     (75, _TOPIC): _Op.DESCRIBE,
+    (76, _GROUP): _Op.READ,
+    (76, _TOPIC): _Op.DESCRIBE,
+    (77, _GROUP): _Op.DESCRIBE,
+    (77, _TOPIC): _Op.DESCRIBE,
+    (78, _GROUP): _Op.READ,
+    (78, _TOPIC): _Op.READ,
+    (79, _GROUP): _Op.READ,
+    (79, _TOPIC): _Op.READ,
     (80, _CLUSTER): _Op.ALTER,
     (81, _CLUSTER): _Op.ALTER,
     (88, _GROUP): _Op.READ,
@@ -118,6 +126,12 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (89, _TOPIC): _Op.DESCRIBE,
     (93, _GROUP): _Op.READ,
     (94, _CLUSTER): _Op.ALTER,
+    (90, _GROUP): _Op.DESCRIBE,
+    (90, _TOPIC): _Op.DESCRIBE,
+    (91, _GROUP): _Op.READ,
+    (91, _TOPIC): _Op.READ,
+    (92, _GROUP): _Op.DELETE,
+    (92, _TOPIC): _Op.READ,
 }
 """(API key, resource type) -> the operation that the caller must be allowed."""
 

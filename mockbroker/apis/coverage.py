@@ -17,8 +17,7 @@ from mockbroker.profiles import Profile
 
 __all__ = ["CoveredApi", "coverage", "gaps"]
 
-_SHARE: Final = "belongs to share groups, which the mock does not have"
-_SHARE_STATE: Final = "sent by the coordinators of share groups, which the mock does not have"
+_SHARE_STATE: Final = "sent by brokers only; the mock keeps the state of share partitions in memory"
 _BROKERS: Final = (
     "sent by brokers only; the mock's brokers change the state of the cluster directly"
 )
@@ -26,7 +25,6 @@ _BROKERS: Final = (
 _REASONS: Final[tuple[tuple[tuple[int, ...], str], ...]] = (
     ((7, 56, 58, 67), _BROKERS),
     ((38, 39, 40, 41), "the mock has no delegation tokens"),
-    ((76, 77, 78, 79, 90, 91, 92), _SHARE),
     ((83, 84, 85, 86, 87), _SHARE_STATE),
 )
 _REASON_OF: Final = {key: reason for keys, reason in _REASONS for key in keys}

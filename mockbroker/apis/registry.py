@@ -17,7 +17,7 @@ A handler returns a response message, or an awaitable of one if a broker would w
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -59,6 +59,14 @@ class Session:
     sasl: SaslSession | None = None
     ended: bool = False
     passed_mechanism: str | None = None
+    at_close: dict[object, Callable[[], None]] = field(default_factory=dict)
+    """What to call, by any key, when the connection is closed."""
+
+    def closed(self) -> None:
+        """The connection is closed."""
+        calls, self.at_close = self.at_close, {}
+        for call in calls.values():
+            call()
 
     @property
     def host(self) -> str:

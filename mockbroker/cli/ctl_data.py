@@ -255,7 +255,7 @@ def groups(client: ControlClient, as_json: bool) -> None:
 def _describe_group(each: dict[str, Any]) -> str:
     protocol = f", {each['protocol']}" if each["protocol"] else ""
     members = f"{len(each['members'])} members"
-    if each["type"] == "consumer":
+    if each["type"] in ("consumer", "share"):
         pinned = ", target by hand" if each["pinned"] else ""
         held = ", assignment held" if each["held"] else ""
         return (
@@ -299,6 +299,17 @@ def group(
         click.echo(
             "  " + "  ".join(_member_facts(each, leads=each["member_id"] == answer["leader"]))
         )
+    for each in answer["share_partitions"] or ():
+        click.echo(f"  {each['partition']} from offset {each['start_offset']}")
+        for flight in each["in_flight"]:
+            click.echo("    " + "  ".join(_flight_facts(flight)))
+
+
+def _flight_facts(flight: dict[str, Any]) -> Iterator[str]:
+    yield f"{flight['first']} to {flight['last']}"
+    yield f"{flight['state']}, delivered {flight['delivery_count']} times"
+    if flight["member_id"] is not None:
+        yield f"by {flight['member_id']} until {flight['lock_ends_ms']}"
 
 
 def _member_facts(member: dict[str, Any], *, leads: bool) -> Iterator[str]:

@@ -190,6 +190,39 @@ GROUP_ROWS: Final = (
         (_GROUP,),
     ),
     Command(
+        "expire-locks",
+        "Let the locks of a share group end.",
+        lambda on, given: on.cluster.expire_locks(given["group"], given["partition"]),
+        (
+            _GROUP,
+            Argument("partition", PARTITION.type, "The partition; none for all.", optional=True),
+        ),
+        details="Its records are available again, or archived if they were delivered too often; "
+        "acknowledgements of them get error 121.",
+    ),
+    Command(
+        "expire-share-session",
+        "Let brokers forget the share sessions of a member.",
+        lambda on, given: on.cluster.expire_share_session(given["group"], given["member"]),
+        (_GROUP, Argument("member", WORD, "The member id.")),
+        details="Its next request gets error 122, and what it has acquired is available again.",
+    ),
+    Command(
+        "set-delivery-count",
+        "Let a record have been delivered this often to a share group.",
+        lambda on, given: on.cluster.set_delivery_count(
+            given["group"], given["partition"], given["offset"], given["count"]
+        ),
+        (
+            _GROUP,
+            PARTITION,
+            Argument("offset", COUNT, "Of a record that is in flight."),
+            Argument("count", COUNT, "How often it was delivered."),
+        ),
+        details="At the group's `share.delivery.count.limit` the record is archived when it is "
+        "released.",
+    ),
+    Command(
         "set-offset",
         "Commit an offset for a group.",
         lambda on, given: on.cluster.set_offset(

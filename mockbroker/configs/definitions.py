@@ -321,6 +321,17 @@ _BROKER = (
     _static(
         "group.coordinator.rebalance.protocols", "LIST", "classic,consumer,streams", since=(4, 1)
     ),
+    _static("group.share.delivery.count.limit", "INT", "5", minimum=2, since=(4, 0), until=(4, 2)),
+    _static("group.share.max.share.sessions", "INT", "2000", minimum=1, since=(4, 1)),
+    _static("group.share.max.size", "INT", "200", minimum=1, since=(4, 0)),
+    _static(
+        "group.share.partition.max.record.locks",
+        "INT",
+        "2000",
+        minimum=100,
+        since=(4, 0),
+        until=(4, 2),
+    ),
     _static("group.streams.max.assignment.interval.ms", "INT", "15000", since=_INTERVAL_SINCE),
     _static("group.streams.max.heartbeat.interval.ms", "INT", "15000", since=(4, 1)),
     _static("group.streams.max.session.timeout.ms", "INT", "60000", since=(4, 1)),

@@ -224,13 +224,14 @@ COMPONENTS: Final[dict[str, Schema]] = {
     ),
     "Group": object_of(
         group_id=TEXT,
-        type={**TEXT, "enum": ["classic", "consumer", "streams"]},
+        type={**TEXT, "enum": ["classic", "consumer", "streams", "share"]},
         state={
             **TEXT,
             "description": "Empty, PreparingRebalance, CompletingRebalance, Stable; of a consumer "
-            "group Empty, Assigning, Reconciling, Stable; of a streams group NotReady, too.",
+            "group Empty, Assigning, Reconciling, Stable; of a streams group NotReady, too; "
+            "of a share group Empty, Stable.",
         },
-        generation={**_INTEGER, "description": "The epoch of a consumer or streams group."},
+        generation={**_INTEGER, "description": "The epoch of a consumer, streams or share group."},
         protocol_type=_or_null(TEXT),
         protocol=_or_null(TEXT),
         leader={**_or_null(TEXT), "description": "The member id of the leader."},
@@ -278,6 +279,34 @@ COMPONENTS: Final[dict[str, Schema]] = {
                 },
             )
         ),
+        share_partitions={
+            **_or_null(
+                array_of(
+                    object_of(
+                        partition=TEXT,
+                        start_offset={**_INTEGER, "description": "-1 before the first fetch."},
+                        stored_start_offset={
+                            **_INTEGER,
+                            "description": "As DescribeShareGroupOffsets shows it.",
+                        },
+                        in_flight=array_of(
+                            object_of(
+                                first=_INTEGER,
+                                last=_INTEGER,
+                                state={
+                                    **TEXT,
+                                    "enum": ["Available", "Acquired", "Acknowledged", "Archived"],
+                                },
+                                delivery_count=_INTEGER,
+                                member_id=_or_null(TEXT),
+                                lock_ends_ms=_or_null(_INTEGER),
+                            )
+                        ),
+                    )
+                )
+            ),
+            "description": "Of a share group (KIP-932); null for others.",
+        },
     ),
     "CommittedOffset": object_of(
         offset=_INTEGER,

@@ -1,13 +1,14 @@
 """The groups of a cluster, whatever their kind: who has an id, and who answers a request for it.
 
-``classic``, ``consumer`` and ``streams`` each keep groups of their kind and share the ids. A
-request goes to the kind that has the group, and else to the kind whose request it is.
+``classic``, ``consumer``, ``streams`` and ``share`` each keep groups of their kind and share the
+ids. A request goes to the kind that has the group, and else to the kind whose request it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from kproto.error_codes import ErrorCode
 from mockbroker.coordinators.group_facts import STABLE, GroupStanding
@@ -28,12 +29,16 @@ from mockbroker.groups.classic.model import (
 )
 from mockbroker.groups.consumer.coordinator import ConsumerGroups
 from mockbroker.groups.consumer.model import CONSUMER_TYPE, ConsumerGroup
-from mockbroker.groups.descriptions import GroupView, view_group
+from mockbroker.groups.descriptions import GroupView, view_group, view_share_group
+from mockbroker.groups.share.coordinator import ShareGroups
+from mockbroker.groups.share.model import SHARE_TYPE, ShareGroup
 from mockbroker.groups.streams.coordinator import StreamsGroups
 from mockbroker.groups.streams.model import STREAMS_TYPE, StreamsGroup
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["Groups", "ListedGroup"]
+
+AnyGroup: TypeAlias = Group | ConsumerGroup | StreamsGroup | ShareGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +56,36 @@ class Groups:
     members or epoch changed, ``on_deleted`` with the id of a group that is gone."""
 
     def __init__(
-        self, classic: ClassicGroups, consumer: ConsumerGroups, streams: StreamsGroups
+        self,
+        classic: ClassicGroups,
+        consumer: ConsumerGroups,
+        streams: StreamsGroups,
+        share: ShareGroups,
     ) -> None:
         self.classic = classic
         self.consumer = consumer
         self.streams = streams
-        consumer.is_taken = lambda group_id: streams.group(group_id) is not None
+        self.share = share
+        consumer.is_taken = lambda group_id: (
+            streams.group(group_id) is not None or share.group(group_id) is not None
+        )
         self.on_changed: list[Callable[[str], None]] = classic.on_changed
         self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
 
     # ---- facts -------------------------------------------------------------------------------
 
     @property
-    def groups(self) -> Mapping[str, Group | ConsumerGroup | StreamsGroup]:
+    def groups(self) -> Mapping[str, AnyGroup]:
         """All groups by id."""
-        return {**self.classic.groups, **self.consumer.groups, **self.streams.groups}
+        kinds = (self.classic, self.consumer, self.streams, self.share)
+        return {group_id: group for kind in kinds for group_id, group in kind.groups.items()}
 
-    def group(self, group_id: str) -> Group | ConsumerGroup | StreamsGroup | None:
+    def group(self, group_id: str) -> AnyGroup | None:
         """Return a group; None if there is none of this id."""
         return (
             self.consumer.group(group_id)
             or self.streams.group(group_id)
+            or self.share.group(group_id)
             or self.classic.group(group_id)
         )
 
@@ -80,6 +94,8 @@ class Groups:
         group = self.group(group_id)
         if group is None:
             return None
+        if isinstance(group, ShareGroup):
+            return view_share_group(group, self.share.topics, self.share.partitions_of(group_id))
         assignor = ""
         if isinstance(group, ConsumerGroup):
             assignor = self.consumer.assignor_name(group)
@@ -99,7 +115,9 @@ class Groups:
             self._join_streams_group(streams, request, answer)
             return
         group = self.consumer.group(request.group_id)
-        if group is None or coordinator_error:
+        if self._is_shared(request.group_id) and not coordinator_error:
+            answer(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
+        elif group is None or coordinator_error:
             self.classic.join(request, answer, coordinator_error)
         elif not self.classic.machine.settings.allows_session(request.session_timeout_ms):
             answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
@@ -174,6 +192,8 @@ class Groups:
         """DeleteGroups, for one group: an empty group goes, with its offsets."""
         if not coordinator_error and self.streams.group(group_id) is not None:
             return self.streams.delete(group_id)
+        if self._is_shared(group_id) and not coordinator_error:
+            return self.share.delete(group_id)
         if self.consumer.group(group_id) is None or coordinator_error:
             return self.classic.delete(group_id, coordinator_error)
         return self.consumer.delete(group_id)
@@ -190,6 +210,8 @@ class Groups:
                 listed = ListedGroup(group_id, CONSUMER_TYPE, str(group.state), CONSUMER_TYPE)
             elif isinstance(group, StreamsGroup):
                 listed = ListedGroup(group_id, STREAMS_TYPE, str(group.state), STREAMS_TYPE)
+            elif isinstance(group, ShareGroup):
+                listed = ListedGroup(group_id, SHARE_TYPE, str(group.state), SHARE_TYPE)
             else:
                 listed = ListedGroup(
                     group_id, group.protocol_type or "", str(group.state), GROUP_TYPE
@@ -223,6 +245,8 @@ class Groups:
                 streams, member_id, instance_id, generation,
                 version=version, transactional=transactional, partitions=partitions,
             )  # fmt: skip
+        if self._is_shared(group_id):
+            return ErrorCode.GROUP_ID_NOT_FOUND
         group = self.consumer.group(group_id)
         if group is None:
             return self.classic.validate_commit(
@@ -239,6 +263,8 @@ class Groups:
         streams = self.streams.group(group_id)
         if streams is not None:
             return self.streams.validate_fetch(streams, member_id, member_epoch)
+        if self._is_shared(group_id):
+            return ErrorCode.GROUP_ID_NOT_FOUND
         group = self.consumer.group(group_id)
         if group is None:
             return ErrorCode.NONE
@@ -282,6 +308,8 @@ class Groups:
     def offsets_gone(self, group_id: str) -> None:
         """An empty group goes with its last offset."""
         newer = self._of_newer_kind(group_id)
+        if self._is_shared(group_id):
+            return
         if newer is None:
             self.classic.forget_if_empty(group_id)
         elif not newer.members:
@@ -291,12 +319,12 @@ class Groups:
 
     def unload(self, group_ids: Sequence[str]) -> None:
         """The coordinator of these groups lost its partition."""
-        for kind in (self.classic, self.consumer, self.streams):
+        for kind in (self.classic, self.consumer, self.streams, self.share):
             kind.unload(group_ids)
 
     def load(self, group_ids: Sequence[str]) -> None:
         """Another coordinator reads these groups from the log."""
-        for kind in (self.classic, self.consumer, self.streams):
+        for kind in (self.classic, self.consumer, self.streams, self.share):
             kind.load(group_ids)
 
     # ---- steps of a tester -------------------------------------------------------------------
@@ -328,6 +356,8 @@ class Groups:
     def set_generation(self, group_id: str, number: int) -> None:
         """Let a group be in another generation, or at another epoch."""
         owner = self._owner(group_id)
+        if isinstance(owner, ShareGroups):
+            raise ClusterError(f"group {group_id!r} is a share group: it has no generations")
         if isinstance(owner, ClassicGroups):
             owner.set_generation(group_id, number)
         else:
@@ -347,11 +377,17 @@ class Groups:
 
     def hold_assignment(self, group_id: str) -> None:
         """Keep members from getting to their targets."""
-        self._newer_owner(group_id).hold_assignment(group_id)
+        self._assigning(group_id).hold_assignment(group_id)
 
     def release_assignment(self, group_id: str) -> None:
         """Let members get to their targets again."""
-        self._newer_owner(group_id).release_assignment(group_id)
+        self._assigning(group_id).release_assignment(group_id)
+
+    def _assigning(self, group_id: str) -> ConsumerGroups | StreamsGroups | ShareGroups:
+        return self.share if self._is_shared(group_id) else self._newer_owner(group_id)
+
+    def _is_shared(self, group_id: str) -> bool:
+        return self.share.group(group_id) is not None
 
     def _of_newer_kind(self, group_id: str) -> ConsumerGroup | StreamsGroup | None:
         return self.consumer.group(group_id) or self.streams.group(group_id)
@@ -360,12 +396,16 @@ class Groups:
         """Who has a group with targets; groups that do not exist are reported as of consumers."""
         return self.consumer if self.streams.group(group_id) is None else self.streams
 
-    def _owner(self, group_id: str) -> ClassicGroups | ConsumerGroups | StreamsGroups:
+    def _owner(self, group_id: str) -> ClassicGroups | ConsumerGroups | StreamsGroups | ShareGroups:
+        if self._is_shared(group_id):
+            return self.share
         if self._of_newer_kind(group_id) is None:
             return self.classic
         return self._newer_owner(group_id)
 
     def _only_classic(self, group_id: str, what: str) -> ClassicGroups:
+        if self._is_shared(group_id):
+            raise ClusterError(f"group {group_id!r} is a share group: it has no {what}")
         newer = self._of_newer_kind(group_id)
         if newer is not None:
             kind = "streams" if isinstance(newer, StreamsGroup) else "consumer"

@@ -12,12 +12,22 @@ from mockbroker.groups.consumer.model import CONSUMER_TYPE, ConsumerGroup
 from mockbroker.groups.consumer.model import Member as ConsumerMember
 from mockbroker.groups.modern.partitions import TopicIdPartition
 from mockbroker.groups.modern.topics import GroupTopics
+from mockbroker.groups.share.model import SHARE_TYPE, ShareGroup, ShareMember
+from mockbroker.groups.share.share_partition import SharePartition
 from mockbroker.groups.streams.assignor import ASSIGNOR
 from mockbroker.groups.streams.model import STREAMS_TYPE, StreamsGroup
 from mockbroker.groups.streams.model import Member as StreamsMember
 from mockbroker.state.model import TopicPartition
 
-__all__ = ["GroupView", "MemberView", "group_json", "view_group"]
+__all__ = [
+    "GroupView",
+    "InFlightView",
+    "MemberView",
+    "SharePartitionView",
+    "group_json",
+    "view_group",
+    "view_share_group",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +56,33 @@ class MemberView:
 
 
 @dataclass(frozen=True, slots=True)
+class InFlightView:
+    """Records of a share partition that are in flight, from ``first`` to ``last``. ``state`` is
+    Available, Acquired, Acknowledged or Archived, ``delivery_count`` how often they were delivered;
+    ``member_id`` has acquired them until ``lock_ends_ms`` on the simulated clock."""
+
+    first: int
+    last: int
+    state: str
+    delivery_count: int
+    member_id: str | None
+    lock_ends_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SharePartitionView:
+    """A partition as a share group sees it. ``start_offset`` is -1 until the first fetch, and
+    ``stored_start_offset`` the one that DescribeShareGroupOffsets shows."""
+
+    partition: TopicPartition
+    start_offset: int
+    stored_start_offset: int
+    in_flight: tuple[InFlightView, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupView:
-    """A group. ``type`` is classic, consumer or streams.
+    """A group. ``type`` is classic, consumer, streams or share.
 
     The ``state`` of a classic group is Empty, PreparingRebalance, CompletingRebalance, Stable or
     Dead; ``held`` says whether ``hold-joins`` keeps its rebalance from completing.
@@ -57,7 +92,10 @@ class GroupView:
     ``hold-assignment`` keeps its members from their targets. ``target_epoch`` is the epoch of its
     target, and ``pinned`` says whether ``set-target-assignment`` made that.
 
-    A streams group has all that, too, and the state NotReady while topics are missing."""
+    A streams group has all that, too, and the state NotReady while topics are missing.
+
+    The ``state`` of a share group is Empty, Stable or Dead. ``share_partitions`` are its share
+    partitions; None for groups of other kinds."""
 
     group_id: str
     type: str
@@ -70,6 +108,7 @@ class GroupView:
     members: tuple[MemberView, ...]
     target_epoch: int | None = None
     pinned: bool = False
+    share_partitions: tuple[SharePartitionView, ...] | None = None
 
 
 def view_group(
@@ -135,25 +174,20 @@ def _view_consumer_group(group: ConsumerGroup, topics: GroupTopics, assignor: st
 
 
 def _view_consumer(group: ConsumerGroup, topics: GroupTopics, member: ConsumerMember) -> MemberView:
-    def named(partitions: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
-        return tuple(
-            (name, index) for name, indexes in topics.by_name(partitions) for index in indexes
-        )
-
     clocks = group.clocks.get(member.member_id)
     return MemberView(
         member.member_id,
         member.instance_id,
         member.client_id,
         member.client_host,
-        named(member.assigned),
+        _named(topics, member.assigned),
         joining=False,
         syncing=False,
         session_ends_ms=None if clocks is None else clocks.session.deadline_ms,
         epoch=member.epoch,
         state=member.state.name,
-        target=named(group.target.get(member.member_id, ())),
-        revoking=named(member.revoking),
+        target=_named(topics, group.target.get(member.member_id, ())),
+        revoking=_named(topics, member.revoking),
     )
 
 
@@ -192,6 +226,66 @@ def _view_streams_member(group: StreamsGroup, member: StreamsMember) -> MemberVi
     )
 
 
+def view_share_group(
+    group: ShareGroup, topics: GroupTopics, partitions: Iterable[SharePartition]
+) -> GroupView:
+    """Return a view of a share group, with its share partitions, as it is now."""
+    return GroupView(
+        group.group_id,
+        SHARE_TYPE,
+        str(group.state),
+        group.epoch,
+        SHARE_TYPE,
+        "simple",
+        None,
+        group.held,
+        tuple(_view_sharer(group, topics, each) for each in group.members.values()),
+        group.target_epoch,
+        share_partitions=tuple(_view_share_partition(each) for each in partitions),
+    )
+
+
+def _view_sharer(group: ShareGroup, topics: GroupTopics, member: ShareMember) -> MemberView:
+    session = group.sessions.get(member.member_id)
+    return MemberView(
+        member.member_id,
+        None,
+        member.client_id,
+        member.client_host,
+        _named(topics, member.assigned),
+        joining=False,
+        syncing=False,
+        session_ends_ms=None if session is None else session.deadline_ms,
+        epoch=member.epoch,
+        target=_named(topics, group.target.get(member.member_id, ())),
+    )
+
+
+def _view_share_partition(share: SharePartition) -> SharePartitionView:
+    return SharePartitionView(
+        share.tp,
+        share.start_offset,
+        share.stored_start,
+        tuple(
+            InFlightView(
+                first,
+                last,
+                str(each.state),
+                each.count,
+                each.member_id or None,
+                None if each.lock is None else each.lock.due_ms,
+            )
+            for first, last, each in share.deliveries()
+        ),
+    )
+
+
+def _named(
+    topics: GroupTopics, partitions: Iterable[TopicIdPartition]
+) -> tuple[TopicPartition, ...]:
+    return tuple((name, index) for name, indexes in topics.by_name(partitions) for index in indexes)
+
+
 def group_json(view: GroupView) -> dict[str, Any]:
     """Return a group as JSON values; partitions are written ``foo-0``."""
     found = asdict(view)
@@ -201,4 +295,9 @@ def group_json(view: GroupView) -> dict[str, Any]:
             if partitions is not None:
                 each[name] = [f"{topic}-{index}" for topic, index in partitions]
     found["members"] = list(found["members"])
+    if view.share_partitions is not None:
+        found["share_partitions"] = [
+            {**each, "partition": f"{shared.partition[0]}-{shared.partition[1]}"}
+            for each, shared in zip(found["share_partitions"], view.share_partitions, strict=True)
+        ]
     return found

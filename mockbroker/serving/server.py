@@ -126,6 +126,7 @@ class BrokerProtocol(PlannedConnection):
         self._budget.hold(self, 0)
         self._closing = True
         self._transport = None
+        self._session.closed()
         self._dispatcher.delivery.note_event(
             self._session, "disconnected", str(error) if error else self._closed_by
         )

@@ -20,6 +20,7 @@ from mockbroker.faults import Fault
 from mockbroker.groups.classic.model import JoinRequest
 from mockbroker.groups.consumer.model import ConsumerGroup
 from mockbroker.groups.streams.model import Member, StreamsGroup
+from mockbroker.log.batch_header import BatchHeader
 from mockbroker.scenarios import Story
 from mockbroker.threaded import ThreadedCluster
 from tests.mockbroker.control.test_command_line import run_here
@@ -63,6 +64,10 @@ CALLS = [
     "release-assignment c",
     "release-assignor c",
     "shutdown-application s m",
+    "set-delivery-count h foo-0 0 3",
+    "expire-locks h foo-0",
+    "expire-locks h",
+    "expire-share-session h one",
     "expire-member g one",
     "remove-member g two",
     "hold-commits g",
@@ -128,13 +133,29 @@ def prepare(mock: MockCluster) -> None:
 
 def join_group(mock: MockCluster) -> None:
     """Let three static members join group g; the simulated time stands, so they wait. There are an
-    empty consumer group c and a streams group s with member m, too."""
+    empty consumer group c, a streams group s with member m, and a partition of share group h."""
     for instance in ("one", "two", "three"):
         request = JoinRequest("g", "", "consumer", (("range", b""),), 10_000, 60_000, instance)
         mock.cluster.groups.join(request, lambda result: None)
     # No client of this release makes a consumer or streams group.
     mock.cluster.groups.consumer._groups["c"] = ConsumerGroup("c")
     mock.cluster.groups.streams._groups["s"] = StreamsGroup("s", members={"m": Member("m")})
+    share_partition(mock)
+
+
+def share_partition(mock: MockCluster) -> None:
+    """Let a member of share group h have records of foo-0, if there is that topic."""
+    topic = mock.cluster.topics.get("foo")
+    if topic is None:
+        return
+    fetches, key = mock.cluster.share_fetches, (topic.topic_id, 0)
+    fetches.initialize("h", frozenset({key}))
+    share = fetches.partition("h", key)
+    assert share is not None
+    share.begin_at(0, 0)
+    records = BatchHeader(0, 0, 0, 2, 0, 0, 4, 0, 0, -1, -1, -1, 5)
+    acquired = share.acquire("one", [records], [], 0, most=5, batch_size=5, strict=False)
+    assert acquired == [(0, 4, 1)]
 
 
 def begin_transactions(mock: MockCluster) -> None:

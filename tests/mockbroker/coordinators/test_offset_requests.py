@@ -267,7 +267,9 @@ class Groups(AllGroups):
 
 def with_groups(cluster: Cluster) -> Groups:
     known = cluster.groups
-    groups = cluster.offsets.groups = Groups(known.classic, known.consumer, known.streams)
+    groups = cluster.offsets.groups = Groups(
+        known.classic, known.consumer, known.streams, known.share
+    )
     return groups
 
 

@@ -141,7 +141,9 @@ def test_what_a_group_is_decides_how_long_its_offsets_last(
 ) -> None:
     cluster = coordinated(config_release=release)
     known = cluster.groups
-    groups = cluster.offsets.groups = Groups(known.classic, known.consumer, known.streams)
+    groups = cluster.offsets.groups = Groups(
+        known.classic, known.consumer, known.streams, known.share
+    )
     groups.present, groups.subscribed = standing, subscribed
     commit(cluster, FOO_0)
     assert lifetime(cluster) == expected
@@ -173,7 +175,9 @@ def test_a_commit_may_set_its_own_end(
 def test_its_own_end_does_not_count_while_the_group_uses_the_offset() -> None:
     cluster = coordinated()
     known = cluster.groups
-    groups = cluster.offsets.groups = Groups(known.classic, known.consumer, known.streams)
+    groups = cluster.offsets.groups = Groups(
+        known.classic, known.consumer, known.streams, known.share
+    )
     groups.present, groups.subscribed = CONSUMERS, ("foo",)
     commit(cluster, FOO_0, retention_ms=HOUR)
     assert lifetime(cluster) is None

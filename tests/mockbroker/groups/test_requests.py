@@ -106,7 +106,7 @@ def test_version_0_has_no_rebalance_timeout(version: int, timeout: int) -> None:
     at = broker("kafka-3.9")
     fields = {} if version else {"rebalance_timeout_ms": -1}
     member_id = at.ask(join(**fields), version).member_id
-    group = at.cluster.groups.group("g")
+    group = at.cluster.groups.classic.group("g")
     assert group is not None
     assert group.members[member_id].rebalance_timeout_ms == timeout
 

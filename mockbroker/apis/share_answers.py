@@ -1,0 +1,137 @@
+"""What the APIs of share groups (KIP-932) have in common: switches, checks, leaders' endpoints."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+from kproto.error_codes import ErrorCode
+from mockbroker.apis.registry import Call
+from mockbroker.groups.modern.partitions import TopicIdPartition
+from mockbroker.groups.share.deliveries import BatchCheck
+from mockbroker.groups.share.share_partition import AckBatch
+from mockbroker.rows import apply_first
+from mockbroker.state.model import Broker
+
+__all__ = [
+    "INVALID_MEMBER",
+    "INVALID_RENEWAL",
+    "acknowledge",
+    "add_leader",
+    "is_member_id",
+    "lock_ms",
+    "share_groups_served",
+    "topic_name",
+]
+
+INVALID_MEMBER: Final = "Invalid member id in the request."
+INVALID_RENEWAL: Final = "{fields}if isRenewAck is true."
+_MOST_CHARACTERS: Final = 36
+_LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class _LedPartition(Protocol):
+    error_code: int
+    partition_index: int
+    current_leader: Any
+
+
+def share_groups_served(call: Call) -> bool:
+    """Whether brokers serve share groups: 4.1 does if ``share.version`` is set, later releases by
+    default."""
+    return call.cluster.features.level("share.version") > 0
+
+
+def is_member_id(member_id: str | None) -> bool:
+    """Whether this may be a member id: not empty, and no longer than a UUID in text form."""
+    return member_id is not None and 0 < len(member_id) <= _MOST_CHARACTERS
+
+
+def topic_name(call: Call, topic_id: uuid.UUID) -> str | None:
+    """The name of a topic that the broker knows; None if it knows none of this id."""
+    return call.cluster.fetches.topic_name(call.broker_id, topic_id)
+
+
+def lock_ms(call: Call) -> int:
+    """How long the group's acquisitions hold."""
+    return call.cluster.share_fetches.times(call.body.group_id or "").lock_ms
+
+
+def acknowledge(
+    call: Call,
+    partitions: Iterable[tuple[TopicIdPartition, Iterable[Any]]],
+    readable: frozenset[str],
+) -> dict[TopicIdPartition, tuple[ErrorCode, str | None]]:
+    """Acknowledge what a request says of partitions, which are checked first."""
+    found: dict[TopicIdPartition, tuple[ErrorCode, str | None]] = {}
+    for key, batches in partitions:
+        found[key] = _acknowledged(call, key, list(batches), readable)
+    return found
+
+
+def _acknowledged(
+    call: Call, key: TopicIdPartition, batches: list[Any], readable: frozenset[str]
+) -> tuple[ErrorCode, str | None]:
+    name = topic_name(call, key[0])
+    if name is None:
+        return _error(ErrorCode.UNKNOWN_TOPIC_ID)
+    if _is_invalid(call, batches):
+        return _error(ErrorCode.INVALID_REQUEST)
+    if name not in readable:
+        return _error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topic = call.cluster.metadata_view(call.broker_id).topics.get(name)
+    if topic is None or topic.partition(key[1]) is None:
+        return _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not batches:
+        return ErrorCode.NONE, None
+    return call.cluster.share_fetches.acknowledge(
+        call.broker_id,
+        call.body.group_id,
+        call.body.member_id,
+        key,
+        [
+            AckBatch(each.first_offset, each.last_offset, tuple(each.acknowledge_types))
+            for each in batches
+        ],
+    )
+
+
+def _error(code: ErrorCode) -> tuple[ErrorCode, str | None]:
+    return code, None
+
+
+def _is_invalid(call: Call, batches: Iterable[Any]) -> bool:
+    last = -1
+    for each in batches:
+        check = BatchCheck(
+            each.first_offset,
+            each.last_offset,
+            tuple(each.acknowledge_types),
+            last,
+            call.version >= 2 and call.body.is_renew_ack,
+            call.version,
+        )
+        apply_first(call.cluster.share_fetches.batch_rules, check, check)
+        if check.refused:
+            return True
+        last = each.last_offset
+    return False
+
+
+def add_leader(
+    call: Call, topic_id: uuid.UUID, row: _LedPartition, endpoints: dict[int, Broker]
+) -> None:
+    """Tell a client that has come to the wrong broker who leads, and where."""
+    if row.error_code not in _LEADER_ERRORS:
+        return
+    view = call.cluster.metadata_view(call.broker_id)
+    topic = view.topics.get(topic_name(call, topic_id) or "")
+    partition = None if topic is None else topic.partition(row.partition_index)
+    if partition is None:
+        return
+    row.current_leader.leader_id = partition.leader
+    row.current_leader.leader_epoch = partition.leader_epoch
+    broker = view.brokers.get(partition.leader)
+    if broker is not None and broker.live:
+        endpoints[partition.leader] = broker

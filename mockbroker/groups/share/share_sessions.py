@@ -1,0 +1,128 @@
+"""Share sessions: which partitions a member fetches at one broker, and at which epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, TypeAlias
+
+from kproto.error_codes import ErrorCode
+from mockbroker.groups.modern.partitions import TopicIdPartition
+from mockbroker.rows import Refuse, Release, Row, rows_of_release
+
+__all__ = [
+    "FINAL_EPOCH",
+    "INITIAL_EPOCH",
+    "SessionEvent",
+    "SessionRules",
+    "ShareSession",
+    "session_rules",
+]
+
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_LAST_EPOCH: Final = 2**31 - 1
+
+
+@dataclass(slots=True, eq=False)
+class ShareSession:
+    """``epoch`` is that of the next request. Of ``partitions``, those that are True come in the
+    next answer even if they have no records."""
+
+    group_id: str
+    member_id: str
+    connection_id: int
+    partitions: dict[TopicIdPartition, bool] = field(default_factory=dict)
+    epoch: int = 1
+
+    def advance(self) -> None:
+        self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
+
+    def update(
+        self, added: Sequence[TopicIdPartition], forgotten: Sequence[TopicIdPartition]
+    ) -> None:
+        for each in added:
+            self.partitions.setdefault(each, True)
+        for each in forgotten:
+            self.partitions.pop(each, None)
+
+
+@dataclass(slots=True, eq=False)
+class SessionEvent:
+    """A request of a session. ``session`` is None if there is none, ``is_full`` says whether the
+    broker has no room for another."""
+
+    epoch: int
+    session: ShareSession | None
+    acknowledges: bool
+    is_full: bool
+    code: ErrorCode = ErrorCode.NONE
+
+    @property
+    def begins(self) -> bool:
+        return self.epoch == INITIAL_EPOCH
+
+    def refuse(self, code: ErrorCode) -> None:
+        self.code = code
+
+
+SessionRow: TypeAlias = Row[SessionEvent, SessionEvent]
+
+
+def _is_unknown(event: SessionEvent) -> bool:
+    return event.session is None and not event.begins
+
+
+def _has_other_epoch(event: SessionEvent) -> bool:
+    session = event.session
+    differs = session is not None and session.epoch != event.epoch
+    return differs and event.epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
+
+
+_UNKNOWN: Final[SessionRow] = Row(
+    "DP-SHARE-03", _is_unknown, (Refuse(ErrorCode.SHARE_SESSION_NOT_FOUND),)
+)
+_OTHER_EPOCH: Final[SessionRow] = Row(
+    "DP-SHARE-03", _has_other_epoch, (Refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH),)
+)
+
+ON_SHARE_FETCH: Final[tuple[SessionRow, ...]] = (
+    _UNKNOWN,
+    Row(
+        "DP-SHARE-03",
+        lambda event: event.begins and event.acknowledges,
+        (Refuse(ErrorCode.INVALID_REQUEST),),
+    ),
+    Row(
+        "DP-SHARE-34",
+        lambda event: event.begins and event.session is None and event.is_full,
+        (Refuse(ErrorCode.SHARE_SESSION_LIMIT_REACHED),),
+    ),
+    _OTHER_EPOCH,
+)
+ON_SHARE_ACKNOWLEDGE: Final[tuple[SessionRow, ...]] = (
+    Row(
+        "DP-SHARE-03",
+        lambda event: event.begins,
+        (Refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH),),
+    ),
+    _UNKNOWN,
+    _OTHER_EPOCH,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRules:
+    """The rows of one release."""
+
+    fetch: tuple[SessionRow, ...]
+    acknowledge: tuple[SessionRow, ...]
+
+
+@cache
+def session_rules(release: Release) -> SessionRules:
+    """Return the rules of a release."""
+    return SessionRules(
+        rows_of_release(ON_SHARE_FETCH, release), rows_of_release(ON_SHARE_ACKNOWLEDGE, release)
+    )
