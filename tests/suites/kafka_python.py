@@ -45,11 +45,12 @@ class KafkaPython(Suite):
     name = "kafka-python"
     package = f"PyPI kafka-python=={RELEASE}, test/integration"
     needs = ClusterNeeds(
+        first_id=0,
         configs={
             "num.partitions": "4",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "allow.everyone.if.no.acl.found": "true",
-        }
+        },
     )
     seconds = 600.0
     quick = (
