@@ -9,11 +9,19 @@ from typing import Final
 
 import pytest
 
+from kproto.messages.streams_group_heartbeat_request import (
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    Topology,
+)
 from mockbroker import MockCluster
 from tests.mockbroker.clients.programs import run
+from tests.mockbroker.wire import connect
 from tests.support.full import drawn
 from tests.support.maven import artifacts
 from tests.support.toolchain import require
+from tests.tools import kafka_tools
+from tests.tools.kafka_tools import JavaTools
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -72,3 +80,48 @@ async def test_a_streams_group() -> None:
         group = mock.group("counter")
         assert (group.type, group.state, group.members) == ("streams", "Empty", ())
         assert {"counter-by-word-repartition", "counter-counts-changelog"} <= {*mock.cluster.topics}
+
+
+def plain_member(group: str, topic: str) -> StreamsGroupHeartbeatRequest:
+    """A member that joins an application of one subtopology."""
+    return StreamsGroupHeartbeatRequest(
+        group_id=group,
+        member_id="m",
+        rebalance_timeout_ms=60_000,
+        process_id="p",
+        topology=Topology(subtopologies=[Subtopology(subtopology_id="0", source_topics=[topic])]),
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+    )
+
+
+@pytest.mark.requirement("DP-STREAMS-07", "DP-STREAMS-20")
+async def test_kafkas_tool_describes_a_streams_group() -> None:
+    require("java", "maven")
+    main_class = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+    tool_jars = await asyncio.to_thread(kafka_tools.class_path, "4.3.1")
+    async with MockCluster(1, topics=["foo:2:1"], profile="kafka-4.4") as mock:
+        mock.set_offset("g", "foo-0", 0)  # makes the internal topic
+        for name in ("foo-0", "foo-0", "foo-1"):
+            mock.append(name, "x")
+        async with connect(mock, 1) as wire:
+            await wire.ask(plain_member("g", "foo"), 1)
+        mock.set_offset("g", "foo-1", 0)
+        with JavaTools(tool_jars, {"streams-groups": main_class}) as tools:
+
+            async def run_tool(*arguments: str) -> list[list[str]]:
+                given = ("--bootstrap-server", mock.bootstrap, *arguments)
+                outcome = await tools.run("streams-groups", *given)
+                assert outcome.code == 0, outcome
+                return [line.split() for line in outcome.out.splitlines() if line]
+
+            listed = await run_tool("--list", "--state")
+            assert ["g", "Stable"] in listed
+            described = await run_tool("--describe", "--group", "g")
+            assert sorted(row[1:4] for row in described[1:]) == [
+                ["foo", "0", "2"],
+                ["foo", "1", "1"],
+            ]
+            members = await run_tool("--describe", "--group", "g", "--members")
+            assert members[1][:3] == ["g", "m", "p"]
