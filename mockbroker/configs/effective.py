@@ -216,8 +216,9 @@ class EffectiveConfigs:
         elif resource_type == GROUP and self.definitions.group:
             if not resource_name:
                 raise _invalid("Group name must not be empty")
+            seen_from = state.controller_id if receiver is None else receiver
             for name in self.definitions.group:
-                yield self.group(resource_name, name, receiver or state.controller_id)
+                yield self.group(resource_name, name, seen_from)
         else:
             raise _invalid(f"Unsupported resource type: {resource_type}")
 

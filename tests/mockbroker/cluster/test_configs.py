@@ -6,6 +6,7 @@ import pytest
 
 from mockbroker.cluster import Cluster
 from mockbroker.profiles import profile
+from mockbroker.state.model import Broker
 from mockbroker.state.results import AlterConfigsResult, ConfigSynonym
 
 TOPIC, BROKER = 2, 4
@@ -204,3 +205,14 @@ def test_validate_only(cluster: Cluster) -> None:
     )
     assert result.error_code == 0
     assert len(cluster.log) == before
+
+
+def test_broker_0_sees_a_groups_configs_by_its_own() -> None:
+    cluster = Cluster([Broker(1), Broker(0)])
+    name = "consumer.assignment.interval.ms"
+    alter(cluster, (BROKER, "0"), (f"group.{name}", SET, "7"))
+    values = [
+        cluster.describe_configs(32, "g", [name], receiver=receiver).configs[0].value
+        for receiver in (0, 1)
+    ]
+    assert values == ["7", "1000"]
