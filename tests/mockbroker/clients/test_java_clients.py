@@ -9,6 +9,7 @@ import pytest
 
 from mockbroker import MockCluster
 from tests.mockbroker.clients.programs import run
+from tests.mockbroker.fetching.fetching import append
 from tests.real.jars import class_path
 from tests.support.toolchain import require
 
@@ -62,3 +63,30 @@ async def test_java_consumers_of_both_protocols(release: str) -> None:
     }
     async with MockCluster(3, topics=[TOPIC], profile="kafka-4.4", broker_configs=configs) as mock:
         assert await run_java(release, "ConsumerGroups.java", mock.bootstrap) == "ok"
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.requirement("DP-SHARE-05", "DP-SHARE-10", "DP-SHARE-12", "DP-SHARE-27")
+async def test_java_share_consumers() -> None:
+    require("java", "maven")
+    configs = {
+        "group.share.heartbeat.interval.ms": "200",
+        "group.share.assignment.interval.ms": "0",
+    }
+    topics = ["foo:1:1", "bar:2:1"]
+    async with MockCluster(2, topics=topics, profile="kafka-4.4", broker_configs=configs) as mock:
+        mock.cluster.incremental_alter_configs(
+            [(32, "g", [("share.auto.offset.reset", 0, "earliest")])]
+        )
+        append(mock.cluster, *(b"%d" % each for each in range(10)), tp=("foo", 0))
+        for index in (0, 1):
+            append(mock.cluster, *(b"%d" % each for each in range(5)), tp=("bar", index))
+        counts = ", ".join(f"{each}={1 + (each % 2 == 0)}" for each in range(10))
+        line = await run_java("4.4.0", "ShareConsumers.java", mock.bootstrap)
+        assert line == f"{{{counts}}} 10"
+        view = mock.group("g")
+        assert view is not None
+        assert view.share_partitions is not None
+        in_flight = [each.in_flight for each in view.share_partitions]
+        assert (view.state, in_flight) == ("Empty", [(), (), ()])
