@@ -415,7 +415,9 @@ class DataRules(ClusterMachine):
 
     @rule(broker=BROKER, directory=st.sampled_from([*LOG_DIRS, None]))
     def mend_log_dir(self, broker: int, directory: str | None) -> None:
-        """A disk is replaced; a live broker restarts for that."""
+        """A disk is replaced, if one has failed; a live broker restarts for that."""
+        hurt = sorted(self.world.state.replica_dirs.failed)
+        broker = hurt[broker % len(hurt)] if hurt else broker
         failed = self.failed_dirs(broker)
         if failed and (directory is None or directory in failed):
             if broker in self.world.model.live:

@@ -46,6 +46,8 @@ def heal(world: World) -> None:
             world.model.goals.clear()
     world.unclean_asked = True
     cluster.elect_leaders(1, None)
+    if world.keeps_znodes:
+        _make_way(world)
     for tp, partition in _everything(world):
         _catch_up(world, tp, partition)
     world.follow()
@@ -58,6 +60,19 @@ def _everything(world: World) -> list[tuple[TopicPartition, Partition]]:
         for name, topic in sorted(world.cluster.topics.items())
         for each in topic.partitions
     ]
+
+
+def _make_way(world: World) -> None:
+    """Restart brokers that are alone in an ISR and no replicas any more. A ZooKeeper controller
+    elects nobody else while they are live (``collectUncleanLeaderElectionState``)."""
+    for _, partition in _everything(world):
+        for broker_id in partition.isr if partition.leader == NO_LEADER else ():
+            if broker_id not in partition.hosts and broker_id in world.model.live:
+                world.model.stopped(broker_id)
+                assert world.do(world.cluster.stop_broker, broker_id)
+                world.cluster.elect_leaders(1, None)
+                world.model.started(broker_id)
+                assert world.do(world.cluster.start_broker, broker_id)
 
 
 def _catch_up(world: World, tp: TopicPartition, partition: Partition) -> None:
