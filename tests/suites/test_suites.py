@@ -37,7 +37,7 @@ SUITE_PARAMETERS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITE_PARAMETERS)
-async def test_quick_listed_tests_a_suite(suite: Suite) -> None:
+async def test_quick_tests_of_a_suite(suite: Suite) -> None:
     require(*suite.toolchains)
     command = [sys.executable, "-m", "tests.suites", "--suite", suite.name, "--quick"]
     process = await asyncio.create_subprocess_exec(
