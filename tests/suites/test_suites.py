@@ -219,7 +219,7 @@ def test_tests_that_run_when_the_time_is_up_have_failed() -> None:
     ]
 
 
-def test_sublisted_tests_a_split_test_are_listed_tests_their_own() -> None:
+def test_subtests_of_a_split_test_are_tests_of_their_own() -> None:
     lines = events(
         "run TestA", "run TestA/one", "run TestA/two/deep", "output TestA/one x",
         "fail TestA/one", "pass TestA/two/deep", "fail TestA",
