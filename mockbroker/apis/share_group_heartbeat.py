@@ -6,7 +6,7 @@ refuses the request in its body.
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode, message
+from kproto.error_codes import ErrorCode
 from kproto.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kproto.messages.share_group_heartbeat_response import (
     Assignment,
@@ -16,7 +16,7 @@ from kproto.messages.share_group_heartbeat_response import (
 from mockbroker.apis.authorization import authorized_names
 from mockbroker.apis.group_answers import client_host, coordinator_error, may_use_group
 from mockbroker.apis.registry import Call, register
-from mockbroker.apis.share_answers import INVALID_MEMBER, is_member_id, share_groups_served
+from mockbroker.apis.share_answers import is_member_id, share_groups_served
 from mockbroker.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.groups.modern.partitions import by_topic
 from mockbroker.groups.share.model import ShareHeartbeat
@@ -32,7 +32,7 @@ def share_group_heartbeat(call: Call) -> ShareGroupHeartbeatResponse:
     if not may_use_group(call, body.group_id):
         return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not is_member_id(body.member_id):
-        return _refused(ErrorCode.INVALID_REQUEST, INVALID_MEMBER)
+        return _refused(ErrorCode.INVALID_REQUEST)
     names = frozenset(body.subscribed_topic_names or ())
     if authorized_names(call, names) != names:
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -70,5 +70,6 @@ def _response(result: HeartbeatResult) -> ShareGroupHeartbeatResponse:
     )
 
 
-def _refused(code: ErrorCode, text: str | None = None) -> ShareGroupHeartbeatResponse:
-    return ShareGroupHeartbeatResponse(error_code=code, error_message=text or message(code))
+def _refused(code: ErrorCode) -> ShareGroupHeartbeatResponse:
+    """The broker refuses heartbeats without a text; the coordinator has texts."""
+    return ShareGroupHeartbeatResponse(error_code=code)

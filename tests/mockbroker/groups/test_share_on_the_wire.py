@@ -153,13 +153,14 @@ def test_4_1_has_share_groups_switched_off() -> None:
     text = message(ErrorCode.UNSUPPORTED_VERSION)
     member = Member(at)
     answers = [
-        member.beat(0, subscribed_topic_names=["foo"]),
         member.fetch(0, [0], version=1),
         at.ask(ack.ShareAcknowledgeRequest(group_id="g", member_id="m"), 1),
         at.ask(alter.AlterShareGroupOffsetsRequest(group_id="g"), 0),
         at.ask(delete.DeleteShareGroupOffsetsRequest(group_id="g"), 0),
     ]
     assert {(each.error_code, each.error_message) for each in answers} == {(35, text)}
+    refused = member.beat(0, subscribed_topic_names=["foo"])
+    assert (refused.error_code, refused.error_message) == (35, None)
     (group,) = at.ask(ShareGroupDescribeRequest(group_ids=["g"]), 1).groups
     assert group.error_code == 35
     (group,) = at.ask(
@@ -177,12 +178,13 @@ def test_member_ids_have_a_length() -> None:
     for name in ("", "x" * 37):
         member = Member(at, name)
         for answer in (
-            member.beat(0, subscribed_topic_names=["foo"]),
             member.fetch(0, [0]),
             member.ack(1, (0, 0, [ACCEPT])),
         ):
             assert answer.error_code == 42
             assert answer.error_message == "Invalid member id in the request."
+        refused = member.beat(0, subscribed_topic_names=["foo"])
+        assert (refused.error_code, refused.error_message) == (42, None)
     assert Member(at, "x" * 36).beat(0, subscribed_topic_names=["foo"]).error_code == 0
     for body in (
         fetch.ShareFetchRequest(member_id="m"),
