@@ -12,6 +12,7 @@ from tests.real.data import (  # noqa: F401 - each registers its sessions
     offsets,
     produce,
     reading,
+    share_groups,
     streams_groups,
     transactions,
 )
