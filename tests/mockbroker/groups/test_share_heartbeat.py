@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -94,7 +95,9 @@ def test_an_empty_group_needs_no_target_since_4_4() -> None:
         at.join("b")
         at.beat("a", -1)
         assert at.group.target_epoch < at.group.epoch
+        epoch = at.group.epoch
         at.beat("b", -1)
+        assert at.group.epoch == epoch + 1
         assert (at.group.target_epoch == at.group.epoch) is settled
         assert at.group.state == "Empty"
 
@@ -174,6 +177,34 @@ def test_other_topics_ask_for_another_target() -> None:
     assert at.beat("a").member_epoch == 6
     at.beat("a")
     assert at.assigned("a") == ["bar-0", "bar-1"]
+
+
+@pytest.mark.requirement("DP-SHARE-26")
+def test_a_member_that_joins_raises_the_epoch_once() -> None:
+    at = Sharers()
+    at.settle("a")
+    epoch, made_ms = at.group.epoch, at.group.target_ms
+    at.advance(10)
+    at.beat("a")
+    assert (at.group.epoch, at.group.target_ms) == (epoch, made_ms)
+    at.join("b")
+    assert at.group.epoch == epoch + 1
+    at.beat("b")
+    assert at.group.epoch == epoch + 1
+
+
+@pytest.mark.requirement("DP-SHARE-26")
+def test_a_topic_that_goes_raises_the_epoch() -> None:
+    at = Sharers(topics=("foo:2:1", "bar:1:1"))
+    at.join("a", topics=["bar", "foo"])
+    at.beat("a")
+    assert at.assigned("a") == ["bar-0", "foo-0", "foo-1"]
+    epoch = at.group.epoch
+    at.cluster.delete_topics([("bar", uuid.UUID(int=0))])
+    at.beat("a")
+    assert at.group.epoch == epoch + 1
+    at.beat("a")
+    assert at.assigned("a") == ["foo-0", "foo-1"]
 
 
 @pytest.mark.requirement("DP-SHARE-26")
