@@ -197,7 +197,7 @@ def _convert(event: HeartbeatEvent) -> None:
     event.group = event.convert()
 
 
-_EPOCH_1: Final[Release] = (4, 4)
+_EPOCH_1: Final[Release] = (4, 3)
 """Epoch 0 means that a member joins: from here on no group is at it."""
 _CANNOT: Final = "Cannot upgrade classic group {group} to consumer group because "
 
@@ -410,6 +410,7 @@ def _bump(event: GroupEvent) -> None:
 
 
 ON_CHANGE: Final[tuple[GroupRow, ...]] = (
+    Row("DP-CGH-29", lambda event: event.group.epoch == 0, (Do(_bump),), until=_EPOCH_1),
     Row("DP-CGH-21", lambda event: event.subscription_changed, (Do(_bump),)),
     Row("DP-CGH-20 DP-CGH-21", lambda event: event.resolved_changed, (Do(_bump),)),
     Row("DP-CGH-21", lambda event: event.assignor_changed, (Do(_bump),), since=(4, 4)),

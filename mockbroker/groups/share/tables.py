@@ -81,7 +81,7 @@ class MakeGroup:
         )
 
 
-_EPOCH_1: Final[Release] = (4, 4)
+_EPOCH_1: Final[Release] = (4, 3)
 """Epoch 0 means that a member joins: from here on no group is at it."""
 
 ON_SHARE_GROUP: Final[tuple[ShareHeartbeatRow, ...]] = (
@@ -227,7 +227,7 @@ ON_SHARE_MEMBER_GONE: Final[tuple[ShareGroupRow, ...]] = (
         "DP-SHARE-22",
         lambda event: not event.group.members,
         (Do(_bump), Do(_settle)),
-        since=_EPOCH_1,
+        since=(4, 4),
     ),
     Row("DP-SHARE-26", always, (Do(_bump),)),
 )

@@ -22,7 +22,7 @@ class Consumers:
 
     def __init__(
         self,
-        release: tuple[int, int] = (4, 3),
+        release: tuple[int, int] = (4, 2),
         topics: Iterable[str] = ("foo:6:1",),
         brokers: int | Iterable[Broker] = 1,
         **configs: object,

@@ -155,10 +155,10 @@ def test_partitions_that_are_given_up_are_shown_since_4_3(
     profile_name: str, shown: list[int]
 ) -> None:
     at = broker(profile_name)
-    at.ask(joins(), 1)
+    epoch = at.ask(joins(), 1).member_epoch
     at.cluster.advance(1000)
     at.ask(joins("n"), 1)
-    beat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+    beat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch)
     assert (at.ask(beat, 1)).assignment.topic_partitions[0].partitions == [0]
     group = (at.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 1)).groups[0]
     assert group.group_state == "Reconciling"

@@ -89,7 +89,7 @@ def test_a_member_may_subscribe_to_nothing() -> None:
     at = Consumers()
     assert at.join("a", topics=[]).error_code == 0
     assert at.join("b", topics=None, topic_regex="").error_code == 0
-    assert (at.group.epoch, at.state) == (0, "Stable"), "there is nothing to assign"
+    assert (at.group.epoch, at.state) == (1, "Stable"), "there is nothing to assign"
 
 
 @pytest.mark.requirement("DP-CGH-08")
@@ -383,40 +383,41 @@ def test_a_member_without_topics_asks_for_nothing() -> None:
     assert at.group.members["a"].assigned == {}
 
 
-@pytest.mark.parametrize("release", [(4, 0), (4, 3)])
+@pytest.mark.parametrize(("release", "epoch"), [((4, 0), 1), ((4, 3), 2)])
 @pytest.mark.requirement("DP-CGH-21")
-def test_the_epoch_rises_with_changes_of_topics(release: tuple[int, int]) -> None:
+def test_the_epoch_rises_with_changes_of_topics(release: tuple[int, int], epoch: int) -> None:
     at = Consumers(release, topics=["foo:2:1"])
     at.join("a", topics=["foo", "later"])
     at.cluster.add_topic("other:1:1")
     at.beat("a")
-    assert at.group.epoch == 1, "nobody subscribes to it"
+    assert at.group.epoch == epoch, "nobody subscribes to it"
     at.cluster.add_topic("later:1:1")
     result = at.beat("a")
-    assert (at.group.epoch, at.names(result.assignment or ())) == (2, ["foo-0", "foo-1", "later-0"])
+    assert at.group.epoch == epoch + 1
+    assert at.names(result.assignment or ()) == ["foo-0", "foo-1", "later-0"]
     at.cluster.create_partitions([("foo", 3, None)])
     result = at.beat("a")
-    assert (at.group.epoch, len(result.assignment or ())) == (3, 4)
+    assert (at.group.epoch, len(result.assignment or ())) == (epoch + 2, 4)
     at.cluster.delete_topics([("later", uuid.UUID(int=0))])
     result = at.beat("a", owned=at.ids(["foo-0", "foo-1", "foo-2"]))
-    assert (at.group.epoch, at.assigned("a")) == (4, ["foo-0", "foo-1", "foo-2"])
+    assert (at.group.epoch, at.assigned("a")) == (epoch + 3, ["foo-0", "foo-1", "foo-2"])
 
 
 @pytest.mark.requirement("DP-CGH-22")
 def test_targets_keep_a_distance_since_4_3() -> None:
-    at = Consumers(group_consumer_assignment_interval_ms=1000)
+    at = Consumers((4, 3), group_consumer_assignment_interval_ms=1000)
     at.advance(5)
     at.join("a")
-    assert at.group.target_epoch == 1, "the first one comes at once"
+    assert at.group.target_epoch == 2, "the first one comes at once"
     result = at.join("b")
-    assert (at.group.epoch, at.group.target_epoch, at.state) == (2, 1, "Assigning")
-    assert (result.member_epoch, result.assignment) == (1, frozenset())
+    assert (at.group.epoch, at.group.target_epoch, at.state) == (3, 2, "Assigning")
+    assert (result.member_epoch, result.assignment) == (2, frozenset())
     at.advance(999)
     at.beat("a")
-    assert at.group.target_epoch == 1
+    assert at.group.target_epoch == 2
     at.advance(1)
     at.beat("a")
-    assert at.group.target_epoch == 2
+    assert at.group.target_epoch == 3
     assert at.revoking("a") == ["foo-3", "foo-4", "foo-5"]
     before = Consumers((4, 2))
     before.advance(5)
@@ -427,25 +428,25 @@ def test_targets_keep_a_distance_since_4_3() -> None:
 
 @pytest.mark.requirement("DP-CGH-22")
 def test_the_distance_may_be_set_for_a_group() -> None:
-    at = Consumers(group_consumer_assignment_interval_ms=1000)
+    at = Consumers((4, 3), group_consumer_assignment_interval_ms=1000)
     name = "consumer.assignment.interval.ms"
     at.cluster.incremental_alter_configs([(32, "g", [(name, 0, "0")])])
     at.advance(5)
     at.join("a")
     at.join("b")
-    assert at.group.target_epoch == 2
+    assert at.group.target_epoch == 3
 
 
 @pytest.mark.requirement("DP-CGH-22")
 def test_a_running_broker_takes_another_distance() -> None:
-    at = Consumers(group_consumer_assignment_interval_ms=1000)
+    at = Consumers((4, 3), group_consumer_assignment_interval_ms=1000)
     at.advance(5)
     at.join("a")
     at.cluster.incremental_alter_configs(
         [(4, "", [("group.consumer.assignment.interval.ms", 0, "0")])]
     )
     at.join("b")
-    assert at.group.target_epoch == 2
+    assert at.group.target_epoch == 3
     (entry,) = at.cluster.describe_configs(32, "g", ["consumer.assignment.interval.ms"]).configs
     assert [(each.value, each.source) for each in entry.synonyms] == [
         ("0", 3),
@@ -472,18 +473,33 @@ def test_the_assignor_that_most_members_want() -> None:
 
 
 @pytest.mark.requirement("DP-CGH-29", "DP-MIGRATE-05")
-@pytest.mark.parametrize(("release", "epoch"), [((4, 3), 0), ((4, 4), 1)])
+@pytest.mark.parametrize(("release", "epoch"), [((4, 2), 1), ((4, 3), 2)])
 def test_a_new_group_has_an_epoch(release: tuple[int, int], epoch: int) -> None:
     at = Consumers(release)
-    assert at.join("a", topics=[]).member_epoch == epoch
+    assert at.join("a").member_epoch == epoch
     assert (at.group.epoch, at.group.target_epoch, at.state) == (epoch, epoch, "Stable")
     assert at.join("b").member_epoch == epoch + 1
     at.cluster.set_offset("simple", "foo-0", 0)
-    assert at.join("a", group="simple").member_epoch == epoch + 1
+    assert at.join("a", group="simple").member_epoch == epoch
+
+
+@pytest.mark.requirement("DP-CGH-29")
+@pytest.mark.parametrize("release", [(4, 2), (4, 3)])
+@pytest.mark.parametrize("wanted", [{"topics": []}, {"topics": None, "topic_regex": "f.*"}])
+def test_no_member_is_at_epoch_0(release: tuple[int, int], wanted: dict[str, Any]) -> None:
+    """Even if there is nothing to assign, or not yet."""
+    at = Consumers(release)
+    result = at.join("a", **wanted)
+    assert (result.member_epoch, result.assignment) == (1, frozenset())
+    assert at.group.target_epoch == 1
+    before = at.group.epoch
+    at.cluster.add_topic("other:1:1")
+    assert at.join("b", topics=[]).member_epoch == before
+    assert at.group.epoch == before, "only the first one raises it"
 
 
 @pytest.mark.requirement("DP-CGH-17")
-@pytest.mark.parametrize(("release", "target"), [((4, 3), 1), ((4, 4), 3)])
+@pytest.mark.parametrize(("release", "target"), [((4, 3), 2), ((4, 4), 3)])
 def test_an_empty_group_has_its_target_since_4_4(release: tuple[int, int], target: int) -> None:
     at = Consumers(release)
     at.join("a")
@@ -520,7 +536,7 @@ def test_another_assignor_is_another_target_since_4_4(
 
 @pytest.mark.requirement("DP-CGH-27")
 def test_states_of_a_group() -> None:
-    at = Consumers(group_consumer_assignment_interval_ms=1000)
+    at = Consumers((4, 3), group_consumer_assignment_interval_ms=1000)
     at.advance(1)
     at.join("a")
     assert at.state == "Stable"
@@ -574,12 +590,12 @@ def test_regular_expressions_are_those_of_re2(regex: str, problem: str) -> None:
 def test_topics_follow_after_the_first_answer() -> None:
     at = Consumers(topics=["foo:2:1", "far:1:1", "bar:1:1"])
     result = at.join("a", topic_regex="f.*")
-    assert (result.member_epoch, result.assignment) == (0, frozenset())
-    assert (at.group.epoch, at.state) == (1, "Assigning")
+    assert (result.member_epoch, result.assignment) == (1, frozenset())
+    assert (at.group.epoch, at.state) == (2, "Assigning")
     result = at.join("a", topic_regex="f.*")
     assert at.names(result.assignment or ()) == ["far-0", "foo-0", "foo-1"]
     at.join("b", topic_regex="f.*")
-    assert at.group.epoch == 2, "the expression is resolved already"
+    assert at.group.epoch == 3, "the expression is resolved already"
     at.settle()
     assert len(at.assigned("a")) + len(at.assigned("b")) == 3
 
@@ -602,10 +618,10 @@ def test_new_topics_are_found_after_ten_seconds() -> None:
     at.cluster.add_topic("far:1:1")
     at.advance(10_000)
     at.beat("a")
-    assert at.group.epoch == 1
+    assert at.group.epoch == 2
     at.advance(1)
     at.beat("a")
-    assert at.group.epoch == 2, "it is found"
+    assert at.group.epoch == 3, "it is found"
     assert at.names(at.beat("a").assignment or ()) == ["far-0", "foo-0"]
     # Without a new topic nobody looks for ten minutes.
     resolved = at.group.resolved["f.*"]
@@ -627,7 +643,7 @@ def test_expressions_are_resolved_again_after_ten_minutes() -> None:
     again = at.group.resolved["f.*"]
     assert again is not resolved
     assert again.topics == resolved.topics
-    assert at.group.epoch == 1, "nothing has changed"
+    assert at.group.epoch == 2, "nothing has changed"
 
 
 @pytest.mark.requirement("DP-CGH-20")

@@ -133,17 +133,16 @@ def test_a_member_loses_topics_that_it_does_not_want(release: tuple[int, int], k
 @pytest.mark.requirement("DP-RECON-08")
 def test_the_target_may_be_behind_the_subscription() -> None:
     """Since 4.3 a target is not made at once, but what is not wanted goes at once."""
-    at = Consumers(
-        topics=["foo:2:1", "bar:2:1", "far:1:1"], group_consumer_assignment_interval_ms=1000
-    )
+    topics = ["foo:2:1", "bar:2:1", "far:1:1"]
+    at = Consumers((4, 3), topics, group_consumer_assignment_interval_ms=1000)
     at.advance(1)
     at.join("a", topics=["foo", "bar"])
     at.beat("a", topics=["foo"])
-    assert (at.group.target_epoch, at.group.epoch) == (1, 2)
-    assert (at.member_state("a"), at.revoking("a")) == ((1, "UNREVOKED"), ["bar-0", "bar-1"])
+    assert (at.group.target_epoch, at.group.epoch) == (2, 3)
+    assert (at.member_state("a"), at.revoking("a")) == ((2, "UNREVOKED"), ["bar-0", "bar-1"])
     at.beat("a", topics=["far"])
     assert at.revoking("a") == ["bar-0", "bar-1", "foo-0", "foo-1"]
-    assert at.member_state("a") == (1, "UNREVOKED")
+    assert at.member_state("a") == (2, "UNREVOKED")
     at.beat("a", topics=["bar"], owned=[])
     assert at.assigned("a") == ["bar-0", "bar-1"], "what it gave up itself is free for it"
     at.advance(1000)
@@ -153,11 +152,12 @@ def test_the_target_may_be_behind_the_subscription() -> None:
 
 @pytest.mark.requirement("DP-RECON-08")
 def test_topics_that_are_given_up_already_go_without_a_wait() -> None:
-    at = Consumers(topics=["foo:2:1", "bar:2:1"], group_consumer_assignment_interval_ms=1000)
+    topics = ["foo:2:1", "bar:2:1"]
+    at = Consumers((4, 3), topics, group_consumer_assignment_interval_ms=1000)
     at.advance(1)
     at.join("a", topics=["foo", "bar"])
     at.beat("a", topics=["foo"], owned=["foo-0", "foo-1"])
-    assert (at.member_state("a"), at.assigned("a")) == ((1, "STABLE"), ["foo-0", "foo-1"])
+    assert (at.member_state("a"), at.assigned("a")) == ((2, "STABLE"), ["foo-0", "foo-1"])
 
 
 @pytest.mark.requirement("DP-RECON-08")
@@ -180,7 +180,7 @@ def test_what_a_member_gives_up_itself_is_free_for_it(release: tuple[int, int], 
 def test_no_partition_has_two_owners_and_every_group_settles(number: int) -> None:
     """Random members come, go, change what they want and lose answers."""
     chance = random.Random(number)
-    at = Consumers(topics=["foo:5:1", "bar:3:1"])
+    at = Consumers((4, 3), ["foo:5:1", "bar:3:1"])
     owned: dict[str, list[str]] = {}
     for _ in range(60):
         name = chance.choice("abcde")

@@ -82,9 +82,10 @@ def test_an_id_belongs_to_one_kind_of_group() -> None:
 
 @pytest.mark.requirement("DP-SHARE-22")
 def test_where_epochs_begin() -> None:
-    for release, first in (((4, 3), 1), ((4, 4), 2)):
+    for release, first in (((4, 2), 1), ((4, 3), 2), ((4, 4), 2)):
         at = Sharers(release)
-        assert at.join().member_epoch == first
+        assert at.join("a").member_epoch == first
+        assert at.join("b").member_epoch == first + 1, "the group is there"
 
 
 @pytest.mark.requirement("DP-SHARE-22")

@@ -96,7 +96,7 @@ def beat(
     owned: Sequence[int] | None = None, **fields: Any,
 ) -> ConsumerGroupHeartbeatRequest:  # fmt: skip
     """A heartbeat; at epoch 0 it joins, subscribed to the session's topic unless a regular
-    expression is given. Epochs count from the first target, which is that of epoch 2 in 4.4."""
+    expression is given. Epochs count from the first target, which is that of epoch 2 since 4.3."""
     if epoch == 0:
         fields.setdefault("rebalance_timeout_ms", 60_000)
         owned = () if owned is None else owned
