@@ -116,7 +116,7 @@ def test_the_number_of_lines_is_bounded(lines: Callable[[], list[str]]) -> None:
 @pytest.mark.parametrize(
     ("key_type", "key", "needs"),
     [
-        (0, "g", ("8=off", "11=off", "68=off")),
+        (0, "g", ("8=off", "11=off", "68=off", "76=off", "88=off")),
         (1, "t", ("22=off",)),
         (2, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", ("83=off",)),
     ],
