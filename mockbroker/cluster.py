@@ -124,6 +124,7 @@ from mockbroker.state.results import (
     NewTopic,
 )
 from mockbroker.steps import Steps
+from mockbroker.telemetry.receiver import Telemetry
 from mockbroker.topics import log_dirs
 from mockbroker.topics import spec as topic_spec
 from mockbroker.topics.administration import TopicAdministration, fresh_cluster_id
@@ -249,6 +250,8 @@ class Cluster(DataSteps):
         self.quotas.on_changed.append(lambda: self.throttles.expect_quotas(self.quotas.any))
         self.meters = QuotaMeters(self.quotas, lambda: controller.now_ms)
         """What clients use of their quotas."""
+        self.telemetry = Telemetry(controller, self._configs, config_release)
+        """The metrics that clients push."""
         self.scram = ScramCredentials(controller, config_release)
         """The SCRAM credentials; ``alter_scram_credentials`` changes them."""
         classic_groups = ClassicGroups(
@@ -328,7 +331,7 @@ class Cluster(DataSteps):
         self._set_up_transactions(controller, config_release)
         self.groups.on_changed.append(lambda group_id: self.offsets.schedule_cleanup())
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
-        self._config_changes = ConfigChanges(controller, self._configs, era.configs)
+        self._config_changes = ConfigChanges(controller, self._configs, era.configs, config_release)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)
         self._leader_elections = LeaderElections(
             controller,
@@ -784,6 +787,11 @@ class Cluster(DataSteps):
     def has_group_configs(self) -> bool:
         """Whether groups have configs in this release."""
         return bool(self._configs.definitions.group)
+
+    @property
+    def has_client_metrics(self) -> bool:
+        """Whether this release has subscriptions to clients' metrics (KIP-714)."""
+        return bool(self._configs.definitions.client_metrics)
 
     def describe_log_dirs(
         self, broker_id: int, topics: PartitionsByTopic | None

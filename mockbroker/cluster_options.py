@@ -56,6 +56,10 @@ class ClusterOptions:
     """API versions that differ from the profile's; None hides an API key."""
     implemented_only: bool = False
     """Whether to hide the APIs that have no handler."""
+    client_telemetry: bool = False
+    """Whether brokers have a receiver of clients' metrics (KIP-714), and so serve
+    GetTelemetrySubscriptions and PushTelemetry. Off by default, as in Kafka without a plugin:
+    clients that find these APIs send them by themselves."""
     reply35: bool = False
     """Whether to answer unsupported versions with error 35. Kafka's brokers close the
     connection."""

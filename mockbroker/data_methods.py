@@ -20,6 +20,7 @@ from mockbroker.log.record_documents import (
 )
 from mockbroker.log.seeding import read_records
 from mockbroker.state.model import TopicPartition
+from mockbroker.telemetry.pushes import Push, TelemetryView
 from mockbroker.timers import wait_for_call
 from mockbroker.topics.spec import parse_topic_partition
 from mockbroker.transactions.descriptions import TransactionView
@@ -318,6 +319,41 @@ class DataMethods:
         wanted = "any state" if state is None else f"state {state}"
         raise TimeoutError(
             f"transactional id {transactional_id!r} {is_now} after {timeout:g} s, wanted: {wanted}"
+        )
+
+    # ---- telemetry ---------------------------------------------------------------------------
+
+    def telemetry(self) -> TelemetryView:
+        """Return the subscriptions to clients' metrics, the client instances, and the metrics that
+        they pushed::
+
+            names = {m.name for push in mock.telemetry().pushes for m in push.metrics}
+        """
+        self.follow_clock()
+        return self.cluster.telemetry.view()
+
+    async def wait_for_push(self, metric: str = "", *, timeout: float = 10.0) -> Push:
+        """Wait until a client has pushed metrics, with one whose name starts with ``metric``, and
+        return the first such push. Raises TimeoutError after ``timeout`` seconds.
+        """
+
+        def holds() -> Push | None:
+            return next(
+                (
+                    push
+                    for push in self.cluster.telemetry.view().pushes
+                    if push.problem is None
+                    and any(each.name.startswith(metric) for each in push.metrics)
+                ),
+                None,
+            )
+
+        found = await _wait_until(holds, self.cluster.telemetry.on_push, timeout)
+        if found is not None:
+            return found
+        pushes = len(self.cluster.telemetry.view().pushes)
+        raise TimeoutError(
+            f"no push has a metric {metric!r} after {timeout:g} s; {pushes} pushes came"
         )
 
     # ---- assertions --------------------------------------------------------------------------

@@ -116,8 +116,9 @@ class MockCluster(DataMethods):
         self.operations = Operations()
         self._znodes = self._znode_store(options)
         served = served_versions(
-            self.profile, self.dialect, options.apis, implemented_only=options.implemented_only
-        )
+            self.profile, self.dialect, options.apis, implemented_only=options.implemented_only,
+            client_telemetry=options.client_telemetry,
+        )  # fmt: skip
         self.cluster = self._simulated_cluster(options, served)
         unknown = [each for each in self.cluster.unknown_configs() if each != _SESSION_TIMEOUT]
         if unknown:

@@ -160,6 +160,8 @@ class ForwardedMethods:
     wait_for_committed = _forward(MockCluster.wait_for_committed)
     transactions = _forward(MockCluster.transactions)
     wait_for_transaction = _forward(MockCluster.wait_for_transaction)
+    telemetry = _forward(MockCluster.telemetry)
+    wait_for_push = _forward(MockCluster.wait_for_push)
     assert_produced = _forward(MockCluster.assert_produced)
     assert_committed = _forward(MockCluster.assert_committed)
 

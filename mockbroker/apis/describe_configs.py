@@ -27,7 +27,8 @@ _NULL_MESSAGES_UNTIL: Final = (2, 6)
 
 _OWN_TEXT_UNTIL: Final = (2, 6)
 """Up to this release the text of a request with an unknown resource type names the type."""
-_RESOURCE_TYPES: Final = (2, 4, 8, 16)
+_RESOURCE_TYPES: Final = (2, 4, 8)
+_CLIENT_METRICS: Final = 16
 _GROUP: Final = 32
 
 
@@ -54,6 +55,8 @@ def describe_configs(call: Call) -> DescribeConfigsResponse:
 def _is_known(call: Call, resource: DescribeConfigsResource) -> bool:
     """Whether the release has resources of this type; one that it lacks fails the whole request."""
     kind = resource.resource_type
+    if kind == _CLIENT_METRICS:
+        return call.cluster.has_client_metrics
     return kind in _RESOURCE_TYPES or (kind == _GROUP and call.cluster.has_group_configs)
 
 

@@ -2,7 +2,7 @@
 
 Versions: 0 is ListClientMetricsResources (KIP-1000) and lists subscriptions to clients' metrics; 1
 lists every kind of resource (KIP-1142): brokers and topics whether or not a config of theirs is
-set. The mock keeps no configs of groups and of clients' metrics.
+set. Groups that have configs are not listed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ def list_config_resources(call: Call) -> ListConfigResourcesResponse:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     view = call.cluster.metadata_view(call.broker_id)
     brokers = [str(each.broker_id) for each in view.live_brokers()]
-    names = ((_BROKER_LOGGER, brokers), (_BROKER, brokers), (_TOPIC, sorted(view.topics)))
+    metrics = call.cluster.telemetry.subscription_names()
+    names = (
+        (_CLIENT_METRICS, metrics),
+        (_BROKER_LOGGER, brokers),
+        (_BROKER, brokers),
+        (_TOPIC, sorted(view.topics)),
+    )
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)

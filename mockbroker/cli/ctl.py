@@ -21,6 +21,7 @@ from mockbroker.cli.ctl_data import (
     offsets,
     produce,
     show_log,
+    telemetry,
     transaction,
     transactions,
     waiting,
@@ -101,6 +102,7 @@ ctl.add_command(produce)
 ctl.add_command(consume)
 ctl.add_command(group)
 ctl.add_command(groups)
+ctl.add_command(telemetry)
 ctl.add_command(transactions)
 ctl.add_command(transaction)
 ctl.add_command(offsets)

@@ -26,6 +26,7 @@ __all__ = [
     "offsets",
     "produce",
     "show_log",
+    "telemetry",
     "transaction",
     "transactions",
     "waiting",
@@ -234,6 +235,48 @@ def show_log(client: ControlClient, partition: str, *, as_json: bool) -> None:
         click.echo(f"  broker {broker}  {', '.join(facts).replace('_', ' ')}")
     for each in answer["epochs"]:
         click.echo(f"  epoch {each['epoch']} from offset {each['start_offset']}")
+
+
+# ---- telemetry -----------------------------------------------------------------------------------
+
+
+@click.command("telemetry")
+@json_option
+@click.pass_obj
+def telemetry(client: ControlClient, as_json: bool) -> None:
+    """Show the metrics that clients pushed (KIP-714), and what they are to push."""
+    answer = client.get("/telemetry")
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    for each in answer["subscriptions"]:
+        match = f", clients {' '.join(each['match'])}" if each["match"] else ""
+        click.echo(
+            f"subscription {each['name']}  {' '.join(each['metrics']) or 'no metrics'} "
+            f"every {each['interval_ms']} ms{match}"
+        )
+    for each in answer["clients"]:
+        last = ", terminating" if each["terminating"] else ""
+        click.echo(
+            f"client {each['client_instance_id']}  {each['client_id']} at broker "
+            f"{each['broker_id']}, subscription {each['subscription_id']}{last}"
+        )
+    for each in answer["pushes"]:
+        problem = f": {each['problem']}" if each["problem"] else ""
+        last = ", the last" if each["terminating"] else ""
+        click.echo(
+            f"push {each['number']}  {each['client_id']} to broker {each['broker_id']}, "
+            f"{each['size']} bytes, {each['compression']}{last}{problem}"
+        )
+        for metric in each["metrics"]:
+            for point in metric["points"]:
+                click.echo(f"  {_described_point(metric, point)}")
+
+
+def _described_point(metric: dict[str, Any], point: dict[str, Any]) -> str:
+    attributes = ", ".join(f"{name}={value}" for name, value in point["attributes"].items())
+    shown = f"{{{attributes}}}" if attributes else ""
+    return f"{metric['name']}{shown} {metric['type']} {json.dumps(point['value'])}"
 
 
 # ---- groups --------------------------------------------------------------------------------------

@@ -255,6 +255,12 @@ def _kip_240(text: str) -> Dialect:
         "Repeatable.",
     ),
     click.option(
+        "--client-telemetry",
+        is_flag=True,
+        help="Take the metrics that clients push (KIP-714), as a broker with a receiver does: "
+        "serve GetTelemetrySubscriptions and PushTelemetry.",
+    ),
+    click.option(
         "--reply",
         "replies",
         type=ParsedOption("KEY=FILE.json", _reply),
@@ -370,6 +376,7 @@ def _build(
             own_broker_configs=_own_configs(options["broker_configs"]),
             racks=dict(options["racks"]),
             features=dict(options["features"]),
+            client_telemetry=options["client_telemetry"],
             reply35=options["reply35"],
             zookeeper=options["zookeeper"],
             zxid=options["zxid"],

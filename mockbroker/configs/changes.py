@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
+from mockbroker.configs.client_metrics import CONFIG_ROWS, SubscriptionCheck
 from mockbroker.configs.definitions import ConfigDefinition
 from mockbroker.configs.effective import EffectiveConfigs, integer
 from mockbroker.configs.eras import ConfigEra
 from mockbroker.configs.values import check_value
 from mockbroker.errors import Refusal
+from mockbroker.rows import Release, apply_first, rows_of_release
 from mockbroker.state.actions import ConfigChanged
-from mockbroker.state.cluster_state import BROKER, GROUP, TOPIC
+from mockbroker.state.cluster_state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockbroker.state.controller import Controller
 from mockbroker.state.results import AlterConfigsResult
 from mockbroker.state.topic_names import check_topic_name
@@ -48,10 +50,17 @@ _Operations: TypeAlias = Sequence[tuple[str, int, str | None]]
 class ConfigChanges:
     """Changes the configs of one cluster, as the controllers of one era do."""
 
-    def __init__(self, controller: Controller, configs: EffectiveConfigs, era: ConfigEra) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        configs: EffectiveConfigs,
+        era: ConfigEra,
+        release: Release = (4, 4),
+    ) -> None:
         self._controller = controller
         self._configs = configs
         self._era = era
+        self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
 
     def alter_incrementally(
         self,
@@ -131,6 +140,12 @@ class ConfigChanges:
             return self._altered_broker(name, operations)
         if resource_type == GROUP and self._configs.definitions.group:
             return self._altered_group(name, operations)
+        if (
+            resource_type == CLIENT_METRICS
+            and self._configs.definitions.client_metrics
+            and not self._controller.keeps_znodes
+        ):
+            return self._altered_subscription(name, operations)
         if resource_type != TOPIC:
             raise _invalid(f"Unknown resource type {resource_type}")
         return self._altered_topic(name, operations)
@@ -186,6 +201,16 @@ class ConfigChanges:
         except _BadValue as bad:
             raise Refusal(ErrorCode.INVALID_CONFIG, bad.message) from None
         self._check_group_limits(name, after)
+        return after
+
+    def _altered_subscription(self, name: str, operations: _Operations) -> dict[str, str]:
+        """Kafka's controllers do not know which configs of a subscription are lists, and refuse to
+        append to any."""
+        after = self._edited(CLIENT_METRICS, name, operations, self._era.not_a_list)
+        check = SubscriptionCheck(name, after, self._configs.definitions.client_metrics)
+        apply_first(self._subscription_rows, check, check)
+        if check.code:
+            raise Refusal(check.code, check.text)
         return after
 
     def _check_group_limits(self, name: str, after: Mapping[str, str]) -> None:
@@ -266,6 +291,8 @@ class ConfigChanges:
                 raise _BadValue(refusal.code, refusal.message) from None
 
     def _definition(self, resource_type: int, name: str) -> ConfigDefinition:
+        if resource_type == CLIENT_METRICS:
+            return ConfigDefinition(name, "UNKNOWN", None)
         if resource_type == TOPIC:
             return self._configs.definitions.topic.get(name) or ConfigDefinition(
                 name, "UNKNOWN", None

@@ -1,4 +1,4 @@
-"""The configs of topics, groups and brokers: name, type, default, allowed values. Data, no state.
+"""The configs of topics, groups, brokers and subscriptions to clients' metrics. Data, no state.
 
 Topic configs are those of ``LogConfig`` in Kafka 0.11 to 4.4, without internal ones; each names the
 broker config that provides its default. Broker configs are those and the ones that clients, tools
@@ -64,6 +64,7 @@ class ConfigDefinitions(NamedTuple):
     topic: Mapping[str, ConfigDefinition]
     broker: Mapping[str, ConfigDefinition]
     group: Mapping[str, ConfigDefinition]
+    client_metrics: Mapping[str, ConfigDefinition]
     group_limit: str
     """The text about a time of a group that is out of the broker's limits."""
 
@@ -396,6 +397,7 @@ _BROKER = (
     _static("producer.id.expiration.ms", "INT", "86400000", minimum=1, since=(3, 4), until=(3, 4)),
     ConfigDefinition("producer.id.expiration.ms", "INT", "86400000", 1, since=(3, 5)),
     ConfigDefinition("ssl.keystore.password", "PASSWORD", None),
+    _static("telemetry.max.bytes", "INT", "1048576", minimum=1, since=(3, 7)),
     _static(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         "INT",
@@ -430,6 +432,19 @@ _BROKER = (
 )
 
 
+_SUBSCRIPTION: Final[tuple[tuple[str, ConfigType, str], ...]] = (
+    ("interval.ms", "INT", "300000"),
+    ("match", "LIST", ""),
+    ("metrics", "LIST", ""),
+)
+_CLIENT_METRICS: Final = (
+    *(
+        ConfigDefinition(name, type_, default, only_set=only_set, since=since, until=until)
+        for name, type_, default in _SUBSCRIPTION
+        for only_set, since, until in ((True, (3, 7), (4, 0)), (False, (4, 1), _STILL))
+    ),
+)
+
 _NULL_BY_DEFAULT: Final = frozenset(
     {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
 )
@@ -454,7 +469,8 @@ def config_definitions(release: Line) -> ConfigDefinitions:
     group = _by_name(_GROUP, release)
     behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
     limit = _RANGE_TEXT if release >= _RANGE_TEXT_SINCE else _SIDE_TEXT
-    return ConfigDefinitions(topic, _by_name((*_BROKER, *behind), release), group, limit)
+    broker = _by_name((*_BROKER, *behind), release)
+    return ConfigDefinitions(topic, broker, group, _by_name(_CLIENT_METRICS, release), limit)
 
 
 def _by_name(rows: Iterable[ConfigDefinition], release: Line) -> dict[str, ConfigDefinition]:

@@ -1,4 +1,4 @@
-"""Effective configs of topics, groups and brokers, and DescribeConfigs (32).
+"""Effective configs of topics, groups, brokers and subscriptions, and DescribeConfigs (32).
 
 Precedence is Kafka's: the own value of the topic or group, the broker's dynamic value, the
 cluster-wide dynamic default, the static value, the built-in default. Rules read the values they
@@ -8,6 +8,7 @@ need through ``EffectiveConfigs``; ``changes`` changes them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace as replace_definition
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,7 +17,13 @@ from kproto.error_codes import ErrorCode
 from mockbroker.configs.definitions import ConfigDefinition, ConfigDefinitions
 from mockbroker.configs.values import config_type_number, shown_value
 from mockbroker.errors import Refusal
-from mockbroker.state.cluster_state import BROKER, GROUP, TOPIC, ClusterState
+from mockbroker.state.cluster_state import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    ClusterState,
+)
 from mockbroker.state.model import TopicPartition
 from mockbroker.state.results import (
     ConfigEntry,
@@ -37,6 +44,7 @@ DYNAMIC_BROKER: Final = 2
 DYNAMIC_DEFAULT_BROKER: Final = 3
 STATIC_BROKER: Final = 4
 DEFAULT: Final = 5
+CLIENT_METRICS_CONFIG: Final = 7
 DYNAMIC_GROUP: Final = 8
 
 
@@ -219,8 +227,30 @@ class EffectiveConfigs:
             seen_from = state.controller_id if receiver is None else receiver
             for name in self.definitions.group:
                 yield self.group(resource_name, name, seen_from)
+        elif resource_type == CLIENT_METRICS and self.definitions.client_metrics:
+            if not resource_name:
+                raise _invalid("Client metrics subscription name must not be empty")
+            yield from self._subscription(resource_name)
         else:
             raise _invalid(f"Unsupported resource type: {resource_type}")
+
+    def _subscription(self, name: str) -> Iterator[ConfigEntry]:
+        """Yield the configs of a subscription, which need not exist. Those with ``only_set`` are of
+        releases that show neither types nor defaults."""
+        own = self._state.configs.get((CLIENT_METRICS, name), {})
+        for definition in self.definitions.client_metrics.values():
+            value = own.get(definition.name)
+            if definition.only_set:
+                if value is not None:
+                    synonym = ConfigSynonym(definition.name, value, CLIENT_METRICS_CONFIG)
+                    entry = _entry(replace_definition(definition, type="STRING"), [synonym])
+                    yield replace(entry, config_type=0, synonyms=())
+                continue
+            synonyms = []
+            if value is not None:
+                shown = shown_value(definition, value)
+                synonyms.append(ConfigSynonym(definition.name, shown, CLIENT_METRICS_CONFIG))
+            yield _entry(definition, synonyms)
 
 
 def _static_value(state: ClusterState, broker_id: int, name: str) -> str | None:

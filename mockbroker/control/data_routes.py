@@ -30,6 +30,7 @@ from mockbroker.log.logs import PartitionData
 from mockbroker.log.record_documents import record_json
 from mockbroker.log.seeding import read_records
 from mockbroker.state.model import Partition
+from mockbroker.telemetry.pushes import telemetry_json
 from mockbroker.topics.spec import parse_topic_partition
 from mockbroker.transactions.descriptions import transaction_json
 from mockbroker.transactions.model import TransactionState
@@ -262,6 +263,12 @@ _VALUES: Final = choice("text", "hex")
 _GROUP_STATES: Final = choice(
     *dict.fromkeys(str(each) for each in (*GroupState, *ConsumerGroupState, *StreamsGroupState))
 )
+
+
+async def _telemetry(request: ControlRequest) -> dict[str, Any]:
+    return telemetry_json(request.mock.telemetry())
+
+
 _TRANSACTION_STATES: Final = choice(*(str(each) for each in TransactionState))
 _NO_TRANSACTION: Final = {404: "There is no cluster of this id, or no such transactional id."}
 _NO_GROUP: Final = {404: "There is no cluster of this id, or no such group."}
@@ -324,6 +331,9 @@ DATA_ROUTES: Final = (
                      "The number of the first event."),
           ),
           details="A bounded ring keeps them; `dropped` is the number of the oldest one."),
+    Route("GET", "/telemetry",
+          "Show subscriptions to clients' metrics, client instances, and what they pushed "
+          "(KIP-714).", _telemetry, ref("Telemetry")),
     Route("GET", "/sessions", "Show the fetch sessions of the brokers (KIP-227).", _sessions,
           array_of(ref("FetchSession"))),
     Route("GET", "/waiting", "Show the requests that wait, and for what.", _waiting,

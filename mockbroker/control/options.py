@@ -198,6 +198,7 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
         _levels,
         "Levels of features that differ from the profile's.",
     ),
+    "client_telemetry": (*_FLAG, "Take the metrics that clients push (KIP-714)."),
     "reply35": (*_FLAG, "Answer unsupported versions with error 35."),
     "log_bytes": (
         *_between(1, MAX_INTEGER),

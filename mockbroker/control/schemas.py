@@ -315,6 +315,62 @@ COMPONENTS: Final[dict[str, Schema]] = {
         committed_ms=_INTEGER,
         lag={**_or_null(WHOLE), "description": "Records up to the high watermark."},
     ),
+    "Telemetry": object_of(
+        subscriptions=array_of(
+            object_of(name=TEXT, metrics=array_of(TEXT), interval_ms=WHOLE, match=array_of(TEXT))
+        ),
+        clients=array_of(
+            object_of(
+                client_instance_id=TEXT,
+                broker_id=_INTEGER,
+                client_id=_or_null(TEXT),
+                software=_or_null(TEXT),
+                metrics={**array_of(TEXT), "description": "Prefixes; * stands for all."},
+                interval_ms=WHOLE,
+                subscription_id=_INTEGER,
+                terminating={**_FLAG, "description": "Whether its last push was its last."},
+                last_error={**_INTEGER, "description": "The error code of its last push."},
+            )
+        ),
+        pushes=array_of(
+            object_of(
+                number=WHOLE,
+                at_ms=_INTEGER,
+                broker_id=_INTEGER,
+                client_instance_id=TEXT,
+                client_id=_or_null(TEXT),
+                terminating=_FLAG,
+                compression=TEXT,
+                size={**WHOLE, "description": "Bytes of the metrics on the wire."},
+                metrics=array_of(ref("Metric")),
+                problem={
+                    **_or_null(TEXT),
+                    "description": "Why the bytes are no OpenTelemetry metrics.",
+                },
+            )
+        ),
+    ),
+    "Metric": object_of(
+        name=TEXT,
+        type={**TEXT, "description": "gauge, sum, histogram and the like."},
+        unit=TEXT,
+        temporality={**_or_null(TEXT), "description": "delta or cumulative."},
+        monotonic=_FLAG,
+        scope=TEXT,
+        resource={"type": "object", "description": "The attributes of the resource."},
+        points=array_of(
+            object_of(
+                attributes={"type": "object"},
+                value={
+                    "type": ["number", "string", "object", "null"],
+                    "description": "An object with count and sum for a histogram; nan and inf are "
+                    "texts.",
+                },
+                time_ns=_INTEGER,
+                start_ns=_INTEGER,
+            )
+        ),
+    ),
     "Transaction": object_of(
         transactional_id=TEXT,
         state={

@@ -33,6 +33,7 @@ _ADMINISTRATION: Final = (
     ((0, 0), "zookeeper-0.10"),
 )
 """The first era since a release that is not newer."""
+_TELEMETRY_SINCE: Final = (3, 7)
 _REPORTS_DEFAULTS_UNTIL: Final = (2, 6)
 _FEATURE_ZNODE_SINCE: Final = (2, 7)
 _ELECTIONS: Final = (
@@ -169,6 +170,14 @@ class Profile:
         """The level of the feature ``transaction.version`` (KIP-890); 0 without the feature."""
         levels = [each.finalized for each in self.features if each.name == "transaction.version"]
         return levels[0] if levels else 0
+
+    @property
+    def optional_versions(self) -> Mapping[int, Versions]:
+        """The versions that a broker of this release advertises only if it has a receiver of
+        clients' metrics (KIP-714), by API key. ZooKeeper-mode brokers have none."""
+        if not self.forwarding or self.line < _TELEMETRY_SINCE:
+            return {}
+        return {71: Versions(0, 0), 72: Versions(0, 0)}
 
     @property
     def reports_defaults(self) -> bool:

@@ -30,18 +30,25 @@ def served_versions(
     overrides: Mapping[int, Versions | None] | None = None,
     *,
     implemented_only: bool = False,
+    client_telemetry: bool = False,
 ) -> dict[int, Versions]:
     """Return API key -> versions, keys ascending.
 
     They are those of ``profile``, all versions of the APIs that a draft ``codec`` adds or replaces,
     and the ``overrides``, in which None hides a key. ``implemented_only`` drops APIs without a
-    handler.
+    handler. ``client_telemetry`` adds the APIs of a broker with a receiver of metrics.
     """
+    if client_telemetry and not profile.optional_versions:
+        raise ClusterError(
+            f"profile {profile.name} takes no metrics of clients; kafka-3.7 and later do"
+        )
     served = {
         key: versions
         for key, listed in profile.versions.items()
         if key in codec.apis and (versions := listed.intersect(codec.apis[key].valid_versions))
     }
+    if client_telemetry:
+        served.update(profile.optional_versions)
     served.update(_of_draft(codec))
     if implemented_only:
         handlers = dialect_handlers(codec)
@@ -73,7 +80,7 @@ def check_release(
     for key, versions in requested.items():
         if versions is None or key not in handlers or key in brought:
             continue
-        own = profile.versions.get(key, Versions.NONE)
+        own = profile.versions.get(key) or profile.optional_versions.get(key, Versions.NONE)
         carried_out = versions.intersect(handlers[key].versions)
         if not carried_out or carried_out.highest <= (own.highest if own else -1):
             continue

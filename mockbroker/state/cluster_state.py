@@ -51,12 +51,14 @@ from mockbroker.state.model import NO_CONTROLLER, Broker, ScramCredential, Topic
 from mockbroker.state.replica_dirs import ReplicaDirs
 from mockbroker.state.results import AclBinding
 
-__all__ = ["BROKER", "GROUP", "TOPIC", "ActionLog", "ClusterState", "replay"]
+__all__ = ["BROKER", "CLIENT_METRICS", "GROUP", "TOPIC", "ActionLog", "ClusterState", "replay"]
 
 TOPIC = 2
 """Config resource type of a topic (``ConfigResource.Type``)."""
 BROKER = 4
 """Config resource type of a broker; the empty name is the cluster-wide default."""
+CLIENT_METRICS = 16
+"""Config resource type of a subscription to clients' metrics (KIP-714)."""
 GROUP = 32
 """Config resource type of a group."""
 

@@ -87,7 +87,7 @@ def test_names_filter(cluster: Cluster) -> None:
          "than ASCII alphanumerics, '.', '_' and '-'"),
         ((BROKER, "x"), 42, "Broker id must be an integer, but it is: x"),
         ((BROKER, "2"), 42, "Unexpected broker id, expected 1 or empty string, but received 2"),
-        ((16, "x"), 42, "Unsupported resource type: 16"),
+        ((64, "x"), 42, "Unsupported resource type: 64"),
     ],
 )  # fmt: skip
 def test_describe_refusals(

@@ -178,6 +178,7 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
         None,
     ),
     ("GET", "/offsets/{group}/wait", {"group": "g"}, "?partition=foo-0&timeout=1ms", None),
+    ("GET", "/telemetry", {}, "", None),
     ("GET", "/sessions", {}, "", None),
     ("GET", "/data-actions", {}, "?since=1", None),
     ("GET", "/waiting", {}, "", None),

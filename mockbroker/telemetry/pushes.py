@@ -1,0 +1,106 @@
+"""The telemetry of a cluster as values for testers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mockbroker.telemetry.otlp import Metric, ProtobufError, read_metrics
+
+__all__ = ["ClientView", "Push", "SubscriptionView", "TelemetryView", "telemetry_json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A PushTelemetry that a broker accepted. ``number`` counts from 1 in the cluster, ``at_ms`` is
+    on the simulated clock, ``size`` that of the metrics on the wire; ``data`` is the metrics
+    without compression."""
+
+    number: int
+    at_ms: int
+    broker_id: int
+    client_instance_id: str
+    client_id: str | None
+    terminating: bool
+    compression: str
+    size: int
+    data: bytes
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The OpenTelemetry metrics. Raises ProtobufError."""
+        return read_metrics(self.data)
+
+    @property
+    def problem(self) -> str | None:
+        """Why the data is no OpenTelemetry metrics; None if it is."""
+        try:
+            read_metrics(self.data)
+        except ProtobufError as error:
+            return str(error)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionView:
+    """A subscription: prefixes of metrics, the push interval, and ``name=pattern`` of clients."""
+
+    name: str
+    metrics: tuple[str, ...]
+    interval_ms: int
+    match: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientView:
+    """A client instance that a broker knows, with what it is to push. ``last_error`` is the code of
+    its last push."""
+
+    client_instance_id: str
+    broker_id: int
+    client_id: str | None
+    software: str | None
+    metrics: tuple[str, ...]
+    interval_ms: int
+    subscription_id: int
+    terminating: bool
+    last_error: int
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryView:
+    """The telemetry of a cluster: subscriptions, client instances by broker, and the newest pushes,
+    oldest first."""
+
+    subscriptions: tuple[SubscriptionView, ...]
+    clients: tuple[ClientView, ...]
+    pushes: tuple[Push, ...]
+
+
+def telemetry_json(view: TelemetryView) -> dict[str, Any]:
+    """Return the object of ``GET /telemetry``."""
+    return {
+        "subscriptions": [asdict(each) for each in view.subscriptions],
+        "clients": [asdict(each) for each in view.clients],
+        "pushes": [_push_json(each) for each in view.pushes],
+    }
+
+
+def _push_json(push: Push) -> dict[str, Any]:
+    found = asdict(push)
+    del found["data"]
+    try:
+        metrics = push.metrics
+    except ProtobufError as error:
+        return {**found, "metrics": [], "problem": str(error)}
+    return {**found, "metrics": [_finite(asdict(each)) for each in metrics], "problem": None}
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with texts in place of the numbers that JSON lacks, such as NaN."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
