@@ -76,11 +76,13 @@ from mockbroker.reassignment.identities import ReassignmentIdentity
 from mockbroker.reassignment.partition_state import partition_state
 from mockbroker.rows import rows_of_release
 from mockbroker.security import acls
+from mockbroker.security.delegation_tokens import DelegationTokens, TokenOffer
 from mockbroker.security.scram_credentials import (
     CredentialChange,
     CredentialResult,
     ScramCredentials,
 )
+from mockbroker.security.token_tables import TokenRequest
 from mockbroker.state.actions import (
     AutoProgressChanged,
     BrokerChanged,
@@ -100,6 +102,7 @@ from mockbroker.state.model import (
     LOG_DIR,
     NO_CONTROLLER,
     Broker,
+    DelegationToken,
     Partition,
     PartitionsByTopic,
     Topic,
@@ -326,6 +329,14 @@ class Cluster(DataSteps):
         known_features = with_levels(() if in_zookeeper else features_of(config_release), features)
         self.features = Features(controller, known_features, config_release)
         """The features and their finalized levels."""
+        self.tokens = DelegationTokens(
+            controller,
+            self._configs,
+            config_release,
+            lambda: self.features.level("metadata.version"),
+        )
+        """The delegation tokens; ``create_token``, ``renew_token`` and ``expire_token`` change
+        them."""
         self.quorum = Quorum(controller, self.features.level)
         """The voters of the metadata quorum."""
         self._set_up_transactions(controller, config_release)
@@ -839,6 +850,29 @@ class Cluster(DataSteps):
         """As ``ScramCredentials.alter``."""
         with self._acting():
             return self.scram.alter(deletions, upsertions)
+
+    # ---- delegation tokens (38 to 41) ----------------------------------------------------------
+
+    def create_token(
+        self, offer: TokenOffer, *, allowed: bool, authorized: bool
+    ) -> tuple[TokenRequest, DelegationToken | None]:
+        """As ``DelegationTokens.create``."""
+        with self._acting():
+            return self.tokens.create(offer, allowed=allowed, authorized=authorized)
+
+    def renew_token(
+        self, password: bytes, caller: str, period_ms: int, *, allowed: bool
+    ) -> TokenRequest:
+        """As ``DelegationTokens.renew``."""
+        with self._acting():
+            return self.tokens.renew(password, caller, period_ms, allowed=allowed)
+
+    def expire_token(
+        self, password: bytes, caller: str, period_ms: int, *, allowed: bool
+    ) -> TokenRequest:
+        """As ``DelegationTokens.expire``."""
+        with self._acting():
+            return self.tokens.expire(password, caller, period_ms, allowed=allowed)
 
     # ---- features and the quorum (57, 64, 80, 81, 94) ------------------------------------------
 

@@ -139,6 +139,7 @@ class MockCluster(DataMethods):
         )
         if security.sasl is not None:
             security.sasl.use_stored(self.cluster.scram)
+            security.sasl.use_tokens(self.cluster.tokens.login)
         self._dispatcher = Dispatcher(
             cluster=self.cluster,
             profile=self.profile,

@@ -27,6 +27,7 @@ __all__ = [
 _Op = AclOperation
 _CLUSTER, _TOPIC, _GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceType.GROUP
 _TRANSACTION = ResourceType.TRANSACTIONAL_ID
+_TOKEN, _USER = ResourceType.DELEGATION_TOKEN, ResourceType.USER
 
 NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (0, _TOPIC): _Op.WRITE,
@@ -83,6 +84,9 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
     (33, _TOPIC): _Op.ALTER_CONFIGS,
     (35, _CLUSTER): _Op.DESCRIBE,
     (37, _TOPIC): _Op.ALTER,
+    (38, _USER): _Op.CREATE_TOKENS,  # for another owner
+    (41, _TOKEN): _Op.DESCRIBE,  # either of the two will do
+    (41, _USER): _Op.DESCRIBE_TOKENS,
     (42, _GROUP): _Op.DELETE,
     (43, _CLUSTER): _Op.ALTER,
     (44, _CLUSTER): _Op.ALTER_CONFIGS,

@@ -24,7 +24,6 @@ _BROKERS: Final = (
 
 _REASONS: Final[tuple[tuple[tuple[int, ...], str], ...]] = (
     ((7, 56, 58, 67), _BROKERS),
-    ((38, 39, 40, 41), "the mock has no delegation tokens"),
     ((83, 84, 85, 86, 87), _SHARE_STATE),
 )
 _REASON_OF: Final = {key: reason for keys, reason in _REASONS for key in keys}

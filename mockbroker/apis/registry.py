@@ -88,6 +88,14 @@ class Session:
         """Whether the session expires unless the client re-authenticates."""
         return self.sasl is not None and self.sasl.ends_ms is not None
 
+    @property
+    def may_use_tokens(self) -> bool:
+        """Whether requests about delegation tokens are allowed: the client has authenticated, and
+        not by a token."""
+        if self.sasl is None:
+            return self.principal != ANONYMOUS
+        return self.sasl.login is None
+
     def authenticate(self, token: bytes, now_ms: int) -> bytes:
         """Return the answer to a SASL token; the last one sets the principal. Raises
         SaslRefusedError or UnreadableError, after which the connection ends."""

@@ -287,6 +287,9 @@ def _rate(name: str) -> tuple[ConfigDefinition, ConfigDefinition]:
     return rate, replace(rate, called_read_only=True, since=_EVER, until=(4, 2))
 
 
+_TOKENS: Final = (1, 1)
+"""The first release with delegation tokens."""
+
 _BROKER = (
     _static("advertised.listeners", "LIST", None),
     _static("auto.create.topics.enable", "BOOLEAN", "true"),
@@ -297,6 +300,13 @@ _BROKER = (
     ConfigDefinition("connections.max.reauth.ms", "LONG", "0", dynamic=False, since=(2, 2)),
     _static("controlled.shutdown.enable", "BOOLEAN", "true"),
     _static("default.replication.factor", "INT", "1"),
+    _static(
+        "delegation.token.expiry.check.interval.ms", "LONG", "3600000", minimum=1, since=_TOKENS
+    ),
+    _static("delegation.token.expiry.time.ms", "LONG", "86400000", minimum=1, since=_TOKENS),
+    _static("delegation.token.master.key", "PASSWORD", None, since=_TOKENS, until=(3, 9)),
+    _static("delegation.token.max.lifetime.ms", "LONG", "604800000", minimum=1, since=_TOKENS),
+    _static("delegation.token.secret.key", "PASSWORD", None, since=(2, 8)),
     _static("delete.topic.enable", "BOOLEAN", "true"),
     *_rate("follower.replication.throttled.rate"),
     ConfigDefinition("fetch.max.bytes", "INT", "57671680", 1024, dynamic=False, since=(2, 5)),

@@ -29,10 +29,10 @@ from mockbroker.proxy.frame_stream import RELAY, Collect, Copy, FrameStream, Tre
 from mockbroker.proxy.recorder import Recorder
 from mockbroker.proxy.request_heads import HeadReader, RequestHead
 from mockbroker.proxy.sasl_gate import SaslGate
-from mockbroker.proxy.sasl_tokens import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslPassage
+from mockbroker.proxy.sasl_tokens import SASL_HANDSHAKE, SaslPassage
 from mockbroker.proxy.versions import Clamp
 from mockbroker.serving.limits import MAX_BEFORE_SASL
-from mockbroker.serving.redaction import redacted_request, redacted_token
+from mockbroker.serving.redaction import REDACTED, redacted_request, redacted_token
 
 __all__ = ["Held", "Passage", "Passing"]
 
@@ -176,7 +176,7 @@ class Passage:
             return Collect(lambda frame: self._hold("concerned", head, frame))
         if head.expects_response:
             self._in_flight.append(_InFlight(head))
-        if key in _READ_HERE or (passing.recorder.frames and key == SASL_AUTHENTICATE):
+        if key in _READ_HERE or (passing.recorder.frames and key in REDACTED):
             return Copy(lambda frame: self._read_request(head, frame))
         if passing.recorder.frames:
             return Copy(lambda frame: passing.recorder.request(self.session, head, frame))
@@ -198,7 +198,7 @@ class Passage:
         try:
             header, body = self._codec.decode_request(frame)
         except KprotoError as error:  # the upstream judges it
-            raw = b"" if head.api_key == SASL_AUTHENTICATE else frame
+            raw = b"" if head.api_key in REDACTED else frame
             recorder.request(self.session, head, raw, "malformed", str(error))
             return
         self.read_own_affairs(head, body)

@@ -14,6 +14,7 @@ from kproto.dialects import Dialect
 from kproto.journal import UPSTREAM_ANSWER, Direction, Journal
 from mockbroker.apis import Session
 from mockbroker.proxy.request_heads import RequestHead
+from mockbroker.serving.redaction import redacted_response
 
 __all__ = ["DETAILS", "Detail", "Recorder"]
 
@@ -47,6 +48,7 @@ class Recorder:
     ) -> None:
         """Record the answer to the request of this head. ``version`` is the answer's own."""
         if self.detail != "events" or event:
+            raw = redacted_response(self._codec, head.api_key, version, raw)
             self._frame(session, "response", head, version, raw, event, "")
 
     def upstream_answer(
@@ -54,6 +56,7 @@ class Recorder:
     ) -> None:
         """Record what the upstream answered, where clients get something else."""
         if self.frames:
+            raw = redacted_response(self._codec, head.api_key, version, raw)
             self._frame(session, "event", head, version, raw, UPSTREAM_ANSWER, "")
 
     def token(self, session: Session, direction: Direction, raw: bytes) -> None:

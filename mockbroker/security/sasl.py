@@ -14,6 +14,7 @@ from hmac import compare_digest
 from typing import Final, TypeAlias
 
 from mockbroker.errors import ClusterError
+from mockbroker.security.delegation_tokens import TokenLogin
 from mockbroker.security.oauthbearer import (
     OAUTHBEARER,
     BearerExchange,
@@ -48,7 +49,11 @@ _HIDDEN: Final = b"[hidden]"
 _MIN_REAUTH_MS: Final = 1_000
 """A client that re-authenticates sooner is refused."""
 
-_CLIENT_FIRST: Final = re.compile(r"n,(?:a=(?P<authzid>[^,]*))?,n=(?P<user>[^,]+),r=.+")
+OnToken: TypeAlias = Callable[[TokenLogin], None]
+
+_CLIENT_FIRST: Final = re.compile(
+    r"n,(?:a=(?P<authzid>[^,]*))?,n=(?P<user>[^,]+),r=[^,]+(?P<extensions>(?:,.*)?)"
+)
 """Kafka has no channel binding, so the message must begin with ``n``."""
 
 
@@ -81,6 +86,7 @@ class SaslUsers:
         self.mechanisms = enabled if self._bearer is None else (*enabled, OAUTHBEARER)
         self._scram_keys: dict[tuple[str, str], ScramKeys] = {}
         self._stored: Callable[[str, str], ScramKeys | None] | None = None
+        self._tokens: Callable[[str], TokenLogin | None] = lambda _: None
 
     def use_stored(self, credentials: ScramCredentials) -> None:
         """Let a cluster store the SCRAM users from now on, beginning with those given here."""
@@ -89,10 +95,14 @@ class SaslUsers:
                 credentials.store(mechanism, user, self._scram_key(mechanism, user), "start")
         self._stored = credentials.keys
 
-    def exchange(self, mechanism: str) -> Step:
+    def use_tokens(self, find: Callable[[str], TokenLogin | None]) -> None:
+        """Let SCRAM accept delegation tokens; ``find`` returns one by its id."""
+        self._tokens = find
+
+    def exchange(self, mechanism: str, on_token: OnToken = lambda _: None) -> Step:
         """Begin an exchange. The result is called with each token in turn; it raises
-        SaslRefusedError."""
-        return self._plain if mechanism == PLAIN else self._scram(mechanism)
+        SaslRefusedError. ``on_token`` is called with the delegation token that the client names."""
+        return self._plain if mechanism == PLAIN else self._scram(mechanism, on_token)
 
     def bearer_exchange(self) -> BearerExchange:
         """Begin an exchange of OAUTHBEARER, which has to be enabled."""
@@ -116,24 +126,32 @@ class SaslUsers:
         _check_authorization_id(authorization_id, user)
         return b"", user
 
-    def _scram(self, mechanism: str) -> Step:
+    def _scram(self, mechanism: str, on_token: OnToken) -> Step:
         import scramp
 
-        server = scramp.ScramMechanism(mechanism).make_server(
-            lambda user: self._scram_key(mechanism, user)
-        )
+        keys: ScramKeys | None = None
+        server = scramp.ScramMechanism(mechanism).make_server(lambda _: keys)
         user = ""
 
         def first(text: str) -> str:
-            nonlocal user
+            nonlocal keys, user
             match = _CLIENT_FIRST.fullmatch(text)
             if match is None:
                 raise invalid_credentials(mechanism)
-            user = match["user"].replace("=2C", ",").replace("=3D", "=")
-            self._scram_key(mechanism, user)
-            # scramp has no authorization ids.
-            _check_authorization_id(match["authzid"] or "", user)
-            server.set_client_first(text)
+            name = user = match["user"].replace("=2C", ",").replace("=3D", "=")
+            if _names_token(match["extensions"]):
+                login = self._tokens(name)
+                if login is None:
+                    raise invalid_credentials(mechanism)
+                on_token(login)
+                user, keys = login.owner, _token_keys(mechanism, login)
+            else:
+                keys = self._scram_key(mechanism, user)
+            # scramp has no authorization ids, and no extensions.
+            _check_authorization_id(match["authzid"] or "", name)
+            extensions = match["extensions"]
+            server.set_client_first(text.removesuffix(extensions))
+            server.client_first_bare += extensions
             answer: str = server.get_server_first()
             if self._iterations is None:
                 return answer
@@ -190,6 +208,8 @@ class SaslSession:
         self._users = users
         self._step: Step | None = None
         self._bearer: BearerExchange | None = None
+        self.login: TokenLogin | None = None
+        """The delegation token with which the client authenticates."""
         self._before: tuple[str, str | None] | None = None
         self._begun_again_ms: int | None = None
 
@@ -201,18 +221,23 @@ class SaslSession:
         """Begin the exchange of the client's mechanism. Returns False if it is not enabled."""
         if mechanism not in self.mechanisms:
             return False
-        self.mechanism = mechanism
+        self.mechanism, self.login = mechanism, None
         if mechanism == OAUTHBEARER:
             self._bearer = self._users.bearer_exchange()
             self._step = self._bearer.step
         else:
-            self._bearer, self._step = None, self._users.exchange(mechanism)
+            self._bearer, self._step = None, self._users.exchange(mechanism, self._note_token)
         return True
 
     @property
     def credential_expires_ms(self) -> int | None:
         """When the credential expires with which the client authenticated, None for never."""
+        if self.login is not None:
+            return self.login.expires_ms
         return None if self._bearer is None else self._bearer.expires_ms
+
+    def _note_token(self, login: TokenLogin) -> None:
+        self.login = login
 
     def begin_again(self, now_ms: int) -> bool:
         """Begin a re-authentication. Returns False if the client has not authenticated, if its
@@ -281,6 +306,18 @@ def parse_credentials(text: str) -> tuple[str, str, str]:
     if not (user and password) or "\0" in rest:
         raise ClusterError(f"{mechanism} needs a user and a password: {mechanism}:USER:PASSWORD")
     return mechanism, user, password
+
+
+def _names_token(extensions: str) -> bool:
+    """Whether the client's first message says that the user is the id of a delegation token."""
+    return any(each.lower() == "tokenauth=true" for each in extensions.split(","))
+
+
+def _token_keys(mechanism: str, login: TokenLogin) -> ScramKeys:
+    import scramp
+
+    keys: ScramKeys = scramp.ScramMechanism(mechanism).make_auth_info(login.password)
+    return keys
 
 
 def _check_authorization_id(authorization_id: str, user: str) -> None:

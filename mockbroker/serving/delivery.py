@@ -26,6 +26,7 @@ from mockbroker.serving.redaction import (
     REDACTED,
     redacted_frame,
     redacted_request,
+    redacted_response,
     redacted_token,
 )
 from mockbroker.state.cluster_state import ActionLog
@@ -195,6 +196,7 @@ class Delivery:
         """Record a response of that version. ``correlation_id`` is the one in the frame, where that
         is not the request's."""
         session = exchange.session
+        raw = redacted_response(exchange.dialect, exchange.api_key, version, raw)
         self._journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "response", session.peer,
             exchange.api_key, version,

@@ -15,7 +15,7 @@ import msgspec
 
 from kproto.deprecation import deprecated_names
 from kproto.znodes import Stat
-from mockbroker.state.model import Broker, Partition, ScramCredential, Topic, Voter
+from mockbroker.state.model import Broker, DelegationToken, Partition, ScramCredential, Topic, Voter
 from mockbroker.state.results import AclBinding
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "ConfigChanged",
     "ControllerChanged",
     "DataActionsDropped",
+    "DelegationTokenChanged",
     "ElectionEnqueued",
     "ElectionProcessed",
     "ElectionsHeld",
@@ -153,6 +154,15 @@ class ScramCredentialChanged(msgspec.Struct, frozen=True):
     mechanism: str
     before: ScramCredential | None
     after: ScramCredential | None
+
+
+class DelegationTokenChanged(msgspec.Struct, frozen=True):
+    """A delegation token was created, renewed, shortened or removed; None means that there is
+    none."""
+
+    token_id: str
+    before: DelegationToken | None
+    after: DelegationToken | None
 
 
 class FeatureChanged(msgspec.Struct, frozen=True):
@@ -382,6 +392,7 @@ Change: TypeAlias = (
     | AclRemoved
     | ClientQuotaChanged
     | ScramCredentialChanged
+    | DelegationTokenChanged
     | FeatureChanged
     | VotersChanged
     | MetadataHeld

@@ -23,6 +23,7 @@ from mockbroker.state.actions import (
     ClientQuotaChanged,
     ConfigChanged,
     ControllerChanged,
+    DelegationTokenChanged,
     ElectionEnqueued,
     ElectionProcessed,
     ElectionsHeld,
@@ -47,7 +48,14 @@ from mockbroker.state.actions import (
 )
 from mockbroker.state.known_targets import KnownTargets
 from mockbroker.state.metadata_views import MetadataView, ViewHistory
-from mockbroker.state.model import NO_CONTROLLER, Broker, ScramCredential, Topic, Voter
+from mockbroker.state.model import (
+    NO_CONTROLLER,
+    Broker,
+    DelegationToken,
+    ScramCredential,
+    Topic,
+    Voter,
+)
 from mockbroker.state.replica_dirs import ReplicaDirs
 from mockbroker.state.results import AclBinding
 
@@ -132,6 +140,7 @@ class ClusterState:
     acls: dict[AclBinding, None] = field(default_factory=dict)
     quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
     scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
+    tokens: dict[str, DelegationToken] = field(default_factory=dict)
     feature_levels: dict[str, int] = field(default_factory=dict)
     voters: tuple[Voter, ...] | None = None
     held_views: dict[int, MetadataView] = field(default_factory=dict)
@@ -224,6 +233,11 @@ class ClusterState:
                     self.scram.pop((user, mechanism), None)
                 else:
                     self.scram[user, mechanism] = credential
+            case DelegationTokenChanged(token_id, _, token):
+                if token is None:
+                    self.tokens.pop(token_id, None)
+                else:
+                    self.tokens[token_id] = token
             case FeatureChanged(name, _, level):
                 self.feature_levels[name] = level
             case VotersChanged(_, voters):

@@ -22,6 +22,7 @@ __all__ = [
     "NO_CONTROLLER",
     "NO_LEADER",
     "Broker",
+    "DelegationToken",
     "Partition",
     "PartitionsByTopic",
     "ScramCredential",
@@ -90,6 +91,22 @@ class ScramCredential(msgspec.Struct, frozen=True):
     iterations: int
     stored_key: str
     server_key: str
+
+
+class DelegationToken(msgspec.Struct, frozen=True):
+    """A delegation token (KIP-48). Principals are texts such as ``User:alice``: whom the token
+    stands for, who asked for it (KIP-373), and who may renew it besides the owner.
+
+    ``expires_ms`` is not after ``max_ms``, beyond which no renewal moves it.
+    """
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    expires_ms: int
+    max_ms: int
 
 
 class Voter(msgspec.Struct, frozen=True):

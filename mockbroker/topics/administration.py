@@ -50,7 +50,7 @@ _PATIENCE_MS: Final = 60_000
 
 
 def fresh_id(new_id: Callable[[], uuid.UUID]) -> uuid.UUID:
-    """Return a topic id whose text does not start with '-', which command lines misread."""
+    """Return an id whose text does not start with '-', which command lines misread."""
     while True:
         candidate = new_id()
         if not base64.urlsafe_b64encode(candidate.bytes).startswith(b"-"):

@@ -31,6 +31,7 @@ MAIN_CLASSES: Final = {
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "features": "org.apache.kafka.tools.FeatureCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
 }

@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 from asyncio.subprocess import DEVNULL, PIPE
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.tools.kafka_tools import RELEASES, KafkaTools, class_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
+TOPIC_OF_ONE: Final = "foo=1"
 TOPIC: Final = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
 PARTITIONS: Final = 4
 T = TypeVar("T")
@@ -292,3 +294,53 @@ async def test_features_and_the_quorum(kafka: tuple[str, KafkaTools]) -> None:
             if ":" in line
         )
         assert lines["LeaderId"].strip() == "1"
+
+
+@pytest.mark.requirement("TOKEN-14")
+async def test_delegation_tokens(kafka: tuple[str, KafkaTools], tmp_path: Path) -> None:
+    """The tool uses Java's Admin; with the token as its own login it may only describe topics."""
+    mechanism = "SCRAM-SHA-512"
+
+    def login(name: str, secret: str, more: str = "") -> tuple[str, str]:
+        module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+        path = tmp_path / f"{name}.properties"
+        path.write_text(
+            f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
+            f'sasl.jaas.config={module} required username="{name}" password="{secret}"{more};\n'
+        )
+        return "--command-config", str(path)
+
+    async with MockCluster(
+        1, topics=[TOPIC_OF_ONE], profile=f"kafka-{kafka[0].rpartition('.')[0]}",
+        sasl=[f"{mechanism}:alice:secret"], broker_configs={"delegation.token.secret.key": "key"},
+    ) as mock:  # fmt: skip
+        tools = Tools(kafka, mock)
+        alice = login("alice", "secret")
+        await tools.run(
+            "delegation-tokens", *alice, "--create", "--max-life-time-period", "3600000",
+            "--renewer-principal", "User:bob",
+        )  # fmt: skip
+        (token,) = mock.cluster.tokens.all
+        assert (token.owner, token.renewers) == ("User:alice", ("User:bob",))
+        assert token.max_ms - token.issued_ms == 3_600_000
+        secret = b64encode(mock.cluster.tokens.hmac_of(token.token_id)).decode()
+        owner = ("--owner-principal", "User:alice")
+        shown = await tools.run("delegation-tokens", *alice, "--describe", *owner)
+        assert shown[-1].split()[:5] == [
+            token.token_id, secret, "User:alice", "User:alice", "[User:bob]",
+        ]  # fmt: skip
+        holder = login(token.token_id, secret, ' tokenauth="true"')
+        assert await tools.run("topics", *holder, "--list") == ["foo"]
+        refused = await kafka[1].run(
+            "delegation-tokens", "--bootstrap-server", mock.bootstrap, *holder, "--create",
+            "--max-life-time-period", "-1",
+        )  # fmt: skip
+        assert refused.code == 1
+        assert "UnsupportedByAuthenticationException" in refused.err
+        period = ("--renew-time-period", "60000")
+        await tools.run("delegation-tokens", *alice, "--renew", "--hmac", secret, *period)
+        (renewed,) = mock.cluster.tokens.all
+        assert renewed.expires_ms < token.expires_ms
+        period = ("--expiry-time-period", "-1")
+        await tools.run("delegation-tokens", *alice, "--expire", "--hmac", secret, *period)
+        assert mock.cluster.tokens.all == ()

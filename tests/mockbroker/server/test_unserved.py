@@ -21,6 +21,7 @@ from kproto.messages import (
     FindCoordinatorRequest,
     GetTelemetrySubscriptionsRequest,
     MetadataRequest,
+    ReadShareGroupStateSummaryRequest,
 )
 from mockbroker import MockCluster
 from mockbroker.apis.registry import HANDLERS
@@ -45,12 +46,13 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 def test_an_api_without_a_handler_is_reported_once(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1))
     for _ in range(3):
-        assert broker.ask(DescribeDelegationTokenRequest(), 3).error_code == 35
+        (result,) = broker.ask(ReadShareGroupStateSummaryRequest(), 1).results
+        assert result.partitions[0].error_code == 35
         assert broker.ask(MetadataRequest(topics=None), 9).brokers
     (line,) = lines()
-    assert line.startswith("DescribeDelegationToken (41) v3 from client id 'test': ")
+    assert line.startswith("ReadShareGroupStateSummary (87) v1 from client id 'test': ")
     assert "the mock has no handler" in line
-    assert "serve --reply 41=FILE.json" in line
+    assert "serve --reply 87=FILE.json" in line
     assert "--advertise implemented" in line
 
 
@@ -100,7 +102,7 @@ def test_the_number_of_lines_is_bounded(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1))
     frames = [
         broker.codec.encode_request(
-            DescribeDelegationTokenRequest(), api_version=1, correlation_id=number,
+            ReadShareGroupStateSummaryRequest(), api_version=1, correlation_id=number,
             client_id=f"{number}\n\x1b[31m" + "x" * 1000,
         )
         for number in range(1000)
