@@ -8,7 +8,7 @@ import pytest
 
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
-    AlterShareGroupOffsetsRequest,
+    AlterPartitionRequest,
     DeleteTopicsRequest,
     DescribeProducersRequest,
     ElectLeadersRequest,
@@ -134,16 +134,19 @@ def test_metadata_of_a_topic_that_is_said_not_to_be_there():
 
 
 def test_apis_that_the_mock_does_not_implement():
-    partitions = [{"partitionIndex": index, "startOffset": 0} for index in (0, 1)]
-    body = AlterShareGroupOffsetsRequest.from_json(
-        {"groupId": "g", "topics": [{"topicName": "foo", "partitions": partitions}]}, 0
-    )
+    """AlterPartition is a broker's request to its controller."""
+    partitions = [
+        {"partitionIndex": index, "leaderEpoch": 1, "newIsr": [1], "partitionEpoch": 1}
+        for index in (0, 1)
+    ]
+    topics = [{"topicName": "foo", "partitions": partitions}]
+    body = AlterPartitionRequest.from_json({"brokerId": 1, "brokerEpoch": 1, "topics": topics}, 0)
     for fault, expected in (
-        (Fault(api=91, topic="foo", partition=1, error=57), [0, 57]),
-        (Fault(api=91, error=57, error_at="partition"), [57, 57]),
+        (Fault(api=56, topic="foo", partition=1, error=57), [0, 57]),
+        (Fault(api=56, error=57, error_at="partition"), [57, 57]),
     ):
         answer: Any = Faulty(fault).answer(body, 0)
-        (topic,) = answer.responses
+        (topic,) = answer.topics
         assert topic.topic_name == "foo"
         assert [each.error_code for each in topic.partitions] == expected
 
