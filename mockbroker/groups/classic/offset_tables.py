@@ -63,11 +63,7 @@ def _transactional_and_missing(event: MissingGroup) -> bool:
 
 
 def _transactional_and_new_version(event: MissingGroup) -> bool:
-    return _transactional_generation(event) and event.version >= 6
-
-
-def _transactional_generation(event: MissingGroup) -> bool:
-    return event.transactional and _generation_named(event)
+    return event.transactional and _generation_named(event) and event.version >= 6
 
 
 ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
@@ -77,12 +73,6 @@ ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
         "DP-TXNOFF-01",
         _transactional_and_new_version,
         (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
-        since=NEW_COORDINATOR,
-    ),
-    Row(
-        "DP-TXNOFF-01",
-        _transactional_generation,
-        (Refuse(ErrorCode.ILLEGAL_GENERATION),),
         since=NEW_COORDINATOR,
     ),
     Row(
