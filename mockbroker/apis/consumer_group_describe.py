@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from kproto.error_codes import ErrorCode
-from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kproto.messages.consumer_group_describe_response import (
     Assignment,
     ConsumerGroupDescribeResponse,
@@ -20,12 +19,10 @@ from kproto.messages.consumer_group_describe_response import (
     TopicPartitions,
 )
 from mockbroker.apis.authorization import authorized_names
-from mockbroker.apis.authorized_operations import group_operations
 from mockbroker.apis.group_answers import (
     consumer_groups_served,
-    coordinator_error,
-    may_use_group,
 )
+from mockbroker.apis.group_descriptions import describe_groups
 from mockbroker.apis.registry import Call, register
 from mockbroker.groups.consumer.model import ConsumerGroup
 from mockbroker.groups.modern.partitions import TopicIdPartition
@@ -38,41 +35,19 @@ _CONSUMER_MEMBER: Final = 1
 
 @register(69, "0-1")
 def consumer_group_describe(call: Call) -> ConsumerGroupDescribeResponse:
-    body: ConsumerGroupDescribeRequest = call.body
-    if not consumer_groups_served(call):
-        code = ErrorCode.UNSUPPORTED_VERSION
-        return ConsumerGroupDescribeResponse(
-            groups=[DescribedGroup(group_id=each, error_code=code) for each in body.group_ids]
-        )
-    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = [each for each in body.group_ids if may_use_group(call, each)]
-    groups = [
-        DescribedGroup(group_id=each, error_code=refused)
-        for each in body.group_ids
-        if each not in allowed
-    ] + [_described(call, each) for each in allowed]
+    groups = describe_groups(
+        call,
+        DescribedGroup,
+        "consumer",
+        lambda group_id: _described(call, group_id),
+        served=consumer_groups_served(call),
+    )
     return ConsumerGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
 
 
-def _described(call: Call, group_id: str) -> DescribedGroup:
-    if not group_id:
-        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    error = coordinator_error(call, group_id)
-    if error:
-        return DescribedGroup(group_id=group_id, error_code=error)
+def _described(call: Call, group_id: str) -> DescribedGroup | None:
     found = call.cluster.groups.consumer.group(group_id)
-    if found is not None:
-        described = _group(call, found)
-        if call.body.include_authorized_operations:
-            described.authorized_operations = group_operations(call, group_id)
-        return described
-    known = call.cluster.groups.group(group_id) is not None
-    problem = "is not a consumer group" if known else "not found"
-    return DescribedGroup(
-        group_id=group_id,
-        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-        error_message=f"Group {group_id} {problem}.",
-    )
+    return None if found is None else _group(call, found)
 
 
 def _group(call: Call, group: ConsumerGroup) -> DescribedGroup:

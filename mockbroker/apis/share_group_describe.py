@@ -7,7 +7,6 @@ refuses the request for each group.
 from __future__ import annotations
 
 from kproto.error_codes import ErrorCode
-from kproto.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kproto.messages.share_group_describe_response import (
     Assignment,
     DescribedGroup,
@@ -16,8 +15,7 @@ from kproto.messages.share_group_describe_response import (
     TopicPartitions,
 )
 from mockbroker.apis.authorization import authorized_names
-from mockbroker.apis.authorized_operations import group_operations
-from mockbroker.apis.group_answers import coordinator_error, may_use_group
+from mockbroker.apis.group_descriptions import describe_groups
 from mockbroker.apis.registry import Call, register
 from mockbroker.apis.share_answers import share_groups_served
 from mockbroker.groups.share.model import ShareGroup, ShareMember
@@ -27,41 +25,19 @@ __all__ = ["share_group_describe"]
 
 @register(77, "1")
 def share_group_describe(call: Call) -> ShareGroupDescribeResponse:
-    body: ShareGroupDescribeRequest = call.body
-    if not share_groups_served(call):
-        code = ErrorCode.UNSUPPORTED_VERSION
-        return ShareGroupDescribeResponse(
-            groups=[DescribedGroup(group_id=each, error_code=code) for each in body.group_ids]
-        )
-    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = [each for each in body.group_ids if may_use_group(call, each)]
-    groups = [
-        DescribedGroup(group_id=each, error_code=refused)
-        for each in body.group_ids
-        if each not in allowed
-    ] + [_described(call, each) for each in allowed]
+    groups = describe_groups(
+        call,
+        DescribedGroup,
+        "share",
+        lambda group_id: _described(call, group_id),
+        served=share_groups_served(call),
+    )
     return ShareGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
 
 
-def _described(call: Call, group_id: str) -> DescribedGroup:
-    if not group_id:
-        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    error = coordinator_error(call, group_id)
-    if error:
-        return DescribedGroup(group_id=group_id, error_code=error)
+def _described(call: Call, group_id: str) -> DescribedGroup | None:
     found = call.cluster.groups.share.group(group_id)
-    if found is not None:
-        described = _group(call, found)
-        if call.body.include_authorized_operations:
-            described.authorized_operations = group_operations(call, group_id)
-        return described
-    known = call.cluster.groups.group(group_id) is not None
-    problem = "is not a share group" if known else "not found"
-    return DescribedGroup(
-        group_id=group_id,
-        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-        error_message=f"Group {group_id} {problem}.",
-    )
+    return None if found is None else _group(call, found)
 
 
 def _group(call: Call, group: ShareGroup) -> DescribedGroup:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from kproto.error_codes import ErrorCode
-from kproto.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from kproto.messages.streams_group_describe_response import (
     Assignment,
     DescribedGroup,
@@ -26,12 +25,10 @@ from kproto.messages.streams_group_describe_response import (
     Topology,
 )
 from mockbroker.apis.authorization import authorized_names
-from mockbroker.apis.authorized_operations import group_operations
 from mockbroker.apis.group_answers import (
-    coordinator_error,
-    may_use_group,
     streams_groups_served,
 )
+from mockbroker.apis.group_descriptions import describe_groups
 from mockbroker.apis.registry import Call, register
 from mockbroker.groups.streams.assignor import ASSIGNOR
 from mockbroker.groups.streams.model import NO_TASKS, StreamsGroup, Task, TaskOffsets, Tasks
@@ -48,45 +45,26 @@ _NO_DESCRIPTION: Final = 1
 
 @register(89, "0-1")
 def streams_group_describe(call: Call) -> StreamsGroupDescribeResponse:
-    body: StreamsGroupDescribeRequest = call.body
-    if not streams_groups_served(call):
-        code = ErrorCode.UNSUPPORTED_VERSION
-        return StreamsGroupDescribeResponse(
-            groups=[DescribedGroup(group_id=each, error_code=code) for each in body.group_ids]
-        )
-    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = [each for each in body.group_ids if may_use_group(call, each)]
-    groups = [
-        DescribedGroup(group_id=each, error_code=refused)
-        for each in body.group_ids
-        if each not in allowed
-    ] + [_described(call, each) for each in allowed]
+    groups = describe_groups(
+        call,
+        DescribedGroup,
+        "streams",
+        lambda group_id: _described(call, group_id),
+        served=streams_groups_served(call),
+    )
     return StreamsGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
 
 
-def _described(call: Call, group_id: str) -> DescribedGroup:
-    if not group_id:
-        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    error = coordinator_error(call, group_id)
-    if error:
-        return DescribedGroup(group_id=group_id, error_code=error)
+def _described(call: Call, group_id: str) -> DescribedGroup | None:
     found = call.cluster.groups.streams.group(group_id)
-    if found is not None:
-        described = _group(found)
-        if call.version >= 1:
-            described.assignor_name = ASSIGNOR
-            if call.body.include_topology_description:
-                described.topology_description_status = _NO_DESCRIPTION
-        if call.body.include_authorized_operations:
-            described.authorized_operations = group_operations(call, group_id)
-        return described
-    known = call.cluster.groups.group(group_id) is not None
-    problem = "is not a streams group" if known else "not found"
-    return DescribedGroup(
-        group_id=group_id,
-        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-        error_message=f"Group {group_id} {problem}.",
-    )
+    if found is None:
+        return None
+    described = _group(found)
+    if call.version >= 1:
+        described.assignor_name = ASSIGNOR
+        if call.body.include_topology_description:
+            described.topology_description_status = _NO_DESCRIPTION
+    return described
 
 
 def _group(group: StreamsGroup) -> DescribedGroup:
