@@ -19,7 +19,7 @@ from kproto.messages.fetch_response import (
 )
 from kproto.messages.heartbeat_response import HeartbeatResponse
 from kproto.messages.produce_response import ProduceResponse
-from mockbroker.proxy.frame_stream import RELAY, FrameStream, Treatment
+from mockbroker.proxy.frame_stream import FrameStream, Treatment, frame_end
 
 __all__ = ["FETCHED_BYTES"]
 
@@ -71,7 +71,7 @@ class Upstream(asyncio.Protocol):
             return None
         rest = self.answers[data[at + 4 : at + 8]]
         self._out += [(len(rest) + 4).to_bytes(4, "big"), data[at + 8 : at + 12], rest]
-        return RELAY
+        return frame_end(data, at)
 
 
 class Plain(asyncio.Protocol):

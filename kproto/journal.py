@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -168,6 +168,36 @@ class EntryFilters(TypedDict, total=False):
     event: str | None
 
 
+class _Run:
+    """Entries that differ in their sequence and correlation id alone, from ``ids[place]`` on; each
+    counts ``size`` bytes."""
+
+    __slots__ = ("_head", "_ids", "_sequence", "_tail", "place", "size")
+
+    def __init__(
+        self,
+        sequence: int,
+        ids: Sequence[int],
+        place: int,
+        size: int,
+        head: tuple[int, int, int, Direction, str, int, int],
+        tail: tuple[str | None, ClientSoftware | None, str],
+    ) -> None:
+        self._sequence = sequence
+        self._ids = ids
+        self.place = place
+        self.size = size
+        self._head = head
+        self._tail = tail
+
+    def __len__(self) -> int:
+        return len(self._ids) - self.place
+
+    def __iter__(self) -> Iterator[Entry]:
+        for place in range(self.place, len(self._ids)):
+            yield Entry(self._sequence + place, *self._head, self._ids[place], *self._tail)
+
+
 class Journal:
     """A bounded ring of entries that drops the oldest first.
 
@@ -192,7 +222,9 @@ class Journal:
         self.sink = sink
         self.dropped = 0
         self.dropped_bytes = 0
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[Entry | _Run] = deque()
+        self._count = 0
+        self._runs = 0
         self._bytes = 0
         self._sequence = 0
         self._listeners: tuple[Callable[[], object], ...] = ()
@@ -222,14 +254,51 @@ class Journal:
             api_version, correlation_id, client_id, client_software, dialect, raw, event, note,
         )  # fmt: skip
         self._entries.append(entry)
+        self._count += 1
         self._bytes += len(raw) + len(note) + (0 if client_id is None else len(client_id))
         if self.sink is not None:
             self.sink(entry)
-        if self._bytes > self.max_bytes or len(self._entries) > self.max_entries:
+        if self._bytes > self.max_bytes or self._count > self.max_entries:
             self._drop()
         for call in self._listeners:
             call()
         return entry
+
+    def record_run(
+        self,
+        timestamp_ns: int,
+        broker_id: int,
+        connection_id: int,
+        direction: Direction,
+        peer: str,
+        api_key: int,
+        api_version: int,
+        correlation_ids: Sequence[int],
+        client_id: str | None = None,
+        client_software: ClientSoftware | None = None,
+        dialect: str = "kafka",
+    ) -> None:
+        """Append an entry without bytes for each of these correlation ids, as ``record`` does. The
+        entries are made when somebody reads them. The ids must not change afterwards."""
+        if self.sink is not None or self._listeners or len(correlation_ids) < 2:
+            for correlation_id in correlation_ids:
+                self.record(
+                    timestamp_ns, broker_id, connection_id, direction, peer, api_key, api_version,
+                    correlation_id, client_id, client_software, dialect,
+                )  # fmt: skip
+            return
+        run = _Run(
+            self._sequence + 1, correlation_ids, 0, 0 if client_id is None else len(client_id),
+            (timestamp_ns, broker_id, connection_id, direction, peer, api_key, api_version),
+            (client_id, client_software, dialect),
+        )  # fmt: skip
+        self._sequence += len(run)
+        self._count += len(run)
+        self._runs += 1
+        self._entries.append(run)
+        self._bytes += len(run) * run.size
+        if self._bytes > self.max_bytes or self._count > self.max_entries:
+            self._drop()
 
     @contextmanager
     def listening(self, call: Callable[[], object]) -> Iterator[None]:
@@ -242,20 +311,46 @@ class Journal:
 
     def _drop(self) -> None:
         entries = self._entries
-        while len(entries) > 1 and (
-            self._bytes > self.max_bytes or len(entries) > self.max_entries
-        ):
-            size = _size(entries.popleft())
-            self._bytes -= size
-            self.dropped += 1
-            self.dropped_bytes += size
+        while self._count > 1 and (self._bytes > self.max_bytes or self._count > self.max_entries):
+            oldest, count = entries[0], 1
+            if isinstance(oldest, _Run):
+                size = oldest.size
+                surplus = self._count - self.max_entries
+                if self._bytes > self.max_bytes:
+                    by_bytes = -((self.max_bytes - self._bytes) // size) if size else len(oldest)
+                    surplus = max(surplus, by_bytes)
+                count = min(surplus, len(oldest), self._count - 1)
+                oldest.place += count
+                if not len(oldest):
+                    entries.popleft()
+                    self._runs -= 1
+            else:
+                size = _size(oldest)
+                entries.popleft()
+            self._count -= count
+            self._bytes -= count * size
+            self.dropped += count
+            self.dropped_bytes += count * size
+
+    def _made(self) -> deque[Entry]:
+        """The entries, each as an object of its own."""
+        if self._runs:
+            made: deque[Entry | _Run] = deque()
+            for each in self._entries:
+                if isinstance(each, _Run):
+                    made.extend(each)
+                else:
+                    made.append(each)
+            self._entries = made
+            self._runs = 0
+        return cast("deque[Entry]", self._entries)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._count
 
     def __iter__(self) -> Iterator[Entry]:
         """Iterate over the entries as of now; appending meanwhile does not affect the iteration."""
-        return iter(list(self._entries))
+        return iter(list(self._made()))
 
     @property
     def last_sequence(self) -> int:
@@ -269,7 +364,7 @@ class Journal:
 
     def newer(self, after: int) -> list[Entry]:
         """Yield the entries numbered above ``after``, without visiting the others."""
-        found = list(islice(reversed(self._entries), max(self._sequence - after, 0)))
+        found = list(islice(reversed(self._made()), max(self._sequence - after, 0)))
         found.reverse()
         return found
 
@@ -281,7 +376,7 @@ class Journal:
         """Remove all entries. Numbering continues, and the removed entries do not count as
         dropped."""
         self._entries.clear()
-        self._bytes = 0
+        self._count = self._runs = self._bytes = 0
 
 
 def _size(entry: Entry) -> int:

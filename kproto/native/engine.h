@@ -269,6 +269,9 @@ PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods 
 int add_record_types(PyObject *module);                 /* records_read.c */
 void set_up_crc32c(void);                               /* crc32c.c */
 PyObject *crc32c(PyObject *module, PyObject *const *args, Py_ssize_t count);
+/* frames.c */
+PyObject *requests_alike(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *answers_in_order(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* Clears an error of C, so that Python can raise its own; -1 for errors that must propagate
    (KeyboardInterrupt and the like). */

@@ -165,6 +165,10 @@ static PyMethodDef functions[] = {
     {"crc32c", (PyCFunction)(void (*)(void))crc32c, METH_FASTCALL,
      "crc32c(data, start=0, end=len(data), plain=False) -> CRC-32C of data[start:end]; plain: without "
      "the processor's instruction."},
+    {"requests_alike", (PyCFunction)(void (*)(void))requests_alike, METH_FASTCALL,
+     "requests_alike(data, at, rest, max_size) -> (correlation ids, end)"},
+    {"answers_in_order", (PyCFunction)(void (*)(void))answers_in_order, METH_FASTCALL,
+     "answers_in_order(data, at, ids, place, max_size) -> (count, end)"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -185,7 +189,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
     if (module == NULL) return NULL;
 #define CONSTANT(name, value) \
     if (PyModule_AddIntConstant(module, name, value)) goto failed
-    CONSTANT("INTERFACE", 4); /* what compiled.py expects */
+    CONSTANT("INTERFACE", 5); /* what compiled.py expects */
     CONSTANT("COMPACT", FIELD_COMPACT);
     CONSTANT("NULLABLE", FIELD_NULLABLE);
     CONSTANT("IGNORABLE", FIELD_IGNORABLE);

@@ -33,8 +33,9 @@ _log = logging.getLogger("mockbroker.proxy")
 CONNECT_SECONDS = 10.0
 """How long an upstream broker may take to accept a connection, TLS and authentication included."""
 
-_MOST_UNWRITTEN: Final = 1024 * 1024
-"""Bytes that one side has not taken, beyond which the other is not read."""
+_MOST_UNWRITTEN: Final = 256 * 1024
+"""Bytes that one side has not taken, beyond which the other is not read: as much as uvloop reads at
+once. With more, bytes leave the processor's caches before they are written."""
 _FIRST: Final = 8
 """Bytes of a connection's beginning that are kept to say what they look like."""
 

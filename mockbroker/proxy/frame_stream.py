@@ -14,13 +14,9 @@ from typing import Final, NamedTuple, TypeAlias
 from kproto.errors import RemoteProtocolError
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
 
-__all__ = ["RELAY", "Collect", "Copy", "FrameStream", "Relay", "Treatment"]
+__all__ = ["Collect", "Copy", "FrameStream", "Treatment", "frame_end"]
 
 _read_size: Final = Struct(">i").unpack_from
-
-
-class Relay:
-    """Pass the frame's bytes on as they arrive."""
 
 
 class Collect(NamedTuple):
@@ -35,13 +31,18 @@ class Copy(NamedTuple):
     take: Callable[[bytes], None]
 
 
-RELAY: Final = Relay()
-
-Treatment: TypeAlias = Relay | Collect | Copy
+Treatment: TypeAlias = int | Collect | Copy
+"""A number is the offset at which this frame, or a later one, ends: the bytes up to there pass on
+as they arrive. The offset may be beyond the received bytes."""
 
 Begin: TypeAlias = Callable[[bytes, int], Treatment | None]
 """Called with the received bytes and the offset of a frame whose size is valid and received.
 Returns None if it needs more of the frame than is there; the frame must not be complete then."""
+
+
+def frame_end(data: bytes, at: int) -> int:
+    """Return the offset behind the frame that begins at ``at``, whose size has been received."""
+    return at + SIZE_LENGTH + int(_read_size(data, at)[0])
 
 
 class FrameStream:
@@ -51,7 +52,7 @@ class FrameStream:
     may add to it. While ``paused`` nothing is read; ``receive(b"")`` reads on what was received.
     """
 
-    __slots__ = ("_begin", "_begun", "_data", "_left", "_parts", "_treatment", "max_size", "out",
+    __slots__ = ("_begin", "_begun", "_data", "_left", "_parts", "_taken", "max_size", "out",
                  "paused")  # fmt: skip
 
     def __init__(self, begin: Begin, out: list[bytes], max_size: int = DEFAULT_MAX_SIZE) -> None:
@@ -62,8 +63,9 @@ class FrameStream:
         self._data = b""
         """Received, and not read yet: the beginning of a frame, or what came while paused."""
         self._left = 0
-        """Bytes that the frame under way still lacks."""
-        self._treatment: Treatment = RELAY
+        """Bytes that the frames under way still lack."""
+        self._taken: Collect | Copy | None = None
+        """What becomes of the frame under way; None if it passes on."""
         self._parts: list[bytes] = []
         self._begun = 0
 
@@ -89,12 +91,12 @@ class FrameStream:
                 if self._left:
                     upto = min(at + self._left, end)
                     self._left -= upto - at
-                    if self._treatment is RELAY:
+                    if self._taken is None:
                         at = upto
                         continue
                     self._parts.append(data[at:upto])
                     self._begun += upto - at
-                    if isinstance(self._treatment, Collect):
+                    if isinstance(self._taken, Collect):
                         if relayed < at:
                             self.out.append(data[relayed:at])
                         relayed = upto
@@ -110,8 +112,12 @@ class FrameStream:
                 treatment = self._begin(data, at)
                 if treatment is None:
                     break
-                self._treatment = treatment
-                self._left = SIZE_LENGTH + size
+                if isinstance(treatment, int):
+                    at = min(treatment, end)
+                    self._left = treatment - at
+                else:
+                    self._taken = treatment
+                    self._left = SIZE_LENGTH + size
         finally:
             if relayed < at:
                 self.out.append(data[relayed:at] if relayed or at < end else data)
@@ -120,13 +126,13 @@ class FrameStream:
 
     def _finish(self, data: bytes, relayed: int, at: int) -> int:
         """Give the complete frame to whoever takes it; return where the bytes to pass on begin."""
-        treatment, frame = self._treatment, b"".join(self._parts)
-        self._treatment, self._parts, self._begun = RELAY, [], 0
-        if isinstance(treatment, Collect | Copy):
+        taken, frame = self._taken, b"".join(self._parts)
+        self._taken, self._parts, self._begun = None, [], 0
+        if taken is not None:
             # What a ``take`` adds has its place behind everything passed on before.
             if relayed < at:
                 self.out.append(data[relayed:at])
-            treatment.take(frame)
+            taken.take(frame)
         return at
 
     def _refuse(self, size: int) -> None:

@@ -25,7 +25,8 @@ from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
 from mockbroker.apis import Session
 from mockbroker.apis.api_versions import identify
 from mockbroker.proxy.addresses import EndpointFor, may_hold_addresses, rewrite
-from mockbroker.proxy.frame_stream import RELAY, Collect, Copy, FrameStream, Treatment
+from mockbroker.proxy.frame_runs import frame_runs
+from mockbroker.proxy.frame_stream import Collect, Copy, FrameStream, Treatment
 from mockbroker.proxy.recorder import Recorder
 from mockbroker.proxy.request_heads import HeadReader, RequestHead
 from mockbroker.proxy.sasl_gate import SaslGate
@@ -71,12 +72,15 @@ class Held(NamedTuple):
     frame: bytes
 
 
-class _InFlight(NamedTuple):
-    """A request that the upstream has to answer; a raw token if ``head`` is None. The answer goes
-    to ``take``, or to the client."""
+@dataclass(slots=True)
+class _InFlight:
+    """Requests of one head that the upstream has to answer, from ``ids[place]`` on; a raw token if
+    ``head`` is None. Answers go to ``take``, or to the client."""
 
     head: RequestHead | None
+    ids: list[int]
     take: Callable[[bytes, int], None] | None = None
+    place: int = 0
 
 
 class Passage:
@@ -101,8 +105,11 @@ class Passage:
         self._passing = passing
         self._codec = passing.codec
         self._in_flight: deque[_InFlight] = deque()
+        self.unanswered = 0
+        """Requests that the upstream has not begun to answer."""
         self._sasl = SaslPassage(passing.codec)
-        self._read_head = HeadReader(passing.codec).read
+        self._heads = HeadReader(passing.codec)
+        self._answers_in_order = frame_runs().answers_in_order
         self._requests = FrameStream(self._request, self.to_upstream, max_size)
         self._responses = FrameStream(self._response, self.to_client, DEFAULT_MAX_SIZE)
 
@@ -116,12 +123,7 @@ class Passage:
     @property
     def full(self) -> bool:
         """Whether nothing more is read from the client for now."""
-        return self.held is not None or len(self._in_flight) >= _MOST_IN_FLIGHT
-
-    @property
-    def unanswered(self) -> int:
-        """Requests that the upstream has not begun to answer."""
-        return len(self._in_flight)
+        return self.held is not None or self.unanswered >= _MOST_IN_FLIGHT
 
     @property
     def buffered(self) -> int:
@@ -153,7 +155,16 @@ class Passage:
         would have, and its version, in the client's place."""
         self.to_upstream.append(frame)
         if head.expects_response:
-            self._in_flight.append(_InFlight(head, take))
+            self._expect(head, [head.correlation_id], take)
+
+    def _expect(
+        self,
+        head: RequestHead | None,
+        ids: list[int],
+        take: Callable[[bytes, int], None] | None = None,
+    ) -> None:
+        self._in_flight.append(_InFlight(head, ids, take))
+        self.unanswered += len(ids)
 
     # ---- requests ----------------------------------------------------------------------------
 
@@ -162,9 +173,9 @@ class Passage:
         if gate is not None and gate.expects_token:
             return Collect(lambda frame: self._hold("sasl", _TOKEN, frame))
         if gate is None and self._sasl.is_token(data, at):
-            self._in_flight.append(_InFlight(None))
+            self._expect(None, [_TOKEN.correlation_id])
             return Copy(self._token_from_client)
-        head = self._read_head(data, at)
+        head = self._heads.read(data, at)
         if head is None:
             return None
         passing, key = self._passing, head.api_key
@@ -174,14 +185,18 @@ class Passage:
             return Collect(lambda frame: self._hold("refused", head, frame))
         if passing.concerned(key):
             return Collect(lambda frame: self._hold("concerned", head, frame))
+        recorder = passing.recorder
+        if key in _READ_HERE or recorder.frames:
+            if head.expects_response:
+                self._expect(head, [head.correlation_id])
+            if key in _READ_HERE or key in REDACTED:
+                return Copy(lambda frame: self._read_request(head, frame))
+            return Copy(lambda frame: recorder.request(self.session, head, frame))
+        ids, end = self._heads.run(data, at, self._requests.max_size)
         if head.expects_response:
-            self._in_flight.append(_InFlight(head))
-        if key in _READ_HERE or (passing.recorder.frames and key in REDACTED):
-            return Copy(lambda frame: self._read_request(head, frame))
-        if passing.recorder.frames:
-            return Copy(lambda frame: passing.recorder.request(self.session, head, frame))
-        passing.recorder.request(self.session, head, b"")
-        return RELAY
+            self._expect(head, ids)
+        recorder.run(self.session, "request", head, ids)
+        return end
 
     def _hold(self, reason: Reason, head: RequestHead, frame: bytes) -> None:
         self.held = Held(reason, head, frame)
@@ -222,28 +237,42 @@ class Passage:
     def _response(self, data: bytes, at: int) -> Treatment | None:
         if not self._in_flight:
             raise RemoteProtocolError("the upstream sent a response that no request is waiting for")
-        head, take = self._in_flight[0]
+        first = self._in_flight[0]
+        head, take = first.head, first.take
         if head is None:
-            self._in_flight.popleft()
+            self._answered(first, 1)
             return Copy(self._token_from_upstream)
         if len(data) - at < 2 * SIZE_LENGTH:
             if int.from_bytes(data[at : at + SIZE_LENGTH], "big") < SIZE_LENGTH:
                 raise RemoteProtocolError("the upstream sent a response without a correlation id")
             return None
-        correlation_id = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
-        if correlation_id != head.correlation_id:
-            raise RemoteProtocolError(
-                f"the upstream sent a response with correlation id {correlation_id} where "
-                f"{head.correlation_id} was due"
-            )
-        self._in_flight.popleft()
         key, recorder = head.api_key, self._passing.recorder
-        if take or self.whole_answers or key in _READ_HERE or may_hold_addresses(key, head.version):
-            return Collect(lambda frame: self._read_response(head, take, frame))
-        if recorder.frames:
+        ids, place = first.ids, first.place
+        read = take or self.whole_answers or key in _READ_HERE
+        if read or recorder.frames or may_hold_addresses(key, head.version):
+            correlation_id = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
+            if correlation_id != ids[place]:
+                raise _wrong_answer(correlation_id, ids[place])
+            self._answered(first, 1)
+            if place:
+                head = head._replace(correlation_id=correlation_id)
+            if read or may_hold_addresses(key, head.version):
+                return Collect(lambda frame: self._read_response(head, take, frame))
             return Copy(lambda frame: recorder.response(self.session, head, head.version, frame))
-        recorder.response(self.session, head, head.version, b"")
-        return RELAY
+        count, end = self._answers_in_order(data, at, ids, place, DEFAULT_MAX_SIZE)
+        if not count:
+            correlation_id = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
+            raise _wrong_answer(correlation_id, ids[place])
+        self._answered(first, count)
+        recorder.run(self.session, "response", head, ids[place : place + count])
+        return end
+
+    def _answered(self, first: _InFlight, count: int) -> None:
+        """The upstream has begun to answer this many of the first requests in flight."""
+        first.place += count
+        self.unanswered -= count
+        if first.place == len(first.ids):
+            self._in_flight.popleft()
 
     def _token_from_upstream(self, frame: bytes) -> None:
         recorder = self._passing.recorder
@@ -298,3 +327,10 @@ class Passage:
             return False
         self._passing.learn(body, key)
         return rewrite(key, version, body, self._passing.endpoint_for)
+
+
+def _wrong_answer(correlation_id: int, expected: int) -> RemoteProtocolError:
+    return RemoteProtocolError(
+        f"the upstream sent a response with correlation id {correlation_id} where {expected} was "
+        "due"
+    )

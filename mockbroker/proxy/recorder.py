@@ -8,6 +8,7 @@ out as by the mock (``mockbroker.serving.redaction``).
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from kproto.dialects import Dialect
@@ -42,6 +43,17 @@ class Recorder:
     ) -> None:
         if self.detail != "events" or event:
             self._frame(session, "request", head, head.version, raw, event, note)
+
+    def run(
+        self, session: Session, direction: Direction, head: RequestHead, ids: Sequence[int]
+    ) -> None:
+        """Record frames of this head with these correlation ids, without their bytes."""
+        if self.detail != "events":
+            self.journal.record_run(
+                time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,
+                head.api_key, head.version, ids, head.client_id, session.software,
+                self._codec.name,
+            )  # fmt: skip
 
     def response(
         self, session: Session, head: RequestHead, version: int, raw: bytes, event: str = ""

@@ -9,6 +9,8 @@ from kproto.dialects import Dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.messages.request_header import RequestHeader
+from mockbroker.proxy.frame_runs import frame_runs
+from mockbroker.proxy.frame_stream import frame_end
 
 __all__ = ["HeadReader", "RequestHead"]
 
@@ -42,10 +44,11 @@ class HeadReader:
     decoded once and compared afterwards.
     """
 
-    __slots__ = ("_codec", "_seen")
+    __slots__ = ("_alike", "_codec", "_seen")
 
     def __init__(self, codec: Dialect) -> None:
         self._codec = codec
+        self._alike = frame_runs().requests_alike
         self._seen: dict[bytes, tuple[bytes, RequestHead]] = {}
         """By API key and version: the bytes behind the correlation id, and the head."""
 
@@ -62,6 +65,18 @@ class HeadReader:
                 _, _, _, client_id, expects = seen[1]
                 return RequestHead(api_key, version, correlation_id, client_id, expects)
         return self._decode(data, at)
+
+    def run(self, data: bytes, at: int, max_size: int) -> tuple[list[int], int]:
+        """Return the correlation ids of the request at this offset, whose head has been read, and
+        of those behind it that have the same head; and the offset behind the last of their frames.
+        """
+        seen = self._seen.get(data[at + 4 : at + 8])
+        if seen is not None and data.startswith(seen[0], at + _PREFIX.size):
+            rest = len(seen[0])
+            if frame_end(data, at) >= at + _PREFIX.size + rest:
+                return self._alike(data, at, rest, max_size)
+        _, _, _, correlation_id = _PREFIX.unpack_from(data, at)
+        return [correlation_id], frame_end(data, at)
 
     def _decode(self, data: bytes, at: int) -> RequestHead | None:
         if len(data) - at < _PREFIX.size:

@@ -208,3 +208,48 @@ def test_newer_is_what_a_look_at_every_entry_finds(
     expected = [entry for entry in journal if entry.sequence > after]
     assert journal.newer(after) == expected
     assert journal.select(after=after) == expected
+
+
+@given(
+    added=st.lists(
+        st.tuples(st.integers(0, 6), st.sampled_from([None, "", "me", "client"])), max_size=20
+    ),
+    max_entries=st.integers(1, 12),
+    max_bytes=st.integers(0, 40),
+    look=st.integers(0, 20),
+)
+def test_a_run_is_recorded_as_its_entries_are(
+    added: list[tuple[int, str | None]], max_entries: int, max_bytes: int, look: int
+) -> None:
+    """Whoever looks meanwhile, and whatever is dropped: lengths of 0 are single entries."""
+    runs, single = (Journal(max_entries=max_entries, max_bytes=max_bytes) for _ in range(2))
+    software = ClientSoftware("a", "1")
+    for number, (length, client_id) in enumerate(added):
+        if not length:
+            for journal in (runs, single):
+                journal.record(number, 1, 2, "event", client_id=client_id, raw=b"raw", note="n")
+        ids = list(range(100 * number, 100 * number + length))
+        runs.record_run(number, 1, 2, "request", "peer", 12, 4, ids, client_id, software, "mine")
+        for each in ids:
+            single.record(number, 1, 2, "request", "peer", 12, 4, each, client_id, software, "mine")
+        if number == look:
+            assert runs.newer(3) == single.newer(3)
+    for what in ("dropped", "dropped_bytes", "size", "last_sequence"):
+        assert getattr(runs, what) == getattr(single, what)
+    assert len(runs) == len(single)
+    assert list(runs) == list(single)
+    assert runs.newer(2) == single.newer(2)
+    runs.clear()
+    assert (len(runs), list(runs), runs.size) == (0, [], 0)
+
+
+def test_whoever_listens_gets_each_entry_of_a_run() -> None:
+    seen: list[Entry] = []
+    calls: list[int] = []
+    journal = Journal(sink=seen.append)
+    journal.record_run(1, 1, 1, "response", "", 12, 4, [5, 6])
+    assert [each.correlation_id for each in seen] == [5, 6]
+    journal.sink = None
+    with journal.listening(lambda: calls.append(journal.last_sequence)):
+        journal.record_run(1, 1, 1, "response", "", 12, 4, [7, 8])
+    assert calls == [3, 4]

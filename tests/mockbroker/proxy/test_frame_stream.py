@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kproto.errors import RemoteProtocolError
 from kproto.framing import encode_frame
-from mockbroker.proxy.frame_stream import RELAY, Collect, Copy, FrameStream, Treatment
+from mockbroker.proxy.frame_stream import Collect, Copy, FrameStream, Treatment, frame_end
 
 
 class Sorted:
@@ -23,10 +23,10 @@ class Sorted:
 
     def begin(self, data: bytes, at: int) -> Treatment | None:
         if len(data) - at < 5:
-            return RELAY if data[at : at + 4] == b"\0\0\0\0" else None
+            return at + 4 if data[at : at + 4] == b"\0\0\0\0" else None
         kind = data[at + 4] % 4
         if kind == 0:
-            return RELAY
+            return frame_end(data, at)
         if kind == 1:
             return Copy(self.taken.append)
         return Collect(self.replace)

@@ -120,6 +120,33 @@ def test_what_nobody_needs_passes_unchanged(detail: Detail) -> None:
     assert raw == {"frames": requests + responses, "headers": [b""] * 10, "events": []}[detail]
 
 
+@pytest.mark.requirement("DP-PROXY-26", "DP-PROXY-27")
+@pytest.mark.parametrize("chunk", [1, 50, 10_000])
+def test_pipelined_requests_of_several_apis_are_answered_in_their_order(chunk: int) -> None:
+    line = Line("headers")
+    bodies: list[tuple[Any, Any, int]] = [(HeartbeatRequest(), HeartbeatResponse(), 4)] * 3
+    bodies += [(HeartbeatRequest(), HeartbeatResponse(), 3)] * 2
+    bodies += [(produce(0), None, 9)] * 2
+    bodies += [(MetadataRequest(topics=[]), MetadataResponse(), 9)] * 2
+    bodies += [(HeartbeatRequest(), HeartbeatResponse(), 3)] * 2
+    sent = b"".join(line.request(body, version) for body, _, version in bodies)
+    passed = b"".join(line.client(sent[n : n + chunk]) for n in range(0, len(sent), chunk))
+    assert passed == sent
+    assert line.passage.unanswered == 9
+    assert [each.correlation_id for each in line.journal] == list(range(1, 12))
+    answered = [
+        (line.response(body, version, n), body.API_KEY, n)
+        for n, (_, body, version) in enumerate(bodies, 1)
+        if body is not None
+    ]
+    for whole, key, n in answered:
+        got = b"".join(line.upstream(whole[at : at + chunk]) for at in range(0, len(whole), chunk))
+        assert got == whole
+        assert line.entries()[-1] == ("response", key, n)
+    assert line.idle()
+    assert line.passage.unanswered == 0
+
+
 @pytest.mark.requirement("DP-PROXY-26")
 def test_a_large_answer_passes_before_it_is_complete() -> None:
     line = Line("headers")

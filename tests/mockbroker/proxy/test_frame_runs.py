@@ -1,0 +1,121 @@
+"""Runs of frames: what ends them, in Python and in C alike."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mockbroker.proxy.frame_runs import FrameRuns, frame_runs
+from tests.support import engines
+
+
+def runs_of(engine: str) -> FrameRuns:
+    with engines.running(engine):
+        return frame_runs()
+
+
+BUILT = [runs_of(engine) for engine in engines.BUILT]
+MOST = 64
+
+
+def request(correlation_id: int, rest: bytes, api: bytes = b"\0\x0c\0\4") -> bytes:
+    body = api + struct.pack(">i", correlation_id) + rest
+    return struct.pack(">i", len(body)) + body
+
+
+def answer(correlation_id: int, rest: bytes = b"") -> bytes:
+    return struct.pack(">ii", 4 + len(rest), correlation_id) + rest
+
+
+requests = st.lists(
+    st.builds(
+        request,
+        st.integers(-(2**31), 2**31 - 1),
+        st.sampled_from([b"head", b"head and body", b"heat", b"hea", b"", b"head" + b"x" * 60]),
+        st.sampled_from([b"\0\x0c\0\4"] * 3 + [b"\0\x0c\0\5"]),
+    ),
+    max_size=8,
+)
+
+
+@given(requests, st.integers(0, 30), st.integers(0, 20))
+def test_a_run_of_requests(frames: list[bytes], before: int, cut: int) -> None:
+    first = request(7, b"head with a body")
+    whole = b"." * before + first + b"".join(frames)
+    data = whole[: max(len(whole) - cut, before + 16)]
+    expected, end = [7], before + len(first)
+    for frame in frames:
+        begins_alike = frame[4:8] == first[4:8] and frame[12:16] == b"head"
+        if not begins_alike or len(frame) - 4 > MOST or end + 16 > len(data):
+            break
+        expected.append(int.from_bytes(frame[8:12], "big", signed=True))
+        end += len(frame)
+    for runs in BUILT:
+        assert runs.requests_alike(data, before, 4, MOST) == (expected, end)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-2, 5), st.sampled_from([b"", b"x", b"y" * 61])), max_size=8),
+    st.integers(0, 3),
+    st.integers(0, 12),
+)
+def test_a_run_of_answers(given_answers: list[tuple[int, bytes]], place: int, cut: int) -> None:
+    ids = [9, 8, 7, -1, 0, 1, 2, 3]
+    whole = b"".join(answer(*each) for each in given_answers)
+    data = whole[: max(len(whole) - cut, 0)]
+    count = end = 0
+    for (correlation_id, rest), due in zip(given_answers, ids[place:], strict=False):
+        if correlation_id != due or 4 + len(rest) > MOST or end + 8 > len(data):
+            break
+        count += 1
+        end += 8 + len(rest)
+    for runs in BUILT:
+        assert runs.answers_in_order(data, 0, ids, place, MOST) == (count, end)
+
+
+@pytest.mark.parametrize("runs", BUILT, ids=engines.BUILT)
+def test_sizes_that_end_a_run(runs: FrameRuns) -> None:
+    first = request(1, b"head")
+    for size in (-1, 0, 11, MOST + 1, 2**31 - 1):
+        bad = struct.pack(">i", size) + first[4:]
+        assert runs.requests_alike(first + bad, 0, 4, MOST) == ([1], len(first))
+    for size in (-1, 0, 3, MOST + 1, 2**31 - 1):
+        bad = struct.pack(">ii", size, 2)
+        assert runs.answers_in_order(answer(1) + bad, 0, [1, 2], 0, MOST) == (1, 8)
+    # Up to the limit they do not.
+    largest = request(2, b"head".ljust(MOST - 8))
+    assert runs.requests_alike(first + largest, 0, 4, MOST) == ([1, 2], len(first + largest))
+    assert runs.answers_in_order(struct.pack(">ii", MOST, 1), 0, [1], 0, MOST) == (1, 4 + MOST)
+
+
+def test_arguments_that_the_engine_refuses() -> None:
+    engines.require_native()
+    runs = runs_of("native")
+    head = b"\0" * 12
+    incomplete = [
+        (b"", 0, 0),
+        (head, 1, 0),
+        (head, 0, 1),
+        (head, 0, -1),
+        (head, -1, 0),
+        (head, 13, 0),
+    ]
+    for data, at, rest in [*incomplete, (b"\xff" * 12, 0, 0)]:
+        with pytest.raises(ValueError, match="requests_alike"):
+            runs.requests_alike(data, at, rest, MOST)
+    with pytest.raises(ValueError, match="offset"):
+        runs.answers_in_order(b"", 1, [], 0, MOST)
+    refused: list[tuple[object, ...]] = [
+        (bytearray(12), 0, [1], 0, MOST),
+        (b"", 0, (1,), 0, MOST),
+        (b"", 0, [1], -1, MOST),
+        (b"\0" * 8, 0, ["a"], 0, MOST),
+        (b"", "a", [1], 0, MOST),
+        (b"", 0, [1], 0),
+    ]
+    for wrong in refused:
+        with pytest.raises(TypeError):
+            runs.answers_in_order(*wrong)  # type: ignore[arg-type]
