@@ -100,12 +100,13 @@ def _first_line(process: subprocess.Popen[str]) -> str:
 @contextlib.contextmanager
 def started(command: list[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Start a server, which ends when its standard input is closed; yield its first line, too."""
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        yield process, _first_line(process)
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield process, _first_line(process)
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -37,6 +37,7 @@ from mockbroker.profiles import DEFAULT_PROFILE, Profile, all_profiles
 from mockbroker.state import actions
 from mockbroker.state.model import Broker, Partition, TargetedPartition, Topic
 from mockbroker.state.results import AclBinding
+from scripts import peer_coverage
 from tests.suites import page as suites
 
 __all__ = ["DOCS", "PARTS", "main", "refreshed", "stale_pages"]
@@ -322,6 +323,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "proposals": _proposals,
     "api-versions": _api_versions,
     "coverage": _coverage,
+    "peer-coverage": partial(_rows, peer_coverage.table),
+    "peer-coverage-behind": peer_coverage.behind,
     **{f"fault-{group}": partial(_fault_members, group) for group in MEMBERS},
     "error-levels": _error_levels,
     "commands": _commands,
