@@ -125,26 +125,9 @@ class PcapngReader:
         return "<" if self._layouts is _LAYOUTS["<"] else ">"
 
     @property
-    def section(self) -> object:
-        """The state that reading a section's blocks needs, for ``go_into``."""
-        return self._first_interface, self._layouts
-
-    def go_into(self, section: Any) -> None:
-        """Continue inside this section, whose beginning was read before."""
-        self._first_interface, self._layouts = section
-
-    @property
     def time_ns(self) -> int:
         """The time of the last packet, or the one given to ``go_to``."""
         return self._time
-
-    def clock(self, number: int) -> tuple[Interface, int, int, int] | None:
-        """Return an interface of the section and its clock: ``ticks * multiplier // divisor +
-        offset`` is nanoseconds. None if the interface is not described."""
-        index = self._first_interface + number
-        if index >= len(self.interfaces):
-            return None
-        return self.interfaces[index], *self._clocks[index]
 
     def finish(self) -> list[Packet | Anomaly]:
         """End the file; returns an anomaly if a block is cut."""

@@ -30,8 +30,6 @@ from struct import pack
 from typing import Any, Final
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from wiredump.readers import Anomaly, Segment
@@ -49,7 +47,6 @@ __all__ = [
     "PacketRows",
     "RawPacket",
     "SplitNote",
-    "binaries",
     "reversed_flow",
 ]
 
@@ -141,7 +138,7 @@ def reversed_flow(flow: bytes) -> bytes:
 
 
 class PacketRows:
-    """Collects rows one by one, where numpy is not used."""
+    """Collects rows one by one."""
 
     def __init__(self, capture: int) -> None:
         self._capture = capture
@@ -164,6 +161,18 @@ class PacketRows:
                 segment.flags, segment.window, payload_at, len(segment.payload), segment.missing,
                 payload, None if record is None else msgspec.msgpack.encode(record),
                 segment.tunnel or None,
+            )
+        )  # fmt: skip
+
+    def run(
+        self, key: bytes, place: int, order: tuple[int, int], time: int, size: int, entries: bytes,
+        merged: bool,
+    ) -> None:  # fmt: skip
+        """Add a run whose first packet has this place, order and time."""
+        self._rows.append(
+            (
+                RUN, self._capture, place, *order, time, key, False, 0, 0, int(merged), 0, 0, size,
+                0, entries, None, None,
             )
         )  # fmt: skip
 
@@ -197,13 +206,3 @@ class PacketRows:
             ],
             schema=PACKET_SCHEMA,
         )
-
-
-def binaries(raw: npt.NDArray[np.uint8]) -> pa.Array:
-    """Return a column of bytes that all have the same length."""
-    count, width = raw.shape
-    offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
-    data = np.ascontiguousarray(raw)
-    return pa.Array.from_buffers(
-        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )

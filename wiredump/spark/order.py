@@ -9,42 +9,37 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from wiredump.readers import Anomaly, Packet
+from wiredump.readers import Anomaly
 from wiredump.readers.merge import WINDOW
 from wiredump.spark.columns import SplitNote
-from wiredump.spark.usual import Ints, Records
+from wiredump.spark.walks import Walked
 
-__all__ = ["in_order", "note_walked", "records_of"]
+__all__ = ["in_order", "note_walked"]
 
 _KEPT: Final = WINDOW + 1
+_Ints: TypeAlias = npt.NDArray[np.int64]
 
 
-def records_of(packets: Any, base: int) -> Records:
-    """Return places and times of packets that the extension found; nothing else is needed here."""
-    places, times = (np.frombuffer(each, np.int64) for each in packets.times())
-    none = np.zeros(0, np.int64)
-    return Records(base, 0, places - base, none, none, times, none)
-
-
-def note_walked(
-    note: SplitNote, base: int, records: list[Records], others: list[Packet | Anomaly]
-) -> None:
+def note_walked(note: SplitNote, walked: Walked) -> None:
     """Note the times of a chunk, whatever its packets are."""
-    if any(isinstance(each, Anomaly) for each in others):
+    alone = walked.usual + walked.others
+    if any(isinstance(each, Anomaly) for each in alone):
         note.trouble = note.trouble or "what cannot be read has a place in the order of time"
-    places = [each.places + base for each in records]
-    times = [each.times for each in records]
-    places.append(np.array([each.offset for each in others], np.int64))
-    times.append(np.array([each.timestamp_ns for each in others], np.int64))
+    places = [np.array([each.offset for each in alone], np.int64)]
+    times = [np.array([each.timestamp_ns for each in alone], np.int64)]
+    for packets in walked.packets:
+        for to, each in zip((places, times), packets.times(), strict=True):
+            to.append(np.frombuffer(each, np.int64))
     by_place = np.argsort(np.concatenate(places), kind="stable")
     _note(note, np.concatenate(times)[by_place])
 
 
-def _note(note: SplitNote, times: Ints) -> None:
+def _note(note: SplitNote, times: _Ints) -> None:
     if not len(times):
         return
     earliest = int(times.min())

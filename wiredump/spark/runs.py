@@ -2,21 +2,24 @@
 instead of a row for each packet.
 
 A run is an array of ``ENTRY``, in the order in which one process would read the packets of the
-capture. ``RunRows`` collects usual packets; ``Merging`` puts runs and single packets back in order.
-With the extension if it is built, else with numpy; both make the same rows.
+capture. ``RunRows`` collects packets, ``QuickRuns`` does so with the extension; ``Merging`` puts
+runs and single packets back in order.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from struct import Struct
+from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wiredump.spark.columns import PACKET_SCHEMA, RUN, binaries
+from wiredump.readers import Packet, Segment
+from wiredump.spark.columns import PACKET_SCHEMA, RUN, PacketRows, reversed_flow
 
 __all__ = ["ENTRY", "LONGEST", "Entries", "Merging", "QuickRuns", "RunRows"]
 
@@ -28,6 +31,9 @@ ENTRY: Final = np.dtype(
 )  # fmt: skip
 """``place`` is where the packet's record begins, its bytes are ``ahead`` behind that. In the
 machine's own byte order: a run exists only within a job."""
+
+_pack: Final = Struct("=qqIIiHH").pack
+_time: Final = Struct("=8xq").unpack_from
 
 Entries: TypeAlias = npt.NDArray[np.void]
 
@@ -42,51 +48,47 @@ class RunRows:
     rows' order sorts their packets."""
 
     def __init__(self, capture: int, merged: bool) -> None:
-        self._capture = capture
         self._merged = merged
-        self._parts: list[tuple[Entries, npt.NDArray[np.uint8], npt.NDArray[np.int64]]] = []
+        self._rows = PacketRows(capture)
+        self._runs: dict[bytes, list[tuple[int, int, int, bytes]]] = {}
         self._count = 0
 
     @property
     def full(self) -> bool:
         return self._count >= _HELD
 
-    def add(
-        self, entries: Entries, flows: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int64]
-    ) -> None:
-        """``flows`` are IPv4's, already those of the two ends whichever way it goes."""
-        self._parts.append((entries, flows, sizes))
-        self._count += len(entries)
+    def add(self, packet: Packet, ahead: int, segment: Segment) -> None:
+        time, place = packet.timestamp_ns, packet.offset
+        entry = _pack(
+            place, time, len(packet.data), packet.original_length, packet.capture,
+            packet.link_type, ahead,
+        )  # fmt: skip
+        order = time if self._merged else 0
+        key = min(segment.flow, reversed_flow(segment.flow))
+        self._runs.setdefault(key, []).append((order, place, len(segment.payload), entry))
+        self._count += 1
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """Return the rows of what was added since the last call, if any."""
-        if not self._count:
-            return
-        entries, flows, sizes = (np.concatenate(each) for each in zip(*self._parts, strict=True))
-        self._parts, self._count = [], 0
-        ends = np.ascontiguousarray(flows).view(f"V{flows.shape[1]}").reshape(-1)
-        _, first, group = np.unique(ends, return_index=True, return_inverse=True)
-        keys = (entries["place"], entries["time"], group) if self._merged else (group,)
-        order = np.lexsort(keys)
-        entries, sizes, group = entries[order], sizes[order], group[order]
-        begins = np.flatnonzero(np.diff(group, prepend=-1))
-        inside = np.arange(len(group)) - np.repeat(begins, np.diff(begins, append=len(group)))
-        rows = np.flatnonzero(inside % LONGEST == 0)
-        raw = entries.tobytes()
-        yield _batch(
-            self._capture, self._merged, len(rows),
-            binaries(flows[first[group[rows]]]),
-            _binary(np.append(rows, len(entries)) * ENTRY.itemsize, raw),
-            entries["place"][rows], entries["time"][rows],
-            entries["time"][rows] if self._merged else np.zeros(len(rows), np.int64),
-            np.add.reduceat(sizes, rows),
-        )  # fmt: skip
+        for key, entries in self._runs.items():
+            if self._merged:
+                entries.sort()
+            for at in range(0, len(entries), LONGEST):
+                orders, places, sizes, raw = zip(*entries[at : at + LONGEST], strict=True)
+                time = int(_time(raw[0])[0])
+                self._rows.run(
+                    key, places[0], (orders[0], places[0]), time, sum(sizes), b"".join(raw),
+                    self._merged,
+                )  # fmt: skip
+        self._runs, self._count = {}, 0
+        if len(self._rows):
+            yield self._rows.take()
 
 
 class QuickRuns:
     """The same with the extension, which finds ends and payloads by itself."""
 
-    def __init__(self, capture: int, merged: bool, module: Any) -> None:
+    def __init__(self, capture: int, merged: bool, module: ModuleType) -> None:
         self._capture = capture
         self._merged = merged
         self._runs = module.Runs(merged, LONGEST, int.from_bytes(os.urandom(8)) >> 2)
@@ -107,48 +109,30 @@ class QuickRuns:
         if not len(self._runs):
             return
         rows, (keys_at, keys, runs_at, runs, places, times, orders, sizes, _) = self._runs.take()
-
-        def numbers(data: bytes, type_: pa.DataType) -> pa.Array:
-            return pa.Array.from_buffers(type_, rows, [None, pa.py_buffer(data)])
-
-        def binary(at: bytes, data: bytes) -> pa.Array:
-            return pa.Array.from_buffers(
-                pa.binary(), rows, [None, pa.py_buffer(at), pa.py_buffer(data)]
-            )
-
-        yield _batch(
-            self._capture, self._merged, rows, binary(keys_at, keys), binary(runs_at, runs),
-            numbers(places, pa.int64()), numbers(times, pa.int64()), numbers(orders, pa.int64()),
-            numbers(sizes, pa.int32()),
-        )  # fmt: skip
-
-
-def _batch(
-    capture: int, merged: bool, count: int, keys: pa.Array, runs: pa.Array, places: Any,
-    times: Any, orders: Any, sizes: Any,
-) -> pa.RecordBatch:  # fmt: skip
-    known: dict[str, Any] = {
-        "kind": np.full(count, RUN, np.int8), "capture": np.full(count, capture, np.int32),
-        "packet": places, "ordinal": places, "order_ns": orders, "timestamp_ns": times,
-        "key": keys, "payload": runs, "payload_size": sizes,
-        "flags": np.full(count, merged, np.int16), "record": pa.nulls(count, pa.binary()),
-        "tunnel": pa.nulls(count, pa.string()),
-    }  # fmt: skip
-    arrays = []
-    for field in PACKET_SCHEMA:
-        value = known.get(field.name)
-        if value is None:
-            dtype = np.bool_ if field.type == pa.bool_() else field.type.to_pandas_dtype()
-            value = np.zeros(count, dtype)
-        if not isinstance(value, pa.Array):
-            value = pa.array(np.asarray(value).astype(field.type.to_pandas_dtype(), copy=False))
-        arrays.append(value.cast(field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=PACKET_SCHEMA)
+        known: dict[str, tuple[bytes, ...]] = {
+            "packet": (places,), "ordinal": (places,), "order_ns": (orders,),
+            "timestamp_ns": (times,), "payload_size": (sizes,), "key": (keys_at, keys),
+            "payload": (runs_at, runs),
+        }  # fmt: skip
+        same = {"kind": RUN, "capture": self._capture, "flags": int(self._merged)}
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.Array.from_buffers(
+                    field.type, rows, [None, *map(pa.py_buffer, known[field.name])]
+                )
+                if field.name in known
+                else _same(same.get(field.name, 0), field.type, rows)
+                for field in PACKET_SCHEMA
+            ],
+            schema=PACKET_SCHEMA,
+        )
 
 
-def _binary(at: npt.NDArray[np.int64], data: bytes) -> pa.Array:
-    offsets = pa.py_buffer(at.astype(np.int32))
-    return pa.Array.from_buffers(pa.binary(), len(at) - 1, [None, offsets, pa.py_buffer(data)])
+def _same(value: int, type_: pa.DataType, rows: int) -> pa.Array:
+    """Return a column of one number, or of nulls where the type has none."""
+    if pa.types.is_boolean(type_) or pa.types.is_integer(type_):
+        return pa.repeat(pa.scalar(value, pa.int64()).cast(type_), rows)
+    return pa.nulls(rows, type_)
 
 
 # ---- back in order ------------------------------------------------------------------------------

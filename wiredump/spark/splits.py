@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Hashable, Iterable, Iterator
-from types import ModuleType
 from typing import Any, BinaryIO, Final, cast
 
 import msgspec
@@ -43,10 +42,8 @@ from wiredump.spark.columns import (
     SplitNote,
 )
 from wiredump.spark.heads import Head, head_of
-from wiredump.spark.order import note_walked, records_of
-from wiredump.spark.quick_walks import QuickPcapngWalk, QuickPcapWalk
+from wiredump.spark.order import note_walked
 from wiredump.spark.runs import QuickRuns, RunRows
-from wiredump.spark.usual import Ints, Records, usual_entries, usual_rows
 from wiredump.spark.walks import PcapngWalk, PcapWalk, Walk, Walked
 
 __all__ = ["Split", "read_runs", "read_split"]
@@ -100,18 +97,17 @@ class _Aside:
 
 def read_split(split: Split) -> Iterator[pa.RecordBatch]:
     """Yield its rows, one for each packet, and finally its note."""
-    return _read(split, _Reader(split))
+    return _read(split, runs=False)
 
 
 def read_runs(split: Split) -> Iterator[pa.RecordBatch]:
-    """Yield the same with runs instead of usual packets, unless the table of packets is wanted."""
-    if split.packets:
-        return read_split(split)
-    module = quick()
-    return _read(split, _RunReader(split) if module is None else _QuickReader(split, module))
+    """Yield the same with runs instead of usual packets, if the extension is built and the table of
+    packets is not wanted."""
+    return _read(split, runs=not split.packets)
 
 
-def _read(split: Split, reader: _Reader) -> Iterator[pa.RecordBatch]:
+def _read(split: Split, *, runs: bool) -> Iterator[pa.RecordBatch]:
+    reader = _Reader(split, runs=runs)
     with open(split.path, "rb") as file:
         head = None if split.whole else head_of(cast(BinaryIO, file))
     if head is None:
@@ -121,23 +117,30 @@ def _read(split: Split, reader: _Reader) -> Iterator[pa.RecordBatch]:
 
 
 class _Reader:
-    """Makes a row for each packet."""
+    """Makes a row for each packet or, with ``runs``, for each run of usual packets."""
 
-    def __init__(self, split: Split) -> None:
+    def __init__(self, split: Split, *, runs: bool) -> None:
         self._split = split
+        self._module = module = quick()
+        self._runs: RunRows | None = None
+        self._quick_runs: QuickRuns | None = None
+        if runs and module is None:
+            self._runs = RunRows(split.capture, split.merged)
+        elif runs and module is not None:
+            self._quick_runs = QuickRuns(split.capture, split.merged, module)
         self._account = Account()
         self._aside = _Aside()
         self._segments = SegmentReader(self._account, self._aside)
         self._rows = PacketRows(split.capture)
         self._note = SplitNote(split.capture, split.start, size=split.size)
         self._payload = 0
-        self._batches: list[pa.RecordBatch] = []
 
     # ---- a whole capture ---------------------------------------------------------------------
 
     def whole(self) -> Iterator[pa.RecordBatch]:
         """Read from beginning to end, with the readers alone."""
         split, note = self._split, self._note
+        self._runs = None  # packets may be in another order than that of their times and places
         with io.BufferedReader(io.FileIO(split.path), _BUFFER) as file:
             file.peek(1)  # as `wiredump.sources` does: what is read at a time is told of
             capture = Capture(cast(BinaryIO, file), number=split.capture)
@@ -189,8 +192,8 @@ class _Reader:
 
     def _walk(self, head: Head, context: bytes, time_ns: int | None) -> Walk:
         if head.format == "pcap":
-            return PcapWalk(head, context, self._split.capture)
-        return PcapngWalk(head, context, self._split.capture, time_ns)
+            return PcapWalk(head, context, self._split.capture, self._module)
+        return PcapngWalk(head, context, self._split.capture, self._module, time_ns)
 
     def _chunks(self, file: int, walk: Walk, position: int) -> Iterator[pa.RecordBatch]:
         split, note = self._split, self._note
@@ -199,7 +202,7 @@ class _Reader:
             wanted = min(most, split.end - position + _BEHIND) if most == CHUNK else most
             chunk = os.pread(file, min(wanted, split.size - position), position)
             walked = walk.walk(chunk, position, split.end)
-            yield from self._walked(chunk, position, walk, walked)
+            yield from self._walked(chunk, walk.header, walked)
             at_end = position + len(chunk) >= split.size
             position += walked.end
             if walked.damaged or (at_end and not walked.end):
@@ -210,38 +213,27 @@ class _Reader:
             most = CHUNK if walked.end else LARGEST_RECORD + CHUNK
         note.end = position
 
-    def _walked(
-        self, chunk: bytes, base: int, walk: Walk, walked: Walked
-    ) -> Iterator[pa.RecordBatch]:
-        for records in walked.records:
-            # What the table of packets says takes each of them.
-            each = records.places if self._split.packets else self._usual(chunk, records)
-            for place in each.tolist():
-                self._file_packets(walk.packet(chunk, base, place), walk.header)
+    def _walked(self, chunk: bytes, header: int, walked: Walked) -> Iterator[pa.RecordBatch]:
+        view, runs = memoryview(chunk), self._quick_runs
+        for packets in walked.packets:
+            for number in range(len(packets)) if runs is None else runs.add(packets):
+                place, time, link, at, end, original, interface, capture = packets[number]
+                packet = Packet(place, time, link, view[at:end], original, interface, capture)
+                self._file_packets([packet], header)
+        self._file_packets(walked.usual, header)
         self._file_packets(walked.others, None)
         if self._split.merged:
-            note_walked(self._note, base, walked.records, walked.others)
-        yield from self._made()
-
-    def _usual(self, chunk: bytes, records: Records) -> Ints:
-        """Take the usual packets; returns where in the chunk all others are."""
-        split = self._split
-        batch, rest, payload = usual_rows(chunk, records, split.capture, split.merged)
-        self._took(batch.num_rows, payload)
-        self._batches.append(batch)
-        return records.places[rest]
-
-    def _made(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows of what was read so far."""
-        yield from (batch for batch in self._batches if batch.num_rows)
-        self._batches = []
+            note_walked(self._note, walked)
+        if runs is not None:
+            count, payload = runs.counts()
+            self._note.packets += count
+            self._note.segments += count
+            self._payload += payload
+        for each in (self._runs, runs):
+            if each is not None and each.full:
+                yield from each.take()
         if len(self._rows):
             yield self._rows.take()
-
-    def _took(self, packets: int, payload: int) -> None:
-        self._note.packets += packets
-        self._note.segments += packets
-        self._payload += payload
 
     def _file_packets(self, found: list[Packet | Anomaly], header: int | None) -> None:
         """``header``: how far behind a record's beginning its packet stands; None if that is not
@@ -278,6 +270,9 @@ class _Reader:
         if segment is None:
             return
         self._payload += len(segment.payload)
+        if self._runs is not None and data_at is not None and not out:
+            self._runs.add(packet, data_at - packet.offset, segment)
+            return
         record = record_of(packet) if asked else None
         if not segment.payload or data_at is None:
             self._rows.segment(segment, order, 0, bytes(segment.payload) or None, record)
@@ -293,7 +288,9 @@ class _Reader:
 
     def _last(self) -> Iterator[pa.RecordBatch]:
         """Return the remaining rows, and the note."""
-        yield from self._made()
+        for runs in (self._runs, self._quick_runs):
+            if runs is not None:
+                yield from runs.take()
         note, account = self._note, self._account
         note.packets += account.packets
         note.segments += account.segments
@@ -302,69 +299,6 @@ class _Reader:
         note.payload = self._payload + account.anomalous
         self._rows.other(SPLIT, note, (self._split.start, 0), (0, self._split.start))
         yield self._rows.take()
-
-
-class _RunReader(_Reader):
-    """Makes a row for each run of usual packets."""
-
-    def __init__(self, split: Split) -> None:
-        super().__init__(split)
-        self._runs = RunRows(split.capture, split.merged)
-
-    def _usual(self, chunk: bytes, records: Records) -> Ints:
-        found = usual_entries(chunk, records, self._split.capture)
-        if found is None:
-            return records.places
-        entries, ends, sizes, rest = found
-        self._took(len(entries), int(sizes.sum()))
-        self._runs.add(entries, ends, sizes)
-        return records.places[rest]
-
-    def _made(self) -> Iterator[pa.RecordBatch]:
-        if self._runs.full:
-            yield from self._runs.take()
-        yield from super()._made()
-
-    def _last(self) -> Iterator[pa.RecordBatch]:
-        yield from self._runs.take()
-        yield from super()._last()
-
-
-class _QuickReader(_Reader):
-    """The same with the extension."""
-
-    def __init__(self, split: Split, module: ModuleType) -> None:
-        super().__init__(split)
-        self._module = module
-        self._runs = QuickRuns(split.capture, split.merged, module)
-
-    def _walk(self, head: Head, context: bytes, time_ns: int | None) -> Walk:
-        capture, module = self._split.capture, self._module
-        if head.format == "pcap":
-            return QuickPcapWalk(head, context, capture, module)
-        return QuickPcapngWalk(head, context, capture, time_ns, module)
-
-    def _walked(
-        self, chunk: bytes, base: int, walk: Walk, walked: Walked
-    ) -> Iterator[pa.RecordBatch]:
-        view = memoryview(chunk)
-        for packets in walked.packets:
-            for number in self._runs.add(packets):
-                place, time, link, at, end, original, interface, capture = packets[number]
-                packet = Packet(place, time, link, view[at:end], original, interface, capture)
-                self._file_packets([packet], walk.header)
-        self._took(*self._runs.counts())
-        if self._split.merged:
-            records = [records_of(packets, base) for packets in walked.packets]
-            note_walked(self._note, base, records, walked.others)
-        self._file_packets(walked.others, None)
-        if self._runs.full:
-            yield from self._runs.take()
-        yield from self._made()
-
-    def _last(self) -> Iterator[pa.RecordBatch]:
-        yield from self._runs.take()
-        yield from super()._last()
 
 
 def _key_logs(secrets: list[Secrets]) -> list[bytes]:

@@ -1,24 +1,20 @@
-"""Read the records of one chunk of a capture: find where they end, and read most of them with
-numpy.
+"""Read the records of one chunk of a capture: find where they end, and turn them into packets.
 
 A walk takes bytes that begin with a record and returns what it found; its caller handles where it
-stopped, and why. Unusual records go through ``wiredump.readers``, one by one.
+stopped, and why. With the extension, usual records come in bulk; all others, and all of them
+without it, go through ``wiredump.readers``, one by one.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from operator import itemgetter
 from struct import Struct
-from typing import Any, Final, Literal, NamedTuple
+from types import ModuleType
+from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from wiredump.readers import Anomaly, Interface, Packet, Secrets
+from wiredump.readers import Anomaly, Packet, Secrets
 from wiredump.readers.pcap import LARGEST_RECORD, PcapReader
 from wiredump.readers.pcapng import PcapngReader
 from wiredump.spark.heads import CONTEXT_BLOCKS, Head
-from wiredump.spark.usual import Ints, Records
 
 __all__ = ["PcapWalk", "PcapngWalk", "Walk", "Walked"]
 
@@ -26,22 +22,19 @@ _RECORD: Final = 16
 _SHORTEST_BLOCK: Final = 12
 _ENHANCED: Final = 6
 _ENHANCED_HEADER: Final = 28
-_SHORTEST_ENHANCED: Final = 32
 _SIMPLE: Final = 3
-_LARGEST_TIME: Final = 2**63 - 1
-_ENDS: Final[dict[str, Literal["little", "big"]]] = {"<": "little", ">": "big"}
 
 
 class Walked(NamedTuple):
-    """``records`` by link type; ``others`` were read one by one (packets, and anomalies). ``end``
-    is where in the chunk the walk stopped; ``damaged``: the next record cannot be found.
-    ``packets`` were found by the extension, instead of ``records``."""
+    """``packets`` were found by the extension, ``usual`` and ``others`` read one by one; only the
+    bytes of ``usual`` packets are ``Walk.header`` behind the beginning of their record. ``end`` is
+    where in the chunk the walk stopped; ``damaged``: the next record cannot be found."""
 
-    records: list[Records]
+    packets: list[Any]
+    usual: list[Packet | Anomaly]
     others: list[Packet | Anomaly]
     end: int
     damaged: bool = False
-    packets: tuple[Any, ...] = ()
 
 
 class Walk:
@@ -63,10 +56,6 @@ class Walk:
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
         raise NotImplementedError
 
-    def packet(self, chunk: bytes, base: int, place: int) -> list[Packet | Anomaly]:
-        """Return the record at ``place`` of the chunk as the readers read it."""
-        raise NotImplementedError
-
     def rest(self, rest: bytes, position: int) -> list[Packet | Anomaly]:
         """Return what the readers make of the last bytes of a file, or of damaged ones."""
         raise NotImplementedError
@@ -75,46 +64,40 @@ class Walk:
 class PcapWalk(Walk):
     header = _RECORD
 
-    def __init__(self, head: Head, context: bytes, capture: int) -> None:
+    def __init__(self, head: Head, context: bytes, capture: int, module: ModuleType | None) -> None:
         super().__init__()
         self._reader = PcapReader(capture)
         self._reader.feed(context)
-        self._link_type = self._reader.interfaces[0].link_type
-        self._head = head
+        self._limit = head.limit
         self._length = Struct(head.order + "I").unpack_from
+        self._bulk = None if module is None else module.walk_pcap
+        scale, link_type = 1 if head.nanoseconds else 1000, self._reader.interfaces[0].link_type
+        self._how = head.order == ">", scale, head.limit, link_type, capture
 
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
-        """Walk the chunk by lengths only; numpy reads the rest."""
-        length, limit, last = self._length, self._head.limit, len(chunk) - _RECORD
-        last = min(last, stop - base - 1)
-        places: list[int] = []
-        append = places.append
-        at, damaged = 0, False
+        found, usual = None, list[Packet | Anomaly]()
+        if self._bulk is not None:
+            found, at = self._bulk(chunk, 0, base, *self._how, stop)
+        else:
+            at = self._end(chunk, stop - base)
+            self._reader.go_to(base)
+            usual = self._reader.feed(chunk[:at])
+        damaged = False
+        if at <= len(chunk) - _RECORD and base + at < stop:
+            damaged = self._length(chunk, at + 8)[0] > self._limit
+        return Walked([] if found is None else [found], usual, [], at, damaged)
+
+    def _end(self, chunk: bytes, stop: int) -> int:
+        """Return where in the chunk the first record begins that is not whole, not believable, or
+        another part's."""
+        at, last = 0, min(len(chunk) - _RECORD, stop - 1)
         while at <= last:
-            (captured,) = length(chunk, at + 8)
-            if captured > limit:
-                damaged = True
-                break
+            (captured,) = self._length(chunk, at + 8)
             end = at + _RECORD + captured
-            if end > len(chunk):
+            if captured > self._limit or end > len(chunk):
                 break
-            append(at)
             at = end
-        return Walked([self._records(chunk, base, np.array(places, np.int64))], [], at, damaged)
-
-    def _records(self, chunk: bytes, base: int, places: Ints) -> Records:
-        raw = np.frombuffer(chunk, np.uint8)
-        words = np.ascontiguousarray(raw[places[:, None] + np.arange(_RECORD)])
-        fields = words.view(self._head.order + "u4").astype(np.int64).reshape(-1, 4)
-        scale = 1 if self._head.nanoseconds else 1000
-        times = fields[:, 0] * 1_000_000_000 + fields[:, 1] * scale
-        begins, captured, originals = places + _RECORD, fields[:, 2], fields[:, 3]
-        return Records(base, self._link_type, places, begins, captured, times, originals)
-
-    def packet(self, chunk: bytes, base: int, place: int) -> list[Packet | Anomaly]:
-        self._reader.go_to(base + place)
-        (captured,) = self._length(chunk, place + 8)
-        return self._reader.feed(chunk[place : place + _RECORD + captured])
+        return at
 
     def rest(self, rest: bytes, position: int) -> list[Packet | Anomaly]:
         self._reader.go_to(position)
@@ -126,14 +109,17 @@ class PcapngWalk(Walk):
 
     header = _ENHANCED_HEADER
 
-    def __init__(self, head: Head, context: bytes, capture: int, time_ns: int | None) -> None:
+    def __init__(
+        self, head: Head, context: bytes, capture: int, module: ModuleType | None,
+        time_ns: int | None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self._reader = PcapngReader(capture)
         self._reader.feed(context)
+        self._capture = capture
         self._time = time_ns
+        self._bulk = None if module is None else module.walk_pcapng
         self._set_order(self._reader.order)
-        # Where in the file each begins that was met; packets are asked for once it is behind.
-        self._sections: list[tuple[int, object]] = [(-1, self._reader.section)]
 
     @property
     def secrets(self) -> list[Secrets]:
@@ -146,37 +132,40 @@ class PcapngWalk(Walk):
         self._word = Struct(order + "I").unpack_from
 
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
-        """Read consecutive enhanced packets with numpy, and the blocks between them one by one."""
-        last = self.last(chunk, base, stop)
-        records: list[Records] = []
-        others: list[Packet | Anomaly] = []
-        places: list[int] = []
-        at, damaged, order = 0, False, self._order
+        last = min(len(chunk) - _SHORTEST_BLOCK, stop - base - 1)
+        walked = Walked([], [], [], 0)
+        at, damaged = 0, False
         while at <= last:
-            order = self._order  # of what there is until now: a section may begin another
-            block, end = self.block(chunk, at)
+            at = self._packets(chunk, base, at, stop, walked.packets)
+            if at > last:
+                break
+            block, end = self._block(chunk, at)
             if end is None:
                 damaged = True
                 break
             if end > len(chunk):
                 break
-            if block == _ENHANCED and end - at >= _SHORTEST_ENHANCED:
-                places.append(at)
-            else:
-                self._run(chunk, base, places, order, records, others)
-                places = []
-                self._other(block, chunk, base, at, end, others)
-                if self._reader.stopped:
-                    return Walked(records, others, len(chunk), True)
+            to = walked.usual if block == _ENHANCED else walked.others
+            to += self._read(block, chunk, base, at, end)
+            if self._reader.stopped:
+                return walked._replace(end=len(chunk), damaged=True)
             at = end
-        self._run(chunk, base, places, order, records, others)
-        return Walked(records, others, at, damaged)
+        return walked._replace(end=at, damaged=damaged)
 
-    def last(self, chunk: bytes, base: int, stop: int) -> int:
-        """Where in the chunk the last block may begin."""
-        return min(len(chunk) - _SHORTEST_BLOCK, stop - base - 1)
+    def _packets(self, chunk: bytes, base: int, at: int, stop: int, found: list[Any]) -> int:
+        """Find packets in bulk; returns where the first other block begins."""
+        if self._bulk is None:
+            return at
+        clocks, first = self._reader.clocks
+        packets, end = self._bulk(
+            chunk, at, base, self._order == ">", clocks, first, self._capture, stop
+        )
+        if packets is not None:
+            found.append(packets)
+            self._time = packets[len(packets) - 1][1]
+        return int(end)
 
-    def block(self, chunk: bytes, at: int) -> tuple[int, int | None]:
+    def _block(self, chunk: bytes, at: int) -> tuple[int, int | None]:
         """Return a block's type and its end, which may be beyond the chunk; None if it is
         invalid."""
         block, length = self._words(chunk, at)
@@ -198,96 +187,20 @@ class PcapngWalk(Walk):
         (length,) = self._word(chunk, at + 4)
         return int(length)
 
-    def _other(
-        self, block: int, chunk: bytes, base: int, at: int, end: int,
-        others: list[Packet | Anomaly],
-    ) -> None:  # fmt: skip
+    def _read(
+        self, block: int, chunk: bytes, base: int, at: int, end: int
+    ) -> list[Packet | Anomaly]:
         if block in CONTEXT_BLOCKS:
             self.contexts.append((base + at, end - at))
-        found = self._read(chunk, base, at, end, self._time)
-        if block in CONTEXT_BLOCKS:
-            self._sections.append((base + at, self._reader.section))
+        self._reader.go_to(base + at, self._time or 0)
+        found = self._reader.feed(chunk[at:end])
         anomalies = any(isinstance(each, Anomaly) for each in found)
         if self._time is None and (block == _SIMPLE or anomalies):
             self.trouble = "it takes the packet before to know a packet's time"
         if any(isinstance(each, Packet) for each in found) or self._time is not None:
             self._time = self._reader.time_ns
-        others += found
-
-    def _read(
-        self, chunk: bytes, base: int, at: int, end: int, time_ns: int | None
-    ) -> list[Packet | Anomaly]:
-        self._reader.go_to(base + at, time_ns or 0)
-        return self._reader.feed(chunk[at:end])
-
-    def _run(
-        self, chunk: bytes, base: int, run: list[int], order: str, records: list[Records],
-        others: list[Packet | Anomaly],
-    ) -> None:  # fmt: skip
-        """Read consecutive enhanced packets."""
-        if not run:
-            return
-        places = np.array(run, np.int64)
-        raw = np.frombuffer(chunk, np.uint8)
-        words = np.ascontiguousarray(raw[places[:, None] + np.arange(28)])
-        fields = words.view(order + "u4").astype(np.int64).reshape(-1, 7)
-        lengths, numbers, captured = fields[:, 1], fields[:, 2], fields[:, 5]
-        times = np.zeros(len(run), np.int64)
-        plain = captured <= lengths - _SHORTEST_ENHANCED
-        for number in np.unique(numbers).tolist():
-            clock = self._reader.clock(number)
-            mine = numbers == number
-            if clock is None:
-                plain &= ~mine
-                continue
-            chosen = mine & plain
-            known = _times(fields[chosen, 3], fields[chosen, 4], clock)
-            if known is None:
-                plain &= ~mine
-                continue
-            times[chosen] = known
-            kept = places[chosen]
-            records.append(
-                Records(
-                    base,
-                    clock[0].link_type,
-                    kept,
-                    kept + 28,
-                    captured[chosen],
-                    times[chosen],
-                    fields[chosen, 6],
-                )
-            )
-        for each in np.flatnonzero(~plain).tolist():
-            if each and plain[each - 1]:
-                self._time = int(times[each - 1])
-            at = int(places[each])
-            self._other(_ENHANCED, chunk, base, at, at + int(lengths[each]), others)
-        if plain[-1]:
-            self._time = int(times[-1])
-
-    def packet(self, chunk: bytes, base: int, place: int) -> list[Packet | Anomaly]:
-        """Return an enhanced packet, which has a time of its own."""
-        now = self._reader.section
-        before = bisect_right(self._sections, base + place, key=itemgetter(0)) - 1
-        self._reader.go_into(self._sections[before][1])
-        length = int.from_bytes(chunk[place + 4 : place + 8], _ENDS[self._reader.order])
-        found = self._read(chunk, base, place, place + length, 0)
-        self._reader.go_into(now)
         return found
 
     def rest(self, rest: bytes, position: int) -> list[Packet | Anomaly]:
         self._reader.go_to(position, self._time or 0)
         return self._reader.feed(rest) + self._reader.finish()
-
-
-def _times(high: Ints, low: Ints, clock: tuple[Interface, int, int, int]) -> Ints | None:
-    """Return nanoseconds; None if that needs more than 64 bits or a division."""
-    _, multiplier, divisor, offset = clock
-    if not len(high):
-        return high
-    most = int(high.max()) + 1 << 32
-    if divisor != 1 or most * multiplier + abs(offset) > _LARGEST_TIME:
-        return None
-    times: Ints = (high << 32 | low) * multiplier + offset
-    return times
