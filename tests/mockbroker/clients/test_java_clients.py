@@ -11,6 +11,7 @@ from mockbroker import MockCluster
 from tests.mockbroker.clients.programs import run
 from tests.mockbroker.fetching.fetching import append
 from tests.real.jars import class_path
+from tests.support.full import drawn
 from tests.support.toolchain import require
 
 HERE = Path(__file__).parent
@@ -41,7 +42,7 @@ async def test_the_java_clients(release: str) -> None:
 @pytest.mark.slow
 @pytest.mark.java
 @pytest.mark.requirement("DP-TXN-10", "DP-TXN-15", "DP-TXN-48", "DP-TXNOFF-02", "DP-TXN-05")
-@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+@pytest.mark.parametrize("release", drawn("Java transactions", ["3.9.2", "4.4.0"], 1))
 async def test_the_java_transactions(release: str) -> None:
     require("java", "maven")
     profile = f"kafka-{release.rpartition('.')[0]}"
