@@ -7,7 +7,7 @@ This module states facts about released clients. ``runner.install`` installs the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 __all__ = ["CLIENTS", "Client", "Language", "client"]
@@ -28,8 +28,9 @@ class Client:
     """One release of a client library.
 
     ``adapter`` is its program in ``kspec/adapters``. ``engine`` names the library that speaks the
-    protocol, if that is another one. ``packages`` are Debian packages, fetched if the machine lacks
-    the command.
+    protocol, if that is another one. ``package`` is its name in the registry of its language, if
+    that is not ``name``. ``packages`` are Debian packages, fetched if the machine lacks the
+    command. ``chosen`` if the release is not the catalog's but one that the user asked for.
     """
 
     name: str
@@ -37,8 +38,15 @@ class Client:
     adapter: str
     release: str
     engine: str = ""
+    package: str = ""
     oldest_node: tuple[int, int] | None = None
     packages: tuple[str, ...] = ()
+    chosen: bool = False
+
+    @property
+    def registered(self) -> str:
+        """The client's name in the registry of its language."""
+        return self.package or self.name
 
     @property
     def toolchains(self) -> tuple[str, ...]:
@@ -68,12 +76,21 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client("@platformatic/kafka", "node", "platformatic", "1.35.0", oldest_node=(20, 19)),
     Client("java-admin", "java", "AdminAdapter", "4.4.0"),
     Client("java-admin-3.9", "java", "AdminAdapter", "3.9.2"),
-    Client("franz-go", "go", "franz", "v1.22.2"),
-    Client("sarama", "go", "sarama", "v1.61.1"),
+    Client("franz-go", "go", "franz", "v1.22.2", package="github.com/twmb/franz-go"),
+    Client("sarama", "go", "sarama", "v1.61.1", package="github.com/IBM/sarama"),
     Client("rskafka", "rust", "rskafka", "0.6.0"),
 )
 
 
 def client(name: str) -> Client:
-    """Return the client of that name. Raises KeyError if there is none."""
-    return {each.name: each for each in CLIENTS}[name]
+    """Return the client of that name. ``NAME@RELEASE`` is the client at another release than the
+    catalog's. Raises KeyError if there is none, ValueError if it only has one release here."""
+    known = {each.name: each for each in CLIENTS}
+    base, _, release = name.rpartition("@")
+    if name in known or base not in known:
+        return known[name]
+    found = known[base]
+    if not release or not found.release or found.packages:
+        raise ValueError(f"{base} has one release here; run it without @{release}")
+    package = found.registered
+    return replace(found, name=name, release=release, package=package, chosen=True)

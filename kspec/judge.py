@@ -118,6 +118,8 @@ def _sentence(broken: Sequence[Finding]) -> str:
 
 
 def _unsupported(case: Case, played: Evidence) -> str | None:
+    if played.wire_only and not any(entry.direction == "request" for entry in played.entries):
+        return "the client sent no request, and its results are unknown"
     for record in played.calls.values():
         if record.answer.unsupported is not None and not record.optional:
             return f"{record.call}: {record.answer.unsupported}"

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
 from kproto.journal import Entry
-from kspec.judge import Judgement
+from kspec.judge import Judgement, Verdict
 from kspec.model import CaseFile
 
-__all__ = ["Call", "Greeting", "Report", "Result", "VariantResult", "new_failures"]
+__all__ = [
+    "Call",
+    "Coverage",
+    "Greeting",
+    "Report",
+    "Result",
+    "VariantResult",
+    "coverage_of",
+    "new_failures",
+]
 
 
 class Greeting(msgspec.Struct, frozen=True):
@@ -27,6 +37,13 @@ class Greeting(msgspec.Struct, frozen=True):
     """Calls for which the client only has a function whose caller chooses the broker and the
     version, and that function. The adapter made the choice, so cases about that choice are not
     played on it."""
+
+    def release_of(self, name: str) -> str:
+        """The release, after the client's own name where the run calls the client ``name`` for
+        want of a better one."""
+        if self.client in name or name in self.client:
+            return self.version
+        return f"{self.client} {self.version}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +102,32 @@ class Report:
     seconds: float = 0.0
     date: str = ""
     selections: Mapping[str, str] = field(default_factory=dict)
+
+
+class Coverage(NamedTuple):
+    """How many of the plays of a client could be judged: neither unsupported nor an error of the
+    adapter."""
+
+    judged: int = 0
+    played: int = 0
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.judged / self.played if self.played else 0.0
+
+    def with_play(self, verdict: Verdict) -> Coverage:
+        is_judged = verdict not in ("unsupported", "error")
+        return Coverage(self.judged + is_judged, self.played + 1)
+
+
+def coverage_of(results: Iterable[Result]) -> Mapping[str, Mapping[str, Coverage]]:
+    """Return the coverage of each client in each group of cases; that of all is under ``""``."""
+    found: dict[str, dict[str, Coverage]] = {}
+    for each in results:
+        groups = found.setdefault(each.client, {})
+        for group in ("", each.case.group):
+            groups[group] = groups.get(group, Coverage()).with_play(each.judgement.verdict)
+    return found
 
 
 def new_failures(

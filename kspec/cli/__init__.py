@@ -1,8 +1,9 @@
-"""``kspec run``, ``list``, ``clients``, ``misbehaviours``, ``check``.
+"""``kspec run``, ``list``, ``clients``, ``misbehaviours``, ``prove``.
 
-The exit status is 0 if every failure is in the baseline, and 1 if one is not or a client asked for
-by name is absent. It is 2 for an invalid command line or case file and if an adapter failed, and
-128 plus the signal's number if a signal ended the run.
+The exit status is 0 if every failure is in the baseline, and 1 if one is not, if a client asked for
+by name is absent, or if fewer cases could be judged than required. It is 2 for an invalid command
+line or case file and if an adapter failed, and 128 plus the signal's number if a signal ended the
+run.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from kspec.report import (
     client_page_path,
     journal_path,
 )
-from kspec.results import Greeting, Report, Result, new_failures
+from kspec.results import Coverage, Greeting, Report, Result, coverage_of, new_failures
 from kspec.runner import schedule
 from kspec.runner.baseline import read_baseline, write_baseline
 from kspec.runner.bystanders import ByCommand, ByHand
-from kspec.runner.clients import select_clients
+from kspec.runner.clients import select_clients, words_of
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.processes import interruptible
 from kspec.runner.proof import prove
@@ -65,6 +66,7 @@ commands = program(
     "Test Kafka clients for conformance.\n\nNumbered cases, each based on a KIP or the protocol "
     "guide, run against real clients on a mock cluster.",
     {
+        "compare": "kspec.cli.compare:compare_command",
         "fuzz": "kspec.clientfuzz.cli:fuzz",
         "publish": "kspec.cli.publish:publish_command",
         "vectors": "kspec.cli.vectors:vectors_command",
@@ -173,8 +175,9 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
 
 @commands.command("run")
 @click.option("--client", "names", multiple=True, metavar="NAME", shell_complete=client_names,
-              help="Client to run, as listed by `kspec clients`, or `reference`, or `wrong:NAME`. "
-                   "Repeat it for several; the default is all.")  # fmt: skip
+              help="Client to run, as listed by `kspec clients`; NAME@RELEASE is another release, "
+                   "`reference` and `wrong:NAME` work, too. Repeat it for several; the default is "
+                   "all.")  # fmt: skip
 @click.option("--adapter", "adapters", multiple=True, metavar="CMD",
               help="Your own client: a program; see `kspec help adapters`.")  # fmt: skip
 @click.option("--command", "programs", multiple=True, metavar="CMD",
@@ -193,12 +196,26 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
     shell_complete=case_ids,
     help="Case to run. Repeat it for several; the default is all.",
 )
+@click.option(
+    "--exclude",
+    "excluded",
+    multiple=True,
+    metavar="ID|GLOB",
+    shell_complete=case_ids,
+    help="Case to leave out. Repeat it for several.",
+)
 @click.option("--baseline", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="File of known failures; only others make the exit status 1.")  # fmt: skip
 @click.option("--write-baseline", "write_baseline_to",
               type=click.Path(dir_okay=False, path_type=Path),
               help="Write this run's failures to a file; entries for what was not run are "
                    "kept.")  # fmt: skip
+@click.option("--require-coverage", "required", type=click.FloatRange(0, 100), default=0,
+              metavar="PERCENT",
+              help="Share of the cases that has to be judged for each client; less makes the exit "
+                   "status 1.")  # fmt: skip
+@click.option("--strict", is_flag=True,
+              help="Require that each case is judged: --require-coverage 100.")  # fmt: skip
 @click.option("--again", is_flag=True,
               help="Play a failed case once more; the second play counts.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True,
@@ -214,8 +231,11 @@ def run_cases(
     programs: tuple[str, ...],
     manual: bool,
     wanted: tuple[str, ...],
+    excluded: tuple[str, ...],
     baseline: Path | None,
     write_baseline_to: Path | None,
+    required: float,
+    strict: bool,
     again: bool,
     jobs: int,
     out: Path | None,
@@ -226,7 +246,9 @@ def run_cases(
     # Cases withhold APIs on purpose.
     logging.getLogger("mockbroker.unserved").setLevel(logging.ERROR)
     console = _console()
-    cases = choose(load_cases(folder), wanted)
+    cases = choose(load_cases(folder), wanted, excluded)
+    for each in programs:
+        words_of("--command", each)
     known = read_baseline(baseline) if baseline is not None else {}
     clients: list[schedule.ClientUnderTest] = [
         ByCommand("command" if len(programs) == 1 else f"command {number}", each)
@@ -292,9 +314,13 @@ def run_cases(
     if write_baseline_to is not None:
         write_baseline(write_baseline_to, results)
     _sum_up(console, report, new, baseline)
+    least = 100.0 if strict else required
+    narrow = [name for name, groups in coverage_of(results).items() if groups[""].percent < least]
+    for name in narrow:
+        console.print(f"{name}: less than {least:g} % of the cases were judged", style="red")
     if any(each.judgement.verdict == "error" for each in results):
         sys.exit(2)
-    sys.exit(1 if new or set(absent) & set(names) or not clients else 0)
+    sys.exit(1 if new or narrow or set(absent) & set(names) or not clients else 0)
 
 
 def _tell(console: Console, result: Result) -> None:
@@ -306,14 +332,17 @@ def _tell(console: Console, result: Result) -> None:
 
 
 def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: Path | None) -> None:
-    table = Table("client", "version", *_STYLES, box=None)
+    table = Table("client", "version", *_STYLES, "judged", box=None)
+    coverage = coverage_of(report.results)
     for name in report.clients:
         greeting = report.greetings.get(name)
         counts = [
             sum(e.client == name and e.judgement.verdict == verdict for e in report.results)
             for verdict in _STYLES
         ]
-        table.add_row(name, "" if greeting is None else greeting.version, *map(str, counts))
+        judged = coverage.get(name, {}).get("", Coverage())
+        release = "" if greeting is None else greeting.release_of(name)
+        table.add_row(name, release, *map(str, counts), f"{judged.percent:.0f} %")
     print_table(table, console=console)
     for client, case in report.stale:
         console.print(f"stale in the baseline: {client} no longer fails {case}", style="yellow")

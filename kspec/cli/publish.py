@@ -8,13 +8,13 @@ from typing import Any, Final
 import click
 import msgspec
 
+from kspec.cli.compare import read_run
 from kspec.errors import KspecError
 from kspec.report.conformance_pages import (
     GENERATED,
     Sentences,
     Written,
     as_pages,
-    read_results,
     stale_sentences,
     unwritten,
 )
@@ -37,10 +37,7 @@ def publish_command(results: Path, out: Path, findings: Path) -> None:
     Failures without an explanation in the file of findings are described in the judge's words and
     listed on standard error, as are explanations of failures that no longer occur.
     """
-    try:
-        run = read_results(results.read_bytes())
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise KspecError(f"{results}: not a results.json: {error}") from None
+    run = read_run(results)
     sentences = read_sentences(findings)
     out.mkdir(parents=True, exist_ok=True)
     for page in out.glob("*.md"):

@@ -19,6 +19,7 @@ from kspec.report.data import FORMAT, without_folders
 __all__ = [
     "GENERATED",
     "Place",
+    "Run",
     "Sentences",
     "Written",
     "as_pages",
@@ -151,7 +152,9 @@ class _Result(msgspec.Struct, frozen=True):
     variants: list[_Variant]
 
 
-class _Run(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct, frozen=True):
+    """A results.json, as far as pages and comparisons need it."""
+
     format: int
     date: str
     clients: dict[str, _Client]
@@ -167,9 +170,9 @@ class _Run(msgspec.Struct, frozen=True):
                 yield case, found[case.id]
 
 
-def read_results(text: bytes) -> _Run:
+def read_results(text: bytes) -> Run:
     """Parse results.json. Raises ValueError if it is not of this format."""
-    run = msgspec.json.decode(text, type=_Run)
+    run = msgspec.json.decode(text, type=Run)
     if run.format != FORMAT:
         raise ValueError(f"its format is {run.format}, expected {FORMAT}")
     failed = [f"{each.client}, {each.case}" for each in run.results if each.verdict == "error"]
@@ -178,14 +181,14 @@ def read_results(text: bytes) -> _Run:
     return run
 
 
-def as_pages(run: _Run, sentences: Sentences) -> dict[str, str]:
+def as_pages(run: Run, sentences: Sentences) -> dict[str, str]:
     """Map file names to pages: ``index.md``, ``cases.md``, and one page per client."""
     pages = {"index.md": _index(run), "cases.md": _by_case(run)}
     pages |= {_file(client): _client_page(client, run, sentences) for client in run.clients}
     return pages
 
 
-def stale_sentences(run: _Run, sentences: Sentences) -> list[tuple[str, str]]:
+def stale_sentences(run: Run, sentences: Sentences) -> list[tuple[str, str]]:
     """Return (client, case) of explanations that match no failure. Clients that did not run are
     ignored."""
     failed = {(client, number) for client, number, _ in _failures(run)}
@@ -198,7 +201,7 @@ def stale_sentences(run: _Run, sentences: Sentences) -> list[tuple[str, str]]:
     ]
 
 
-def unwritten(run: _Run, sentences: Sentences) -> list[tuple[str, str]]:
+def unwritten(run: Run, sentences: Sentences) -> list[tuple[str, str]]:
     """Return (client, case) of failures without an explanation."""
     return [
         (client, number)
@@ -207,7 +210,7 @@ def unwritten(run: _Run, sentences: Sentences) -> list[tuple[str, str]]:
     ]
 
 
-def _failures(run: _Run) -> Iterator[tuple[str, str, _Result]]:
+def _failures(run: Run) -> Iterator[tuple[str, str, _Result]]:
     for client in run.clients:
         for case, each in run.with_verdict(client, "fail"):
             yield client, case.number, each
@@ -216,7 +219,7 @@ def _failures(run: _Run) -> Iterator[tuple[str, str, _Result]]:
 # ---- summary -------------------------------------------------------------------------------------
 
 
-def _index(run: _Run) -> str:
+def _index(run: Run) -> str:
     failed = sum(each.verdict == "fail" for each in run.results)
     judged = sum(each.verdict != "unsupported" for each in run.results)
     absent = "".join(f"\n{name} was absent: {_plain(why)}\n" for name, why in run.absent.items())
@@ -234,7 +237,7 @@ def _index(run: _Run) -> str:
     return "\n".join(parts)
 
 
-def _clients(run: _Run) -> str:
+def _clients(run: Run) -> str:
     order = [verdict for verdict in reversed(VERDICTS) if verdict != "error"]
     rows = [["client", "release", "language", *order]]
     for name, client in run.clients.items():
@@ -243,7 +246,7 @@ def _clients(run: _Run) -> str:
     return _table(rows)
 
 
-def _groups(run: _Run) -> str:
+def _groups(run: Run) -> str:
     verdicts = {(each.client, each.case): each.verdict for each in run.results}
     groups = list(_grouped(run))
     rows = [["client", *(_link(group, f"cases.md#{group}") for group, _ in groups)]]
@@ -260,7 +263,7 @@ def _groups(run: _Run) -> str:
 # ---- results by case -----------------------------------------------------------------------------
 
 
-def _by_case(run: _Run) -> str:
+def _by_case(run: Run) -> str:
     verdicts = {(each.client, each.case): each.verdict for each in run.results}
     parts = ["# Results by case\n", GENERATED, f"{_LEGEND}\nA ✗ leads to its explanation.\n"]
     for group, cases in _grouped(run):
@@ -279,7 +282,7 @@ def _mark(case: _Case, client: str, verdict: Verdict | None) -> str:
     return _link(mark, f"{_file(client)}#{_slug(case)}") if verdict == "fail" else mark
 
 
-def _grouped(run: _Run) -> Iterator[tuple[str, list[_Case]]]:
+def _grouped(run: Run) -> Iterator[tuple[str, list[_Case]]]:
     for group, cases in groupby(run.cases, lambda case: case.group):
         yield group, list(cases)
 
@@ -287,7 +290,7 @@ def _grouped(run: _Run) -> Iterator[tuple[str, list[_Case]]]:
 # ---- a client ------------------------------------------------------------------------------------
 
 
-def _client_page(client: str, run: _Run, sentences: Sentences) -> str:
+def _client_page(client: str, run: Run, sentences: Sentences) -> str:
     facts = run.clients[client]
     order = [verdict for verdict in reversed(VERDICTS) if facts.verdicts.get(verdict)]
     counts = ", ".join(f"{facts.verdicts[verdict]} {verdict}" for verdict in order)
@@ -310,7 +313,7 @@ def _client_page(client: str, run: _Run, sentences: Sentences) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _failed(client: str, run: _Run, sentences: Sentences) -> Iterator[str]:
+def _failed(client: str, run: Run, sentences: Sentences) -> Iterator[str]:
     """One section for each explanation, with the cases that it explains."""
     causes: dict[str, list[tuple[_Case, _Result]]] = {}
     for case, each in run.with_verdict(client, "fail"):
@@ -357,7 +360,7 @@ def _requirement(level: str, each: _Result) -> str:
     return f" {words}: *{'*; *'.join(broken)}*." if broken else ""
 
 
-def _lesser(client: str, run: _Run) -> str:
+def _lesser(client: str, run: Run) -> str:
     """Return the findings that are advice only."""
     rows = [["case", "broken *should* or *should not*"]]
     for case, each in run.with_verdict(client, "non-strict"):
@@ -366,7 +369,7 @@ def _lesser(client: str, run: _Run) -> str:
     return f"## Recommendations that are not met\n\n{_table(rows)}" if len(rows) > 1 else ""
 
 
-def _unsteady(client: str, run: _Run) -> str:
+def _unsteady(client: str, run: Run) -> str:
     numbers = {case.id: case.number for case in run.cases}
     found = "".join(
         f"- {numbers[each.case]}: {_judged(each.unsteady)}\n"

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from kproto.journal import describe
 from kspec.judge import VERDICTS, Finding
-from kspec.results import Greeting, Report, Result, VariantResult
+from kspec.results import Greeting, Report, Result, VariantResult, coverage_of
 
 __all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit", "without_folders"]
 
@@ -42,17 +42,23 @@ def as_json(report: Report) -> str:
         }
         for client in report.clients
     }
+    coverage = coverage_of(report.results)
     document = {
         "format": FORMAT,
         "date": report.date,
         "seconds": round(report.seconds, 1),
         "clients": {
             name: {
+                "name": greeting.client,
                 "version": greeting.version,
                 "language": greeting.language,
                 "options": greeting.options,
                 "raw_calls": greeting.raw_calls,
                 "verdicts": counts[name],
+                "coverage": {
+                    group or "all": {"judged": each.judged, "played": each.played}
+                    for group, each in coverage.get(name, {}).items()
+                },
             }
             for name in report.clients
             for greeting in (report.greetings.get(name, _SILENT),)

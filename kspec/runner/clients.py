@@ -4,6 +4,7 @@ own."""
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from kspec.runner.adapters import Adapter, LocalAdapter, ProcessAdapter
 from kspec.runner.install import Launch, install
 from kspec.wrong.catalog import MISBEHAVIOURS, wrong_client
 
-__all__ = ["Local", "Program", "select_clients"]
+__all__ = ["Local", "Program", "select_clients", "words_of"]
 
 _WRONG = "wrong:"
 
@@ -67,8 +68,21 @@ def select_clients(
             _install(name, found, absent, on_progress)
     for number, command in enumerate(given):
         label = "adapter" if len(given) == 1 else f"adapter {number + 1}"
-        found.append(Program(label, Launch(tuple(shlex.split(command)), None)))
+        found.append(Program(label, Launch(words_of("--adapter", command), None)))
     return found, absent
+
+
+def words_of(option: str, command: str) -> tuple[str, ...]:
+    """Split the command of an option into words. Raises KspecError if there is no such program."""
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise KspecError(f"{option} {command!r}: {error}") from None
+    if not words:
+        raise KspecError(f"{option} names no program")
+    if shutil.which(words[0]) is None:
+        raise KspecError(f"{option} {command!r}: there is no program {words[0]!r}")
+    return words
 
 
 def _install(
@@ -82,6 +96,8 @@ def _install(
     except KeyError:
         known = ", ".join(each.name for each in CLIENTS)
         raise KspecError(f"{name!r} is not a known client; known are {known}, reference") from None
+    except ValueError as error:
+        raise KspecError(str(error)) from None
     on_progress(f"installing {client.name} {client.release} (the first time downloads it)")
     try:
         found.append(Program(client.name, install(client)))

@@ -34,19 +34,30 @@ def load_cases(folder: Path = CASES) -> list[CaseFile]:
     return found
 
 
-def choose(cases: Sequence[CaseFile], wanted: Iterable[str]) -> list[CaseFile]:
-    """Select cases by id (``framing/003`` or in full), group or glob.
+def choose(
+    cases: Sequence[CaseFile], wanted: Iterable[str], excluded: Iterable[str] = ()
+) -> list[CaseFile]:
+    """Select cases by id (``framing/003`` or in full), group or glob; without any, all of them.
+    Then leave out those that ``excluded`` names in the same way.
 
-    Raises KspecError if one of them selects nothing.
+    Raises KspecError if one of them selects nothing, or if no case is left.
     """
-    chosen: dict[str, CaseFile] = {}
     patterns = list(wanted)
+    chosen = _named(cases, patterns) if patterns else {case.id for case in cases}
+    chosen -= _named(cases, excluded)
+    if not chosen:
+        raise KspecError("every case is excluded")
+    return [case for case in cases if case.id in chosen]
+
+
+def _named(cases: Sequence[CaseFile], patterns: Iterable[str]) -> set[str]:
+    found: set[str] = set()
     for pattern in patterns:
-        matches = [case for case in cases if _is(case, pattern)]
+        matches = {case.id for case in cases if _is(case, pattern)}
         if not matches:
             raise KspecError(f"no case matches {pattern!r}; `kspec list` lists all")
-        chosen.update((case.id, case) for case in matches)
-    return [case for case in cases if case.id in chosen] if patterns else list(cases)
+        found |= matches
+    return found
 
 
 def _is(case: CaseFile, pattern: str) -> bool:

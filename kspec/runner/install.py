@@ -64,7 +64,7 @@ def _python(client: Client) -> Launch:
     if client.packages:
         environment = _packaged(client)
     elif client.release and not _is_importable(client):
-        requirement = f"{client.name}=={client.release}"
+        requirement = f"{client.registered}=={client.release}"
 
         def build(folder: Path) -> None:
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder)]
@@ -130,7 +130,7 @@ def _unpacked(folder: Path) -> dict[str, str]:
 def _is_importable(client: Client) -> bool:
     """Return whether this interpreter already has exactly the catalog's release."""
     try:
-        return importlib.metadata.version(client.name) == client.release
+        return importlib.metadata.version(client.registered) == client.release
     except importlib.metadata.PackageNotFoundError:
         return False
 
@@ -145,10 +145,14 @@ def _node(client: Client) -> Launch:
             shutil.copy(file, folder)
         # `ci` installs what the lock file says or fails. Its only engine warning is about a minor
         # release of Node on which the package does run.
-        run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder)
+        quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
+        run(["npm", "ci", *quiet], cwd=folder)
+        if client.chosen:
+            package = f"{client.registered}@{client.release}"
+            run(["npm", "install", "--no-save", *quiet, package], cwd=folder)
 
-    made_of = [file.read_text() for file in files]
-    folder = _built(client, [*made_of, toolchains.find("node") or ""], build, name="node")
+    made_of = [*(file.read_text() for file in files), toolchains.find("node") or ""]
+    folder = _built(client, [*made_of, *_chosen(client)], build, name="node")
     return Launch(("node", f"{client.adapter}_adapter.mjs"), folder)
 
 
@@ -190,12 +194,28 @@ def _go(client: Client) -> Launch:
     files = sorted([*source.glob("go.*"), *source.glob("**/*.go")])
 
     def build(folder: Path) -> None:
-        run(["go", "build", "-trimpath", "-o", str(folder) + os.sep, "./franz", "./sarama"],
-             cwd=source)  # fmt: skip
+        made, adapters = source, ["./franz", "./sarama"]
+        if client.chosen:
+            made, adapters = folder / "source", [f"./{client.adapter}"]
+            shutil.copytree(source, made)
+            _choose_module(client, made)
+        run(["go", "build", "-trimpath", "-o", str(folder) + os.sep, *adapters], cwd=made)
 
-    made_of = [file.read_text() for file in files]
-    folder = _built(client, [*made_of, toolchains.find("go") or ""], build, name="go")
+    made_of = [*(file.read_text() for file in files), toolchains.find("go") or ""]
+    folder = _built(client, [*made_of, *_chosen(client)], build, name="go")
     return Launch((str(folder / client.adapter),), folder)
+
+
+def _choose_module(client: Client, source: Path) -> None:
+    """Change the module's release in the sources of an adapter. Other modules may need a newer one,
+    and Go then takes that."""
+    wanted = f"v{client.release.removeprefix('v')}"
+    run(["go", "get", f"{client.registered}@{wanted}"], cwd=source)
+    run(["go", "mod", "tidy"], cwd=source)
+    listing = ["go", "list", "-m", "-f", "{{.Version}}", client.registered]
+    found = subprocess.run(listing, cwd=source, capture_output=True, text=True).stdout.strip()
+    if found != wanted:
+        raise AbsentError(f"the adapter's other modules need {client.registered} {found} or newer")
 
 
 def _rust(client: Client) -> Launch:
@@ -206,13 +226,16 @@ def _rust(client: Client) -> Launch:
         (folder / "src").mkdir()
         for file in files:
             shutil.copy(file, folder / file.relative_to(source))
+        if client.chosen:
+            requirement = f"{client.registered}@={client.release}"
+            run(["cargo", "add", "--quiet", "--no-default-features", requirement], cwd=folder)
         run(["cargo", "build", "--release", "--quiet"], cwd=folder)
         made = folder / "target" / "release" / "kspec-adapter-rskafka"
         shutil.copy(made, folder)
         shutil.rmtree(folder / "target")  # hundreds of megabytes that are no longer needed
 
-    made_of = [file.read_text() for file in files]
-    folder = _built(client, [*made_of, toolchains.find("rust") or ""], build)
+    made_of = [*(file.read_text() for file in files), toolchains.find("rust") or ""]
+    folder = _built(client, [*made_of, *_chosen(client)], build)
     return Launch((str(folder / "kspec-adapter-rskafka"),), folder)
 
 
@@ -225,13 +248,18 @@ _INSTALLERS: dict[str, Callable[[Client], Launch]] = {
 }
 
 
+def _chosen(client: Client) -> list[str]:
+    """What a folder is made of besides the sources, if the release is not that of the manifests."""
+    return [client.registered, client.release] if client.chosen else []
+
+
 # ---- folders and commands ------------------------------------------------------------------------
 
 
 def _built(
     client: Client, made_of: Iterable[str], build: Callable[[Path], None], name: str | None = None
 ) -> Path:
-    label = name or client.name.strip("@").replace("/", "-")
+    label = name or client.name.strip("@").replace("/", "-").replace("@", "-")
     return built(f"kspec/{label}", made_of, build)
 
 

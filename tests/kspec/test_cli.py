@@ -118,6 +118,35 @@ def test_a_command_is_judged_by_the_wire_alone():
     assert "judged by its traffic alone" in done.output
 
 
+def test_cases_are_left_out():
+    done = invoke("run", *FAST, "--exclude", "reassignment", "--client", "reference", "-v")
+    assert done.exit_code == 0, done.output
+    assert "negotiation/004" in done.output
+    assert "reassignment/004" not in done.output
+
+
+@pytest.mark.parametrize("required", [["--require-coverage", "1"], ["--strict"]])
+def test_a_client_that_does_less_falls_short_of_the_coverage(tmp_path, required):
+    """A program that sends nothing breaks no rule, which must not count for it."""
+    call = f"{sys.executable} -c pass"
+    run = ["run", "--case", "negotiation/004", "--command", call, "--out", tmp_path]
+    assert invoke(*run).exit_code == 0
+    done = invoke(*run, *required)
+    assert done.exit_code == 1, done.output
+    assert "of the cases were judged" in done.output
+    (client,) = json.loads((tmp_path / "results.json").read_text())["clients"].values()
+    assert client["coverage"] == {
+        group: {"judged": 0, "played": 1} for group in ("all", "negotiation")
+    }
+    assert invoke("run", *FAST, "--client", "reference", "--strict").exit_code == 0
+
+
+def test_a_report_has_the_name_that_an_adapter_gives_itself():
+    command = f"{sys.executable} -m kspec.wrong"
+    done = invoke("run", "--case", "negotiation/004", "--adapter", command)
+    assert re.search(r"adapter +reference", done.output), done.output
+
+
 def test_lists():
     cases = json.loads(invoke("list", "--json").output)
     assert {"id", "title", "source", "wrong"} <= set(cases[0])
@@ -135,6 +164,14 @@ def test_lists():
         (["run", "--client", "telnet"], "'telnet' is not a known client"),
         (["run", "--client", "wrong:telnet"], "is not a misbehaviour"),
         (["run", "--case", "framing/999"], "no case matches"),
+        (["run", "--exclude", "framing/999"], "no case matches"),
+        (["run", "--case", "framing/001", "--exclude", "framing"], "every case is excluded"),
+        (["run", "--client", "kcat@1.7.0"], "kcat has one release here"),
+        (["run", "--client", "telnet@1"], "'telnet@1' is not a known client"),
+        (["run", "--adapter", "no-such-program x"], "there is no program 'no-such-program'"),
+        (["run", "--adapter", "'"], "No closing quotation"),
+        (["run", "--command", ""], "--command names no program"),
+        (["compare", __file__, __file__], "not a results.json"),
     ],
 )
 def test_bad_usage_is_one_line_and_two(monkeypatch, capsys, arguments, words):

@@ -3,8 +3,10 @@ absent and say how to be had."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -88,3 +90,47 @@ def test_packages_are_found_where_the_machine_has_no_list_of_them(tmp_path, monk
     folder.mkdir()
     install._download(["kcat"], folder)
     assert [path.name for path in folder.iterdir()] == ["kcat.deb"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("aiokafka@0.13.0", "aiokafka==0.13.0"),
+        ("@platformatic/kafka@1.30.0", "npm install .* @platformatic/kafka@1.30.0"),
+        ("java-admin@4.1.0", "-Dkafka.version=4.1.0"),
+        ("franz-go@1.20.6", "go get github.com/twmb/franz-go@v1.20.6"),
+        ("rskafka@0.5.0", "cargo add .* rskafka@=0.5.0"),
+    ],
+)
+def test_another_release_is_installed_beside_the_catalogs(tmp_path, monkeypatch, name, expected):
+    """The package managers are not run; what they would be asked is compared."""
+    monkeypatch.setenv("KPROTO_CACHE", str(tmp_path))
+    monkeypatch.setattr("kspec.runner.install.toolchains.find", lambda tool: "v22.0.0")
+    monkeypatch.setattr("kspec.runner.install.toolchains.missing", lambda tools: [])
+    asked: list[str] = []
+
+    def run(command, cwd, environment=None):
+        asked.append(" ".join(map(str, command)))
+        if command[0] == "cargo" and command[1] == "build":
+            (cwd / "target" / "release").mkdir(parents=True)
+            (cwd / "target" / "release" / "kspec-adapter-rskafka").write_text("")
+
+    monkeypatch.setattr("kspec.runner.install.run", run)
+    monkeypatch.setattr(
+        "kspec.runner.install.subprocess.run",
+        lambda *words, **options: SimpleNamespace(stdout="v1.20.6\n"),
+    )
+    chosen, catalogued = client(name), client(name.rpartition("@")[0])
+    launch = install.install(chosen)
+    assert any(re.search(expected, line) for line in asked), asked
+    assert launch != install.install(catalogued), "each has a folder of its own"
+
+
+def test_a_module_that_others_need_newer_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("kspec.runner.install.run", lambda command, cwd: None)
+    monkeypatch.setattr(
+        "kspec.runner.install.subprocess.run",
+        lambda *words, **options: SimpleNamespace(stdout="v1.21.0\n"),
+    )
+    with pytest.raises(AbsentError, match=r"need github.com/twmb/franz-go v1.21.0 or newer"):
+        install._choose_module(client("franz-go@v1.2.0"), tmp_path)
