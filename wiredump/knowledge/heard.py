@@ -1,14 +1,15 @@
 """An exchange, reduced to what this package needs.
 
 It can be made from an exchange, or from a row of ``requests`` with its two rows of ``bodies``,
-since the bodies are the same JSON. Of a Fetch response only the session's fields are kept.
+since the bodies are the same JSON. Of large bodies only the fields that are needed are kept:
+records, subscriptions and assignments are not.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -16,27 +17,45 @@ from wiredump.bodies import Bodies
 from wiredump.model import Exchange
 
 __all__ = [
-    "FETCH",
-    "HEARD",
-    "INSTRUCTIVE",
+    "ADD_OFFSETS", "ADD_PARTITIONS", "ALTER", "CONSUMER_HEARTBEAT", "DESCRIBE_CLUSTER", "END_TXN",
+    "FETCH", "HEARD", "HEARTBEAT", "INIT_PRODUCER_ID", "INSTRUCTIVE", "JOIN_GROUP", "KEYS_OF",
+    "LEAVE_GROUP", "LIST", "PRODUCE", "SHARE_HEARTBEAT", "STREAMS_HEARTBEAT", "SYNC_GROUP",
+    "TABLE_OF", "TXN_OFFSET_COMMIT",
     "Heard",
     "JsonBody",
     "heard_of", "heard_of_row",
-    "trimmed",
 ]  # fmt: skip
 
 JsonBody = dict[str, Any]
 
-FETCH: Final = 1
+PRODUCE, FETCH = 0, 1
 ALTER, LIST, DESCRIBE_CLUSTER = 45, 46, 60
+JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
+CONSUMER_HEARTBEAT, SHARE_HEARTBEAT, STREAMS_HEARTBEAT = 68, 76, 88
+INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
 
 INSTRUCTIVE: Final = frozenset({3, 4, 6, 19, 20, 69, 75, 77})
 """API keys whose messages have topic names together with ids: Metadata, LeaderAndIsr,
 UpdateMetadata, CreateTopics, DeleteTopics, ConsumerGroupDescribe, DescribeTopicPartitions,
 ShareGroupDescribe."""
 
-HEARD: Final = INSTRUCTIVE | {FETCH, ALTER, LIST, DESCRIBE_CLUSTER}
+KEYS_OF: Final[Mapping[str, frozenset[int]]] = {
+    "fetches": frozenset({FETCH}),
+    "reassignments": frozenset({3, 20, 75, ALTER, LIST, DESCRIBE_CLUSTER}),
+    "groups": frozenset({JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, CONSUMER_HEARTBEAT,
+                         SHARE_HEARTBEAT, STREAMS_HEARTBEAT}),
+    "transactions": frozenset({PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN,
+                               TXN_OFFSET_COMMIT}),
+}  # fmt: skip
+"""The API keys whose exchanges a table is made of. No two tables share one."""
+
+TABLE_OF: Final = {key: table for table, keys in KEYS_OF.items() for key in keys}
+
+HEARD: Final = INSTRUCTIVE | frozenset(TABLE_OF)
 """API keys that any of the classes needs."""
+
+_OF_CLIENTS: Final = 3
+"""The last version of AddPartitionsToTxn that clients send."""
 
 
 class Heard(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +96,10 @@ def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
     """Reduce an exchange; None if no class needs it, or if the request was not captured."""
     if item.request is None or item.api_key not in HEARD:
         return None
+    request = bodies.request.body if bodies.request is not None else None
+    response = bodies.response.body if bodies.response is not None else None
+    if not _is_needed(item.api_key, item.api_version, request, response):
+        return None
     software = item.software
     return Heard(
         item.connection.id,
@@ -90,15 +113,20 @@ def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
         item.api_key,
         item.api_version,
         item.dialect,
-        bodies.request.body if bodies.request is not None else None,
-        trimmed(item.api_key, bodies.response.body if bodies.response is not None else None),
+        _trimmed(_REQUESTS, item.api_key, request),
+        _trimmed(_RESPONSES, item.api_key, response),
     )
 
 
 def heard_of_row(row: Mapping[str, Any], request: str | None, response: str | None) -> Heard | None:
     """Make the same from a row of ``requests``, by column names, and the JSON texts of its two
     bodies."""
-    if row["request_offset"] is None or row["api_key"] not in HEARD:
+    key, version = row["api_key"], row["api_version"]
+    if row["request_offset"] is None or key not in HEARD:
+        return None
+    asked = None if request is None else json.loads(request)
+    answered = None if response is None else json.loads(response)
+    if not _is_needed(key, version, asked, answered):
         return None
     return Heard(
         row["connection"],
@@ -109,19 +137,73 @@ def heard_of_row(row: Mapping[str, Any], request: str | None, response: str | No
         row["client_id"],
         row["software_name"],
         row["software_version"],
-        row["api_key"],
-        row["api_version"],
+        key,
+        version,
         row["dialect"],
-        None if request is None else json.loads(request),
-        trimmed(row["api_key"], None if response is None else json.loads(response)),
+        _trimmed(_REQUESTS, key, asked),
+        _trimmed(_RESPONSES, key, answered),
     )
 
 
-def trimmed(api_key: int, response: JsonBody | None) -> JsonBody | None:
-    """Return a response without its records, which need not be kept."""
-    if api_key != FETCH or response is None:
-        return response
-    return {name: response[name] for name in ("errorCode", "sessionId") if name in response}
+def _is_needed(key: int, version: int, request: JsonBody | None, response: JsonBody | None) -> bool:
+    """Whether the exchange says anything: most Produce requests are of no transaction, and most
+    heartbeats are answered without news."""
+    if key in (PRODUCE, INIT_PRODUCER_ID):
+        return request is not None and bool(request.get("transactionalId"))
+    if key == HEARTBEAT:
+        return response is not None and bool(response.get("errorCode"))
+    return key != ADD_PARTITIONS or version <= _OF_CLIENTS
+
+
+# ---- what is kept ----------------------------------------------------------------------------
+
+_Tree: TypeAlias = Mapping[str, "_Tree"]
+
+_WHOLE: Final[_Tree] = {}
+
+
+def _tree(names: str, **inner: _Tree) -> _Tree:
+    return dict.fromkeys(names.split(), _WHOLE) | inner
+
+
+_REQUESTS: Final[Mapping[int, _Tree]] = {
+    PRODUCE: _tree(
+        "transactionalId", topicData=_tree("name topicId", partitionData=_tree("index"))
+    ),
+    JOIN_GROUP: _tree("groupId memberId reason"),
+    SYNC_GROUP: _tree("groupId memberId generationId"),
+    CONSUMER_HEARTBEAT: _tree(
+        "groupId memberId memberEpoch instanceId serverAssignor topicPartitions"
+    ),
+    STREAMS_HEARTBEAT: _tree("groupId memberId memberEpoch instanceId activeTasks"),
+}
+_RESPONSES: Final[Mapping[int, _Tree]] = {
+    PRODUCE: _tree("", responses=_tree("", partitionResponses=_tree("errorCode"))),
+    FETCH: _tree("errorCode sessionId"),
+    JOIN_GROUP: _tree(
+        "errorCode generationId memberId leader protocolName", members=_tree("memberId")
+    ),
+    SYNC_GROUP: _tree("errorCode"),
+    STREAMS_HEARTBEAT: _tree("errorCode memberId memberEpoch activeTasks standbyTasks warmupTasks"),
+}
+"""By API key, the fields that are kept, and of which structs only some. Others are kept whole."""
+
+
+def _trimmed(kept: Mapping[int, _Tree], key: int, body: JsonBody | None) -> JsonBody | None:
+    tree = kept.get(key)
+    return body if tree is None or body is None else _only(tree, body)
+
+
+def _only(tree: _Tree, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_only(tree, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _only(inner, value[name]) if inner else value[name]
+        for name, inner in tree.items()
+        if name in value
+    }
 
 
 def _weight(value: Any) -> int:

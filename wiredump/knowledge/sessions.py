@@ -83,6 +83,10 @@ class Fetches:
         elif not heard.response.get("errorCode"):
             self._keep(key, _Session(_after(epoch), known, offsets))
 
+    def end(self) -> Iterator[Row]:
+        """Return nothing: each request has its rows at once."""
+        return iter(())
+
     def _begin(self, heard: Heard, epoch: int, asked: dict[_Place, int]) -> None:
         answer = heard.response or {}
         begun = answer.get("sessionId", _NO_SESSION)

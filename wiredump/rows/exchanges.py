@@ -121,8 +121,14 @@ def _request(item: Exchange, bodies: Bodies | None) -> tuple[Any, ...]:
         item.expected,
         item.in_order,
         sorted({error.name for error in bodies.errors}) if bodies else [],
+        _throttle_time_ms(bodies),
         _problem(bodies),
     )
+
+
+def _throttle_time_ms(bodies: Bodies | None) -> int | None:
+    response = bodies.response if bodies is not None else None
+    return response.body.get("throttleTimeMs") if response and response.body else None
 
 
 def _problem(bodies: Bodies | None) -> str | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from wiredump.rows.columns import Column, Table, TypeName
+from wiredump.rows.schema_groups import GROUPS, TRANSACTIONS
 from wiredump.rows.schema_topics import (
     BATCHES,
     ELECTIONS,
@@ -36,13 +37,13 @@ from wiredump.rows.schema_traffic import (
 
 __all__ = ["ON_REQUEST", "SCHEMA_VERSION", "TABLES", "UNDECODED", "Column", "Table", "TypeName"]
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 TABLES: Final = {
     table.name: table
     for table in (
         LINEAGE, ACCOUNT, CONNECTIONS, FRAMES, REQUESTS, BODIES, NEGOTIATIONS, ANOMALIES,
-        TOPICS, BATCHES, RECORDS, FETCHES, REASSIGNMENTS, ELECTIONS, PACKETS,
+        TOPICS, BATCHES, RECORDS, FETCHES, REASSIGNMENTS, ELECTIONS, GROUPS, TRANSACTIONS, PACKETS,
     )
 }  # fmt: skip
 

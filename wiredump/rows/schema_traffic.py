@@ -145,6 +145,7 @@ REQUESTS: Final = Table(
         expected          bool       false for a Produce with acks=0
         in_order          bool       false where it overtook an earlier request's response
         errors            strings    names of error codes in the response, each once, sorted
+        throttle_time_ms  int32      of the response; 0 unless a quota was exceeded; null without
         problem           string     why the bodies could not be read whole; null where they could
         """
     ),

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kproto.dialects import Dialect
 from wiredump.bodies import Bodies, read
-from wiredump.knowledge.heard import HEARD, INSTRUCTIVE, Heard, heard_of
+from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
+from wiredump.knowledge.heard import INSTRUCTIVE, KEYS_OF, TABLE_OF, Heard, heard_of
 from wiredump.knowledge.order import InOrder
-from wiredump.knowledge.reassignments import Reassignments
-from wiredump.knowledge.sessions import Fetches
 from wiredump.knowledge.topics import TopicNames, is_instructive
 from wiredump.model import Connection, Exchange, Item
 from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
@@ -37,10 +36,10 @@ _SAID: Final = frozenset({"requests", "bodies", "negotiations"})
 """Tables for which every body is decoded completely."""
 
 _BATCHES: Final = frozenset({"batches", "records", "anomalies"})
-_ORDERED: Final = frozenset({"fetches", "reassignments"})
+_FOLLOWED: Final = frozenset(FOLLOWED)
 
 _WITHOUT_OTHERS: Final = frozenset(
-    {"lineage", "account", "topics", "records", "fetches", "reassignments", "elections"}
+    {"lineage", "account", "topics", "records", "elections", *FOLLOWED}
 )
 """Tables that need only records, and the exchanges of ``_keys_of``."""
 
@@ -52,7 +51,7 @@ class Apart(Protocol):
     """Collects what depends on more than the items at hand, to be merged later."""
 
     def heard(self, heard: Heard) -> None:
-        """Take an exchange for ``fetches`` and ``reassignments``."""
+        """Take an exchange for the tables of ``knowledge.following``."""
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
         """Return a topic's name at that time, if it is already known."""
@@ -64,7 +63,7 @@ class TableRows:
     Nothing is decoded that those tables do not need. Without ``bodies`` nothing is: then
     ``requests`` has no errors, and tables that are not in ``UNDECODED`` have no rows. ``values``
     keeps the contents of records, ``secrets`` keeps passwords, tokens and keys. With ``apart`` the
-    items are some of many, and ``fetches`` and ``reassignments`` have no rows. ``counts`` are
+    items are some of many, and the tables of ``knowledge.following`` have no rows. ``counts`` are
     continued. ``names`` are the topic names in the items so far.
     """
 
@@ -89,9 +88,11 @@ class TableRows:
         self._values = values
         self.names = TopicNames()
         self._heard_keys = _keys_of(self._tables)
-        self._other_keys = _keys_of(self._tables & {*_ORDERED, "elections"})
+        self._other_keys = self._heard_keys - INSTRUCTIVE | _keys_of(
+            self._tables & {"reassignments", "elections"}
+        )
         self._batches: BatchRows | None = None
-        self._reassignments = Reassignments()
+        self._followers: dict[str, Follower] = {}
         self._ask(self.names.name if apart is None else apart.name, apart is not None)
 
     def _ask(self, name_of: NameOf, apart: bool) -> None:
@@ -102,7 +103,9 @@ class TableRows:
             self._batches = BatchRows(
                 name_of, self._codec, tables=counted, values=self._values, apart=apart
             )
-        self._fetches = Fetches(name_of)
+        self._followers = {
+            name: follower_of(name, name_of) for name in FOLLOWED if name in self._tables
+        }
 
     def name_later(self, name_of: NameOf) -> None:
         """Look up topics with ``name_of``, which may not know a name yet. Must be called before the
@@ -208,15 +211,12 @@ class TableRows:
             self.names.learn(heard)
             if self._apart is not None:
                 self._apart.heard(heard)
-            elif self._tables & _ORDERED:
+            elif TABLE_OF.get(heard.api_key) in self._followers:
                 for each in self.order.add(heard):
                     yield from self._in_order(each)
 
     def _in_order(self, heard: Heard) -> Iterator[Row]:
-        if "fetches" in self._tables:
-            yield from self._fetches.feed(heard)
-        if "reassignments" in self._tables:
-            yield from self._reassignments.feed(heard)
+        yield from self._followers[TABLE_OF[heard.api_key]].feed(heard)
 
     def _rest(self) -> Iterator[Row]:
         for heard in self.order.end():
@@ -226,7 +226,8 @@ class TableRows:
         if self._batches is not None:
             yield from self._batches.end()
         yield from self._rest()
-        yield from self._reassignments.end()
+        for follower in self._followers.values():
+            yield from follower.end()
         yield from self.names.rows()
         yield from self.counts.rows(connections)
 
@@ -234,10 +235,10 @@ class TableRows:
 def _keys_of(tables: frozenset[str]) -> frozenset[int]:
     """Return the API keys whose messages ``tables`` need."""
     keys: frozenset[int] = frozenset()
-    if tables & {*_BATCHES, "topics"}:
+    if tables & {*_BATCHES, "topics", "fetches"}:
         keys |= INSTRUCTIVE
-    if tables & _ORDERED:
-        keys |= HEARD
+    for name in tables & _FOLLOWED:
+        keys |= KEYS_OF[name]
     if "elections" in tables:
         keys |= {ELECT_LEADERS}
     return keys

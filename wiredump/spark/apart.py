@@ -2,7 +2,8 @@
 exchanges that say something about others, and rows whose topic has no name yet.
 
 Both are files in the staging folder, like those of tables. ``heard`` has the exchanges that
-``wiredump.knowledge`` needs, with their order. The unnamed tables are those of ``wiredump.rows``
+``wiredump.knowledge`` needs, with the table that each is for, their key in it (``key_of``), and
+their order. The unnamed tables are those of ``wiredump.rows``
 with two more columns: when the exchange was complete, and the topic id.
 """
 
@@ -14,7 +15,8 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from wiredump.knowledge.heard import FETCH, Heard
+from wiredump.knowledge.following import FOLLOWED, key_of
+from wiredump.knowledge.heard import TABLE_OF, Heard
 from wiredump.rows.batches import NameOf
 from wiredump.rows.exchanges import Row
 from wiredump.rows.pieces import Piece, Rows
@@ -23,6 +25,7 @@ from wiredump.tables.arrow import arrow_schema
 
 __all__ = [
     "HEARD",
+    "HEARD_ORDER",
     "HEARD_SQL",
     "NAMED",
     "UNNAMED",
@@ -35,12 +38,17 @@ __all__ = [
 
 HEARD: Final = "heard"
 HEARD_SQL: Final = (
-    "fetch boolean, part int, broker string, requested_ns long, connection long, "
+    "table_name string, key string, part int, requested_ns long, connection long, "
     "request_offset long, heard binary"
 )
+HEARD_ORDER: Final = (
+    "table_name", "key", "part", "requested_ns", "connection", "request_offset",
+)  # fmt: skip
+"""Sorted by these columns, exchanges are in the order that ``write_followed`` takes."""
+
 _HEARD_SCHEMA: Final = pa.schema(
     [
-        ("fetch", pa.bool_()), ("part", pa.int32()), ("broker", pa.string()),
+        ("table_name", pa.string()), ("key", pa.string()), ("part", pa.int32()),
         ("requested_ns", pa.int64()), ("connection", pa.int64()), ("request_offset", pa.int64()),
         ("heard", pa.binary()),
     ]
@@ -93,18 +101,16 @@ class Aside:
         self._part = part
         self._known = known
         tables = frozenset(tables)
-        self._fetches = "fetches" in tables
-        self._others = "reassignments" in tables
+        self._followed = frozenset(FOLLOWED) & tables
         self._heard: list[Row] = []
         # When each was asked for last: by the row that comes next.
         self._wanted: dict[str, int] = {}
 
     def heard(self, heard: Heard) -> None:
-        is_fetch = heard.api_key == FETCH
-        if self._fetches if is_fetch else self._others:
-            place = (heard.requested_ns, heard.connection, heard.request_offset)
-            told = msgspec.msgpack.encode(heard)
-            self._heard.append((HEARD, (is_fetch, self._part, heard.broker, *place, told)))
+        table = TABLE_OF.get(heard.api_key)
+        if table in self._followed:
+            encoded = msgspec.msgpack.encode(heard)
+            self._heard.append((HEARD, (table, key_of(heard), self._part, *heard.order, encoded)))
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
         known = self._known(topic_id, at_ns) if self._known is not None else None

@@ -9,7 +9,7 @@
     data/000007/        of these, what batch 7 wrote
     fragments/000007    datagrams that are not whole
     names/000007.parquet    topics' names, as far as batches to 7 told them
-    aside/heard/        what fetches and reassignments are made of, at the end
+    aside/heard/        exchanges that others depend on, for the end
     aside/unnamed-*/    rows that want a topic's name, until there is one
     end.json            what the tables have beyond the last batch: goes, where more comes
     work/               of the batch under way
@@ -35,7 +35,7 @@ from wiredump.spark.state import State
 
 __all__ = ["Checkpoint", "CheckpointError", "Commit", "End", "Intent", "Settings", "Taken", "put"]
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _KINDS: Final = ("state", "data", "fragments", "names")
 _Record = TypeVar("_Record")
 

@@ -1,15 +1,14 @@
 """The last stage: everything that depends on several connections, from what tasks set aside.
 
 One task merges the names of topic ids, which are as few as topics. Then rows without a name get it,
-with a task for each file; fetch sessions, which belong to a broker, are read by broker; and one
-task finds reassignments, whose clusters are known only after reading, in the few messages about
-them.
+with a task for each file; and exchanges that others depend on are read by table and key
+(``wiredump.knowledge.following``).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wiredump.knowledge.reassignments import Reassignments
-from wiredump.knowledge.sessions import Fetches
+from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.rows.exchanges import Row
 from wiredump.spark.apart import decode_heard, schema_of
 from wiredump.spark.parts import STAGING, Manifest, Part, PartWriter
@@ -31,8 +29,7 @@ __all__ = [
     "merge_names",
     "name_rows",
     "named",
-    "write_fetches",
-    "write_reassignments",
+    "write_followed",
 ]
 
 NAMES: Final = "names.parquet"
@@ -142,28 +139,32 @@ def _told(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
     return pa.array(told, pa.string())
 
 
-def write_fetches(folder: str, batches: Iterable[pa.RecordBatch], task: int) -> Manifest:
-    """Write ``fetches`` from exchanges that are sorted by broker and then in order."""
-    names = Names(Path(folder) / STAGING / NAMES)
-    writer = PartWriter(folder, ("fetches",), task)
-    broker, fetches = None, Fetches(names.name)
-    for each in _told_rows(batches):
-        if each["broker"] != broker:
-            broker, fetches = each["broker"], Fetches(names.name)
-        writer.add(fetches.feed(decode_heard(each["heard"])))
+def write_followed(
+    folder: str, tables: Collection[str], batches: Iterable[pa.RecordBatch], task: int
+) -> Manifest:
+    """Write those of ``tables`` that depend on earlier exchanges, from exchanges that are sorted by
+    ``HEARD_ORDER``."""
+    names = Names(Path(folder) / STAGING / NAMES).name if "fetches" in tables else _nameless
+    writer = PartWriter(folder, tuple(name for name in FOLLOWED if name in tables), task)
+    place: tuple[str, str] | None = None
+    follower: Follower | None = None
+    for each in _heard_rows(batches):
+        if (each["table_name"], each["key"]) != place:
+            if follower is not None:
+                writer.add(follower.end())
+            place = each["table_name"], each["key"]
+            follower = follower_of(each["table_name"], names)
+        assert follower is not None
+        writer.add(follower.feed(decode_heard(each["heard"])))
+    if follower is not None:
+        writer.add(follower.end())
     return writer.manifest()
 
 
-def write_reassignments(folder: str, batches: Iterable[pa.RecordBatch], task: int) -> Manifest:
-    """Write ``reassignments`` from all other exchanges, in order."""
-    writer = PartWriter(folder, ("reassignments",), task)
-    reassignments = Reassignments()
-    for each in _told_rows(batches):
-        writer.add(reassignments.feed(decode_heard(each["heard"])))
-    writer.add(reassignments.end())
-    return writer.manifest()
+def _nameless(topic_id: str, at_ns: int) -> None:
+    return None
 
 
-def _told_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+def _heard_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for batch in batches:
         yield from batch.to_pylist()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from wiredump.spark.apart import HEARD_SQL
-from wiredump.spark.knowledge import write_fetches, write_reassignments
+from wiredump.spark.apart import HEARD_ORDER, HEARD_SQL
+from wiredump.spark.knowledge import write_followed
 from wiredump.spark.parts import Manifest, decode_manifest, encode_manifest
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 ORDER: Final = ("order_ns", "capture", "ordinal")
-_HEARD_ORDER: Final = ("part", "requested_ns", "connection", "request_offset")
 _ANSWER: Final = "answer string"
 
 Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -101,22 +100,10 @@ def each_of(
 def from_heard(
     spark: SparkSession, files: Sequence[str], folder: str, tables: Collection[str], count: int
 ) -> list[Manifest]:
-    """Return those of ``tables`` that are made of kept exchanges: ``fetches`` and
-    ``reassignments``."""
-    rows = spark.read.schema(HEARD_SQL).parquet(*files)
-    found: list[Manifest] = []
-    if "fetches" in tables:
-        fetches = rows.filter(rows.fetch).repartition(count, "broker")
-        task = _heard_task(write_fetches, folder)
-        found += run_tasks(fetches.sortWithinPartitions("broker", *_HEARD_ORDER), task)
-    if "reassignments" in tables:
-        others = rows.filter(~rows.fetch).repartition(1).sortWithinPartitions(*_HEARD_ORDER)
-        found += run_tasks(others, _heard_task(write_reassignments, folder))
-    return found
+    """Return those of ``tables`` that depend on earlier exchanges, from the exchanges kept."""
+    rows = spark.read.schema(HEARD_SQL).parquet(*files).repartition(count, "table_name", "key")
 
-
-def _heard_task(write: Callable[..., Manifest], folder: str) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield answer(write(folder, batches, task_number()))
+        yield answer(write_followed(folder, tables, batches, task_number()))
 
-    return task
+    return run_tasks(rows.sortWithinPartitions(*HEARD_ORDER), task)

@@ -3,8 +3,9 @@
 Each process reads all of every capture, but takes only the connections of some pairs of ends
 (``readers.share``): finding the pair of a packet is cheap, and no bytes pass between processes.
 This works because a connection in tables depends only on its own packets (``Limits.alone``). What
-depends on several connections (topic names, fetch sessions, reassignments) is set aside and merged
-at the end, by the code that Spark uses (``wiredump.spark.apart``, ``wiredump.spark.knowledge``).
+depends on several connections (topic names, the tables of ``knowledge.following``) is set aside
+and merged at the end, by the code that Spark uses (``wiredump.spark.apart``,
+``wiredump.spark.knowledge``).
 
 The rows are those of one process, but each process writes a file of its own, so the order differs.
 """
@@ -24,12 +25,13 @@ import pyarrow.parquet as pq
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
+from wiredump.knowledge.following import FOLLOWED
 from wiredump.readers.share import Share
 from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.together import TableRows
 from wiredump.sources.opening import Sources, kind_of, open_sources
-from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside, unnamed
-from wiredump.spark.knowledge import gather_names, give_names, write_fetches, write_reassignments
+from wiredump.spark.apart import HEARD, HEARD_ORDER, NAMED, UNNAMED, Aside, unnamed
+from wiredump.spark.knowledge import gather_names, give_names, write_followed
 from wiredump.spark.parts import Part, PartWriter, commit
 from wiredump.tables.making import Made, keep_apart
 from wiredump.tables.processes import Progress, WorkerError, share_out
@@ -38,7 +40,6 @@ from wiredump.tables.writer import STAGING, remove_run, require_room
 
 __all__ = ["Work", "WorkerError", "make_tables_together"]
 
-_HEARD_ORDER: Final = ("part", "requested_ns", "connection", "request_offset")
 _LAST: Final = ("lineage", "account")
 """Tables that only the parent process can write."""
 
@@ -176,25 +177,24 @@ def _learnt(work: Work, parts: list[dict[str, Part]]) -> list[dict[str, Part]]:
                 found.append(give_names(work.out, name, each[unnamed(name)].file).parts)
     heard = [Path(work.out, STAGING, HEARD, each[HEARD].file) for each in parts if HEARD in each]
     if heard:
-        if "fetches" in work.tables:
-            found.append(write_fetches(work.out, _by_broker(heard), len(parts)).parts)
-        if "reassignments" in work.tables:
-            others = _heard(heard, pc.field("fetch") == False)  # noqa: E712 (an expression)
-            found.append(write_reassignments(work.out, others.to_batches(), len(parts)).parts)
+        found.append(write_followed(work.out, work.tables, _sorted(heard), len(parts)).parts)
     return found
 
 
-def _by_broker(files: list[Path]) -> Iterator[pa.RecordBatch]:
-    """Yield the fetches broker by broker, so that only one broker's are held at a time."""
-    brokers = _heard(files, pc.field("fetch"), ["broker"]).column("broker").unique()
-    for broker in sorted(brokers.to_pylist()):
-        chosen = _heard(files, pc.field("fetch") & (pc.field("broker") == broker))
-        yield from chosen.to_batches()
+def _sorted(files: list[Path]) -> Iterator[pa.RecordBatch]:
+    """Yield the exchanges kept in order, one table at a time, and one broker's fetches."""
+    for table in sorted(FOLLOWED):
+        chosen = pc.field("table_name") == table
+        if table == "fetches":
+            for key in sorted(set(_heard(files, chosen, ["key"]).column("key").to_pylist())):
+                yield from _heard(files, chosen & (pc.field("key") == key)).to_batches()
+        else:
+            yield from _heard(files, chosen).to_batches()
 
 
 def _heard(files: list[Path], which: pc.Expression, columns: list[str] | None = None) -> pa.Table:
     tables = [pq.read_table(file, filters=which, columns=columns) for file in files]
     table = pa.concat_tables(tables)
     if columns is None:
-        table = table.sort_by([(name, "ascending") for name in _HEARD_ORDER])
+        table = table.sort_by([(name, "ascending") for name in HEARD_ORDER])
     return table

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wiredump import talk
+from tests.wiredump.knowledge.test_groups import first_generation
 from tests.wiredump.knowledge.test_sessions import PLACES, fetch
+from tests.wiredump.knowledge.test_transactions import add, end, produce
 from tests.wiredump.rows.tabled import Tables, named, tables_of
-from wiredump.knowledge.heard import heard_of_row
-from wiredump.knowledge.reassignments import Reassignments
-from wiredump.knowledge.sessions import Fetches
+from wiredump.knowledge.following import FOLLOWED, follower_of
+from wiredump.knowledge.heard import HEARD, TABLE_OF, heard_of_row
 from wiredump.knowledge.topics import TopicNames
 from wiredump.rows.exchanges import Row
 
-REPLAYED = ("topics", "fetches", "reassignments")
+REPLAYED = ("topics", *FOLLOWED)
 
 
 def replayed(tables: Tables) -> Tables:
@@ -39,17 +40,19 @@ def replayed(tables: Tables) -> Tables:
     names = TopicNames()
     for each in heard:
         names.learn(each)
-    fetches, reassignments = Fetches(names.name), Reassignments()
+    followers = {table: follower_of(table, names.name) for table in FOLLOWED}
     rows: list[Row] = []
     for each in sorted(heard, key=lambda one: one.order):
-        rows += fetches.feed(each)
-        rows += reassignments.feed(each)
-    return named([*rows, *reassignments.end(), *names.rows()])
+        if each.api_key in TABLE_OF:
+            rows += followers[TABLE_OF[each.api_key]].feed(each)
+    for follower in followers.values():
+        rows += follower.end()
+    return named([*rows, *names.rows()])
 
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talk, "KEYS", [1, 3, 19, 20, 45, 45, 46, 75])
+    monkeypatch.setattr(talk, "KEYS", sorted(HEARD))
 
 
 @given(st.integers(0, 2**40), st.integers(1, 6), st.sampled_from([0, 0.2]))
@@ -72,3 +75,11 @@ def test_of_sessions(rng: random.Random, steps: int) -> None:
     whole = tables_of(items)
     assert whole["fetches"]
     assert replayed(whole)["fetches"] == whole["fetches"]
+
+
+def test_of_groups_and_transactions() -> None:
+    items = [*first_generation(), add(30), produce(32), end(34)]
+    whole = tables_of(items)
+    again = replayed(whole)
+    for name in ("groups", "transactions"):
+        assert again[name] == whole[name] != []

@@ -28,7 +28,11 @@ def named(rows: Iterable[Rows]) -> Tables:
             tables[name].append(dict(zip(columns, each, strict=True)))
     for name, found in tables.items():
         order = TABLES[name].order
-        found.sort(key=lambda row: [(row[each] is None, row[each] or 0) for each in order])
+        found.sort(
+            key=lambda row: [
+                (row[each] is None, 0 if row[each] is None else row[each]) for each in order
+            ]
+        )
     return tables
 
 

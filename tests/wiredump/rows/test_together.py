@@ -19,7 +19,7 @@ from wiredump.rows.together import TableRows
 
 TIMES = {"first_ns", "last_ns", "requested_ns", "responded_ns", "response_last_ns", "packet"}
 TIMES |= {"asked_ns", "answered_ns", "first_listed_ns", "last_listed_ns", "ended_ns"}
-TIMES |= {"timestamp_ns", "closed_ns", "latency_ns"}
+TIMES |= {"timestamp_ns", "closed_ns", "latency_ns", "began_ns", "duration_ns"}
 
 
 def timeless(tables: Tables) -> Tables:

@@ -1,5 +1,5 @@
 """A capture in which connections say what others need: names of topic ids, fetch sessions,
-reassignments."""
+reassignments, rebalances, transactions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ import random
 import uuid
 from typing import Any
 
+import msgspec
+
 import kproto
 from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    EndTxnRequest,
+    EndTxnResponse,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     ListPartitionReassignmentsRequest,
@@ -23,14 +31,19 @@ from kproto.messages import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseTopic,
+    ProduceRequest,
+    ProduceResponse,
     ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopic,
     ReassignableTopicResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
 )
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.messages.fetch_response import PartitionData
 from kproto.messages.leader_and_isr_request import LeaderAndIsrTopicState
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.records import Record, build_batch
 from tests.wiredump.spark import made_up
 
@@ -70,6 +83,8 @@ def knowing() -> bytes:
         (3, go_on, fetched(batch), 13),
         (0, begin, fetched(batch[:-3] + b"xxx"), 13),
         (4, ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse(), 0),
+        *_of_a_group(),
+        *_of_a_transaction(topic),
     ]
     codec = kproto.dialect("kafka")
     talks = [Conversation(("10.0.0.1", 40_000 + each), ("10.0.1.1", 9092)) for each in range(5)]
@@ -84,6 +99,36 @@ def knowing() -> bytes:
         for number, each in enumerate(packets)
     ]
     return made_up.pcap(records)
+
+
+def _of_a_group() -> list[tuple[int, Any, Any, int]]:
+    """Two members of one group, on connections of their own, and a member of another."""
+    joined = JoinGroupResponse(generation_id=3, protocol_name="range", member_id="a", leader="a")
+    other = msgspec.structs.replace(joined, member_id="b")
+    return [
+        (0, JoinGroupRequest(group_id="g", member_id="a", reason="why"), joined, 9),
+        (1, JoinGroupRequest(group_id="g", member_id="b"), other, 9),
+        (1, SyncGroupRequest(group_id="g", member_id="b", generation_id=3), SyncGroupResponse(), 5),
+        (0, SyncGroupRequest(group_id="g", member_id="a", generation_id=3), SyncGroupResponse(), 5),
+        (
+            2,
+            ConsumerGroupHeartbeatRequest(group_id="h", member_id="c", member_epoch=0),
+            ConsumerGroupHeartbeatResponse(member_id="c", member_epoch=1),
+            1,
+        ),
+    ]
+
+
+def _of_a_transaction(topic: uuid.UUID) -> list[tuple[int, Any, Any, int]]:
+    """One that is committed by the response on another connection, and one that is open."""
+    data = TopicProduceData(topic_id=topic, partition_data=[PartitionProduceData(index=2)])
+    produced = ProduceRequest(transactional_id="t", acks=-1, topic_data=[data])
+    end = EndTxnRequest(transactional_id="t", producer_id=7, producer_epoch=1, committed=True)
+    return [
+        (3, produced, ProduceResponse(), 13),
+        (4, end, EndTxnResponse(), 4),
+        (3, msgspec.structs.replace(produced, transactional_id="u"), ProduceResponse(), 13),
+    ]
 
 
 def naming(seed: int, *, share: float) -> bytes:

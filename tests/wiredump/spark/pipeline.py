@@ -18,15 +18,14 @@ from tests.wiredump.spark.engines import running_on
 from wiredump.rows.schema import ON_REQUEST, TABLES
 from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
-from wiredump.spark.apart import HEARD, NAMED, unnamed
+from wiredump.spark.apart import HEARD, HEARD_ORDER, NAMED, unnamed
 from wiredump.spark.columns import FRAGMENT, PACKET_SCHEMA, SPLIT, SplitNote
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.knowledge import (
     gather_names,
     give_names,
-    write_fetches,
-    write_reassignments,
+    write_followed,
 )
 from wiredump.spark.parts import STAGING, Manifest
 from wiredump.spark.planning import again, plan
@@ -132,7 +131,7 @@ def pipeline(
     assert sum(each.account["payload"] for each in manifests) == sum(
         each.expected for each in manifests
     )
-    made = [*manifests, *(_learn(str(folder), manifests, tasks) if bodies else ())]
+    made = [*manifests, *(_learn(str(folder), manifests, tasks, tables) if bodies else ())]
     for name in tables:
         (folder / name).mkdir(exist_ok=True)
         for each in made:
@@ -142,7 +141,9 @@ def pipeline(
     return load(folder, tables), redone, manifests
 
 
-def _learn(folder: str, manifests: list[Manifest], tasks: int) -> list[Manifest]:
+def _learn(
+    folder: str, manifests: list[Manifest], tasks: int, tables: Sequence[str]
+) -> list[Manifest]:
     files = [each.parts.pop("topics").file for each in manifests if "topics" in each.parts]
     made = [gather_names(folder, files, 0)]
     for name in NAMED:
@@ -154,19 +155,14 @@ def _learn(folder: str, manifests: list[Manifest], tasks: int) -> list[Manifest]
         if HEARD in each.parts:
             place = Path(folder) / STAGING / HEARD / each.parts[HEARD].file
             heard += pq.read_table(place).to_pylist()
-    order = ("part", "requested_ns", "connection", "request_offset")
     for task in range(tasks):
         mine = [
             row
             for row in heard
-            if row["fetch"] and zlib.crc32(row["broker"].encode()) % tasks == task
+            if zlib.crc32(f"{row['table_name']} {row['key']}".encode()) % tasks == task
         ]
-        mine.sort(key=lambda row: (row["broker"], *(row[name] for name in order)))
-        made.append(write_fetches(folder, _batches(mine), task))
-    others = sorted(
-        (row for row in heard if not row["fetch"]), key=lambda row: tuple(row[n] for n in order)
-    )
-    made.append(write_reassignments(folder, _batches(others), 0))
+        mine.sort(key=lambda row: tuple(row[name] for name in HEARD_ORDER))
+        made.append(write_followed(folder, tables, _batches(mine), task))
     return made
 
 

@@ -1,0 +1,57 @@
+"""The tables whose rows depend on earlier exchanges, and what makes each.
+
+Exchanges with different keys do not affect each other's rows, so that they can be read apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from wiredump.knowledge.groups import Groups
+from wiredump.knowledge.heard import KEYS_OF, TABLE_OF, Heard
+from wiredump.knowledge.reassignments import Reassignments
+from wiredump.knowledge.sessions import Fetches
+from wiredump.knowledge.transactions import Transactions, transactional_id_of
+from wiredump.rows.exchanges import Row
+from wiredump.rows.fields import NameOf
+
+__all__ = ["FOLLOWED", "Follower", "follower_of", "key_of"]
+
+FOLLOWED: Final = tuple(KEYS_OF)
+"""The names of these tables."""
+
+
+class Follower(Protocol):
+    """Makes the rows of a table. Takes the exchanges of its API keys, in the order of requests."""
+
+    def feed(self, heard: Heard) -> Iterator[Row]:
+        """Return the rows that this exchange completes."""
+
+    def end(self) -> Iterator[Row]:
+        """Return the rows that are complete after the last exchange."""
+
+
+def follower_of(table: str, name_of: NameOf) -> Follower:
+    """Return what makes the rows of a table."""
+    match table:
+        case "fetches":
+            return Fetches(name_of)
+        case "reassignments":
+            return Reassignments()
+        case "groups":
+            return Groups()
+        case "transactions":
+            return Transactions()
+    raise KeyError(table)
+
+
+def key_of(heard: Heard) -> str:
+    """Return the key of an exchange. Sessions and groups belong to a broker. Clusters, to which
+    reassignments belong, are known only after reading."""
+    match TABLE_OF.get(heard.api_key):
+        case "fetches" | "groups":
+            return heard.broker
+        case "transactions":
+            return transactional_id_of(heard) or ""
+    return ""
