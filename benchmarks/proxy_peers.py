@@ -18,7 +18,11 @@ from kproto.messages.fetch_response import (
     PartitionData,
 )
 from kproto.messages.heartbeat_response import HeartbeatResponse
-from kproto.messages.produce_response import ProduceResponse
+from kproto.messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from mockbroker.proxy.frame_stream import FrameStream, Treatment, frame_end
 
 __all__ = ["FETCHED_BYTES"]
@@ -30,7 +34,11 @@ def _answers() -> dict[bytes, bytes]:
     """The response to each API key and version, without its size and correlation id."""
     records = b"r" * FETCHED_BYTES
     found: dict[bytes, bytes] = {}
-    bodies: list[tuple[Any, int]] = [(HeartbeatResponse(), 4), (ProduceResponse(), 9)]
+    produced = TopicProduceResponse(name="t", partition_responses=[PartitionProduceResponse()])
+    bodies: list[tuple[Any, int]] = [
+        (HeartbeatResponse(), 4),
+        *((ProduceResponse(responses=[produced]), version) for version in (9, 12)),
+    ]
     for version in (12, 17):
         partition = PartitionData(partition_index=0, high_watermark=1, records=records)
         topic = FetchableTopicResponse(topic="t" if version < 13 else "", partitions=[partition])

@@ -272,6 +272,7 @@ PyObject *crc32c(PyObject *module, PyObject *const *args, Py_ssize_t count);
 /* frames.c */
 PyObject *requests_alike(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *answers_in_order(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *is_untagged(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* Clears an error of C, so that Python can raise its own; -1 for errors that must propagate
    (KeyboardInterrupt and the like). */

@@ -168,7 +168,9 @@ static PyMethodDef functions[] = {
     {"requests_alike", (PyCFunction)(void (*)(void))requests_alike, METH_FASTCALL,
      "requests_alike(data, at, rest, max_size) -> (correlation ids, end)"},
     {"answers_in_order", (PyCFunction)(void (*)(void))answers_in_order, METH_FASTCALL,
-     "answers_in_order(data, at, ids, place, max_size) -> (count, end)"},
+     "answers_in_order(data, at, ids, place, max_size, plan or None) -> (count, end)"},
+    {"is_untagged", (PyCFunction)(void (*)(void))is_untagged, METH_FASTCALL,
+     "is_untagged(parts, plan) -> whether a response has no tagged fields of header and body"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -41,6 +41,9 @@ __all__ = ["proxy"]
 _DEFAULT_PORT = 9092
 _MOST_BROKERS = 100
 """Brokers for which the limit of open files is raised."""
+_KEPT_BYTES = 16 << 20
+"""Once glibc has freed a block of this size, it keeps twice as much of freed memory. Otherwise it
+returns to the system what a large Fetch took, and takes it again for the next."""
 
 
 def _upstream(text: str) -> list[tuple[str, int]]:
@@ -222,6 +225,7 @@ def proxy(**options: Any) -> None:
         stack.enter_context(background_stderr())
         logging.basicConfig(format="mockbroker: %(message)s")
         raise_file_limit(2 * _MOST_BROKERS * options["max_connections"], more=False)
+        bytes(_KEPT_BYTES)
         running = _build(options, stack)
         token = random_token(options)
         run_loop(_proxy(running, options, token))

@@ -23,6 +23,7 @@ __all__ = [
     "LeftRow",
     "Role",
     "may_hold_addresses",
+    "only_tagged_addresses",
     "rewrite",
 ]
 
@@ -36,7 +37,8 @@ EndpointFor: TypeAlias = Callable[[Role, int, str, int], tuple[str, int]]
 
 class AddressRow(NamedTuple):
     """The struct at ``path`` of a response, from the body down, has a host and a port in these
-    versions. An empty path is the body itself."""
+    versions. An empty path is the body itself. ``tagged``: its field of the body is a tagged one,
+    which most responses lack."""
 
     requirement: str
     api_key: int
@@ -44,6 +46,7 @@ class AddressRow(NamedTuple):
     path: str
     versions: str
     role: Role = "broker"
+    tagged: bool = False
 
 
 class LeftRow(NamedTuple):
@@ -60,18 +63,22 @@ REWRITTEN: Final = (
     AddressRow("DP-PROXY-02", 10, "FindCoordinatorResponse", "", "0-3"),
     AddressRow("DP-PROXY-03", 10, "FindCoordinatorResponse", "Coordinators", "4+"),
     AddressRow("DP-PROXY-04", 60, "DescribeClusterResponse", "Brokers", "0+"),
-    AddressRow("DP-PROXY-05", 0, "ProduceResponse", "NodeEndpoints", "10+"),
-    AddressRow("DP-PROXY-06", 1, "FetchResponse", "NodeEndpoints", "16+"),
+    AddressRow("DP-PROXY-05", 0, "ProduceResponse", "NodeEndpoints", "10+", tagged=True),
+    AddressRow("DP-PROXY-06", 1, "FetchResponse", "NodeEndpoints", "16+", tagged=True),
     AddressRow("DP-PROXY-07", 78, "ShareFetchResponse", "NodeEndpoints", "0+"),
     AddressRow("DP-PROXY-08", 79, "ShareAcknowledgeResponse", "NodeEndpoints", "0+"),
     AddressRow("DP-PROXY-09", 55, "DescribeQuorumResponse", "Nodes.Listeners", "2+", "controller"),
-    AddressRow("DP-PROXY-10", 52, "VoteResponse", "NodeEndpoints", "1+", "controller"),
-    AddressRow(
-        "DP-PROXY-10", 53, "BeginQuorumEpochResponse", "NodeEndpoints", "1+", "controller"
+    *(
+        AddressRow("DP-PROXY-10", key, name, "NodeEndpoints", "1+", "controller", tagged=True)
+        for key, name in (
+            (52, "VoteResponse"), (53, "BeginQuorumEpochResponse"),
+            (54, "EndQuorumEpochResponse"), (59, "FetchSnapshotResponse"),
+        )
     ),
-    AddressRow("DP-PROXY-10", 54, "EndQuorumEpochResponse", "NodeEndpoints", "1+", "controller"),
-    AddressRow("DP-PROXY-10", 59, "FetchSnapshotResponse", "NodeEndpoints", "1+", "controller"),
-    AddressRow("DP-PROXY-11", 82, "UpdateRaftVoterResponse", "CurrentLeader", "0+", "controller"),
+    AddressRow(
+        "DP-PROXY-11", 82, "UpdateRaftVoterResponse", "CurrentLeader", "0+", "controller",
+        tagged=True,
+    ),
 )  # fmt: skip
 
 _CLIENT: Final = "the address of a client, as the upstream sees it"
@@ -124,6 +131,16 @@ _FIELDS: Final = _by_key()
 def may_hold_addresses(api_key: int, version: int) -> bool:
     """Whether a response of this key and version has to be decoded to see if it gives addresses."""
     return any(version in versions for versions, _, _ in _FIELDS.get(api_key, ()))
+
+
+@cache
+def only_tagged_addresses(api_key: int, version: int) -> bool:
+    """Whether a response of this key and version without tagged fields gives no addresses."""
+    return all(
+        row.tagged
+        for row in REWRITTEN
+        if row.api_key == api_key and version in Versions.parse(row.versions)
+    )
 
 
 def rewrite(api_key: int, version: int, body: Any, endpoint_for: EndpointFor) -> bool:

@@ -55,14 +55,18 @@ class PacedWriter:
         """Whether more waits than the other side may go on sending to."""
         return self.pace.queued > _MOST_UNWRITTEN
 
-    def write(self, data: bytes) -> None:
+    def write(self, parts: list[bytes]) -> None:
+        """Write all of these, and empty the list."""
         if self.transport is None:
-            return
-        if self.pace.idle:
-            self.transport.write(data)
-            return
-        self.pace.add(data, asyncio.get_running_loop().time())
-        self._write_due()
+            pass
+        elif not self.pace.idle:
+            self.pace.add(b"".join(parts), asyncio.get_running_loop().time())
+            self._write_due()
+        elif len(parts) == 1:
+            self.transport.write(parts[0])
+        else:
+            self.transport.writelines(parts)
+        parts.clear()
 
     def close(self) -> None:
         """Close once everything is written."""
@@ -295,7 +299,7 @@ class ProxiedConnection(PlannedConnection):
         """Write what passes, and deal with a request that does not once its turn has come."""
         passage = self.passage
         if passage.to_upstream and self._upstream.transport is not None:
-            self._upstream.writer.write(_joined(passage.to_upstream))
+            self._upstream.writer.write(passage.to_upstream)
         if passage.to_client:
             self._answer(passage.to_client)
         if passage.held is not None and passage.idle and self._connected and not self._busy:
@@ -312,11 +316,11 @@ class ProxiedConnection(PlannedConnection):
             answers.clear()
             self.passage.whole_answers = bool(self._late)
         else:
-            self._writer.write(_joined(answers))
+            self._writer.write(answers)
 
     def _write(self, answers: list[bytes]) -> None:
         if answers:
-            self._writer.write(answers[0] if len(answers) == 1 else b"".join(answers))
+            self._writer.write(answers)
 
     async def perform_plan(self, plan: Plan) -> None:
         """Write what a rule makes of an answer, with its pauses."""
@@ -434,9 +438,3 @@ class ProxiedConnection(PlannedConnection):
         if self._upstream_writing_paused and self._upstream.transport is not None:
             size += self._upstream.transport.get_write_buffer_size()
         return size
-
-
-def _joined(parts: list[bytes]) -> bytes:
-    data = parts[0] if len(parts) == 1 else b"".join(parts)
-    parts.clear()
-    return data

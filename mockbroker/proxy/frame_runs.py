@@ -2,7 +2,7 @@
 answers in the expected order. No I/O.
 
 A pipelining client sends many such frames at once; one call takes all of a read. The native engine
-has the same two functions (``kproto/native/frames.c``), and ``frame_runs`` selects.
+has the same functions (``kproto/native/frames.c``), and ``frame_runs`` selects.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from kproto import extension
+from kproto.codec.registry import CompiledPlan
 from kproto.framing import SIZE_LENGTH
 
-__all__ = ["FrameRuns", "answers_in_order", "frame_runs", "requests_alike"]
+__all__ = ["FrameRuns", "answers_in_order", "frame_runs", "is_untagged", "requests_alike"]
 
 _REQUEST: Final = Struct(">i4si")
 """Size, API key and version, correlation id."""
@@ -22,14 +23,20 @@ _ANSWER: Final = Struct(">ii")
 """Size, correlation id."""
 
 RequestsAlike: TypeAlias = Callable[[bytes, int, int, int], tuple[list[int], int]]
-AnswersInOrder: TypeAlias = Callable[[bytes, int, Sequence[int], int, int], tuple[int, int]]
+AnswersInOrder: TypeAlias = Callable[
+    [bytes, int, Sequence[int], int, int, CompiledPlan | None], tuple[int, int]
+]
+
+IsUntagged: TypeAlias = Callable[[list[bytes], CompiledPlan], bool]
 
 
 class FrameRuns(NamedTuple):
-    """The two functions, in Python or in C."""
+    """The functions, in Python or in C. Python cannot tell whether a response has tagged fields
+    without decoding it, and does not try."""
 
     requests_alike: RequestsAlike
     answers_in_order: AnswersInOrder
+    is_untagged: IsUntagged
 
 
 def requests_alike(data: bytes, at: int, rest: int, max_size: int) -> tuple[list[int], int]:
@@ -58,10 +65,20 @@ def requests_alike(data: bytes, at: int, rest: int, max_size: int) -> tuple[list
 
 
 def answers_in_order(
-    data: bytes, at: int, ids: Sequence[int], place: int, max_size: int
+    data: bytes,
+    at: int,
+    ids: Sequence[int],
+    place: int,
+    max_size: int,
+    plan: CompiledPlan | None,
 ) -> tuple[int, int]:
     """Return how many answers from ``at`` on have the correlation ids ``ids[place:]``, and the
-    offset behind the last of them. Their sizes are at most ``max_size``."""
+    offset behind the last of them. Their sizes are at most ``max_size``.
+
+    With the ``plan`` of their bodies, which only the native engine has, only complete answers
+    without tagged fields count (``is_untagged``).
+    """
+    assert plan is None
     read, least = _ANSWER.unpack_from, _ANSWER.size - SIZE_LENGTH
     last, count = len(data) - _ANSWER.size, 0
     while at <= last and place + count < len(ids):
@@ -73,11 +90,19 @@ def answers_in_order(
     return count, at
 
 
+def is_untagged(_parts: list[bytes], _plan: CompiledPlan) -> bool:
+    """Whether the response with this plan, a frame in parts, has no tagged fields in its header and
+    none of the body's own; structs inside may have some. False for an invalid one."""
+    return False
+
+
 def frame_runs() -> FrameRuns:
     """Return the functions of the engine in use."""
     module = extension.in_use
     if module is None:
-        return FrameRuns(requests_alike, answers_in_order)
+        return FrameRuns(requests_alike, answers_in_order, is_untagged)
     return FrameRuns(
-        cast(RequestsAlike, module.requests_alike), cast(AnswersInOrder, module.answers_in_order)
+        cast(RequestsAlike, module.requests_alike),
+        cast(AnswersInOrder, module.answers_in_order),
+        cast(IsUntagged, module.is_untagged),
     )

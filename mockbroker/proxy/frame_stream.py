@@ -20,9 +20,9 @@ _read_size: Final = Struct(">i").unpack_from
 
 
 class Collect(NamedTuple):
-    """Give the whole frame to ``take``, and pass nothing on."""
+    """Give the whole frame to ``take``, in the parts in which it arrived, and pass nothing on."""
 
-    take: Callable[[bytes], None]
+    take: Callable[[list[bytes]], None]
 
 
 class Copy(NamedTuple):
@@ -126,13 +126,16 @@ class FrameStream:
 
     def _finish(self, data: bytes, relayed: int, at: int) -> int:
         """Give the complete frame to whoever takes it; return where the bytes to pass on begin."""
-        taken, frame = self._taken, b"".join(self._parts)
+        taken, parts = self._taken, self._parts
         self._taken, self._parts, self._begun = None, [], 0
         if taken is not None:
             # What a ``take`` adds has its place behind everything passed on before.
             if relayed < at:
                 self.out.append(data[relayed:at])
-            taken.take(frame)
+            if isinstance(taken, Collect):
+                taken.take(parts)
+            else:
+                taken.take(b"".join(parts))
         return at
 
     def _refuse(self, size: int) -> None:

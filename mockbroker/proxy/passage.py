@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kproto.codec.message import Message
+from kproto.codec.registry import CompiledPlan, compiled_plan
 from kproto.connection import RequestReceived
 from kproto.connection.negotiation import API_VERSIONS_KEY, read_reply
 from kproto.dialects import Dialect
@@ -24,7 +25,12 @@ from kproto.errors import KprotoError, RemoteProtocolError
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
 from mockbroker.apis import Session
 from mockbroker.apis.api_versions import identify
-from mockbroker.proxy.addresses import EndpointFor, may_hold_addresses, rewrite
+from mockbroker.proxy.addresses import (
+    EndpointFor,
+    may_hold_addresses,
+    only_tagged_addresses,
+    rewrite,
+)
 from mockbroker.proxy.frame_runs import frame_runs
 from mockbroker.proxy.frame_stream import Collect, Copy, FrameStream, Treatment
 from mockbroker.proxy.recorder import Recorder
@@ -55,6 +61,18 @@ class Passing:
     endpoint_for: EndpointFor
     concerned: Callable[[int], bool] = lambda _key: False
     learn: Callable[[Any, int], None] = lambda _body, _key: None
+    _plans: dict[tuple[int, int], CompiledPlan | None] = field(default_factory=dict)
+
+    def untagged_plan(self, api_key: int, version: int) -> CompiledPlan | None:
+        """Return the plan that tells responses without addresses from others, for an API key whose
+        responses give them in tagged fields alone; None if there is none."""
+        key = api_key, version
+        if key not in self._plans:
+            plan = None
+            if only_tagged_addresses(*key):
+                plan = compiled_plan(self.codec.api(api_key).response, version)
+            self._plans[key] = plan
+        return self._plans[key]
 
 
 Reason: TypeAlias = Literal["refused", "sasl", "concerned"]
@@ -109,7 +127,7 @@ class Passage:
         """Requests that the upstream has not begun to answer."""
         self._sasl = SaslPassage(passing.codec)
         self._heads = HeadReader(passing.codec)
-        self._answers_in_order = frame_runs().answers_in_order
+        self._runs = frame_runs()
         self._requests = FrameStream(self._request, self.to_upstream, max_size)
         self._responses = FrameStream(self._response, self.to_client, DEFAULT_MAX_SIZE)
 
@@ -171,7 +189,7 @@ class Passage:
     def _request(self, data: bytes, at: int) -> Treatment | None:
         gate = self.gate
         if gate is not None and gate.expects_token:
-            return Collect(lambda frame: self._hold("sasl", _TOKEN, frame))
+            return self._holding("sasl", _TOKEN)
         if gate is None and self._sasl.is_token(data, at):
             self._expect(None, [_TOKEN.correlation_id])
             return Copy(self._token_from_client)
@@ -180,11 +198,11 @@ class Passage:
             return None
         passing, key = self._passing, head.api_key
         if gate is not None and gate.concerns(head):
-            return Collect(lambda frame: self._hold("sasl", head, frame))
+            return self._holding("sasl", head)
         if not passing.clamp.accepts(key, head.version):
-            return Collect(lambda frame: self._hold("refused", head, frame))
+            return self._holding("refused", head)
         if passing.concerned(key):
-            return Collect(lambda frame: self._hold("concerned", head, frame))
+            return self._holding("concerned", head)
         recorder = passing.recorder
         if key in _READ_HERE or recorder.frames:
             if head.expects_response:
@@ -198,9 +216,12 @@ class Passage:
         recorder.run(self.session, "request", head, ids)
         return end
 
-    def _hold(self, reason: Reason, head: RequestHead, frame: bytes) -> None:
-        self.held = Held(reason, head, frame)
-        self._requests.paused = True
+    def _holding(self, reason: Reason, head: RequestHead) -> Collect:
+        def hold(parts: list[bytes]) -> None:
+            self.held = Held(reason, head, b"".join(parts))
+            self._requests.paused = True
+
+        return Collect(hold)
 
     def _token_from_client(self, frame: bytes) -> None:
         kept = redacted_token(self.session, frame[SIZE_LENGTH:])
@@ -246,26 +267,32 @@ class Passage:
             if int.from_bytes(data[at : at + SIZE_LENGTH], "big") < SIZE_LENGTH:
                 raise RemoteProtocolError("the upstream sent a response without a correlation id")
             return None
-        key, recorder = head.api_key, self._passing.recorder
+        key, version, recorder = head.api_key, head.version, self._passing.recorder
         ids, place = first.ids, first.place
+        correlation_id = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
+        if correlation_id != ids[place]:
+            raise RemoteProtocolError(
+                f"the upstream sent a response with correlation id {correlation_id} where "
+                f"{ids[place]} was due"
+            )
         read = take or self.whole_answers or key in _READ_HERE
-        if read or recorder.frames or may_hold_addresses(key, head.version):
-            correlation_id = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
-            if correlation_id != ids[place]:
-                raise _wrong_answer(correlation_id, ids[place])
-            self._answered(first, 1)
-            if place:
-                head = head._replace(correlation_id=correlation_id)
-            if read or may_hold_addresses(key, head.version):
-                return Collect(lambda frame: self._read_response(head, take, frame))
-            return Copy(lambda frame: recorder.response(self.session, head, head.version, frame))
-        count, end = self._answers_in_order(data, at, ids, place, DEFAULT_MAX_SIZE)
-        if not count:
-            correlation_id = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
-            raise _wrong_answer(correlation_id, ids[place])
-        self._answered(first, count)
-        recorder.run(self.session, "response", head, ids[place : place + count])
-        return end
+        addresses = may_hold_addresses(key, version)
+        if not read and not recorder.frames:
+            plan = self._passing.untagged_plan(key, version) if addresses else None
+            if plan is not None or not addresses:
+                count, end = self._runs.answers_in_order(
+                    data, at, ids, place, DEFAULT_MAX_SIZE, plan
+                )
+                if count:
+                    self._answered(first, count)
+                    recorder.run(self.session, "response", head, ids[place : place + count])
+                    return end
+        self._answered(first, 1)
+        if place:
+            head = head._replace(correlation_id=correlation_id)
+        if read or addresses:
+            return Collect(lambda parts: self._read_response(head, take, parts))
+        return Copy(lambda frame: recorder.response(self.session, head, version, frame))
 
     def _answered(self, first: _InFlight, count: int) -> None:
         """The upstream has begun to answer this many of the first requests in flight."""
@@ -279,21 +306,36 @@ class Passage:
         recorder.token(self.session, "response", frame if recorder.frames else b"")
 
     def _read_response(
-        self, head: RequestHead, take: Callable[[bytes, int], None] | None, frame: bytes
+        self, head: RequestHead, take: Callable[[bytes, int], None] | None, parts: list[bytes]
     ) -> None:
-        frame, version = self._changed(head, frame)
+        recorder, version = self._passing.recorder, head.version
+        plain = not self._gives_addresses(head, parts)
+        if plain and take is None and not self.whole_answers and not recorder.frames:
+            recorder.run(self.session, "response", head, [head.correlation_id])
+            self.to_client += parts
+            return
+        frame = b"".join(parts)
+        if not plain:
+            frame, version = self._changed(head, frame)
         if take is not None:
             take(frame, version)
             return
-        recorder = self._passing.recorder
         recorder.response(self.session, head, version, frame if recorder.frames else b"")
         self.to_client.append(frame)
+
+    def _gives_addresses(self, head: RequestHead, parts: list[bytes]) -> bool:
+        """Whether an answer has to be decoded; also true if that cannot be told otherwise."""
+        key, version = head.api_key, head.version
+        if key in _READ_HERE:
+            return True
+        if not may_hold_addresses(key, version):
+            return False
+        plan = self._passing.untagged_plan(key, version)
+        return plan is None or not self._runs.is_untagged(parts, plan)
 
     def _changed(self, head: RequestHead, frame: bytes) -> tuple[bytes, int]:
         """Return the answer as the client gets it, with its version."""
         key, version = head.api_key, head.version
-        if key not in _READ_HERE and not may_hold_addresses(key, version):
-            return frame, version
         try:
             if key == API_VERSIONS_KEY:
                 header, body, version = read_reply(self._codec, frame, version)
@@ -327,10 +369,3 @@ class Passage:
             return False
         self._passing.learn(body, key)
         return rewrite(key, version, body, self._passing.endpoint_for)
-
-
-def _wrong_answer(correlation_id: int, expected: int) -> RemoteProtocolError:
-    return RemoteProtocolError(
-        f"the upstream sent a response with correlation id {correlation_id} where {expected} was "
-        "due"
-    )

@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
-from kproto.codec.registry import schema_of
+from kproto.codec.registry import plan_of, schema_of
 from kproto.dialects import dialect
 from kproto.schema.model import Struct
 from kproto.schema.versions import Versions
-from mockbroker.proxy.addresses import LEFT, REWRITTEN, AddressRow, may_hold_addresses, rewrite
+from mockbroker.proxy.addresses import (
+    LEFT,
+    REWRITTEN,
+    AddressRow,
+    may_hold_addresses,
+    only_tagged_addresses,
+    rewrite,
+)
 
 KAFKA = dialect("kafka")
 
@@ -58,6 +65,15 @@ def test_the_versions_of_a_row_are_those_of_the_schema(row: AddressRow) -> None:
         others = [each for each in REWRITTEN if each.api_key == row.api_key and each != row]
         expected = any(version in Versions.parse(each.versions) for each in others)
         assert may_hold_addresses(row.api_key, version) is expected
+
+
+@pytest.mark.parametrize("row", REWRITTEN, ids=lambda row: f"{row.message}.{row.path}")
+def test_a_row_says_whether_its_field_is_tagged(row: AddressRow) -> None:
+    response = KAFKA.api(row.api_key).response
+    for version in Versions.parse(row.versions).intersect(response.VALID_VERSIONS):
+        tagged = {field.json_name.lower() for field in plan_of(response, version).root.tagged}
+        assert (row.path.partition(".")[0].lower() in tagged) is row.tagged
+        assert only_tagged_addresses(row.api_key, version) is row.tagged
 
 
 def filled(row: AddressRow) -> tuple[Any, list[Any]]:

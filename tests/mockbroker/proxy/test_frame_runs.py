@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.codec.registry import compiled_plan
+from kproto.dialects import dialect
+from kproto.messages.produce_response import (
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from mockbroker.proxy.frame_runs import FrameRuns, frame_runs
 from tests.support import engines
 
@@ -73,7 +82,7 @@ def test_a_run_of_answers(given_answers: list[tuple[int, bytes]], place: int, cu
         count += 1
         end += 8 + len(rest)
     for runs in BUILT:
-        assert runs.answers_in_order(data, 0, ids, place, MOST) == (count, end)
+        assert runs.answers_in_order(data, 0, ids, place, MOST, None) == (count, end)
 
 
 @pytest.mark.parametrize("runs", BUILT, ids=engines.BUILT)
@@ -84,11 +93,14 @@ def test_sizes_that_end_a_run(runs: FrameRuns) -> None:
         assert runs.requests_alike(first + bad, 0, 4, MOST) == ([1], len(first))
     for size in (-1, 0, 3, MOST + 1, 2**31 - 1):
         bad = struct.pack(">ii", size, 2)
-        assert runs.answers_in_order(answer(1) + bad, 0, [1, 2], 0, MOST) == (1, 8)
+        assert runs.answers_in_order(answer(1) + bad, 0, [1, 2], 0, MOST, None) == (1, 8)
     # Up to the limit they do not.
     largest = request(2, b"head".ljust(MOST - 8))
     assert runs.requests_alike(first + largest, 0, 4, MOST) == ([1, 2], len(first + largest))
-    assert runs.answers_in_order(struct.pack(">ii", MOST, 1), 0, [1], 0, MOST) == (1, 4 + MOST)
+    assert runs.answers_in_order(struct.pack(">ii", MOST, 1), 0, [1], 0, MOST, None) == (
+        1,
+        4 + MOST,
+    )
 
 
 def test_arguments_that_the_engine_refuses() -> None:
@@ -107,15 +119,57 @@ def test_arguments_that_the_engine_refuses() -> None:
         with pytest.raises(ValueError, match="requests_alike"):
             runs.requests_alike(data, at, rest, MOST)
     with pytest.raises(ValueError, match="offset"):
-        runs.answers_in_order(b"", 1, [], 0, MOST)
+        runs.answers_in_order(b"", 1, [], 0, MOST, None)
     refused: list[tuple[object, ...]] = [
-        (bytearray(12), 0, [1], 0, MOST),
-        (b"", 0, (1,), 0, MOST),
-        (b"", 0, [1], -1, MOST),
-        (b"\0" * 8, 0, ["a"], 0, MOST),
-        (b"", "a", [1], 0, MOST),
-        (b"", 0, [1], 0),
+        (bytearray(12), 0, [1], 0, MOST, None),
+        (b"", 0, (1,), 0, MOST, None),
+        (b"", 0, [1], -1, MOST, None),
+        (b"\0" * 8, 0, ["a"], 0, MOST, None),
+        (b"", "a", [1], 0, MOST, None),
+        (b"", 0, [1], 0, MOST, "a plan"),
+        (b"", 0, [1], 0, MOST),
     ]
     for wrong in refused:
         with pytest.raises(TypeError):
             runs.answers_in_order(*wrong)  # type: ignore[arg-type]
+
+
+def test_answers_with_a_plan_are_complete_valid_and_without_tagged_fields() -> None:
+    engines.require_native()
+    runs = runs_of("native")
+    with engines.running("native"):
+        plan = compiled_plan(ProduceResponse, 12)
+    partition = PartitionProduceResponse(index=0, base_offset=7, unknown_tags={9: b"inside"})
+    topics = [TopicProduceResponse(name="t", partition_responses=[partition])]
+
+    def encoded(correlation_id: int, **fields: Any) -> bytes:
+        unknown = fields.pop("header_tags", None)
+        return dialect("kafka").encode_response(
+            ProduceResponse(responses=topics, **fields), api_version=12,
+            correlation_id=correlation_id, unknown_tags=unknown,
+        )  # fmt: skip
+
+    def passed(*frames: bytes, cut: int = 0) -> int:
+        assert plan is not None
+        for frame in frames:
+            for size in (1, 2, 5, 1000):
+                parts = [frame[n : n + size] for n in range(0, len(frame), size)]
+                for some in (parts, [b"", *parts, b""]):
+                    in_order = runs.answers_in_order(frame, 0, [frame[7]], 0, 1 << 20, plan)[0]
+                    assert runs.is_untagged(some, plan) is bool(in_order)
+        data = b"..".join([b"", b"".join(frames)])
+        data = data[: len(data) - cut]
+        count, end = runs.answers_in_order(data, 2, [1, 2, 3], 0, 1 << 20, plan)
+        assert end == 2 + sum(map(len, frames[:count]))
+        return count
+
+    plain, second = encoded(1), encoded(2)
+    assert passed(plain, second, encoded(3)) == 3
+    assert passed(plain, second, cut=1) == 1
+    assert passed(plain, encoded(2, node_endpoints=[NodeEndpoint(host="h", port=1)])) == 1
+    assert passed(plain, encoded(2, unknown_tags={5: b""})) == 1
+    assert passed(plain, encoded(2, header_tags={5: b""})) == 1
+    assert passed(plain, encoded(3)) == 1
+    for damaged in (second[:-1], second + b"\0", second[:8], second[:12] + b"\xff" * 20):
+        frame = struct.pack(">i", len(damaged) - 4) + damaged[4:]
+        assert passed(plain, frame) == 1

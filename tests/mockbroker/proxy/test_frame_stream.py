@@ -31,7 +31,8 @@ class Sorted:
             return Copy(self.taken.append)
         return Collect(self.replace)
 
-    def replace(self, frame: bytes) -> None:
+    def replace(self, parts: list[bytes]) -> None:
+        frame = b"".join(parts)
         self.taken.append(frame)
         if frame[4] % 4 == 2:
             self.out.append(b"<replaced>")
@@ -105,8 +106,8 @@ def test_nothing_is_read_while_paused() -> None:
     def begin(data: bytes, at: int) -> Treatment:
         return Collect(take)
 
-    def take(frame: bytes) -> None:
-        sorted_out.taken.append(frame)
+    def take(parts: list[bytes]) -> None:
+        sorted_out.taken += parts
         stream.paused = True
 
     stream = FrameStream(begin, sorted_out.out)

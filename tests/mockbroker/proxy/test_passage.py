@@ -14,7 +14,9 @@ from kproto.journal import Journal
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kproto.messages.fetch_request import FetchRequest
-from kproto.messages.fetch_response import FetchResponse
+from kproto.messages.fetch_response import FetchableTopicResponse, FetchResponse
+from kproto.messages.fetch_response import NodeEndpoint as FetchEndpoint
+from kproto.messages.fetch_response import PartitionData as FetchPartition
 from kproto.messages.heartbeat_request import HeartbeatRequest
 from kproto.messages.heartbeat_response import HeartbeatResponse
 from kproto.messages.metadata_request import MetadataRequest
@@ -24,6 +26,8 @@ from kproto.messages.produce_request import (
     ProduceRequest,
     TopicProduceData,
 )
+from kproto.messages.produce_response import NodeEndpoint as ProduceEndpoint
+from kproto.messages.produce_response import ProduceResponse
 from kproto.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
 from kproto.messages.sasl_handshake_response import SaslHandshakeResponse
@@ -32,6 +36,7 @@ from mockbroker.profiles import profile
 from mockbroker.proxy.passage import Passage, Passing
 from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.versions import Clamp
+from tests.support import engines
 
 KAFKA = dialect("kafka")
 
@@ -172,6 +177,50 @@ def test_addresses_are_rewritten_wherever_the_chunks_end() -> None:
         _, answer = KAFKA.decode_response(got, api_key=3, api_version=12)
         assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(3, "proxy", 4242)]
         assert line.placed == [("broker", 3, "upstream", 9092)]
+
+
+@pytest.mark.requirement("DP-PROXY-05", "DP-PROXY-06")
+@pytest.mark.parametrize("engine", engines.BUILT)
+@pytest.mark.parametrize("detail", ["frames", "headers"])
+def test_answers_without_endpoints_pass_unread(engine: str, detail: Detail) -> None:
+    """As they came, whatever structs within them are tagged with; the others are rewritten."""
+    within = FetchPartition(records=b"r" * 300, unknown_tags={7: b"later"})
+    fetched = [FetchableTopicResponse(partitions=[within] * 2)]
+    place = FetchEndpoint(node_id=2, host="upstream", port=9092)
+    bodies: list[tuple[Any, Any, int]] = []
+    for _ in range(2):
+        bodies += [(produce(1), ProduceResponse(), 11)] * 3
+        bodies += [(FetchRequest(), FetchResponse(responses=fetched), 17)] * 2
+    other = ProduceEndpoint(node_id=2, host="upstream", port=9092)
+    moved = [
+        (produce(1), ProduceResponse(node_endpoints=[other]), 11),
+        (FetchRequest(), FetchResponse(responses=fetched, node_endpoints=[place]), 17),
+    ]
+    bodies[5:5] = moved
+    for chunk in (1, 50, 10_000):
+        with engines.running(engine):
+            line = Line(detail)
+            line.client(*(line.request(asked, version) for asked, _, version in bodies))
+            frames = [
+                line.response(body, version, n) for n, (_, body, version) in enumerate(bodies, 1)
+            ]
+            data = b"".join(frames)
+            got = b"".join(line.upstream(data[n : n + chunk]) for n in range(0, len(data), chunk))
+        answers = []
+        while got:
+            size = 4 + int.from_bytes(got[:4], "big")
+            answers.append(got[:size])
+            got = got[size:]
+        assert answers[:5] + answers[7:] == frames[:5] + frames[7:]
+        for answer, (asked, _, version) in zip(answers[5:7], moved, strict=True):
+            _, body = KAFKA.decode_response(answer, api_key=asked.API_KEY, api_version=version)
+            assert [(e.node_id, e.host, e.port) for e in body.node_endpoints] == [
+                (2, "proxy", 4242)
+            ]
+        assert line.placed == [("broker", 2, "upstream", 9092)] * 2
+        recorded = [each.correlation_id for each in line.journal if each.direction == "response"]
+        assert recorded == list(range(1, len(bodies) + 1))
+        assert line.idle()
 
 
 @pytest.mark.requirement("DP-PROXY-28")
