@@ -130,7 +130,12 @@ from mockbroker.steps import Steps
 from mockbroker.telemetry.receiver import Telemetry
 from mockbroker.topics import log_dirs
 from mockbroker.topics import spec as topic_spec
-from mockbroker.topics.administration import TopicAdministration, fresh_cluster_id
+from mockbroker.topics.administration import (
+    TakeQuota,
+    TopicAdministration,
+    fresh_cluster_id,
+    no_quota,
+)
 from mockbroker.topics.eras import administration_era
 from mockbroker.transactions.coordinator import TransactionCoordinator
 from mockbroker.transactions.markers import MarkerSender, MarkerWriter
@@ -251,7 +256,9 @@ class Cluster(DataSteps):
         self.quotas = ClientQuotas(controller, config_release)
         """The quotas of clients; ``alter_client_quotas`` changes them."""
         self.quotas.on_changed.append(lambda: self.throttles.expect_quotas(self.quotas.any))
-        self.meters = QuotaMeters(self.quotas, lambda: controller.now_ms)
+        self.meters = QuotaMeters(
+            self.quotas, lambda: controller.now_ms, config_release, kraft=not in_zookeeper
+        )
         """What clients use of their quotas."""
         self.telemetry = Telemetry(controller, self._configs, config_release)
         """The metrics that clients push."""
@@ -639,14 +646,21 @@ class Cluster(DataSteps):
     # ---- topics (19, 20, 37) ---------------------------------------------------------------------
 
     def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False, wait_ms: int = 60_000
+        self,
+        topics: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        wait_ms: int = 60_000,
+        take_quota: TakeQuota = no_quota,
     ) -> tuple[CreateTopicResult, ...]:
         """Create topics. Replicas start at broker p mod N, not at a random one.
 
         ``wait_ms`` is the time-out of the request, which only matters if it is 0 or less.
         """
         with self._acting(by_controller=True):
-            return self._topics.create(topics, validate_only=validate_only, wait_ms=wait_ms)
+            return self._topics.create(
+                topics, validate_only=validate_only, wait_ms=wait_ms, take_quota=take_quota
+            )
 
     def auto_create_topic(self, name: str) -> int:
         """Create an unknown topic that Metadata requests; return the error code to answer.
@@ -662,11 +676,15 @@ class Cluster(DataSteps):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def delete_topics(
-        self, topics: Sequence[tuple[str | None, uuid.UUID]], *, wait_ms: int = 60_000
+        self,
+        topics: Sequence[tuple[str | None, uuid.UUID]],
+        *,
+        wait_ms: int = 60_000,
+        take_quota: TakeQuota = no_quota,
     ) -> tuple[DeleteTopicResult, ...]:
         """Delete topics, given as (name, zero uuid) or (None, id)."""
         with self._acting(by_controller=True):
-            return self._topics.delete(topics, wait_ms=wait_ms)
+            return self._topics.delete(topics, wait_ms=wait_ms, take_quota=take_quota)
 
     def create_partitions(
         self,
@@ -674,10 +692,13 @@ class Cluster(DataSteps):
         *,
         validate_only: bool = False,
         wait_ms: int = 60_000,
+        take_quota: TakeQuota = no_quota,
     ) -> tuple[CreatePartitionsResult, ...]:
         """Add partitions. Rows are (name, new total count, None or broker ids of each)."""
         with self._acting(by_controller=True):
-            return self._topics.add_partitions(topics, validate_only=validate_only, wait_ms=wait_ms)
+            return self._topics.add_partitions(
+                topics, validate_only=validate_only, wait_ms=wait_ms, take_quota=take_quota
+            )
 
     # ---- coordinators (10) -----------------------------------------------------------------------
 

@@ -227,7 +227,8 @@ def _tansu() -> Iterator[Address]:
     url = f"tcp://127.0.0.1:{port}"
     command = [str(folder / "bin" / "tansu"), "broker", "--storage-engine", "memory://tansu/"]
     urls = ["--listener-url", url, "--advertised-listener-url", url]
-    with subprocess.Popen([*command, *urls], stdout=subprocess.DEVNULL) as process:
+    quiet = subprocess.DEVNULL  # it prints a stack trace for each request that it cannot answer
+    with subprocess.Popen([*command, *urls], stdout=quiet, stderr=quiet) as process:
         try:
             _wait_for(("127.0.0.1", port), process)
             yield "127.0.0.1", port

@@ -16,6 +16,7 @@ from kproto.messages.create_partitions_response import (
 )
 from mockbroker.apis.authorization import authorized_names
 from mockbroker.apis.controller_queue import times_out
+from mockbroker.apis.mutation_quotas import mutation_quota
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["create_partitions"]
@@ -30,6 +31,7 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
         return _everywhere(request, ErrorCode.REQUEST_TIMED_OUT)
     times = Counter(topic.name for topic in request.topics)
     allowed = authorized_names(call, times)
+    quota = mutation_quota(call, validate_only=request.validate_only)
     results = call.cluster.create_partitions(
         [
             (
@@ -44,8 +46,10 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
         ],
         validate_only=request.validate_only,
         wait_ms=request.timeout_ms,
+        take_quota=quota.take,
     )
     return CreatePartitionsResponse(
+        throttle_time_ms=quota.throttle_ms,
         results=[
             CreatePartitionsTopicResult(
                 name=each.name, error_code=each.error_code, error_message=each.error_message
@@ -58,7 +62,7 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
             )
             for name in times
             if name not in allowed and times[name] == 1
-        ]
+        ],
     )
 
 

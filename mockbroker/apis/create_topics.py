@@ -17,6 +17,7 @@ from kproto.messages.create_topics_response import (
 )
 from mockbroker.apis.authorization import authorized_names, may
 from mockbroker.apis.controller_queue import times_out
+from mockbroker.apis.mutation_quotas import mutation_quota
 from mockbroker.apis.registry import Call, register
 from mockbroker.security.authorizer import AclOperation
 from mockbroker.state.results import CreateTopicResult, NewTopic
@@ -35,17 +36,20 @@ def create_topics(call: Call) -> CreateTopicsResponse:
     allowed = frozenset(times) if may(call) else authorized_names(call, times)
     # Duplicate names are refused before everything else.
     refused = [name for name in times if name not in allowed and times[name] == 1]
+    quota = mutation_quota(call, validate_only=request.validate_only)
     results = call.cluster.create_topics(
         [_new_topic(topic) for topic in request.topics if topic.name not in refused],
         validate_only=request.validate_only,
         wait_ms=request.timeout_ms,
+        take_quota=quota.take,
     )
     shown = authorized_names(call, times, AclOperation.DESCRIBE_CONFIGS)
     return CreateTopicsResponse(
+        throttle_time_ms=quota.throttle_ms,
         topics=[
             *(_result(each) if each.name in shown else _bare_result(each) for each in results),
             *(_refused(name) for name in refused),
-        ]
+        ],
     )
 
 

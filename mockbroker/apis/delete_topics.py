@@ -16,6 +16,7 @@ from kproto.messages.delete_topics_response import DeletableTopicResult, DeleteT
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.authorization import authorized_names, may, text_of
 from mockbroker.apis.controller_queue import times_out
+from mockbroker.apis.mutation_quotas import mutation_quota
 from mockbroker.apis.registry import Call, register
 from mockbroker.security.authorizer import AclOperation, ResourceType
 
@@ -37,7 +38,12 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
     if times_out(call):
         return _everywhere(requested, ErrorCode.REQUEST_TIMED_OUT)
     requested, refused = _sift(call, requested)
+    quota = mutation_quota(call)
+    results = call.cluster.delete_topics(
+        requested, wait_ms=request.timeout_ms, take_quota=quota.take
+    )
     return DeleteTopicsResponse(
+        throttle_time_ms=quota.throttle_ms,
         responses=[
             DeletableTopicResult(
                 name=result.name,
@@ -45,9 +51,9 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
                 error_code=result.error_code,
                 error_message=result.error_message,
             )
-            for result in call.cluster.delete_topics(requested, wait_ms=request.timeout_ms)
+            for result in results
         ]
-        + refused
+        + refused,
     )
 
 

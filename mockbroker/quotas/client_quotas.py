@@ -14,6 +14,7 @@ from mockbroker.quotas.tables import (
     ENTITY_ROWS,
     EXACT,
     FILTER_ROWS,
+    IP,
     SPECIFIED,
     USER,
     VALUE_ROWS,
@@ -78,6 +79,7 @@ class Limit(NamedTuple):
 
 
 _NO_NAME: Final = None
+_LOOPBACK: Final = ("127.0.0.1", "::1")
 
 
 class ClientQuotas:
@@ -190,6 +192,16 @@ class ClientQuotas:
             value = quotas.get(entity, {}).get(key)
             if value is not None:
                 return Limit(value, *shared)
+        return None
+
+    def connection_limit(self, address: str) -> float | None:
+        """Return the connections a second that an address may create on each broker."""
+        quotas = self._controller.state.quotas
+        names = (address, "localhost") if address in _LOOPBACK else (address,)
+        for name in (*names, _NO_NAME):
+            value = quotas.get(((IP, name),), {}).get("connection_creation_rate")
+            if value is not None:
+                return value
         return None
 
 

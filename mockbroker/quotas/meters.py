@@ -12,12 +12,22 @@ from collections.abc import Callable
 from typing import Final
 
 from mockbroker.quotas.client_quotas import ClientQuotas
+from mockbroker.quotas.connections import CONNECTION_ROWS, Arrival
+from mockbroker.quotas.mutations import (
+    MUTATION_ROWS,
+    MutationQuota,
+    MutationRequest,
+    TokenBucket,
+)
+from mockbroker.rows import Release, apply_first, rows_of_release
 
 __all__ = ["REQUEST_MS", "QuotaMeters", "SampledRate"]
 
 REQUEST_MS: Final = 1
 """The thread time that the mock counts for a request."""
-_MEASURED: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+_MEASURED: Final = (
+    "producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
+)  # fmt: skip
 _SAMPLES: Final = 11
 _WINDOW_MS: Final = 1_000
 _MOST_METERS: Final = 10_000
@@ -50,14 +60,27 @@ class SampledRate:
         missing = _SAMPLES - 1 - elapsed // _WINDOW_MS
         return max(elapsed + max(missing, 0) * _WINDOW_MS, 1)
 
+    def excess_ms(self, quota: float, now_ms: int) -> int:
+        """Return the time in which the rate falls to the quota, 0 if it does not exceed it."""
+        observed = self.measure(now_ms)
+        if observed <= quota:
+            return 0
+        return round((observed - quota) / quota * self.window_ms(now_ms))
+
 
 class QuotaMeters:
     """The meters of one cluster's clients. ``clock`` gives milliseconds."""
 
-    def __init__(self, quotas: ClientQuotas, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, quotas: ClientQuotas, clock: Callable[[], int], release: Release, *, kraft: bool
+    ) -> None:
         self._quotas = quotas
         self._clock = clock
+        self._kraft = kraft
+        self._mutation_rows = rows_of_release(MUTATION_ROWS, release)
+        self._connection_rows = rows_of_release(CONNECTION_ROWS, release)
         self._rates: dict[tuple[str, str, str], SampledRate] = {}
+        self._buckets: dict[tuple[str, str], TokenBucket] = {}
 
     def concern(self, user: str, client_id: str) -> bool:
         """Whether the client has a quota that is measured here."""
@@ -80,6 +103,41 @@ class QuotaMeters:
         percent = REQUEST_MS / 10
         return min(self._record("request_percentage", user, client_id, percent), _WINDOW_MS)
 
+    def mutations(
+        self, user: str, client_id: str, api_key: int, version: int, *, validate_only: bool = False
+    ) -> MutationQuota:
+        """Return the quota of a request that changes topics."""
+        request = MutationRequest(api_key, version, validate_only, self._kraft)
+        apply_first(self._mutation_rows, request, request)
+        limit = self._quotas.limit("controller_mutation_rate", user, client_id)
+        bucket = None
+        if limit is not None and request.counts:
+            if len(self._buckets) >= _MOST_METERS:
+                self._buckets.clear()
+            new = TokenBucket(limit.value, self._clock())
+            bucket = self._buckets.setdefault((limit.user, limit.client_id), new)
+            bucket.tokens(self._clock())
+            bucket.rate = limit.value
+        return MutationQuota(bucket, self._clock, strict=request.strict)
+
+    def connection(self, broker_id: int, address: str) -> int:
+        """Count a connection of a client to a broker. Returns for how long the broker holds it
+        before it closes it, 0 if the connection is accepted."""
+        limit = self._quotas.connection_limit(address)
+        if limit is None:
+            return 0
+        if len(self._rates) >= _MOST_METERS:
+            self._rates.clear()
+        key = ("connection_creation_rate", str(broker_id), address)
+        rate = self._rates.setdefault(key, SampledRate())
+        now_ms = self._clock()
+        rate.record(1, now_ms)
+        arrival = Arrival(rate.excess_ms(limit, now_ms))
+        apply_first(self._connection_rows, arrival, arrival)
+        if arrival.held_ms:
+            rate.record(-1, now_ms)
+        return arrival.held_ms
+
     def _record(self, key: str, user: str, client_id: str, value: float) -> int:
         limit = self._quotas.limit(key, user, client_id)
         if limit is None:
@@ -89,7 +147,4 @@ class QuotaMeters:
         rate = self._rates.setdefault((key, limit.user, limit.client_id), SampledRate())
         now_ms = self._clock()
         rate.record(value, now_ms)
-        observed = rate.measure(now_ms)
-        if observed <= limit.value:
-            return 0
-        return round((observed - limit.value) / limit.value * rate.window_ms(now_ms))
+        return rate.excess_ms(limit.value, now_ms)

@@ -75,7 +75,21 @@ class BrokerProtocol(PlannedConnection):
         self._open_connections.add(self)
         most = self._budget.limits.max_connections
         if len(self._open_connections) > most:
-            self.refuse("over-limit", f"the broker has {most} connections, its limit")
+            return self.refuse("over-limit", f"the broker has {most} connections, its limit")
+        meters = self._dispatcher.cluster.meters
+        held_ms = meters.connection(self._session.broker_id, self._session.host)
+        if held_ms:
+            self._hold_throttled(held_ms)
+        return None
+
+    def _hold_throttled(self, milliseconds: int) -> None:
+        """Read nothing of the connection, and close it after this time."""
+        assert self._transport is not None
+        self._closing = True
+        self._transport.pause_reading()
+        note = f"exceeds connection_creation_rate; it is closed after {milliseconds} ms"
+        self._note_event("throttled", note)
+        asyncio.get_running_loop().call_later(milliseconds / 1000, self._close)
 
     def data_received(self, data: bytes) -> None:
         self._quiet = 0

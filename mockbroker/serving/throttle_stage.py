@@ -17,6 +17,7 @@ from kproto.messages.fetch_response import FetchResponse
 from mockbroker.faults.delivery import Plan, Sleep, Write
 from mockbroker.faults.message_edits import throttle
 from mockbroker.quotas.meters import QuotaMeters
+from mockbroker.quotas.mutations import MUTATION_APIS
 from mockbroker.quotas.throttling import Throttle, Throttles
 from mockbroker.serving.exchange import Close, Exchange, Pending, Reply
 from mockbroker.timers import sleep
@@ -75,7 +76,8 @@ class ThrottleStage:
         return Plan(steps, answers=bool(data))
 
     def _over_quota(self, exchange: Exchange, reply: Reply) -> Throttle | None:
-        """Count the request. A fetch, which is counted by its handler, has a throttle time."""
+        """Count the request. A fetch, and a request that changes topics, are counted by their
+        handlers and have a throttle time."""
         user, client_id = exchange.session.user, exchange.client_id or ""
         if exchange.api_key == _FETCH:
             body = reply.body
@@ -84,6 +86,8 @@ class ThrottleStage:
             longest = 0
             if exchange.request.expects_response:
                 longest = self._meters.request(user, client_id)
+            if exchange.api_key in MUTATION_APIS and isinstance(reply.body, Message):
+                longest = max(longest, getattr(reply.body, "throttle_time_ms", 0))
             if exchange.api_key == _PRODUCE:
                 size = len(exchange.request.frame) - 4
                 longest = max(longest, self._meters.produce(user, client_id, size))

@@ -10,7 +10,7 @@ import base64
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -41,12 +41,15 @@ from mockbroker.topics.checks import (
 from mockbroker.topics.eras import AdministrationEra
 from mockbroker.topics.timeline_order import first_iterated
 
-__all__ = ["TopicAdministration", "fresh_cluster_id", "fresh_id"]
+__all__ = ["TakeQuota", "TopicAdministration", "fresh_cluster_id", "fresh_id", "no_quota"]
 
 _RESERVED: Final = "__cluster_metadata"
 """The metadata log of a KRaft cluster, which clients cannot create."""
 
 _PATIENCE_MS: Final = 60_000
+
+TakeQuota: TypeAlias = Callable[[int], None]
+"""Counts the partitions that a topic gains or loses towards a quota. Raises Refusal."""
 
 
 def fresh_id(new_id: Callable[[], uuid.UUID]) -> uuid.UUID:
@@ -60,6 +63,10 @@ def fresh_id(new_id: Callable[[], uuid.UUID]) -> uuid.UUID:
 def fresh_cluster_id() -> str:
     """Return a random cluster id in the form that KRaft uses."""
     return base64.urlsafe_b64encode(fresh_id(uuid.uuid4).bytes).rstrip(b"=").decode()
+
+
+def no_quota(_: int) -> None:
+    """No quota applies."""
 
 
 class TopicAdministration:
@@ -90,6 +97,7 @@ class TopicAdministration:
         *,
         validate_only: bool,
         wait_ms: int = _PATIENCE_MS,
+        take_quota: TakeQuota = no_quota,
     ) -> tuple[CreateTopicResult, ...]:
         """Create topics, each on its own: one result for each distinct name, in request order.
 
@@ -111,7 +119,7 @@ class TopicAdministration:
                         ErrorCode.POLICY_VIOLATION,
                         "Excessively large number of partitions per request.",
                     )
-                created = self._create_one(topic, validate_only=validate_only)
+                created = self._create_one(topic, take_quota, validate_only=validate_only)
                 results[topic.name] = created
                 if self._gives_up(wait_ms) and not validate_only:
                     results[topic.name] = CreateTopicResult(
@@ -155,12 +163,14 @@ class TopicAdministration:
     def _create_one(
         self,
         topic: NewTopic,
+        take_quota: TakeQuota,
         *,
         validate_only: bool,
     ) -> CreateTopicResult:
         new = self._draft(topic)
         for check in new.era.checks:
             CHECKS[check](new)
+        take_quota(len(new.partitions))
         partitions, configs = new.partitions, new.configs
         drawn = new.era.ids_drawn or not validate_only
         topic_id = fresh_id(self._new_topic_id) if drawn else ZERO_UUID
@@ -183,6 +193,7 @@ class TopicAdministration:
         *,
         validate_only: bool,
         wait_ms: int = _PATIENCE_MS,
+        take_quota: TakeQuota = no_quota,
     ) -> tuple[CreatePartitionsResult, ...]:
         """Add partitions. Each row is (name, new total count, None or the broker ids of each new
         partition).
@@ -200,7 +211,7 @@ class TopicAdministration:
                         ErrorCode.POLICY_VIOLATION,
                         "Excessively large number of additional partitions per request.",
                     )
-                added = self._additional_partitions(name, count, assignments)
+                added = self._additional_partitions(name, count, assignments, take_quota)
             except Refusal as refusal:
                 results[name] = CreatePartitionsResult(name, refusal.code, refusal.message)
                 continue
@@ -224,7 +235,11 @@ class TopicAdministration:
         )
 
     def _additional_partitions(
-        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None,
+        take_quota: TakeQuota,
     ) -> tuple[Partition, ...]:
         era = self._era.growth
         topic = self._controller.state.topics.get(name)
@@ -243,6 +258,8 @@ class TopicAdministration:
                 ErrorCode.INVALID_PARTITIONS, text.format(name=name, present=present, wanted=count)
             )
         additional = count - present
+        if era.quota_first and (assignments is None or len(assignments) == additional):
+            take_quota(additional)
         first = topic.partitions[0].replicas
         model = first_iterated(present) if era.model == "hashed" else 0
         factor = len(topic.partitions[model].replicas)
@@ -255,6 +272,8 @@ class TopicAdministration:
             )
         else:
             assignments = spread(self._controller, self._era, present, additional, factor)
+        if not era.quota_first:
+            take_quota(additional)
         return partitions_of(self._controller, present, assignments)
 
     def delete(
@@ -262,6 +281,7 @@ class TopicAdministration:
         topics: Sequence[tuple[str | None, uuid.UUID]],
         *,
         wait_ms: int = _PATIENCE_MS,
+        take_quota: TakeQuota = no_quota,
     ) -> tuple[DeleteTopicResult, ...]:
         """Delete topics, each given by name with the zero uuid, or by id with None as its name.
 
@@ -275,7 +295,7 @@ class TopicAdministration:
             if key in results:
                 continue
             try:
-                results[key] = self._delete_one(name, topic_id, times)
+                results[key] = self._delete_one(name, topic_id, times, take_quota)
                 if self._gives_up(wait_ms):
                     results[key] = replace(results[key], error_code=ErrorCode.REQUEST_TIMED_OUT)
             except Refusal as refusal:
@@ -295,6 +315,7 @@ class TopicAdministration:
         name: str | None,
         topic_id: uuid.UUID,
         times: Counter[str | uuid.UUID],
+        take_quota: TakeQuota,
     ) -> DeleteTopicResult:
         era = self._era.deletion
         by_id = topic_id != ZERO_UUID
@@ -317,6 +338,7 @@ class TopicAdministration:
             raise Refusal(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             )
+        take_quota(len(found.partitions))
         self._controller.record("delete_topics", TopicDeleted(found.name, found.topic_id))
         return DeleteTopicResult(found.name, found.topic_id if era.ids_found else topic_id)
 

@@ -94,7 +94,8 @@ class GrowthEra:
     continue from partition 0; otherwise they start at broker p mod N as for new topics. ``model``
     is the partition that determines the replication factor: partition 0, or the first one that the
     hash table of KRaft's controller iterates. ``awaits_leaders``: the response waits until every
-    partition of the topic has a leader.
+    partition of the topic has a leader. ``quota_first``: replica lists are checked after the quota
+    of changes has been taken.
 
     Texts are formatted with ``in_flight``, None if a topic may grow during a reassignment: {name};
     ``unknown_topic``: {name}; ``fewer`` and ``as_many``: {name}, {present} and {wanted}.
@@ -109,6 +110,7 @@ class GrowthEra:
     continued: bool
     model: Literal["partition 0", "hashed"]
     awaits_leaders: bool
+    quota_first: bool
     listed: ListedReplicas
 
 
@@ -202,6 +204,7 @@ _KRAFT_4_3: Final = AdministrationEra(
         continued=False,
         model="hashed",
         awaits_leaders=False,
+        quota_first=True,
         listed=replace(_KRAFT_LISTED, checks=("miscounted", *_KRAFT_LISTED.checks)),
     ),
     deletion=DeletionEra(
@@ -275,6 +278,7 @@ _ZOOKEEPER: Final = AdministrationEra(
         continued=True,
         model="partition 0",
         awaits_leaders=True,
+        quota_first=False,
         listed=ListedReplicas(
             checks=("unknown", "miscounted", "empty", "repeated", "length"),
             texts={

@@ -9,6 +9,7 @@ from tests.real.data import (  # noqa: F401 - each registers its sessions
     credentials,
     fetch,
     groups,
+    mutation_quotas,
     offsets,
     produce,
     reading,

@@ -124,6 +124,8 @@ class Side:
         self._served = served
         self._wires: dict[tuple[int, str], Wire] = {}
         self._waiting: list[asyncio.Task[Any]] = []
+        self.connections = 0
+        """How many connections of its own a script has named."""
 
     @property
     def coordinator(self) -> int:
@@ -220,10 +222,11 @@ class Side:
         broker: int,
         connection: str,
         patience: float | None = PATIENCE,
+        client_id: str = "wire",
     ) -> Any:
         """The answer's message, or CLOSED. Raises Failed if none comes in ``patience`` seconds."""
         wire = await self._wire(broker, connection)
-        wire.send(wire.frame(body, version))
+        wire.send(wire.frame(body, version, client_id))
         try:
             async with asyncio.timeout(patience):
                 size = await wire.reader.readexactly(4)
