@@ -77,6 +77,13 @@ def test_heartbeats_that_are_refused(epoch: int, fields: dict[str, Any], text: s
     assert (result.error_code, result.error_message) == (INVALID, text)
 
 
+@pytest.mark.requirement("DP-STREAMS-01")
+def test_a_heartbeat_may_say_nothing_new() -> None:
+    at = Streams()
+    epoch = at.join().member_epoch
+    assert at.beat("a", epoch).error_code == ErrorCode.NONE
+
+
 @pytest.mark.requirement("DP-STREAMS-08")
 @pytest.mark.parametrize(
     ("fields", "text"),

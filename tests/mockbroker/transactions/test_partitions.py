@@ -67,7 +67,7 @@ def test_since_produce_12_the_leader_adds_the_partition() -> None:
 
 
 @BOTH
-@pytest.mark.requirement("DP-TXN-42", "DP-TXN-40", "DP-ADD-03")
+@pytest.mark.requirement("DP-TXN-42", "DP-TXN-40", "DP-ADD-03", "DP-TXN-44")
 def test_a_fenced_producer_cannot_write(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster).begun()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.errors import ClusterError
+from mockbroker.features.updates import FeatureUpdate
 from tests.mockbroker.transactions.transacting import (
     KIND,
     NEWEST,
@@ -65,6 +66,32 @@ def test_what_is_in_time_or_ends_is_left_alone() -> None:
 
 
 @pytest.mark.requirement("DP-TXN-18")
+def test_only_the_transaction_that_is_overdue_is_aborted() -> None:
+    cluster = coordinator()
+    short, long = Producer(cluster), Producer(cluster, "u")
+    short.init()
+    long.init(timeout_ms=10 * TIMEOUT_MS)
+    for each in (short, long):
+        each.write()
+    cluster.advance(TIMEOUT_MS + CHECK_MS)
+    assert (short.state, long.state) == ("CompleteAbort", "Ongoing")
+    cluster.advance(9 * TIMEOUT_MS)
+    assert long.state == "CompleteAbort"
+
+
+@pytest.mark.requirement("DP-TXN-18", "DP-TXN-05")
+def test_a_fence_without_transaction_version_2() -> None:
+    """The feature's level decides, which a release that has version 2 may keep at 1."""
+    cluster = coordinator(NEWEST)
+    cluster.update_features([FeatureUpdate("transaction.version", 1, upgrade_type=2)])
+    producer = Producer(cluster).begun()
+    cluster.advance(TIMEOUT_MS + CHECK_MS)
+    metadata = producer.transaction.metadata
+    assert (metadata.version, metadata.epoch, metadata.last_epoch) == (0, 1, -1)
+    assert producer.end() == 90
+
+
+@pytest.mark.requirement("DP-TXN-18")
 def test_a_coordinator_that_loads_checks_nothing() -> None:
     cluster = coordinator()
     producer = Producer(cluster).begun()
@@ -93,6 +120,19 @@ def test_an_unused_id_is_forgotten(release: Release) -> None:
     producer.end()
     cluster.advance(8 * DAY_MS)
     assert producer.state == "none"
+
+
+@pytest.mark.requirement("DP-TXN-19")
+def test_an_id_that_was_used_in_between_stays() -> None:
+    cluster = coordinator()
+    unused, used = Producer(cluster), Producer(cluster, "u")
+    for each in (unused, used):
+        each.init()
+    cluster.advance(4 * DAY_MS)
+    used.write()
+    assert used.end() == 0
+    cluster.advance(3 * DAY_MS + HOUR_MS)
+    assert (unused.state, used.state) == ("none", "CompleteCommit")
 
 
 @pytest.mark.requirement("DP-TXN-19")
