@@ -71,7 +71,7 @@ def _topic(
         if not problem and topic is not None:
             group, key = groups.make_empty(call.body.group_id), (topic.topic_id, index)
             call.cluster.share_fetches.initialize(
-                group.group_id, frozenset({key}), each.start_offset
+                group.group_id, frozenset({key}), group.epoch, each.start_offset
             )
             groups.initialize_at(group, frozenset({key}))
     return answer

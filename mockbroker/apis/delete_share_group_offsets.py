@@ -36,7 +36,7 @@ def delete_share_group_offsets(call: Call) -> DeleteShareGroupOffsetsResponse:
         return _refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
     if group.members:
         return _refused(ErrorCode.NON_EMPTY_GROUP)
-    names = [each.topic_name for each in body.topics]
+    names = list(dict.fromkeys(each.topic_name for each in body.topics))
     readable = authorized_names(call, names)
     refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return DeleteShareGroupOffsetsResponse(

@@ -6,7 +6,7 @@ until the first fetch of a group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.describe_share_group_offsets_request import (
@@ -24,6 +24,7 @@ from mockbroker.apis.group_answers import coordinator_error, may_use_group
 from mockbroker.apis.registry import Call, register
 from mockbroker.apis.share_answers import share_groups_served
 from mockbroker.groups.modern.partitions import TopicIdPartition, by_topic
+from mockbroker.groups.share.share_partition import UNINITIALIZED
 
 __all__ = ["describe_share_group_offsets"]
 
@@ -50,18 +51,38 @@ def _group(
         else:
             answer.topics = _all_topics(call, group_id)
     else:
-        names = [each.topic_name for each in requested.topics]
-        allowed = authorized_names(call, names)
-        answer.topics = [
-            _topic(call, group_id, each.topic_name, each.partitions)
-            for each in requested.topics
-            if each.topic_name in allowed
-        ] + [
-            _refused(each.topic_name, each.partitions)
-            for each in requested.topics
-            if each.topic_name not in allowed
+        wanted = [(each.topic_name, each.partitions) for each in requested.topics]
+        allowed = authorized_names(call, (name for name, _ in wanted))
+        readable = _without_repetitions(call, [each for each in wanted if each[0] in allowed])
+        if not all(_may_be_read(call, group_id, *each) for each in readable):
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            answer.error_code, answer.error_message = code, message(code)
+            return answer
+        answer.topics = [_topic(call, group_id, name, indexes) for name, indexes in readable] + [
+            _refused(name, indexes) for name, indexes in wanted if name not in allowed
         ]
     return answer
+
+
+def _without_repetitions(
+    call: Call, wanted: Sequence[tuple[str, Sequence[int]]]
+) -> list[tuple[str, Sequence[int]]]:
+    """All that is asked of a topic that exists, once."""
+    found: list[tuple[str, Sequence[int]]] = [each for each in wanted if not _exists(call, each[0])]
+    known: dict[str, dict[int, None]] = {}
+    for name, indexes in wanted:
+        if _exists(call, name):
+            known.setdefault(name, {}).update(dict.fromkeys(indexes))
+    return [(name, list(indexes)) for name, indexes in known.items()] + found
+
+
+def _exists(call: Call, name: str) -> bool:
+    return call.cluster.groups.share.topics.id_of(name) is not None
+
+
+def _may_be_read(call: Call, group_id: str, name: str, indexes: Sequence[int]) -> bool:
+    """Kafka's share coordinator reads nothing without a group id or without partitions."""
+    return not _exists(call, name) or (bool(group_id) and bool(indexes))
 
 
 def _all_topics(call: Call, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
@@ -98,7 +119,7 @@ def _partition(
     if share is None:
         return row
     row.start_offset, row.leader_epoch = share.stored_start, share.leader_epoch
-    if share.stored_start >= 0 and share.stored_complete >= 0 and call.version >= 1:
+    if share.stored_start != UNINITIALIZED and call.version >= 1:
         end = call.cluster.share_fetches.end_offset((name, key[1]))
         row.lag = end - share.stored_start - share.stored_complete
     return row

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
 from mockbroker.apis.authorized_operations import group_operations
 from mockbroker.apis.group_answers import coordinator_error, may_use_group
 from mockbroker.apis.registry import Call
@@ -23,12 +23,13 @@ def describe_groups(
     describe: Callable[[str], DescribedT | None],
     *,
     served: bool,
+    explains: bool = False,
 ) -> list[DescribedT]:
     """Return a row for each group of the request, refused groups first.
 
     ``row`` is the class of the response's rows. ``describe`` returns the row of a group of this
     ``kind`` (``consumer``), or None if there is none with that id. ``served`` is whether the broker
-    has such groups at all.
+    has such groups at all, ``explains`` whether errors of the coordinator have a text.
     """
     ids: list[str] = call.body.group_ids
     if not served:
@@ -36,7 +37,7 @@ def describe_groups(
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
     allowed = [each for each in ids if may_use_group(call, each)]
     return [row(group_id=each, error_code=refused) for each in ids if each not in allowed] + [
-        _described(call, row, kind, describe, each) for each in allowed
+        _described(call, row, kind, describe, each, explains=explains) for each in allowed
     ]
 
 
@@ -46,12 +47,15 @@ def _described(
     kind: str,
     describe: Callable[[str], DescribedT | None],
     group_id: str,
+    *,
+    explains: bool,
 ) -> DescribedT:
     if not group_id:
         return row(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator_error(call, group_id)
     if error:
-        return row(group_id=group_id, error_code=error)
+        text = message(error) if explains else None
+        return row(group_id=group_id, error_code=error, error_message=text)
     described = describe(group_id)
     if described is not None:
         if call.body.include_authorized_operations:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 
-from kproto.error_codes import ErrorCode, message
+from kproto.error_codes import ErrorCode
 from kproto.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from kproto.messages.share_acknowledge_response import (
     NodeEndpoint,
@@ -19,9 +19,9 @@ from mockbroker.apis.authorization import authorized_names
 from mockbroker.apis.group_answers import may_use_group
 from mockbroker.apis.registry import Call, register
 from mockbroker.apis.share_answers import (
-    INVALID_MEMBER,
     acknowledge,
     add_leader,
+    complete,
     is_member_id,
     lock_ms,
     share_groups_served,
@@ -39,11 +39,11 @@ def share_acknowledge(call: Call) -> ShareAcknowledgeResponse:
     if not share_groups_served(call):
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
     if body.group_id is None:
-        return _refused(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+        return _refused(ErrorCode.INVALID_REQUEST)
     if not may_use_group(call, body.group_id):
         return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if body.member_id is None or not is_member_id(body.member_id):
-        return _refused(ErrorCode.INVALID_REQUEST, INVALID_MEMBER)
+        return _refused(ErrorCode.INVALID_REQUEST)
     fetches, epoch = call.cluster.share_fetches, body.share_session_epoch
     code = fetches.continue_session(call.broker_id, body.group_id, body.member_id, epoch)
     if code:
@@ -54,8 +54,8 @@ def share_acknowledge(call: Call) -> ShareAcknowledgeResponse:
     return response
 
 
-def _refused(code: ErrorCode, text: str | None = None) -> ShareAcknowledgeResponse:
-    return ShareAcknowledgeResponse(error_code=code, error_message=text or message(code))
+def _refused(code: ErrorCode) -> ShareAcknowledgeResponse:
+    return ShareAcknowledgeResponse(error_code=code)
 
 
 def _response(call: Call) -> ShareAcknowledgeResponse:
@@ -65,16 +65,17 @@ def _response(call: Call) -> ShareAcknowledgeResponse:
     results = acknowledge(
         call,
         [
-            ((topic.topic_id, each.partition_index), each.acknowledgement_batches)
+            ((topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
             for topic in body.topics
-            for each in topic.partitions
+            for partition in topic.partitions
         ],
         readable,
     )
+    complete(results)
     topics: dict[uuid.UUID, ShareAcknowledgeTopicResponse] = {}
     endpoints: dict[int, Broker] = {}
-    for (topic_id, index), (code, text) in results.items():
-        row = PartitionData(partition_index=index, error_code=code, error_message=text)
+    for (topic_id, index), each in results.items():
+        row = PartitionData(partition_index=index, error_code=each.code, error_message=each.text)
         topic = topics.setdefault(
             topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[])
         )
@@ -84,7 +85,7 @@ def _response(call: Call) -> ShareAcknowledgeResponse:
         acquisition_lock_timeout_ms=lock_ms(call) if call.version >= 2 else 0,
         responses=list(topics.values()),
         node_endpoints=[
-            NodeEndpoint(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
-            for each in endpoints.values()
+            NodeEndpoint(node_id=at.broker_id, host=at.host, port=at.port, rack=at.rack)
+            for at in endpoints.values()
         ],
     )

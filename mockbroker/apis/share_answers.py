@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.registry import Call
 from mockbroker.groups.modern.partitions import TopicIdPartition
 from mockbroker.groups.share.deliveries import BatchCheck
-from mockbroker.groups.share.share_partition import AckBatch
+from mockbroker.groups.share.share_partition import AckBatch, StartedAcknowledgement
 from mockbroker.rows import apply_first
 from mockbroker.state.model import Broker
 
 __all__ = [
-    "INVALID_MEMBER",
-    "INVALID_RENEWAL",
     "acknowledge",
     "add_leader",
+    "complete",
     "is_member_id",
     "lock_ms",
     "share_groups_served",
     "topic_name",
 ]
 
-INVALID_MEMBER: Final = "Invalid member id in the request."
-INVALID_RENEWAL: Final = "{fields}if isRenewAck is true."
 _MOST_CHARACTERS: Final = 36
 _LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -62,17 +59,23 @@ def acknowledge(
     call: Call,
     partitions: Iterable[tuple[TopicIdPartition, Iterable[Any]]],
     readable: frozenset[str],
-) -> dict[TopicIdPartition, tuple[ErrorCode, str | None]]:
-    """Acknowledge what a request says of partitions, which are checked first."""
-    found: dict[TopicIdPartition, tuple[ErrorCode, str | None]] = {}
+) -> dict[TopicIdPartition, StartedAcknowledgement]:
+    """Check what a request acknowledges. ``complete`` makes it count."""
+    found: dict[TopicIdPartition, StartedAcknowledgement] = {}
     for key, batches in partitions:
         found[key] = _acknowledged(call, key, list(batches), readable)
     return found
 
 
+def complete(acknowledged: Mapping[TopicIdPartition, StartedAcknowledgement]) -> None:
+    """Let acknowledgements count that were checked."""
+    for each in acknowledged.values():
+        each.complete()
+
+
 def _acknowledged(
     call: Call, key: TopicIdPartition, batches: list[Any], readable: frozenset[str]
-) -> tuple[ErrorCode, str | None]:
+) -> StartedAcknowledgement:
     name = topic_name(call, key[0])
     if name is None:
         return _error(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -84,7 +87,7 @@ def _acknowledged(
     if topic is None or topic.partition(key[1]) is None:
         return _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not batches:
-        return ErrorCode.NONE, None
+        return StartedAcknowledgement()
     return call.cluster.share_fetches.acknowledge(
         call.broker_id,
         call.body.group_id,
@@ -97,8 +100,8 @@ def _acknowledged(
     )
 
 
-def _error(code: ErrorCode) -> tuple[ErrorCode, str | None]:
-    return code, None
+def _error(code: ErrorCode) -> StartedAcknowledgement:
+    return StartedAcknowledgement(code)
 
 
 def _is_invalid(call: Call, batches: Iterable[Any]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from kproto.codec.message import Message
-from kproto.error_codes import ErrorCode, message
+from kproto.error_codes import ErrorCode
 from kproto.messages.share_fetch_request import ShareFetchRequest
 from kproto.messages.share_fetch_response import (
     AcquiredRecords,
@@ -24,10 +24,9 @@ from mockbroker.apis.authorization import authorized_names
 from mockbroker.apis.group_answers import may_use_group
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.apis.share_answers import (
-    INVALID_MEMBER,
-    INVALID_RENEWAL,
     acknowledge,
     add_leader,
+    complete,
     is_member_id,
     lock_ms,
     share_groups_served,
@@ -35,12 +34,14 @@ from mockbroker.apis.share_answers import (
 )
 from mockbroker.groups.modern.partitions import TopicIdPartition
 from mockbroker.groups.share.share_fetches import ShareAnswer, ShareQuery, StartedShareFetch
+from mockbroker.groups.share.share_partition import StartedAcknowledgement
 from mockbroker.groups.share.share_sessions import FINAL_EPOCH, ShareSession
 from mockbroker.state.model import Broker
 from mockbroker.timers import Later, sleep, wait_for_call
 
 __all__ = ["share_fetch"]
 
+_BATCH_OPTIMIZED = 0
 _RECORD_LIMIT = 1
 """The acquire mode in which no more records than ``max_records`` are acquired."""
 
@@ -51,14 +52,14 @@ def share_fetch(call: Call) -> Answer:
     if not share_groups_served(call):
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
     if body.group_id is None:
-        return _refused(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+        return _refused(ErrorCode.INVALID_REQUEST)
     if not may_use_group(call, body.group_id):
         return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not is_member_id(body.member_id):
-        return _refused(ErrorCode.INVALID_REQUEST, INVALID_MEMBER)
+        return _refused(ErrorCode.INVALID_REQUEST)
     renewal = _is_renewal(call)
-    if renewal and (problem := _renewal_problem(body)):
-        return _refused(ErrorCode.INVALID_REQUEST, problem)
+    if renewal and (body.max_bytes or body.min_bytes or body.max_records or body.max_wait_ms):
+        return _refused(ErrorCode.INVALID_REQUEST)
     code, session = _open(call)
     if code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
         return Later(partial(_refuse_late, call, code))
@@ -66,11 +67,19 @@ def share_fetch(call: Call) -> Answer:
         return _refused(code)
     acknowledged = acknowledge(call, _acknowledgements(body), _readable(call, _requested(body)))
     if session is None or renewal:
+        complete(acknowledged)
         return _response(call, session, [], acknowledged)
+    if not _is_acquire_mode(call):
+        complete(acknowledged)
+        return _refused(ErrorCode.UNKNOWN_SERVER_ERROR)
     failed, query = _query(call, session)
     started = call.cluster.share_fetches.start(query)
+    answers = started.answer() if started.wait is None else []
+    # Kafka stores acknowledgements while it looks for records: those that the request releases are
+    # available once there was nothing else to acquire.
+    complete(acknowledged)
     if started.wait is None:
-        return _response(call, session, [*failed, *started.answer()], acknowledged)
+        return _response(call, session, [*failed, *answers], acknowledged)
     return Later(partial(_later, call, session, started, failed, acknowledged))
 
 
@@ -85,7 +94,7 @@ async def _later(
     session: ShareSession,
     started: StartedShareFetch,
     failed: list[ShareAnswer],
-    acknowledged: Mapping[TopicIdPartition, tuple[ErrorCode, str | None]],
+    acknowledged: Mapping[TopicIdPartition, StartedAcknowledgement],
 ) -> Message:
     """If the client disconnects, the wait is withdrawn."""
     fetches, wait = call.cluster.share_fetches, started.wait
@@ -99,8 +108,8 @@ async def _later(
     return _response(call, session, [*failed, *started.answer()], acknowledged)
 
 
-def _refused(code: ErrorCode, text: str | None = None) -> ShareFetchResponse:
-    return ShareFetchResponse(error_code=code, error_message=text or message(code))
+def _refused(code: ErrorCode) -> ShareFetchResponse:
+    return ShareFetchResponse(error_code=code)
 
 
 # ---- the request ---------------------------------------------------------------------------------
@@ -110,16 +119,8 @@ def _is_renewal(call: Call) -> bool:
     return call.version >= 2 and bool(call.body.is_renew_ack)
 
 
-def _renewal_problem(body: ShareFetchRequest) -> str:
-    """A request that renews locks must not fetch."""
-    fields = {
-        "maxBytes": body.max_bytes,
-        "minBytes": body.min_bytes,
-        "maxRecords": body.max_records,
-        "maxWaitMs": body.max_wait_ms,
-    }
-    wrong = "".join(f"{name} must be set to 0, " for name, value in fields.items() if value)
-    return INVALID_RENEWAL.format(fields=wrong) if wrong else ""
+def _is_acquire_mode(call: Call) -> bool:
+    return call.version < 2 or call.body.share_acquire_mode in (_BATCH_OPTIMIZED, _RECORD_LIMIT)
 
 
 def _open(call: Call) -> tuple[ErrorCode, ShareSession | None]:
@@ -173,12 +174,16 @@ def _readable(call: Call, partitions: Iterable[TopicIdPartition]) -> frozenset[s
 def _query(call: Call, session: ShareSession) -> tuple[list[ShareAnswer], ShareQuery]:
     """The partitions of the session that can be fetched, and the errors of the others."""
     body: ShareFetchRequest = call.body
-    readable = _readable(call, session.partitions)
+    for topic_id, _ in session.partitions:
+        name = topic_name(call, topic_id)
+        if name is not None:
+            session.names[topic_id] = name
+    readable = authorized_names(call, session.names.values())
     failed: list[ShareAnswer] = []
     partitions: list[tuple[str, TopicIdPartition]] = []
     view = call.cluster.metadata_view(call.broker_id)
     for key in session.partitions:
-        name = topic_name(call, key[0])
+        name = topic_name(call, key[0]) or session.names.get(key[0])
         topic = view.topics.get(name or "")
         if name is None:
             failed.append(ShareAnswer(key, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -210,15 +215,15 @@ def _response(
     call: Call,
     session: ShareSession | None,
     answers: Iterable[ShareAnswer],
-    acknowledged: Mapping[TopicIdPartition, tuple[ErrorCode, str | None]],
+    acknowledged: Mapping[TopicIdPartition, StartedAcknowledgement],
 ) -> ShareFetchResponse:
     body: ShareFetchRequest = call.body
     rows: dict[TopicIdPartition, PartitionData] = {
         each.partition: _partition(each) for each in answers if _is_sent(call, session, each)
     }
-    for key, (code, text) in acknowledged.items():
+    for key, each in acknowledged.items():
         row = rows.setdefault(key, PartitionData(partition_index=key[1], records=b""))
-        row.acknowledge_error_code, row.acknowledge_error_message = code, text
+        row.acknowledge_error_code, row.acknowledge_error_message = each.code, each.text
     topics: dict[uuid.UUID, ShareFetchableTopicResponse] = {}
     endpoints: dict[int, Broker] = {}
     for (topic_id, _), row in rows.items():

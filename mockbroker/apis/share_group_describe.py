@@ -31,6 +31,7 @@ def share_group_describe(call: Call) -> ShareGroupDescribeResponse:
         "share",
         lambda group_id: _described(call, group_id),
         served=share_groups_served(call),
+        explains=True,
     )
     return ShareGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
 

@@ -259,12 +259,11 @@ class Groups:
         )  # fmt: skip
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return the error of a fetch. Classic groups ignore member and epoch."""
+        """Return the error of a fetch. Classic groups ignore member and epoch, and share groups
+        have no offsets."""
         streams = self.streams.group(group_id)
         if streams is not None:
             return self.streams.validate_fetch(streams, member_id, member_epoch)
-        if self._is_shared(group_id):
-            return ErrorCode.GROUP_ID_NOT_FOUND
         group = self.consumer.group(group_id)
         if group is None:
             return ErrorCode.NONE

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.modern.group_records import StoredRecord
-from mockbroker.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.groups.modern.heartbeats import JOINING, HeartbeatResult
 from mockbroker.groups.modern.partitions import Assignment
 from mockbroker.groups.modern.settings import GroupTimes
 from mockbroker.groups.modern.topics import GroupTopics
@@ -53,7 +53,7 @@ class ShareGroups(ShareTesterSteps):
         self.on_changed = on_changed
         self.on_deleted = on_deleted
         self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
-        self.initialize: Callable[[str, Assignment], None] = lambda group_id, partitions: None
+        self.initialize: Callable[[str, Assignment, int], None] = lambda *_: None
         self.partitions_of: Callable[[str], Sequence[SharePartition]] = lambda group_id: ()
         self.forget: Callable[[str, Assignment], None] = lambda group_id, partitions: None
         self._rules = share_rules(release)
@@ -66,7 +66,7 @@ class ShareGroups(ShareTesterSteps):
                 times,
                 lambda group_id, records: self.write(group_id, records),
                 self._report,
-                lambda group, partitions: self.initialize(group.group_id, partitions),
+                lambda group, partitions: self.initialize(group.group_id, partitions, group.epoch),
             )
         )
         self.topics = topics
@@ -145,8 +145,16 @@ class ShareGroups(ShareTesterSteps):
         """Return the group, which is made without members if there is none of this id."""
         group = self._groups.get(group_id)
         if group is None:
-            group = self._groups[group_id] = ShareGroup(group_id)
+            group = self._groups[group_id] = self._new(group_id)
         return group
+
+    def _new(self, group_id: str) -> ShareGroup:
+        """Return a group at the epoch that one has whose first member joins."""
+        event = ShareHeartbeatEvent(
+            ShareHeartbeat(group_id, "", JOINING), ErrorCode.NONE, self._settings(), None, False
+        )
+        apply_first(self._rules.group, event, event)
+        return event.known
 
     def initialize_at(self, group: ShareGroup, partitions: Assignment) -> None:
         """Take note of share partitions whose state was made by AlterShareGroupOffsets."""

@@ -89,7 +89,7 @@ class Acknowledgement:
 
     @property
     def is_acquired(self) -> bool:
-        return self.delivery.state is RecordState.ACQUIRED
+        return self.delivery.state is RecordState.ACQUIRED and not self.in_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +134,13 @@ def _delivered_too_often(event: Acknowledgement) -> bool:
 ON_ACKNOWLEDGE: Final[tuple[AckRow, ...]] = (
     Row(
         "DP-SHARE-30",
-        lambda event: event.whole and event.delivery.member_id == NOBODY,
+        lambda event: event.whole and not event.is_acquired,
         (Invalid("The batch cannot be acknowledged. The batch is not in the acquired state."),),
     ),
     Row(
         "DP-SHARE-30",
         lambda event: event.whole and _of_another(event),
         (Invalid("Member is not the owner of batch record"),),
-    ),
-    Row(
-        "DP-SHARE-30",
-        lambda event: event.in_progress,
-        (
-            Invalid(
-                "The record state is invalid. The acknowledgement of delivery could not be "
-                "completed."
-            ),
-        ),
     ),
     Row(
         "DP-SHARE-30",

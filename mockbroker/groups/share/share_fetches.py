@@ -2,6 +2,10 @@
 
 The state of a share partition is the same whichever broker leads the partition: it is kept in
 memory, as if the share coordinator had stored it. Another leader forgets who acquired records.
+
+A leader that has loaded a share partition does not notice when its state is altered or deleted: it
+goes on with its copy until it has to store something, or the last session of the group ends with
+its connection.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
 from mockbroker.errors import ClusterError
 from mockbroker.fetching.fetches import Fetches
 from mockbroker.fetching.query import FetchQuery, PartitionPosition
@@ -25,6 +29,8 @@ from mockbroker.groups.share.share_partition import (
     AckBatch,
     AcquiredRange,
     SharePartition,
+    StartedAcknowledgement,
+    StoreError,
 )
 from mockbroker.groups.share.share_sessions import (
     FINAL_EPOCH,
@@ -43,6 +49,16 @@ from mockbroker.state.controller import Controller
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["ShareAnswer", "ShareFetches", "ShareQuery", "ShareWait", "StartedShareFetch"]
+
+_NO_STATE: Final = StoreError(
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    "Error in write state RPC. Write operation on uninitialized share partition not allowed.",
+)
+_OLD_STATE: Final = StoreError(
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    "Error in write state RPC. The coordinator rejected the request because the state epoch did "
+    "not match.",
+)
 
 
 @dataclass(slots=True)
@@ -248,6 +264,8 @@ class ShareFetches:
         self._session_rules = session_rules(release)
         self.batch_rules = self._rules.batch
         self._partitions: dict[tuple[str, TopicIdPartition], SharePartition] = {}
+        self._copies: dict[tuple[str, TopicIdPartition], SharePartition] = {}
+        """What leaders have loaded, where the state was altered or deleted since."""
         self._loaded: dict[tuple[str, TopicIdPartition], int] = {}
         """The leader epoch at which a leader has loaded a share partition."""
         self._sessions: dict[int, dict[tuple[str, str], ShareSession]] = {}
@@ -257,12 +275,16 @@ class ShareFetches:
     # ---- states of share partitions --------------------------------------------------------------
 
     def initialize(
-        self, group_id: str, partitions: Assignment, start_offset: int = UNINITIALIZED
+        self,
+        group_id: str,
+        partitions: Assignment,
+        state_epoch: int = 0,
+        start_offset: int = UNINITIALIZED,
     ) -> None:
         """Make the states of share partitions."""
         for key in partitions:
             name = self._topics.name_of(key[0]) or ""
-            self._drop(group_id, key)
+            self._keep_copy(group_id, key)
             self._partitions[group_id, key] = SharePartition(
                 group_id,
                 (name, key[1]),
@@ -270,18 +292,60 @@ class ShareFetches:
                 self._rules,
                 partial(self.times, group_id),
                 start_offset,
+                state_epoch,
+                partial(self._storing, (group_id, key)),
             )
 
     def forget(self, group_id: str, partitions: Assignment) -> None:
         """Delete the states of share partitions."""
         for key in partitions:
-            self._drop(group_id, key)
+            self._keep_copy(group_id, key)
 
-    def _drop(self, group_id: str, key: TopicIdPartition) -> None:
+    def _keep_copy(self, group_id: str, key: TopicIdPartition) -> None:
+        """Remove a state, of which the leader of the partition may have a copy."""
         found = self._partitions.pop((group_id, key), None)
-        self._loaded.pop((group_id, key), None)
-        if found is not None:
-            found.stop()
+        if found is not None and (group_id, key) in self._loaded:
+            self._copies.setdefault((group_id, key), found)
+
+    def _drop_copy(self, group_id: str, key: TopicIdPartition) -> None:
+        """Let the leader load the state anew."""
+        copy = self._copies.pop((group_id, key), None)
+        if copy is not None:
+            self._loaded.pop((group_id, key))
+            copy.stop()
+
+    def _storing(
+        self, name: tuple[str, TopicIdPartition], share: SharePartition
+    ) -> StoreError | None:
+        """A leader stores what it knows: an error if that is of an older epoch than the state, or
+        there is none."""
+        if self._copies.get(name) is not share:
+            return None
+        stored = self._partitions.get(name)
+        if stored is None:
+            return _NO_STATE
+        if stored.state_epoch > share.state_epoch:
+            self._drop_copy(*name)
+            return _OLD_STATE
+        self._partitions[name] = self._copies.pop(name)
+        return None
+
+    def _unload(self, broker_id: int, group_id: str) -> None:
+        """A broker forgets what it has loaded of a group, without any session of which it is."""
+        for group, key in list(self._loaded):
+            if group == group_id and self._leader(key) == broker_id:
+                self._drop_copy(group, key)
+                self._loaded.pop((group, key), None)
+
+    def _leader(self, key: TopicIdPartition) -> int | None:
+        topic = self._controller.state.topics.get(self._topics.name_of(key[0]) or "")
+        partition = None if topic is None else topic.partition(key[1])
+        return None if partition is None else partition.leader
+
+    def _at_leader(self, group_id: str, key: TopicIdPartition) -> SharePartition | None:
+        """What the leader of a partition works with."""
+        found = self._copies.get((group_id, key))
+        return self._partitions.get((group_id, key)) if found is None else found
 
     def partition(self, group_id: str, key: TopicIdPartition) -> SharePartition | None:
         """Return a share partition; None if it has no state."""
@@ -305,8 +369,11 @@ class ShareFetches:
         assert isinstance(change, PartitionChanged)
         if change.before.leader == change.after.leader:
             return
-        for (_, key), share in self._partitions.items():
-            if (share.tp[0], key[1]) == (change.topic, change.after.index):
+        tp = (change.topic, change.after.index)
+        for group_id, key in [name for name, each in self._copies.items() if each.tp == tp]:
+            self._drop_copy(group_id, key)
+        for share in self._partitions.values():
+            if share.tp == tp:
                 share.stop()
 
     # ---- fetching --------------------------------------------------------------------------------
@@ -319,23 +386,29 @@ class ShareFetches:
             return _failure(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.leader != query.broker_id:
             return _failure(key, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        share = self._partitions.get((query.group_id, key))
+        share = self._at_leader(query.group_id, key)
         if share is None:
             return _failure(key, ErrorCode.UNKNOWN_SERVER_ERROR)
         log = self._logs.log((topic, key[1]))
         if self._loaded.get((query.group_id, key)) != partition.leader_epoch:
+            start = self._start_offset(query.group_id, share, log)
+            if start is None:
+                return _failure(key, ErrorCode.OFFSET_NOT_AVAILABLE)
             self._loaded[query.group_id, key] = partition.leader_epoch
-            share.begin_at(self._reset_offset(query.group_id, log), partition.leader_epoch)
+            share.begin_at(start, partition.leader_epoch)
         return _Source(topic, key, share, log)
 
-    def _reset_offset(self, group_id: str, log: PartitionLog) -> int:
+    def _start_offset(self, group_id: str, share: SharePartition, log: PartitionLog) -> int | None:
+        """Where the group begins; None if there is no record of the time from which it reads."""
+        if share.start_offset != UNINITIALIZED:
+            return share.start_offset
         strategy = self.times(group_id).offset_reset
         if strategy == "earliest":
             return log.start_offset
         if strategy.startswith("by_duration:"):
             at_ms = self._controller.timers.now_ms - duration_ms(strategy.partition(":")[2])
             found = first_at_or_after(log, at_ms, log.high_watermark)
-            return log.high_watermark if found is None else found.offset
+            return None if found is None else found.offset
         return log.high_watermark
 
     def start(self, query: ShareQuery) -> StartedShareFetch:
@@ -367,18 +440,18 @@ class ShareFetches:
         member_id: str,
         key: TopicIdPartition,
         batches: Iterable[AckBatch],
-    ) -> tuple[ErrorCode, str | None]:
-        """Acknowledge records of one partition."""
+    ) -> StartedAcknowledgement:
+        """Check acknowledgements of one partition."""
         name = self._topics.name_of(key[0])
         topic = self._controller.state.topics.get(name or "")
         partition = None if topic is None else topic.partition(key[1])
-        share = self._partitions.get((group_id, key))
+        share = self._at_leader(group_id, key)
         loaded = None if partition is None else partition.leader_epoch
         led = partition is not None and partition.leader == broker_id
         if share is None or not led or self._loaded.get((group_id, key)) != loaded:
             # The broker knows only share partitions that were fetched from it.
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return code, None
+            return StartedAcknowledgement(code, message(code))
         return share.acknowledge(member_id, batches)
 
     # ---- sessions --------------------------------------------------------------------------------
@@ -458,7 +531,7 @@ class ShareFetches:
         if session is None:
             return False
         for key in session.partitions:
-            share = self._partitions.get((group_id, key))
+            share = self._at_leader(group_id, key)
             if share is not None:
                 share.release(member_id)
         return True
@@ -470,6 +543,8 @@ class ShareFetches:
         session = self.session(broker_id, group_id, member_id)
         if session is not None and session.connection_id == connection_id:
             self.end_session(broker_id, group_id, member_id)
+            if all(each != group_id for each, _ in self._sessions[broker_id]):
+                self._unload(broker_id, group_id)
 
     # ---- steps of a tester -----------------------------------------------------------------------
 

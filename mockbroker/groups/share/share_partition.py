@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -26,7 +27,15 @@ from mockbroker.rows import apply_first
 from mockbroker.state.model import TopicPartition
 from mockbroker.timers import Timers
 
-__all__ = ["UNINITIALIZED", "AckBatch", "AcquiredRange", "InFlightBatch", "SharePartition"]
+__all__ = [
+    "UNINITIALIZED",
+    "AckBatch",
+    "AcquiredRange",
+    "InFlightBatch",
+    "SharePartition",
+    "StartedAcknowledgement",
+    "StoreError",
+]
 
 UNINITIALIZED = -1
 """A start offset that the first fetch decides on."""
@@ -46,6 +55,29 @@ class AckBatch(NamedTuple):
     first: int
     last: int
     types: tuple[int, ...]
+
+
+class StoreError(NamedTuple):
+    """Why the share coordinator did not store a change."""
+
+    code: ErrorCode
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class StartedAcknowledgement:
+    """Acknowledgements of one partition that were checked: all of them are right, or, with an
+    error, none counts. ``store`` makes them count."""
+
+    code: ErrorCode = ErrorCode.NONE
+    text: str | None = None
+    store: Callable[[], StoreError | None] = lambda: None
+
+    def complete(self) -> None:
+        """Let the acknowledgements count, unless they cannot be stored."""
+        error = self.store()
+        if error is not None:
+            self.code, self.text = error
 
 
 class _AckError(Exception):
@@ -77,7 +109,9 @@ class InFlightBatch:
 
 
 class SharePartition:
-    """``times`` returns the configs of the group. ``start_offset`` is -1 until the first fetch."""
+    """``times`` returns the configs of the group. ``start_offset`` is -1 until the first fetch.
+    ``state_epoch`` is the epoch of the group at which the state was made. ``storing`` is called
+    before a change is stored, and returns the error of the share coordinator."""
 
     def __init__(
         self,
@@ -87,7 +121,11 @@ class SharePartition:
         rules: DeliveryRules,
         times: Callable[[], ShareTimes],
         start_offset: int = UNINITIALIZED,
+        state_epoch: int = 0,
+        storing: Callable[[SharePartition], StoreError | None] = lambda share: None,
     ) -> None:
+        self.state_epoch = state_epoch
+        self._storing = storing
         self.group_id = group_id
         self.tp = tp
         self.start_offset = start_offset
@@ -414,10 +452,8 @@ class SharePartition:
 
     # ---- acknowledging -----------------------------------------------------------------------
 
-    def acknowledge(
-        self, member_id: str, batches: Iterable[AckBatch]
-    ) -> tuple[ErrorCode, str | None]:
-        """Acknowledge records: all of these, or, with an error, none."""
+    def acknowledge(self, member_id: str, batches: Iterable[AckBatch]) -> StartedAcknowledgement:
+        """Check acknowledgements. Until they are completed, the records stay acquired."""
         moves: list[tuple[int, int, Acknowledgement]] = []
         touched: set[int] = set()
         try:
@@ -425,12 +461,18 @@ class SharePartition:
                 if batch.last >= self.start_offset:
                     self._collect(member_id, batch, moves, touched)
         except _AckError as error:
-            return error.code, str(error)
-        for first, last, event in moves:
-            self._apply(event, first, last)
-        if any(event.state is not None for _, _, event in moves):
-            self._store()
-        return ErrorCode.NONE, None
+            return StartedAcknowledgement(error.code, str(error))
+        return StartedAcknowledgement(store=partial(self._complete, moves))
+
+    def _complete(self, moves: Sequence[tuple[int, int, Acknowledgement]]) -> StoreError | None:
+        changes = any(event.state is not None for _, _, event in moves)
+        error = self._storing(self) if changes else None
+        if error is None:
+            for first, last, event in moves:
+                self._apply(event, first, last)
+            if changes:
+                self._store()
+        return error
 
     def _collect(
         self,
@@ -526,7 +568,8 @@ class SharePartition:
         return self._release(member_id, 0, None)
 
     def _release(self, member_id: str | None, first: int, last: int | None) -> int:
-        limit, released = self._times().delivery_limit, 0
+        limit = self._times().delivery_limit
+        released: list[tuple[int, int, Acknowledgement]] = []
         for batch in self._batches:
             if batch.last < first or (last is not None and batch.first > last):
                 continue
@@ -544,11 +587,10 @@ class SharePartition:
                 )
                 apply_first(self._rules.lock_end, event, event)
                 if event.state is not None:
-                    self._apply(event, at, end)
-                    released += end - at + 1
-        if released:
-            self._store()
-        return released
+                    released.append((at, end, event))
+        if not released or self._complete(released) is not None:
+            return 0
+        return sum(end - at + 1 for at, end, _ in released)
 
     def set_count(self, offset: int, count: int) -> bool:
         """Let a record have been delivered this often. Returns whether it is in flight."""

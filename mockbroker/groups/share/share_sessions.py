@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,6 +36,8 @@ class ShareSession:
     connection_id: int
     partitions: dict[TopicIdPartition, bool] = field(default_factory=dict)
     epoch: int = 1
+    names: dict[uuid.UUID, str] = field(default_factory=dict)
+    """The topics by ids, also those that were deleted since."""
 
     def advance(self) -> None:
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1

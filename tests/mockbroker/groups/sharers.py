@@ -134,13 +134,15 @@ class Sharers:
 
     def ack(self, member: str, *batches: tuple[int, int, list[int]], index: int = 0) -> Any:
         """Acknowledge; returns the error and its text."""
-        return self.fetches.acknowledge(
+        started = self.fetches.acknowledge(
             1,
             "g",
             member,
             self.key(index),
             [AckBatch(first, last, tuple(types)) for first, last, types in batches],
         )
+        started.complete()
+        return started.code, started.text
 
     def advance(self, milliseconds: int) -> None:
         self.cluster.advance(milliseconds)

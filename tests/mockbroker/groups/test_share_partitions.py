@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
+from kproto.records import Record, build_batch
 from mockbroker.errors import ClusterError
 from mockbroker.groups.share.deliveries import BatchCheck, delivery_rules
 from mockbroker.groups.share.share_fetches import duration_ms
+from mockbroker.log.batch_header import read_header
 from mockbroker.rows import apply_first
 from tests.mockbroker.fetching.fetching import append
 from tests.mockbroker.groups.sharers import Sharers
@@ -54,14 +56,19 @@ def test_where_a_group_begins(strategy: str, first: int) -> None:
 
 
 @pytest.mark.requirement("DP-SHARE-04")
-def test_a_time_without_records_is_the_end() -> None:
+def test_a_time_without_records_is_not_available() -> None:
     at = Sharers(topics=("foo:1:1",), group=(("share.auto.offset.reset", "by_duration:PT1S"),))
     at.settle("a")
     at.append(3)
     at.advance(100_000)
     at.settle("a")
-    assert at.fetch("a") == []
-    assert at.share().start_offset == 3
+    assert at.answer("a").error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert at.ack("a", (0, 0, [1]))[0] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    at.append(1)
+    assert at.answer("a").error_code == ErrorCode.OFFSET_NOT_AVAILABLE, "an older record"
+    data = build_batch([Record(timestamp=at.cluster.timers.now_ms, value=b"new")])
+    at.cluster.logs.append(("foo", 0), data, read_header(data))
+    assert at.fetch("a") == [(4, 4, 1)]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +218,9 @@ def test_what_a_member_has_not_acquired() -> None:
 def test_all_of_a_request_counts_or_nothing() -> None:
     at = sharers()
     at.fetch("a")
-    text = "The record state is invalid. The acknowledgement of delivery could not be completed."
+    text = "The batch cannot be acknowledged. The batch is not in the acquired state."
+    assert at.ack("a", (0, 9, [1]), (9, 9, [1])) == (INVALID, text)
+    text = "The offset cannot be acknowledged. The offset is not acquired."
     assert at.ack("a", (0, 4, [1]), (4, 5, [1])) == (INVALID, text)
     assert {state for _, _, state, _ in at.states()} == {"Acquired"}
     assert at.ack("a", (0, 4, [1]), (5, 12, [1]))[0] is ErrorCode.INVALID_REQUEST
@@ -378,6 +387,18 @@ def test_another_leader_forgets_who_has_acquired_records() -> None:
     assert [each[2:] for each in at.states()] == [("Acknowledged", 1)] + [("Available", 0)] * 3
     assert at.answer("a").error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert at.fetch("a", broker_id=2) == [(1, 3, 1)]
+
+
+@pytest.mark.requirement("DP-SHARE-36")
+def test_another_leader_reads_offsets_that_were_altered() -> None:
+    at = Sharers(topics=("foo:1:2",), brokers=2)
+    at.settle("a")
+    at.append(4)
+    assert at.fetch("a") == [(0, 3, 1)]
+    at.fetches.initialize("g", frozenset({at.key()}), 9, 2)
+    assert at.fetch("b") == [], "the leader has another state"
+    at.cluster.stop_broker(1)
+    assert at.fetch("b", broker_id=2) == [(2, 3, 1)]
 
 
 # ---- waiting -------------------------------------------------------------------------------------

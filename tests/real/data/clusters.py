@@ -27,6 +27,18 @@ DATA_CONFIGS: Final[Mapping[str, str]] = {
 """Broker configs of both sides, besides ``COMMON_CONFIGS``. One partition of each internal topic
 gives every group and every transactional id the same coordinator."""
 
+KAFKA_CONFIGS: Final[Mapping[str, str]] = {
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.min.delivery.count.limit": "2",
+    "group.share.min.partition.max.record.locks": "100",
+}
+"""What the mock does not need: the topic of the share coordinator, which Kafka creates on two
+brokers only with another replication factor than 3 (without it share groups get no partitions), and
+limits of what share groups may set for themselves."""
+
 
 class DataKafka(RealKafka):
     """Real brokers with ``DATA_CONFIGS``."""
@@ -35,7 +47,7 @@ class DataKafka(RealKafka):
         super().__init__(release, folder, zookeeper=False, broker_ids=BROKER_IDS)
 
     def _kraft_configs(self, broker_id: int) -> dict[str, str]:
-        return {**super()._kraft_configs(broker_id), **DATA_CONFIGS}
+        return {**super()._kraft_configs(broker_id), **DATA_CONFIGS, **KAFKA_CONFIGS}
 
 
 def data_mock(profile: str, *, walks: bool = False) -> MockCluster:

@@ -131,15 +131,16 @@ async def quick(k: Side, partitions: int = 2) -> None:
     answer = await k.ask(IncrementalAlterConfigsRequest(resources=[resource]), quiet=True)
     if answer is CLOSED or answer.responses[0].error_code:
         return
-    await until(k, _config_of(k, INTERVAL), lambda found: found == "0")
+    await until(k, config_of(k, INTERVAL), lambda found: found == "0")
 
 
-def _config_of(k: Side, name: str) -> Any:
+def config_of(k: Side, name: str, broker: int | None = None) -> Any:
     async def look() -> str | None:
         body = DescribeConfigsRequest(
             resources=[DescribeConfigsResource(resource_type=GROUP, resource_name=k.group)]
         )
-        answer = await k.ask(body, broker=k.coordinator, quiet=True)
+        at = k.coordinator if broker is None else broker
+        answer = await k.ask(body, broker=at, quiet=True)
         return next((each.value for each in answer.results[0].configs if each.name == name), None)
 
     return look
@@ -678,7 +679,7 @@ async def configs_of_groups(k: Side) -> None:
     ):  # fmt: skip
         await k.ask(_alter(k.group, (name, how, value)))
     await k.ask(_alter("", (heartbeats, 0, "6000")))
-    await until(k, _config_of(k, heartbeats), lambda found: found in ("6000", None))
+    await until(k, config_of(k, heartbeats), lambda found: found in ("6000", None))
     body = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=GROUP, resource_name=k.group),

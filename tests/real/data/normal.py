@@ -63,6 +63,10 @@ MASKED: Final = (
     Masked(66, "transactionStates[].producerId", "producer", "counted by Kafka"),
     Masked(15, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
     Masked(69, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
+    Masked(77, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
+    Masked(78, "nodeEndpoints[].port", "hide", "a free port"),
+    Masked(78, "responses[].partitions[].records", "records", "batches are compared by fields"),
+    Masked(79, "nodeEndpoints[].port", "hide", "a free port"),
     Masked(89, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
 )
 """Fields whose values say nothing about the protocol; ``how`` says what stands in their place."""
@@ -120,6 +124,7 @@ UNORDERED: Final[Mapping[tuple[int, str], tuple[tuple[str, ...], str]]] = {
     (68, "assignment.topicPartitions"): (("topicId",), _HASHED),
     (68, "assignment.topicPartitions[].partitions"): ((), _HASHED),
     (69, "groups"): (("groupId",), _HASHED),
+    (77, "groups[].members"): (("memberId",), _HASHED),
     (88, "activeTasks"): (("subtopologyId",), _HASHED),
     (88, "partitionsByUserEndpoint[].activePartitions"): (("topic",), _HASHED),
     (89, "groups[].members"): (("memberId",), _HASHED),

@@ -13,7 +13,9 @@ from tests.real.data import (  # noqa: F401 - each registers its sessions
     offsets,
     produce,
     reading,
+    share_fetches,
     share_groups,
+    share_offsets,
     streams_groups,
     transactions,
 )

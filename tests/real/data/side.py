@@ -253,6 +253,12 @@ class Side:
             self._wires[key] = Wire(reader, writer, dialect("kafka"))
         return self._wires[key]
 
+    async def hang_up(self, connection: str, broker: int = 1) -> None:
+        """Close a connection that the session has opened."""
+        writer = self._wires.pop((broker, connection)).writer
+        writer.close()
+        await writer.wait_closed()
+
     def close(self) -> None:
         for task in self._waiting:
             task.cancel()
@@ -295,6 +301,18 @@ class Side:
         for index, replicas in enumerate(rows):
             await self._until_led(name, index, replicas[0])
 
+    async def gone(self, name: str) -> None:
+        """Wait until no broker knows a topic that was deleted."""
+        body = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+        )
+        deadline = time.monotonic() + PATIENCE
+        for broker in self._cluster.addresses:
+            while not (await self.exchange(body, 9, broker, "main")).topics[0].error_code:
+                if time.monotonic() > deadline:
+                    raise Failed(f"broker {broker} still knows {name}")
+                await asyncio.sleep(POLL_SECONDS)
+
     async def _until_led(self, name: str, index: int, leader: int) -> None:
         body = ListOffsetsRequest(
             replica_id=-1,
@@ -328,7 +346,9 @@ class Side:
             await asyncio.sleep(POLL_SECONDS)
 
 
-_OF_GROUPS: Final = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 28, 42, 47, 68, 69, 88, 89, 93})
+_OF_GROUPS: Final = frozenset(
+    {8, 9, 11, 12, 13, 14, 15, 16, 28, 42, 47, 68, 69, 76, 77, 88, 89, 90, 91, 92, 93}
+)
 _OF_TRANSACTIONS: Final = frozenset({22, 24, 25, 26})
 
 

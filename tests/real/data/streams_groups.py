@@ -30,7 +30,7 @@ from kproto.messages.streams_group_topology_description_update_request import (
     StreamsGroupTopologyDescriptionUpdateRequest,
     TopologyDescription,
 )
-from tests.real.data.consumer_groups import GROUP, _config_of, until
+from tests.real.data.consumer_groups import GROUP, config_of, until
 from tests.real.data.registry import session
 from tests.real.data.requests import commit, heartbeat, join, leave
 from tests.real.data.side import CLOSED, Side
@@ -111,7 +111,7 @@ async def quick(k: Side, partitions: int = 2, **more: str) -> None:
     if answer is CLOSED or answer.responses[0].error_code:
         return
     for name, value in configs.items():
-        await until(k, _config_of(k, name), lambda found, value=value: found == value)
+        await until(k, config_of(k, name), lambda found, value=value: found == value)
 
 
 async def ready(k: Side, member: str, epoch: int) -> int:
