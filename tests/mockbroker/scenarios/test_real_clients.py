@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import threading
-import time
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
+from mockbroker.errors import ClusterError
 from mockbroker.fixture import MockKafka
 from mockbroker.state.actions import RecordsLost
 
@@ -20,6 +22,13 @@ pytestmark = [
     pytest.mark.requirement("DP-CTL-59"),
 ]
 SECONDS = 30
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """kafka-python may leave a socket to the garbage collector; its warning belongs here."""
+    yield
+    gc.collect()
 
 
 def producer(mock: MockKafka, **options: Any) -> Any:
@@ -41,16 +50,19 @@ def test_lost_acknowledgement(mock_kafka: MockKafka, idempotent: bool) -> None:
     mock_kafka.assert_produced("foo", value="once", times=1 if idempotent else 2)
 
 
-def settle(mock_kafka: MockKafka) -> None:
-    """Wait until the group is stable for half a second: a leader joins again when it first hears of
-    the topic's partitions."""
-    generation = -1
+def rebalance(mock_kafka: MockKafka) -> int:
+    """Begin a rebalance of the stable group; its generation before.
+
+    A client may join again by itself, so the group may have ceased to be stable meanwhile."""
     while True:
-        mock_kafka.wait_for_group("g", state="Stable", members=2, timeout=SECONDS)
-        if mock_kafka.groups()["g"].generation == generation:
-            return
-        generation = mock_kafka.groups()["g"].generation
-        time.sleep(0.5)
+        before = mock_kafka.wait_for_group("g", state="Stable", members=2, timeout=SECONDS)
+        try:
+            mock_kafka.rebalance("g")
+        except ClusterError:
+            now = mock_kafka.groups()["g"]
+            assert now.state != "Stable" or now.generation > before.generation
+        else:
+            return before.generation
 
 
 @pytest.mark.mock_kafka(topics=["foo:2:1"])
@@ -59,10 +71,11 @@ def test_rebalance_storm(mock_kafka: MockKafka) -> None:
 
     def poll() -> None:
         with closing(consumer(mock_kafka, group_id="g", heartbeat_interval_ms=50)) as member:
-            # kafka-python 3.0.12 joins again if it did not know the topic, and may stop its
-            # heartbeats then.
-            member.partitions_for_topic("foo")
             member.subscribe(["foo"])
+            # A leader of kafka-python 3.0.12 that learns the topic's partitions after it assigned
+            # them joins again by itself. It forgets that join if poll returns before the join ends,
+            # and sends no heartbeats from then on.
+            member.topics()
             while not ended.is_set():
                 member.poll(timeout_ms=50)
 
@@ -70,15 +83,11 @@ def test_rebalance_storm(mock_kafka: MockKafka) -> None:
     for each in threads:
         each.start()
     try:
-        settle(mock_kafka)
         for _ in range(3):
-            before = mock_kafka.groups()["g"].generation
-            mock_kafka.rebalance("g")
-            mock_kafka.wait_for_group(
-                "g", state="Stable", members=2, generation=before + 1, timeout=SECONDS
-            )
-            members = mock_kafka.groups()["g"].members
-            given = [tp for each in members for tp in each.assignment or ()]
+            before = rebalance(mock_kafka)
+            after = mock_kafka.wait_for_group("g", state="Stable", members=2, timeout=SECONDS)
+            assert after.generation > before
+            given = [tp for each in after.members for tp in each.assignment or ()]
             assert sorted(given) == [("foo", 0), ("foo", 1)]
     finally:
         ended.set()
