@@ -23,7 +23,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
   test-without-compiler release-check sanitize requirements conformance mutate lint format bench bench-scale bench-dump \
-  codegen codegen-check coverage fidelity suites fuzz fuzz-smoke fuzz-long docs docs-serve clean
+  codegen codegen-check coverage fidelity suites streams-smoke fuzz fuzz-smoke fuzz-long docs docs-serve clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
@@ -99,6 +99,10 @@ conformance: ## run every case on every installed client; write docs/reference/c
 mutate: ## change each row of the controllers' tables; a test of the row must fail
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m scripts.mutate_rows $(MUTATE_ARGS)
+
+streams-smoke: ## Kafka Streams' own smoke test on the mock, with both group protocols (two minutes)
+	@$(BOOTSTRAP)
+	@$(PYTHON) -m tests.mockbroker.clients.streams_smoke $(ARGS)
 
 lint: ## style, types, import contracts, import circles
 	@$(BOOTSTRAP)

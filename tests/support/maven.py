@@ -35,7 +35,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 _ITEM = (
     "<artifactItem><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-    "<version>{version}</version></artifactItem>"
+    "<version>{version}</version><classifier>{classifier}</classifier></artifactItem>"
 )
 
 
@@ -45,7 +45,8 @@ def cache_folder() -> Path:
 
 
 def artifact(group_artifact: str, version: str) -> Path:
-    """The jar of ``group:artifact`` at ``version``, downloaded if it is not cached."""
+    """The jar of ``group:artifact`` or ``group:artifact:classifier`` at ``version``, downloaded if
+    it is not cached."""
     return artifacts([(group_artifact, version)])[0]
 
 
@@ -53,7 +54,7 @@ def artifacts(wanted: Iterable[tuple[str, str]]) -> list[Path]:
     """Several jars by one run of Maven; ``wanted`` has the arguments of ``artifact``."""
     wanted = list(wanted)
     folder = cache_folder()
-    paths = [folder / f"{name.partition(':')[2]}-{version}.jar" for name, version in wanted]
+    paths = [folder / _file_name(name, version) for name, version in wanted]
     missing = [item for item, path in zip(wanted, paths, strict=True) if not path.is_file()]
     if missing:
         require("java", "maven")
@@ -62,11 +63,22 @@ def artifacts(wanted: Iterable[tuple[str, str]]) -> list[Path]:
     return paths
 
 
+def _file_name(coordinates: str, version: str) -> str:
+    """As Maven names it."""
+    _, name, *classifier = coordinates.split(":")
+    return f"{'-'.join([name, version, *classifier])}.jar"
+
+
 def _fetch(wanted: list[tuple[str, str]], folder: Path) -> None:
     items = "".join(
-        _ITEM.format(group=escape(group), name=escape(name), version=escape(version))
-        for group_artifact, version in wanted
-        for group, _, name in [group_artifact.partition(":")]
+        _ITEM.format(
+            group=escape(group),
+            name=escape(name),
+            version=escape(version),
+            classifier=escape("".join(classifier)),
+        )
+        for coordinates, version in wanted
+        for group, name, *classifier in [coordinates.split(":")]
     )
     with tempfile.TemporaryDirectory(dir=folder, prefix="fetching-") as work:
         pom = Path(work) / "pom.xml"
