@@ -112,6 +112,11 @@ class Conversation:
         """Take a gap: bytes of one direction that the capture lacks."""
         return self._take(Event(forward, None, size, reason, timestamp_ns, place))
 
+    def resume(self, forward: bool) -> list[Item]:
+        """Read the frames of one direction whose bytes somebody else has collected."""
+        direction: Direction = "request" if forward != self.flipped else "response"
+        return self._cut_off(direction, self._cutters[direction].resume())
+
     def conclude(self) -> list[Item]:
         """Decide, before the end, what the connection is and which end is the broker."""
         if self._undecided is None:
@@ -202,7 +207,10 @@ class Conversation:
             if event.raw is None
             else cutter.data(event.raw, event.timestamp_ns, event.place, event.waited_ns)
         )
-        items += self._sort(direction, pieces)
+        return items + self._cut_off(direction, pieces)
+
+    def _cut_off(self, direction: Direction, pieces: list[Piece]) -> list[Item]:
+        items = self._sort(direction, pieces)
         if pieces and self._pairing.bare_tokens:
             for each in self._cutters.values():
                 each.least = 0

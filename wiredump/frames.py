@@ -111,6 +111,12 @@ class FrameCutter:
             self._advance(pieces)
         return pieces
 
+    def resume(self) -> list[Piece]:
+        """Cut the bytes that are held, which somebody else has collected."""
+        pieces: list[Piece] = []
+        self._advance(pieces)
+        return pieces
+
     def gap(self, size: int, timestamp_ns: int, place: Place, reason: str) -> list[Piece]:
         """Take a gap of ``size`` bytes."""
         pieces: list[Piece] = []

@@ -79,7 +79,6 @@ void reading_drop(reading_object *self, connection *on) {
         self->touched[i] = self->touched[--self->touched_count];
         break;
     }
-    if (self->rest_of == on) self->rest_of = NULL;
     self->alive -= on->life.stage != LIFE_OVER;
     connection_free(on);
 }

@@ -77,7 +77,6 @@ int life_open(reading_object *self, const segment *of, const packet *from) {
     on->software = Py_NewRef(Py_None);
     on->id = (int64_t)from->capture << 48 | from->place;
     on->life.stage = LIFE_ASKED;
-    on->streams[CLIENT].held_end = on->streams[SERVER].held_end = -1;
     memcpy(on->flows[CLIENT], of->flow, KEY);
     memcpy(on->flows[SERVER], back, KEY);
     begin(on, CLIENT, of->sequence);
@@ -150,7 +149,6 @@ static void let_go(connection *on) {
         stream_clear(each);
         each->next = each->base = next;
         each->next_sequence = sequence;
-        each->held_end = -1;
     }
     PyMem_Free(on->client_raw);
     on->client_raw = NULL;

@@ -1,8 +1,7 @@
 /* Turn packets into exchanges, for the connections that were lent: `run` processes packets up to
-   one that Python has to read. wiredump/sources/lent.py converts the state of connections. */
+   one, or a frame, that Python has to read. wiredump/sources/lent.py converts the state of
+   connections. */
 #include "wire.h"
-
-enum { ALL_DONE = -1, A_FRAME = -2 };
 
 static int touch(reading_object *self, connection *on) {
     if (self->touched_count == self->touched_room) {
@@ -89,23 +88,14 @@ static enum taken take_payload(reading_object *self, connection *on, int directi
         self_stream->mark_first = 0;
         self_stream->mark_end = 1;
     }
-    /* Python takes it from here: what came before this segment is held, or nothing is. */
-    int64_t rest = self_stream->base > start ? self_stream->base : start;
-    if (self_stream->base > start) self_stream->mark_first = self_stream->mark_end = 0;
-    else self_stream->mark_end--;
-    self_stream->held_end = rest;
-    self->rest_of = on;
-    self->rest_direction = (uint8_t)direction;
-    self->rest_at = of->at + (uint32_t)(rest - start);
-    self->rest_size = (uint32_t)(end - rest);
-    self->rest_time = from->time;
-    self->rest_place = from->place;
-    self->rest_capture = from->capture;
     return LEFT;
 }
 
-/* 1: taken, 0: Python's, -2: but a frame of it, -1: failed */
-static int take_packet(reading_object *self, const packet *from, const uint8_t *chunk) {
+enum { A_FRAME = 2 };
+
+/* 1: taken, 0: Python's, A_FRAME: but `flow` has a frame that is, -1: failed */
+static int take_packet(reading_object *self, const packet *from, const uint8_t *chunk,
+                       const uint8_t **flow) {
     segment of;
     if (!read_segment(chunk, from, &of)) return 0;
     if (self->share_of > 1 && !is_mine(self, of.flow)) {
@@ -134,7 +124,8 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
         trips_acknowledge(&on->streams[!direction], of.acknowledgement, from->time);
     if (!of.size) return 1;
     enum taken taken = take_payload(self, on, direction, &of, from, chunk);
-    return taken == TAKEN ? 1 : taken == LEFT ? -2 : -1;
+    *flow = on->flows[direction];
+    return taken == TAKEN ? 1 : taken == LEFT ? A_FRAME : -1;
 }
 
 int is_busy(const reading_object *self) {
@@ -142,17 +133,14 @@ int is_busy(const reading_object *self) {
     return self->busy;
 }
 
-/* run(packets) -> the number of a packet that is Python's, -2 where `rest` is, -1 at their end.
-   Call it again with the same packets to go on. */
+/* run(packets) -> the number of a packet that is Python's; the flow whose next frame is, which has
+   to be left before `run` goes on; None at their end. Call it again with the same packets to go
+   on. */
 static PyObject *run(PyObject *object, PyObject *argument) {
     reading_object *self = (reading_object *)object;
     if (is_busy(self)) return NULL;
     if (!Py_IS_TYPE(argument, &packets_type)) {
         PyErr_SetString(PyExc_TypeError, "run takes Packets");
-        return NULL;
-    }
-    if (self->rest_of != NULL) {
-        PyErr_SetString(PyExc_ValueError, "a rest was not taken, or its connection not left");
         return NULL;
     }
     if ((PyObject *)self->packets != argument) {
@@ -168,30 +156,16 @@ static PyObject *run(PyObject *object, PyObject *argument) {
     while (self->cursor < packets->count) {
         Py_ssize_t number = self->cursor++;
         self->busy = 1;
-        int taken = take_packet(self, &packets->packets[number], chunk);
+        const uint8_t *flow = NULL;
+        int taken = take_packet(self, &packets->packets[number], chunk, &flow);
         self->busy = 0;
         if (LIKELY(taken == 1)) continue;
         if (taken == -1) return NULL;
-        return PyLong_FromSsize_t(taken == 0 ? number : A_FRAME);
+        if (taken == 0) return PyLong_FromSsize_t(number);
+        return PyBytes_FromStringAndSize((const char *)flow, flow[KEY - 1]);
     }
     if (fold(self)) return NULL;
-    return PyLong_FromLong(ALL_DONE);
-}
-
-/* rest() -> (flow, bytes, time, capture, packet): the bytes of a segment from the frame on that is
-   Python's. The connection has to be left before `run` goes on. */
-static PyObject *rest(PyObject *object, PyObject *unused) {
-    reading_object *self = (reading_object *)object;
-    (void)unused;
-    if (self->rest_of == NULL || self->packets == NULL) {
-        PyErr_SetString(PyExc_ValueError, "there is no rest");
-        return NULL;
-    }
-    const uint8_t *flow = self->rest_of->flows[self->rest_direction];
-    return Py_BuildValue("(y#y#LiL)", flow, (Py_ssize_t)flow[KEY - 1],
-                         (const char *)chunk_of(self->packets) + self->rest_at,
-                         (Py_ssize_t)self->rest_size, (long long)self->rest_time,
-                         (int)self->rest_capture, (long long)self->rest_place);
+    Py_RETURN_NONE;
 }
 
 /* ---- what it came to ------------------------------------------------------------------------- */
@@ -361,7 +335,7 @@ static void dealloc(PyObject *object) {
 }
 
 static PyMethodDef methods[] = {
-    {"run", run, METH_O, NULL},          {"rest", rest, METH_NOARGS, NULL},
+    {"run", run, METH_O, NULL},
     {"enter", lend_enter, METH_VARARGS, NULL}, {"leave", lend_leave, METH_O, NULL},
     {"flows", lend_flows, METH_O, NULL},       {"counts", counts, METH_NOARGS, NULL},
     {"items", items, METH_NOARGS, NULL},  {"live", live, METH_VARARGS, NULL},

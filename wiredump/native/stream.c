@@ -238,8 +238,7 @@ static PyObject *pieces_state(const stream *self, const uint8_t *chunk) {
 
 /* (next, next_sequence, base, held, marks, pieces) */
 PyObject *stream_state(const stream *self, const uint8_t *chunk) {
-    int64_t end = self->held_end >= 0 ? self->held_end : self->next;
-    PyObject *held = stream_bytes(self, chunk, self->base, end - self->base);
+    PyObject *held = stream_bytes(self, chunk, self->base, self->next - self->base);
     PyObject *marks = held ? marks_state(self) : NULL;
     PyObject *pieces = marks ? pieces_state(self, chunk) : NULL;
     if (pieces == NULL) {
@@ -267,7 +266,6 @@ int stream_enter(stream *self, PyObject *state, int64_t limit) {
     self->next = next;
     self->next_sequence = sequence;
     self->base = self->kept_start = self->kept_end = base;
-    self->held_end = -1;
     if (stream_keep(self, (const uint8_t *)PyBytes_AS_STRING(held), PyBytes_GET_SIZE(held)))
         return -1;
     int64_t before = base;

@@ -159,7 +159,6 @@ typedef struct {
     uint8_t *kept;
     int64_t kept_start, kept_end;
     Py_ssize_t kept_skip, kept_room;
-    int64_t held_end; /* where what the frame cutter holds ends; -1: at `next` */
     PyObject *tally;  /* its EndTally; NULL until it is needed, of one that was opened here */
     int64_t *trips;   /* the array that `tally.timing` is, by `timing`; NULL: it has none yet */
     Py_buffer timing;
@@ -326,11 +325,6 @@ typedef struct {
     packets_object *packets;
     Py_ssize_t cursor;
     PyObject *items; /* a list of exchanges that nobody took yet */
-    connection *rest_of;
-    uint8_t rest_direction;
-    uint32_t rest_at, rest_size;
-    int64_t rest_time, rest_place;
-    int32_t rest_capture;
     uint8_t *scratch;
     int busy; /* in `run`, which may call Python: nobody else is to change anything then */
     /* sums since `counts` was asked last */

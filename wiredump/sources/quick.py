@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kproto.dialects import Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE
+from wiredump.conversation import Conversation
 from wiredump.dialects import certain
 from wiredump.headers import produce_flexible
 from wiredump.model import Exchange, Frame, Item, Place
@@ -41,8 +42,6 @@ from wiredump.sources.lives import Lives
 
 __all__ = ["QuickSegments", "QuickStreams", "Sink", "walks"]
 
-_ALL_DONE: Final = -1
-_A_FRAME: Final = -2
 _SASL_HANDSHAKE: Final = 17
 _MOST_VERSIONS: Final = 128
 
@@ -129,15 +128,15 @@ class QuickSegments:
         """Yield the items of the packets that a walk found."""
         run, sink = self._reading.run, self._sink
         view = memoryview(packets.chunk)
-        while (number := run(packets)) != _ALL_DONE:
+        while (left := run(packets)) is not None:
             if (
                 sink is None or sink.columns is None
             ):  # otherwise there are no exchanges, and the sums can wait
                 yield from self._settled()
-            if number == _A_FRAME:
-                yield from self._rest()
+            if isinstance(left, bytes):
+                yield from self._frames(left)
             else:
-                place, time, link, at, end, original, interface, capture = packets[number]
+                place, time, link, at, end, original, interface, capture = packets[left]
                 yield from self.one(
                     Packet(place, time, link, view[at:end], original, interface, capture)
                 )
@@ -196,14 +195,13 @@ class QuickSegments:
         """Return the items of an event without a connection."""
         return self._items.feed(event) if self._share.is_first else []
 
-    def _rest(self) -> Iterator[Item]:
-        """Read an unusual frame, and the rest of the segment in which it ends."""
-        flow, raw, time, capture, packet = self._reading.rest()
+    def _frames(self, flow: bytes) -> Iterator[Item]:
+        """Read an unusual frame, and what is behind it in its segment."""
         self._lent.back(flow)
         connection, stream, _ = self._tcp._flows[flow]
         talk = self._items._open[connection.number]
-        forward = stream.direction == FROM_CLIENT
-        for item in talk.data(forward, raw, time, Place(capture, packet)):
+        assert isinstance(talk, Conversation)
+        for item in talk.resume(stream.direction == FROM_CLIENT):
             self._items.account.count(item)
             yield item
         self._lent.lend(flow)
