@@ -248,7 +248,7 @@ def test_columns_take_any_row(rng: random.Random):
     """Rows that Python made, numbers beyond their types and SASL tokens among them."""
     from wiredump.native import _quick
     from wiredump.tables.arrow import to_table
-    from wiredump.tables.frames import FramesOnly
+    from wiredump.tables.frames import FrameColumns
 
     rows = [
         (
@@ -260,7 +260,7 @@ def test_columns_take_any_row(rng: random.Random):
         for number in rng.sample(range(1000), 400)
     ]  # fmt: skip
     with native.using(_quick):
-        frames = FramesOnly(None, None)
+        frames = FrameColumns()
     for row in rows:
         frames.append(row)
     assert frames.take(150).equals(to_table("frames", rows[:150]))
@@ -282,11 +282,11 @@ def frame_rows(count: int) -> list[tuple[object, ...]]:
 def test_columns_go_on_behind_what_was_taken():
     from wiredump.native import _quick
     from wiredump.tables.arrow import to_table
-    from wiredump.tables.frames import FramesOnly
+    from wiredump.tables.frames import FrameColumns
 
     rows = frame_rows(75_000)
     with native.using(_quick):
-        frames = FramesOnly(None, None)
+        frames = FrameColumns()
     assert frames.take(0).num_rows == 0
     for row in rows[:101]:
         frames.append(row)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import ModuleType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from kproto.dialects import Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE
@@ -46,23 +46,17 @@ _SASL_HANDSHAKE: Final = 17
 _MOST_VERSIONS: Final = 128
 
 
-class Sink(Protocol):
-    """Takes what needs no exchange: rows of ``frames`` go to ``columns``. Alternatively ``carried``
-    has the API keys whose exchanges are needed nevertheless, those that may have records, and the
-    function that takes such frames (``_quick.Reading``). ``drain`` is called when there may be many
-    rows, ``counted`` with the exchanges of a connection that are not items."""
+class Sink(NamedTuple):
+    """Takes what needs no exchange. Rows of ``frames`` go to ``columns``, if there are any.
+    Otherwise ``carried`` has the API keys whose exchanges are needed nevertheless, those that may
+    have records, and what takes the frames of these (``_quick.Reading``). ``drain`` is called when
+    there may be many rows, ``counted`` with the id of a connection and its requests, their bytes
+    and those of responses, as far as they are not items."""
 
-    @property
-    def columns(self) -> Any: ...
-
-    @property
-    def carried(self) -> tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]] | None: ...
-
-    def drain(self) -> None: ...
-
-    def counted(
-        self, connection: int, requests: int, request_bytes: int, response_bytes: int
-    ) -> None: ...
+    drain: Callable[[], None]
+    counted: Callable[[int, int, int, int], None]
+    columns: Any = None
+    carried: tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]] | None = None
 
 
 class _At(NamedTuple):

@@ -41,7 +41,7 @@ from wiredump.spark.columns import (
 from wiredump.spark.parts import Manifest, PartWriter
 from wiredump.spark.payloads import ChangedError, Payloads
 from wiredump.spark.runs import ENTRY, Entries, Merging, Order
-from wiredump.tables.frames import FramesOnly
+from wiredump.tables.frames import FrameColumns, sink_of
 from wiredump.tls.keylog import KeyLog
 
 __all__ = ["Carried", "Group", "Options", "Work", "write_connections"]
@@ -123,11 +123,11 @@ class Work:
         self._aside = Aside(options.tables)
         self._manifest = Manifest()
         self._keeps_notes = notes
-        self._columns: FramesOnly | None = None
-        rows = self.rows(ConnectionCounts())
-        if quick() is not None and rows.takes_frames_only and "frames" in options.files:
-            self._columns = FramesOnly(self._writer, rows)
-            self._writer.keep_in("frames", self._columns)
+        self._frames: FrameColumns | None = None
+        if "frames" in options.files:
+            self._frames = FrameColumns.of(self.rows(ConnectionCounts()))
+        if self._frames is not None:
+            self._writer.keep_in("frames", self._frames)
         self._account = ByteAccount()
         self._skipped = Counter[str]()
         self._key: bytes | None = None
@@ -237,13 +237,11 @@ class Work:
 
     def sink(self, rows: TableRows) -> Sink | None:
         """Return where frames go that need no item; None if all need one."""
-        if self._columns is not None:
-            return FramesOnly(self._writer, rows, self._columns.columns)
-        if not rows.takes_records_only:
-            return None
-        from wiredump.tables.records import RecordsOnly  # which frames alone do without
 
-        return RecordsOnly(lambda made: self._writer.add(self._aside.rows(made)), rows)
+        def take(made: Iterable[Rows]) -> None:
+            self._writer.add(self._aside.rows(made))
+
+        return sink_of(rows, self._writer, take, self._frames)
 
     def end_group(self) -> None:
         """Finish the last two ends."""

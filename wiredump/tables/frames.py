@@ -1,60 +1,63 @@
-"""Make the table ``frames`` from columns that the extension fills, without an object for each row.
+"""Make the table ``frames`` from columns that the extension fills, without an object for each row,
+and ``records`` from frames, without an object for each exchange.
 
-Rows that Python makes go through the same columns, so that order and row groups do not depend on
-who made a row.
+Rows of ``frames`` that Python makes go through the same columns, so that order and row groups do
+not depend on who made a row.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from wiredump.native import quick
+from wiredump.rows.pieces import Rows
+from wiredump.sources.quick import Sink
 from wiredump.tables.arrow import arrow_schema
 
-__all__ = ["FramesOnly"]
+if TYPE_CHECKING:
+    from wiredump.rows.together import TableRows
+    from wiredump.tables.writer import RowGroups
+
+__all__ = ["FrameColumns", "sink_of"]
 
 _NULLABLE: Final = ("size", "api_key", "api_version", "correlation_id")
 
 
-class _Writer(Protocol):
-    def drain(self, name: str) -> None: ...
+def sink_of(
+    rows: TableRows, writer: RowGroups, take: Callable[[Iterable[Rows]], None],
+    frames: FrameColumns | None,
+) -> Sink | None:  # fmt: skip
+    """Return where goes what needs no exchange; None if everything does. ``frames`` is None unless
+    the tables need no exchange; ``take`` takes rows of ``records``."""
+    if frames is not None:
+        return Sink(partial(writer.drain, "frames"), rows.counted, columns=frames.columns)
+    if not rows.takes_records_only:
+        return None
+    return Sink(lambda: take(rows.gathered()), rows.counted, carried=rows.carried)
 
 
-class _Rows(Protocol):
-    def counted(
-        self, connection: int, requests: int, request_bytes: int, response_bytes: int
-    ) -> None: ...
+class FrameColumns:
+    """The column store of ``RowGroups.keep_in`` for frames. Needs the extension."""
 
-
-class FramesOnly:
-    """The sink of ``Sources.rows_to`` for frames, and the column store of ``RowGroups.keep_in``."""
-
-    carried = None
-
-    def __init__(self, writer: _Writer, rows: _Rows, columns: Any = None) -> None:
-        """``columns`` are those of another instance, to which rows are added."""
+    def __init__(self) -> None:
         module = quick()
-        if columns is None and module is not None:
-            columns = module.FrameColumns()
-        self.columns: Any = columns
-        self._writer = writer
-        self._rows = rows
+        assert module is not None
+        self.columns: Any = module.FrameColumns()
+
+    @classmethod
+    def of(cls, rows: TableRows) -> FrameColumns | None:
+        """Make one if the tables need no exchange, and the extension is in use."""
+        return cls() if rows.takes_frames_only and quick() is not None else None
 
     def __len__(self) -> int:
         return len(self.columns)
 
     def append(self, row: tuple[Any, ...]) -> None:
         self.columns.append(row)
-
-    def drain(self) -> None:
-        self._writer.drain("frames")
-
-    def counted(
-        self, connection: int, requests: int, request_bytes: int, response_bytes: int
-    ) -> None:
-        self._rows.counted(connection, requests, request_bytes, response_bytes)
 
     def take(self, count: int) -> pa.Table:
         """Return this many rows from the front, sorted by the key columns."""

@@ -10,7 +10,7 @@ from wiredump.model import Anomaly, Item
 from wiredump.rows.pieces import Rows
 from wiredump.rows.together import TableRows
 from wiredump.sources import Sources
-from wiredump.tables.frames import FramesOnly
+from wiredump.tables.frames import FrameColumns, sink_of
 from wiredump.tables.writer import RowGroups, TableWriter
 
 __all__ = ["Made", "keep_apart", "make_tables"]
@@ -42,14 +42,10 @@ def keep_apart(
     records, which are written without objects if sources and tables allow it."""
     if "packets" in tables:
         sources.packets_to(lambda row: writer.add([("packets", row)]))
-    if rows.takes_frames_only:
-        sink = FramesOnly(writer, rows)
-        if sources.rows_to(sink):
-            writer.keep_in("frames", sink)
-    elif rows.takes_records_only:
-        from wiredump.tables.records import RecordsOnly  # not needed for frames alone
-
-        sources.rows_to(RecordsOnly(take, rows))
+    frames = FrameColumns.of(rows)
+    sink = sink_of(rows, writer, take, frames)
+    if sink is not None and sources.rows_to(sink) and frames is not None:
+        writer.keep_in("frames", frames)
 
 
 def _writer(
