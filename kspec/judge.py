@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from kproto.journal import Entry
 from kspec.kinds import Failure
-from kspec.model import Case, Expectation, Level, Selector
+from kspec.model import SEVERITIES, Case, Expectation, Level, Selector, Severity
 from kspec.patterns import mismatch, parse_range
 from kspec.wire import CallRecord, Direction, Evidence, fits, gaps_ms, grouped, select
 
@@ -29,6 +29,7 @@ __all__ = [
     "Verdict",
     "judge",
     "longest_call_ms",
+    "severity_of",
     "worst",
 ]
 
@@ -39,6 +40,9 @@ VERDICTS: tuple[Verdict, ...] = (
 """Verdicts, worst first."""
 
 _STRICT = ("must", "must_not", "step")
+
+_FEW: Final = 2
+"""A rule that allows more than so many requests bounds their number."""
 
 MOST_CONNECTIONS: Final = 50
 """Limit for one call. Released clients open at most 18 when every connection fails."""
@@ -53,7 +57,7 @@ class Finding:
     """One expectation and its outcome.
 
     ``holds`` is None if it could not be judged. ``evidence`` is a sentence, and ``sequences`` lists
-    the journal entries it is about.
+    the journal entries it is about. ``severity`` is that of breaking it.
     """
 
     level: Level | Literal["process", "step"]
@@ -61,6 +65,7 @@ class Finding:
     holds: bool | None
     evidence: str
     sequences: tuple[int, ...] = ()
+    severity: Severity = "wrong result"
 
     @property
     def broken(self) -> bool:
@@ -77,6 +82,12 @@ class Judgement:
     verdict: Verdict
     why: str = ""
     findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def severity(self) -> Severity | None:
+        """The worst severity of what is broken; None if nothing is."""
+        broken = [each.severity for each in self.findings if each.broken]
+        return min(broken, key=SEVERITIES.index, default=None)
 
 
 def judge(case: Case, played: Evidence) -> Judgement:
@@ -134,14 +145,32 @@ def _unsupported(case: Case, played: Evidence) -> str | None:
 
 def _examine(case: Case, played: Evidence) -> Iterable[Finding]:
     if played.broken is not None:
-        yield Finding("process", "the client stays usable", False, played.broken)
+        says = "the client stays usable"
+        yield Finding("process", says, False, played.broken, severity="crash or hang")
     if played.blocked is not None:
         yield Finding(
             "step", "the client does its part, so that the case can go on", False, played.blocked
         )
     for level, each in case.expectations():
-        yield Finding(level, each.says, *_evaluate(each, played))
+        yield Finding(level, each.says, *_evaluate(each, played), severity_of(level, each))
     yield from _of_every_case(case, played)
+
+
+def severity_of(level: Level, each: Expectation) -> Severity:
+    """Return what it means that the expectation is broken: as it says, or else by its subject.
+
+    Records that are lost, repeated or in another order are a loss of data. Too many requests or too
+    short pauses cost resources. Advice is cosmetic.
+    """
+    if each.severity is not None:
+        return each.severity
+    if level in ("should", "should_not"):
+        return "cosmetic"
+    if each.requests is None and each.responses is None and each.events is None:
+        return "wrong result"
+    limit = 0 if each.count is None else parse_range(each.count).highest or 0
+    is_pace = limit > _FEW or each.growing or each.gaps_ms is not None
+    return "resources" if level == "must" and is_pace else "wrong result"
 
 
 # ---- rules that hold in every case ---------------------------------------------------------------
@@ -166,12 +195,14 @@ def _of_every_case(case: Case, played: Evidence) -> Iterable[Finding]:
             f"{slow[0].name} took {slow[0].milliseconds:.0f} ms, more than {bound}, with a "
             f"timeout of {case.client.timeout_ms}"
         )
-        yield Finding("must", "every call ends in time", False, evidence)
+        says = "every call ends in time"
+        yield Finding("must", says, False, evidence, severity="crash or hang")
     for record in calls:
         opened = select(Selector(event="connected", during=record.name), "event", played)
         if len(opened) > MOST_CONNECTIONS:
             evidence = f"{len(opened)} during {record.name}, more than {MOST_CONNECTIONS}"
-            yield Finding("must_not", "opens connections without end", True, evidence)
+            says = "opens connections without end"
+            yield Finding("must_not", says, True, evidence, severity="resources")
             return
 
 

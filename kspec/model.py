@@ -15,6 +15,7 @@ __all__ = [
     "CALLS",
     "LEVELS",
     "MAX_TIMEOUT_MS",
+    "SEVERITIES",
     "Case",
     "CaseFile",
     "ClientCall",
@@ -24,6 +25,7 @@ __all__ = [
     "Level",
     "Rule",
     "Selector",
+    "Severity",
     "Step",
     "Variant",
     "Wait",
@@ -46,6 +48,14 @@ CALLS: Final = (
 
 Level: TypeAlias = Literal["must", "must_not", "should", "should_not", "may"]
 LEVELS: Final[tuple[Level, ...]] = ("must", "must_not", "should", "should_not", "may")
+
+Severity: TypeAlias = Literal[
+    "data loss", "security", "wrong result", "crash or hang", "resources", "cosmetic"
+]
+SEVERITIES: Final[tuple[Severity, ...]] = (
+    "data loss", "security", "wrong result", "crash or hang", "resources", "cosmetic",
+)  # fmt: skip
+"""What a broken expectation means for the client's user, worst first."""
 
 Api: TypeAlias = str | int
 Count: TypeAlias = int | str
@@ -90,9 +100,12 @@ class SubSelector(Strict, frozen=True):
 
 
 class Expectation(Strict, frozen=True):
-    """One statement about the traffic, a call's result, or the final state of the cluster."""
+    """One statement about the traffic, a call's result, or the final state of the cluster.
+
+    ``severity`` None is derived from the rest, by ``kspec.judge.severity_of``."""
 
     says: str
+    severity: Severity | None = None
     requests: Selector | None = None
     responses: Selector | None = None
     events: Selector | None = None

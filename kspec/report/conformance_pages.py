@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from kspec.judge import VERDICTS, Verdict
+from kspec.model import SEVERITIES, Severity
 from kspec.report.data import FORMAT, without_folders
 
 __all__ = [
@@ -54,6 +55,8 @@ class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Sentences = Mapping[str, Mapping[str, Written]]
 """Maps a client and a case (``framing/002``) to an explanation."""
 
+_Causes: TypeAlias = Mapping[str, Sequence[tuple["_Case", "_Result"]]]
+
 _MARKS: Final[Mapping[Verdict, str]] = {
     "pass": "✓",
     "non-strict": "≈",
@@ -70,6 +73,11 @@ The cases of kspec test rare situations, each based on a KIP, an RFC or the prot
 results do not show how well a client works in everyday use. If a client's maintainers disagree with
 a finding, the case may be wrong: each finding has a command that reproduces it and writes a journal
 of the traffic.
+"""
+_SEVERITIES: Final = """\
+## Causes by severity
+
+Failures with one explanation are one cause, whose severity is that of the worst of them.
 """
 _GROUPS: Final = """\
 ## Failed cases by group
@@ -130,6 +138,7 @@ class _Finding(msgspec.Struct, frozen=True):
     says: str
     holds: bool | None
     evidence: str
+    severity: Severity = "wrong result"
 
     @property
     def broken(self) -> bool:
@@ -150,6 +159,12 @@ class _Result(msgspec.Struct, frozen=True):
     why: str
     unsteady: str
     variants: list[_Variant]
+    severity: Severity | None = None
+
+    @property
+    def rank(self) -> int:
+        """The place of its severity, worst first."""
+        return len(SEVERITIES) if self.severity is None else SEVERITIES.index(self.severity)
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -183,7 +198,7 @@ def read_results(text: bytes) -> Run:
 
 def as_pages(run: Run, sentences: Sentences) -> dict[str, str]:
     """Map file names to pages: ``index.md``, ``cases.md``, and one page per client."""
-    pages = {"index.md": _index(run), "cases.md": _by_case(run)}
+    pages = {"index.md": _index(run, sentences), "cases.md": _by_case(run)}
     pages |= {_file(client): _client_page(client, run, sentences) for client in run.clients}
     return pages
 
@@ -219,7 +234,8 @@ def _failures(run: Run) -> Iterator[tuple[str, str, _Result]]:
 # ---- summary -------------------------------------------------------------------------------------
 
 
-def _index(run: Run) -> str:
+def _index(run: Run, sentences: Sentences) -> str:
+    causes = {client: _causes(client, run, sentences) for client in run.clients}
     failed = sum(each.verdict == "fail" for each in run.results)
     judged = sum(each.verdict != "unsupported" for each in run.results)
     absent = "".join(f"\n{name} was absent: {_plain(why)}\n" for name, why in run.absent.items())
@@ -228,21 +244,40 @@ def _index(run: Run) -> str:
         GENERATED,
         f"{run.date}: {len(run.clients)} clients played {len(run.cases)} cases. Of"
         f" {len(run.results):,} results {judged:,} could be judged, and {failed:,} of these"
-        " failed.\n",
+        f" failed, of {sum(map(len, causes.values())):,} causes.\n",
         _INTRODUCTION,
-        f"## Clients\n\n{_clients(run)}{absent}",
+        f"## Clients\n\n{_clients(run, causes)}{absent}",
+        f"{_SEVERITIES}\n{_by_severity(causes)}",
         f"{_GROUPS}\n{_groups(run)}",
         f"## Verdicts\n\n{_LEGEND}",
     ]
     return "\n".join(parts)
 
 
-def _clients(run: Run) -> str:
+def _clients(run: Run, causes: Mapping[str, _Causes]) -> str:
     order = [verdict for verdict in reversed(VERDICTS) if verdict != "error"]
-    rows = [["client", "release", "language", *order]]
+    rows = [["client", "release", "language", *order, "causes"]]
     for name, client in run.clients.items():
         counts = [str(client.verdicts.get(verdict, 0)) for verdict in order]
-        rows.append([_link(name, _file(name)), client.version, client.language, *counts])
+        row = [_link(name, _file(name)), client.version, client.language, *counts]
+        rows.append([*row, str(len(causes[name]))])
+    return _table(rows)
+
+
+def _by_severity(causes: Mapping[str, _Causes]) -> str:
+    """Count causes and failures; a cause has the severity of its worst failure."""
+    rows = [["severity", "causes", "failures", "clients"]]
+    for rank, severity in enumerate(SEVERITIES):
+        found = [
+            (client, failures)
+            for client, each in causes.items()
+            for failures in each.values()
+            if failures[0][1].rank == rank
+        ]
+        if found:
+            failures = sum(len(each) for _, each in found)
+            clients = dict.fromkeys(_link(client, _file(client)) for client, _ in found)
+            rows.append([severity, str(len(found)), str(failures), ", ".join(clients)])
     return _table(rows)
 
 
@@ -313,16 +348,24 @@ def _client_page(client: str, run: Run, sentences: Sentences) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def _causes(client: str, run: Run, sentences: Sentences) -> _Causes:
+    """The failures of a client by their explanation, the worst first."""
+    found: dict[str, list[tuple[_Case, _Result]]] = {}
+    failed = sorted(run.with_verdict(client, "fail"), key=lambda failure: failure[1].rank)
+    for case, each in failed:
+        written = sentences.get(client, {}).get(case.number)
+        found.setdefault(_cause(each, written), []).append((case, each))
+    return found
+
+
 def _failed(client: str, run: Run, sentences: Sentences) -> Iterator[str]:
     """One section for each explanation, with the cases that it explains."""
-    causes: dict[str, list[tuple[_Case, _Result]]] = {}
-    for case, each in run.with_verdict(client, "fail"):
-        written = sentences.get(client, {}).get(case.number)
-        causes.setdefault(_cause(each, written), []).append((case, each))
+    causes = _causes(client, run, sentences)
     for cause, found in causes.items():
-        case, _ = found[0]
+        case, worst = found[0]
         others = f" and {len(found) - 1} more" if len(found) > 1 else f": {case.title}"
-        yield f"### {case.number}{others}\n\n{cause}"
+        severity = f"Severity: {worst.severity}. " if worst.severity else ""
+        yield f"### {case.number}{others}\n\n{severity}{cause}"
         yield "".join(_failure(*each) for each in found)
         options = " ".join(f"--case {case.number}" for case, _ in found)
         yield f"```sh\nkspec run --client {client} {options} -v\n```\n"

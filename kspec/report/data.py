@@ -85,6 +85,7 @@ def _result(each: Result, report: Report) -> dict[str, Any]:
         "case": each.case.id,
         "verdict": each.judgement.verdict,
         "why": each.judgement.why,
+        "severity": each.judgement.severity,
         "known": each.case.id in report.known.get(each.client, ()),
         "unsteady": each.unsteady,
         "seconds": round(each.seconds, 3),
@@ -116,6 +117,7 @@ def _finding(each: Finding) -> dict[str, Any]:
         "level": each.level,
         "says": each.says,
         "holds": each.holds,
+        "severity": each.severity,
         "evidence": each.evidence,
         "journal": list(each.sequences[:LONGEST_TALK]),
     }
@@ -152,7 +154,8 @@ def _test(each: Result, report: Report) -> str:
     if verdict == "fail" and each.case.id in report.known.get(each.client, ()):
         inner = f"<skipped message={_quoted(f'known: {why}')}/>"
     elif verdict == "fail":
-        inner = f"<failure message={_quoted(why)}>{escape(_talk(each))}</failure>"
+        kind = _quoted(each.judgement.severity)
+        inner = f"<failure type={kind} message={_quoted(why)}>{escape(_talk(each))}</failure>"
     elif verdict == "error":
         inner = f"<error message={_quoted(why)}/>"
     elif verdict == "unsupported":

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 import kproto
 from kproto.journal import describe
 from kproto.pages import Pages
 from kspec.judge import VERDICTS, Verdict
-from kspec.model import CaseFile
+from kspec.model import SEVERITIES, CaseFile
 from kspec.report.conformance_pages import Sentences, Written
 from kspec.report.data import LONGEST_TALK, without_folders
 from kspec.report.files import client_page_path, journal_path
@@ -26,6 +26,8 @@ __all__ = ["as_client_html", "as_html"]
 MOST_TRAFFIC: Final = 2_000_000
 """Characters of journals on one page. Failures are first; the journals' files have everything."""
 
+MOST_BYTES: Final = 256
+"""Bytes of a frame that a page shows; the journals' files have all."""
 _MARKS: Final[Mapping[Verdict, str]] = {
     "pass": "✓",
     "non-strict": "≈",
@@ -46,8 +48,11 @@ _SEVERE: Final = ("error", "fail")
 
 
 class _Line(NamedTuple):
+    """An entry of the journal in words; ``raw`` has the bytes of a marked one in hexadecimal."""
+
     text: str
     marked: bool
+    raw: str = ""
 
 
 class _Variant(NamedTuple):
@@ -128,7 +133,8 @@ def as_client_html(report: Report, client: str, sentences: Sentences | None = No
         command=_command(report, client),
         counts=_counts(report, client),
         cases=cases,
-        failed=[each for each in cases if each.failures],
+        failed=sorted((each for each in cases if each.failures), key=_rank),
+        elsewhere=partial(_elsewhere, report, client),
         advice=[
             shown
             for each in cases
@@ -136,6 +142,22 @@ def as_client_html(report: Report, client: str, sentences: Sentences | None = No
             if shown.result.judgement.verdict == "non-strict"
         ],
     )
+
+
+def _rank(case: _Case) -> int:
+    """The place of the case among the failures of a client, the worst first."""
+    severity = case.failures[0].result.judgement.severity
+    return len(SEVERITIES) if severity is None else SEVERITIES.index(severity)
+
+
+def _elsewhere(report: Report, client: str, case: CaseFile) -> str:
+    """Count the verdicts on the other clients of the run in this case."""
+    verdicts = Counter(
+        each.judgement.verdict
+        for each in report.results
+        if each.client != client and each.case.id == case.id
+    )
+    return ", ".join(f"{verdicts[each]} {each}" for each in VERDICTS[::-1] if verdicts[each])
 
 
 def _counts(report: Report, client: str = "") -> Counter[Verdict]:
@@ -197,9 +219,15 @@ def _variant(variant: VariantResult, journal: str, budget: _Budget) -> _Variant:
             break
         if place < LONGEST_TALK or entry.sequence in marked:
             text = f"#{entry.sequence} {describe(entry, since_ns=start, width=600)}"
-            lines.append(_Line(text, entry.sequence in marked))
-            budget.left -= len(text)
+            raw = _hexadecimal(entry.raw) if entry.sequence in marked else ""
+            lines.append(_Line(text, entry.sequence in marked, raw))
+            budget.left -= len(text) + len(raw)
     return _Variant(variant, journal, lines, len(variant.entries) - len(lines))
+
+
+def _hexadecimal(raw: bytes) -> str:
+    rest = len(raw) - MOST_BYTES
+    return raw[:MOST_BYTES].hex(" ", -4) + (f" and {rest:,} more bytes" if rest > 0 else "")
 
 
 def _command(report: Report, client: str, number: str = "") -> str:

@@ -10,9 +10,17 @@ import pytest
 from kproto import encode_request, encode_response
 from kproto.journal import Entry
 from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
-from kspec.judge import MOST_CONNECTIONS, Judgement, judge, longest_call_ms, worst
+from kspec.judge import (
+    MOST_CONNECTIONS,
+    Finding,
+    Judgement,
+    judge,
+    longest_call_ms,
+    severity_of,
+    worst,
+)
 from kspec.kinds import Answer, Failure
-from kspec.model import Case
+from kspec.model import Case, Expectation, Selector
 from kspec.wire import CallRecord, Evidence
 
 MS = 1_000_000
@@ -249,3 +257,35 @@ def test_the_worst_variant_counts_and_one_without_a_part_in_it_last():
     assert worst([judged["pass"], judged["non-strict"]]).verdict == "non-strict"
     assert worst([judged["unsupported"], judged["pass"]]).verdict == "pass"
     assert worst([judged["unsupported"]]).verdict == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("level", "members", "severity"),
+    [
+        ("must", {"result": "list", "success": True}, "wrong result"),
+        ("must", {"state": {}}, "wrong result"),
+        ("must_not", {"requests": Selector(api="Metadata")}, "wrong result"),
+        ("must", {"requests": Selector(api="Metadata"), "count": 1}, "wrong result"),
+        ("must", {"requests": Selector(api="Metadata"), "count": "2+"}, "wrong result"),
+        ("must", {"requests": Selector(api="Metadata"), "count": "1-50"}, "resources"),
+        ("must", {"requests": Selector(api="Metadata"), "gaps_ms": "20+"}, "resources"),
+        ("must", {"events": Selector(event="connected"), "growing": True}, "resources"),
+        ("should", {"result": "list", "success": True}, "cosmetic"),
+        ("should_not", {"requests": Selector(api="Metadata"), "count": "1-50"}, "cosmetic"),
+        ("must_not", {"requests": Selector(), "severity": "security"}, "security"),
+        ("should", {"result": "list", "severity": "data loss"}, "data loss"),
+    ],
+)
+def test_a_severity_is_derived_unless_it_is_given(level, members, severity):
+    assert severity_of(level, Expectation(says="it", **members)) == severity
+
+
+def test_a_judgement_has_the_worst_severity_of_what_is_broken():
+    findings = [
+        Finding("should", "a", False, "", severity="cosmetic"),
+        Finding("must", "b", False, "", severity="resources"),
+        Finding("must", "c", True, "", severity="data loss"),
+        Finding("may", "d", False, "", severity="data loss"),
+    ]
+    assert Judgement("fail", "", tuple(findings)).severity == "resources"
+    assert Judgement("pass", "", tuple(findings[2:])).severity is None

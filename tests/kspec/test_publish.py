@@ -99,7 +99,7 @@ def test_an_explanation_takes_their_place_and_a_stale_one_is_named(results, tmp_
     )
     pages, errors = published(results, text, tmp_path)
     page = pages[WRONG_PAGE]
-    assert "\nIt looks | away. Source: `a/b.c:7` (1.0).\n" in page
+    assert "\nSeverity: wrong result. It looks | away. Source: `a/b.c:7` (1.0).\n" in page
     assert '- <a id="reassignment-004"></a>**reassignment/004: ' in page
     assert "Required: *the call," in page
     assert "Gone." not in page
@@ -116,8 +116,27 @@ def test_failures_with_one_explanation_share_a_section(results, tmp_path):
     text = f"{WRONG!r}: {{reassignment/004: {one}, negotiation/004: {one}}}\n"
     page = published(path, text, tmp_path)[0][WRONG_PAGE]
     assert page.count("It looks away.") == 1
-    assert "### negotiation/004 and 1 more\n" in page
-    assert "--case negotiation/004 --case reassignment/004 -v\n" in page
+    assert "### reassignment/004 and 1 more\n" in page, "its severity is known"
+    assert "--case reassignment/004 --case negotiation/004 -v\n" in page
+
+
+def test_the_summary_counts_causes_by_severity_and_the_worst_come_first(results, tmp_path):
+    run = json.loads(results.read_text())
+    severities = {"reassignment/004": "resources", "negotiation/004": "data loss"}
+    for each in run["results"]:
+        each.update(verdict="fail", severity=severities[each["case"][: each["case"].index("-")]])
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(run))
+    one = "{seen: It looks away., source: []}"
+    text = f"{WRONG!r}: {{reassignment/004: {one}, negotiation/004: {one}}}\n"
+    pages = published(path, text, tmp_path)[0]
+    index = pages["index.md"]
+    assert "and 4 of these failed, of 3 causes." in " ".join(index.split())
+    both = f"[reference](reference.md), [{WRONG}]({WRONG_PAGE})"
+    assert f"| data loss | 2 | 3 | {both} |" in index
+    assert "| resources | 1 | 1 | [reference](reference.md) |" in index
+    page = pages["reference.md"]
+    assert page.index("Severity: data loss.") < page.index("Severity: resources.")
 
 
 def test_options_and_raw_calls_are_printed(results, tmp_path):
