@@ -124,7 +124,8 @@ def test_the_summary_counts_causes_by_severity_and_the_worst_come_first(results,
     run = json.loads(results.read_text())
     severities = {"reassignment/004": "resources", "negotiation/004": "data loss"}
     for each in run["results"]:
-        each.update(verdict="fail", severity=severities[each["case"][: each["case"].index("-")]])
+        severity = severities[each["case"][: each["case"].index("-")]]
+        each.update(verdict="fail", severity=severity, why=each["case"])
     path = tmp_path / "results.json"
     path.write_text(json.dumps(run))
     one = "{seen: It looks away., source: []}"
