@@ -984,7 +984,8 @@ class Cluster(DataSteps):
 
     def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
         """Let a log directory of a live broker fail, None: every one. Its replicas are not served,
-        and leaders move as far as the controller is told. Before Kafka 1.0 the broker stops."""
+        and leaders move if the broker reports it to the controller. Before Kafka 1.0 the broker
+        stops."""
         with self._acting():
             self._log_dirs.fail(broker_id, directory)
 

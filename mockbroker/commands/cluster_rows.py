@@ -70,10 +70,10 @@ CLUSTER_ROWS: Final = (
         lambda on, given: on.fail_log_dir(given["broker"], given["directory"]),
         (BROKER, LOG_DIRECTORY),
         details="Requests for the replicas in it have error 56, and DescribeLogDirs shows the "
-        "error. The controller is told: leaders move, ISRs shrink, and Metadata lists the replicas "
-        "as offline. In KRaft mode before Kafka 3.7 it is not told, so that leaders stay. Before "
-        "Kafka 1.0 the broker stops. A broker lives on when all its directories have failed, where "
-        "Kafka's halts; use `stop-broker` for that.",
+        "error. The broker reports the failure to the controller: leaders move, ISRs shrink, and "
+        "Metadata lists the replicas as offline. Brokers in KRaft mode report it since Kafka 3.7; "
+        "before, leaders stay. Before Kafka 1.0 the broker stops. A broker lives on when all its "
+        "directories have failed, where Kafka's halts; use `stop-broker` for that.",
     ),
     Command(
         "mend-log-dir",

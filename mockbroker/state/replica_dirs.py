@@ -2,7 +2,7 @@
 
 A broker with one directory has all replicas there, so that placements are kept only for brokers
 with several. A failure has two sides: replicas in a failed directory are not served; once the
-controller is told (``is_reported``), it also takes them for offline.
+broker has reported it (``is_reported``), the controller takes them for offline.
 """
 
 from __future__ import annotations
