@@ -15,7 +15,7 @@ from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
 from tests.browser.layout import covered, faint, runs_over, tiny, unplotted
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
 from tests.captures.reading import file_of
-from tests.wiredump.report.test_report import election, metadata, reassignment, written
+from tests.wiredump.report.test_report import election, metadata, operating, reassignment, written
 from tests.wiredump.rows.tabled import exchange
 from wiredump.model import Anomaly, Item, Place
 from wiredump.report.measured import measure
@@ -52,6 +52,7 @@ def made_long(folder: Path) -> Path:
             metadata(1000 + 10 * number, client_id=f"{number}-{LONG}"),
             reassignment(1003 + 10 * number, f"{number}-{LONG}"),
             election(1005 + 10 * number, LONG),
+            *operating(1006 + 10 * number, f"{number}-{LONG}"),
             Anomaly("unframed", LONG, Place(0, number), 10**9 * number + 1, None),
         ]
     request = ApiVersionsRequest(client_software_name=LONG, client_software_version=LONG)
@@ -87,6 +88,9 @@ def expected_rows(report: Path) -> dict[str, int]:
         "clients": len({each for each in clients if each != (None, None, None)}),
         "reassignments": len(rows(report, "reassignments", "outcome")),
         "elections": len(rows(report, "elections", "topic")),
+        "rebalances": len(rows(report, "groups", "group_id")),
+        "transactions": len(rows(report, "transactions", "outcome")),
+        "hot-partitions": len(set(rows(report, "batches", "topic", "topic_id", "partition"))),
         "anomaly-kinds": len(set(kinds)),
         "anomalies": len(kinds),
         "account": len(rows(report, "account", "what")),

@@ -59,8 +59,8 @@ class Observed:
     def __init__(self) -> None:
         self._connections: dict[Named, _Connection] = {}
 
-    def add(self, table: str, row: Mapping[str, Any]) -> None:
-        """Take a row of a table."""
+    def add(self, table: str, row: Mapping[str, Any], count: int = 1) -> None:
+        """Take a row of a table, or ``count`` rows that are alike."""
         named = row.get("run"), row["connection"]
         connection = self._connections.setdefault(named, _Connection())
         if row["software_name"]:
@@ -69,7 +69,7 @@ class Observed:
         if table == "requests":
             if row["api_key"] is not None and row["api_version"] is not None:
                 asked = Asked(row["client_id"], row["api_key"], row["api_version"], row["dialect"])
-                connection.asked[asked] += 1
+                connection.asked[asked] += count
         elif row["event"] == "offered" and row["lowest"] is not None:
             connection.offered[row["api_key"]] = Versions(row["lowest"], row["highest"])
 

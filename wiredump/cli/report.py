@@ -15,6 +15,7 @@ from wiredump.cli.chosen import source_options
 from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import counting, reading
 from wiredump.conversation import DEFAULT_PORTS
+from wiredump.questions.database import require_duckdb
 from wiredump.skipped import require_read
 from wiredump.tables import require_pyarrow
 from wiredump.tables.work import Work, passing_folder
@@ -22,8 +23,8 @@ from wiredump.tables.work import Work, passing_folder
 __all__ = ["report_command"]
 
 _TABLES = (
-    "lineage", "account", "connections", "requests", "negotiations", "anomalies", "reassignments",
-    "elections",
+    "lineage", "account", "connections", "requests", "negotiations", "anomalies", "topics",
+    "batches", "reassignments", "elections", "groups", "transactions",
 )  # fmt: skip
 """The tables that the page needs."""
 
@@ -63,6 +64,7 @@ def report_command(
     if folders and len(tables) > 1:
         raise click.UsageError(f"{folders[0]} is a folder of tables and must be the only argument")
     require_pyarrow()
+    require_duckdb()
     if folders:
         _write(folders[0], out, title)
         return

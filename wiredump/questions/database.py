@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from wiredump.rows.schema import TABLES, Table, TypeName
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Answer", "QueryError", "answer", "require_duckdb", "tables_of"]
+__all__ = ["Answer", "QueryError", "answer", "answers", "require_duckdb", "tables_of"]
 
 _TYPES: Final[dict[TypeName, str]] = {
     "bool": "BOOLEAN",
@@ -86,20 +86,26 @@ def tables_of(query: str) -> tuple[str, ...]:
 def answer(folder: str, query: str) -> Answer:
     """Return what the query selects from the tables below ``folder``, which may lack some: the
     query then finds them empty. Raises QueryError."""
+    (found,) = answers(folder, [query])
+    return found
+
+
+def answers(folder: str, queries: Iterable[str]) -> Iterator[Answer]:
+    """Return the same for several queries."""
     import duckdb
 
     with _connection() as connection:
         for table in TABLES.values():
             connection.execute(_view(table, Path(folder)))
-        try:
-            found = connection.execute(query)
-            described = found.description or []
-            rows = found.fetchall()
-        except duckdb.Error as error:
-            raise QueryError(_told(error)) from None
-    return Answer(
-        tuple(each[0] for each in described), tuple(str(each[1]) for each in described), rows
-    )
+        for query in queries:
+            try:
+                found = connection.execute(query)
+                described = found.description or []
+                rows = found.fetchall()
+            except duckdb.Error as error:
+                raise QueryError(_told(error)) from None
+            names, types = zip(*((each[0], str(each[1])) for each in described), strict=True)
+            yield Answer(names, types, rows)
 
 
 def _names(tree: Any) -> Iterator[str]:
@@ -135,8 +141,10 @@ def _view(table: Table, folder: Path) -> str:
     if not files:
         return _empty(table)
     names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-    options = "hive_partitioning = true, hive_types = {'run': VARCHAR}"
-    return f"CREATE VIEW {table.name} AS SELECT * FROM read_parquet([{names}], {options})"
+    columns, options = "*", "hive_partitioning = true, hive_types = {'run': VARCHAR}"
+    if not any(file.parent.name.startswith("run=") for file in files):
+        columns, options = "*, '' AS run", "hive_partitioning = false"
+    return f"CREATE VIEW {table.name} AS SELECT {columns} FROM read_parquet([{names}], {options})"
 
 
 def _told(error: Exception) -> str:

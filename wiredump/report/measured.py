@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from wiredump.report.answers import Asked, ask
 from wiredump.report.network import Network, measure_network
 from wiredump.report.requests import Requests, measure_requests
+from wiredump.report.upgrade import Upgrade, measure_upgrade
 from wiredump.rows.schema import TABLES
 from wiredump.tables.reading import TableFolder
 
@@ -30,11 +32,14 @@ class Cut(NamedTuple):
 
 class Measured(NamedTuple):
     """``tables`` are those there are. ``offered``: by api key, the ranges that brokers offered.
-    ``unsupported`` and ``anomaly_kinds`` are groups with their ``count``."""
+    ``unsupported`` and ``anomaly_kinds`` are groups with their ``count``. ``answers`` has the
+    answers to saved questions, by name."""
 
     tables: list[str]
     requests: Requests
     network: Network
+    upgrade: Upgrade
+    answers: dict[str, Asked]
     offered: dict[int, Counter[tuple[int, int]]]
     unsupported: Cut
     reassignments: Cut
@@ -48,7 +53,7 @@ class Measured(NamedTuple):
 
 
 def measure(folder: TableFolder) -> Measured:
-    """Read all tables, each once or twice. Raises InputError."""
+    """Read all tables, each a few times. Raises InputError."""
     offered, unsupported = _negotiations(folder)
     outcomes: Counter[str] = Counter()
     for rows in folder.batches("reassignments", ["outcome"]):
@@ -58,6 +63,8 @@ def measure(folder: TableFolder) -> Measured:
         folder.names,
         measure_requests(folder),
         measure_network(folder),
+        measure_upgrade(folder.path),
+        ask(folder.path),
         offered,
         unsupported,
         _first(folder, "reassignments", lambda row: _started(row)),

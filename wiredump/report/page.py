@@ -5,13 +5,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
 import kproto
 from kproto.dialects import dialect
 from kproto.pages import Pages
+from wiredump.report.answers import answer_blocks
 from wiredump.report.blocks import (
     NOTHING,
     Block,
@@ -35,6 +36,7 @@ from wiredump.report.plots import (
     traffic_plot,
 )
 from wiredump.report.requests import MOST_CLIENTS, OTHERS, QUANTILES, Client
+from wiredump.report.upgrade import upgrade_section
 
 __all__ = ["SECTIONS", "page"]
 
@@ -170,6 +172,7 @@ def _errors(measured: Measured) -> list[Block]:
         *_figure("errors", errors_plot(errors), "Errors over time"),
         Table("errors", ("error", "responses#"), rows),
         *cut(len(rows), len(errors.counts), "most frequent"),
+        *answer_blocks("errors", measured.answers["errors"], "errors-by-client"),
         Note(
             "An error links to its first requests. The command wiredump show CAPTURE --errors "
             "prints all of them."
@@ -373,14 +376,30 @@ def _lineage(measured: Measured) -> list[Block]:
     return [Table("lineage", heads, rows)]
 
 
-SECTIONS: Final[dict[str, tuple[str, str, Callable[[Measured], list[Block]]]]] = {
+_Make: TypeAlias = Callable[[Measured], list[Block]]
+
+
+def _answer(name: str) -> _Make:
+    """Return what makes the section of a saved question."""
+    return lambda measured: answer_blocks(name, measured.answers[name])
+
+
+SECTIONS: Final[dict[str, tuple[str, str, _Make]]] = {
     "traffic": ("Traffic", "requests", _traffic),
     "latency": ("Latency", "requests", _latency),
+    "slow-clients": ("Slow clients", "requests", _answer("slow-clients")),
+    "slow-brokers": ("Slow brokers", "requests", _answer("slow-brokers")),
     "errors": ("Errors", "requests", _errors),
     "clients": ("Clients", "requests", _clients),
     "unsupported": ("Unsupported versions", "negotiations", _unsupported),
+    "upgrade": ("Upgrade", "requests", lambda measured: upgrade_section(measured.upgrade)),
     "reassignments": ("Reassignments", "reassignments", _reassignments),
     "elections": ("Elections", "elections", _elections),
+    "rebalances": ("Rebalances", "groups", _answer("rebalances")),
+    "transactions": ("Transactions", "transactions", _answer("transactions")),
+    "hot-partitions": ("Hot partitions", "batches", _answer("hot-partitions")),
+    "top-talkers": ("Top talkers", "connections", _answer("top-talkers")),
+    "throttling": ("Throttling", "requests", _answer("throttling")),
     "network": ("Network", "connections", lambda measured: network_section(measured.network)),
     "anomalies": ("Anomalies", "anomalies", _anomalies),
     "account": ("Byte account", "account", _account),

@@ -32,6 +32,7 @@ class TableFolder:
     def __init__(
         self, folder: str, progress: Callable[[str, int], object] = lambda what, more: None
     ) -> None:
+        self.path = folder
         self._folder = Path(folder)
         self._progress = progress
         if not self._folder.is_dir():

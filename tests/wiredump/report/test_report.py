@@ -24,19 +24,31 @@ from kproto.messages import (
     ApiVersionsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
+    FetchRequest,
+    FetchResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
     MetadataRequest,
     MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
 from kproto.messages.api_versions_response import ApiVersion
 from kproto.messages.elect_leaders_request import TopicPartitions
+from kproto.messages.fetch_request import FetchTopic
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.records import Record, build_batch
 from tests.captures.reading import file_of
 from tests.support.full import quick
 from tests.wiredump.rows.tabled import connection, connections_of, exchange
 from tests.wiredump.spark.made_up import capture
+from wiredump.audit import Observed, audit
 from wiredump.cli import main
 from wiredump.model import Anomaly, Exchange, Item, Place
+from wiredump.questions.database import answer
+from wiredump.questions.saved import question
 from wiredump.readers.round_trips import RoundTrips
 from wiredump.readers.tally import EndTally, Tally
 from wiredump.report.measured import MOST_SHOWN, measure
@@ -45,6 +57,7 @@ from wiredump.report.requests import MOST_EXAMPLES, Client, measure_requests
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES
 from wiredump.rows.together import TableRows
 from wiredump.tables.reading import InputError, TableFolder
+from wiredump.tables.requests import table_rows
 from wiredump.tables.writer import TableWriter
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' $\\frac{1}{ &amp; \u202e\x00]]>"
@@ -88,6 +101,25 @@ def reassignment(at: int, topic: str, client_id: str = "c") -> Item:
 def election(at: int, topic: str) -> Item:
     request = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=topic, partitions=[0])])
     return exchange(request, ElectLeadersResponse(), 2, at=at, client_id=HOSTILE)
+
+
+def operating(at: int, name: str) -> list[Item]:
+    """A rebalance, a transaction, records, and an old version, of which the client is throttled."""
+    joined = JoinGroupResponse(generation_id=1, protocol_name=name, member_id=name)
+    records = build_batch([Record(value=b"v")], producer_id=7, producer_epoch=0, base_sequence=0)
+    data = PartitionProduceData(index=0, records=records)
+    produced = ProduceRequest(
+        transactional_id=name, acks=-1,
+        topic_data=[TopicProduceData(name=name, partition_data=[data])],
+    )  # fmt: skip
+    fetched = FetchRequest(topics=[FetchTopic(topic=name)])
+    return [
+        exchange(JoinGroupRequest(group_id=name, reason=name), joined, 9, at=at, client_id=name),
+        exchange(
+            produced, ProduceResponse(throttle_time_ms=1500), 9, at=at + 2, client_id=name
+        ),
+        exchange(fetched, FetchResponse(throttle_time_ms=20), 3, at=at + 4, client_id=name),
+    ]  # fmt: skip
 
 
 class _Page(HTMLParser):
@@ -157,13 +189,19 @@ def test_nothing_from_the_wire_becomes_markup(tmp_path: Path) -> None:
         metadata(4, client_id=HOSTILE),
         reassignment(6, HOSTILE, HOSTILE),
         election(8, HOSTILE),
+        *operating(10, HOSTILE),
         Anomaly(HOSTILE, HOSTILE, Place(0, 1), 5, None),
     ]
     found = check(page(measure(written(tmp_path / "t", items)), HOSTILE))
     assert "<script>alert(1)</script>" in found.words
     for name in ("traffic", "latency", "errors", "reassignments"):
         assert f"plot-{name}" in found.ids
-    for name in ("unsupported", "elections", "anomalies", "account", "lineage", "client-0"):
+    for name in (
+        "unsupported", "elections", "anomalies", "account", "lineage", "client-0",
+        "errors-by-client",
+        "slow-clients", "slow-brokers", "rebalances", "transactions", "hot-partitions",
+        "top-talkers", "throttling", "upgrade",
+    ):  # fmt: skip
         assert f"table-{name}" in found.ids
     assert "12,345 bytes of TCP payload, 12,345 accounted for" in found.words
 
@@ -216,6 +254,49 @@ def test_counts_are_the_tables(tmp_path: Path) -> None:
     assert measured.offered[3] == {(0, 9): 1}
     ((event),) = measured.unsupported.rows
     assert (event["event"], event["client_id"], event["count"]) == ("fell back", "b", 1)
+
+
+def test_saved_questions_are_answered_as_by_the_command(tmp_path: Path) -> None:
+    items = operating(1, "ours")
+    measured = measure(written(tmp_path / "t", items))
+    for name, asked in measured.answers.items():
+        assert asked.answer == answer(str(tmp_path / "t"), question(name).query)
+        assert asked.total == len(asked.answer.rows)
+    found = {name: asked.answer.rows for name, asked in measured.answers.items()}
+    ((group, protocol, generation, outcome, *_),) = found["rebalances"]
+    assert (group, protocol, generation, outcome) == ("ours", "classic", 1, "in progress")
+    ((transactional_id, *_, partitions, _, requests, _),) = found["transactions"]
+    assert (transactional_id, partitions, requests) == ("ours", 1, 1)
+    assert [(row[1], row[3], row[4]) for row in found["throttling"]] == [
+        ("Produce", 1, 1500),
+        ("Fetch", 1, 20),
+    ]
+    ((topic, _, partition, produced, *_),) = found["hot-partitions"]
+    assert (topic, partition) == ("ours", 0)
+    assert produced > 60
+    words = check(page(measured)).words
+    for text in (
+        "ours",
+        "in progress",
+        "1,500",
+        "kafka-4.4 would refuse requests of 1 of 1 clients",
+    ):
+        assert text in words
+
+
+def test_an_upgrade_breaks_what_the_audit_says(tmp_path: Path) -> None:
+    items = [*operating(1, "ours"), metadata(9)]
+    folder = written(tmp_path / "t", items)
+    found = measure(folder).upgrade
+    assert found.left_out == 0
+    refused = [(each.api, each.version, each.requests) for each in found.audit.refused[0].refused]
+    assert refused == [("Fetch", 3, 1)]
+    assert sum(client.requests for client in found.audit.clients) == len(items)
+    expected = Observed()
+    for table in Observed.TABLES:
+        for row in table_rows(str(tmp_path / "t"), table, [c.name for c in TABLES[table].columns]):
+            expected.add(table, row)
+    assert found.audit == audit(expected.clients(), found.audit.release)
 
 
 def test_files_of_several_writers_are_one_table(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ SELECT
   arg_max(r.api, r.latency_ns) AS slowest_api,
   ms(median(c.client_rtt_median_ns)) AS round_trip_ms
 FROM requests r
-JOIN connections c USING (run, connection)
+LEFT JOIN connections c USING (run, connection)
 WHERE r.latency_ns IS NOT NULL AND r.api NOT IN ('Fetch', 'JoinGroup')
 GROUP BY r.broker
 ORDER BY p99_ms DESC, r.broker

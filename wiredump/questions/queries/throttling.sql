@@ -1,16 +1,16 @@
--- Which clients were throttled?
--- The broker names the time in each response and does not read from the connection for so long (KIP-219).
+-- Which clients were throttled, or exceeded a quota?
+-- A broker names the time in each response and does not read from the connection for so long (KIP-219).
 SELECT
-  r.client_id,
-  r.api,
+  client_id,
+  api,
+  broker,
   count(*) AS responses,
-  sum(CAST(a.body::JSON->>'throttleTimeMs' AS BIGINT)) AS throttled_ms,
-  max(CAST(a.body::JSON->>'throttleTimeMs' AS BIGINT)) AS longest_ms,
-  moment(min(r.responded_ns)) AS first_seen,
-  moment(max(r.responded_ns)) AS last_seen
-FROM requests r
-JOIN bodies a ON a.run = r.run AND a.connection = r.connection AND a.direction = 'response'
-  AND a."offset" = r.response_offset
-WHERE CAST(a.body::JSON->>'throttleTimeMs' AS BIGINT) > 0
-GROUP BY r.client_id, r.api
-ORDER BY throttled_ms DESC, r.client_id, r.api
+  sum(throttle_time_ms) AS throttled_ms,
+  max(throttle_time_ms) AS longest_ms,
+  count(*) FILTER (list_contains(errors, 'THROTTLING_QUOTA_EXCEEDED')) AS refused,
+  moment(min(responded_ns)) AS first_seen,
+  moment(max(responded_ns)) AS last_seen
+FROM requests
+WHERE throttle_time_ms > 0 OR list_contains(errors, 'THROTTLING_QUOTA_EXCEEDED')
+GROUP BY client_id, api, broker
+ORDER BY throttled_ms DESC, client_id, api, broker
