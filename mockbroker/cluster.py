@@ -943,14 +943,17 @@ class Cluster(DataSteps):
         partition."""
         return topic_spec.parse_topic(text, broker_ids)
 
-    def add_topic(self, topic: str | tuple[str, Sequence[Sequence[int]]]) -> Topic:
-        """Create a topic from the text of ``--topic``, without the limits of CreateTopics."""
+    def add_topic(
+        self, topic: str | tuple[str, Sequence[Sequence[int]]], topic_id: uuid.UUID | None = None
+    ) -> Topic:
+        """Create a topic from the text of ``--topic``, without the limits of CreateTopics. Without
+        ``topic_id`` it gets a new one."""
         if isinstance(topic, str):
             name, assignment = self.parse_topic(topic, tuple(self._state.brokers))
         else:
             name, assignment = topic[0], [list(ids) for ids in topic[1]]
         with self._acting():
-            return self._topics.add(name, assignment)
+            return self._topics.add(name, assignment, topic_id)
 
     def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
         """Set the endpoint of this broker in Metadata and DescribeCluster."""

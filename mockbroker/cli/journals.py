@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from mockbroker.cli.option_types import ParsedOption
 from mockbroker.errors import ClusterError
 
 if TYPE_CHECKING:
     from kproto.journal import Entry
 
-__all__ = ["journal_file", "journal_sink"]
+__all__ = ["JOURNAL_OPTION", "journal_file", "journal_sink"]
 
 
 def journal_file(text: str) -> Path:
@@ -22,6 +23,13 @@ def journal_file(text: str) -> Path:
     if not text.endswith((".jsonl", ".pcapng")):
         raise ClusterError(f"{text!r}: the extension must be .jsonl or .pcapng")
     return Path(text)
+
+
+JOURNAL_OPTION: Final = click.option(
+    "--journal",
+    type=ParsedOption("FILE.jsonl|FILE.pcapng", journal_file),
+    help="Record the traffic in this file, as JSON lines or as a capture for Wireshark.",
+)
 
 
 @contextlib.contextmanager

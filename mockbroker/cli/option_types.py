@@ -22,6 +22,7 @@ __all__ = [
     "ParsedOption",
     "dialect_of",
     "duration_or_off",
+    "feature_level",
     "json_option",
     "listen_address",
     "name_and_value",
@@ -70,6 +71,14 @@ def name_and_value(text: str, example: str) -> tuple[str, str]:
     if not (name and equals):
         raise ClusterError(f"{text!r}: use NAME=VALUE, such as {example}")
     return name, value
+
+
+def feature_level(text: str) -> tuple[str, int]:
+    """Split ``NAME=LEVEL``. Raises ClusterError."""
+    name, level = name_and_value(text, "transaction.version=1")
+    if not (level.isascii() and level.isdigit()) or int(level) > 32767:
+        raise ClusterError(f"{text!r}: use NAME=LEVEL, such as transaction.version=1")
+    return name, int(level)
 
 
 def parse_members(

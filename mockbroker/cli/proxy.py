@@ -15,12 +15,19 @@ from cloup import option_group
 from kproto.errors import KprotoError
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
-from mockbroker.cli.journals import journal_file, journal_sink
+from mockbroker.cli.journals import JOURNAL_OPTION, journal_sink
 from mockbroker.cli.limits import client_limit_options, limits_of
-from mockbroker.cli.option_types import ParsedOption, dialect_of, listen_address, parse_size
+from mockbroker.cli.option_types import (
+    ParsedOption,
+    dialect_of,
+    feature_level,
+    listen_address,
+    parse_size,
+)
 from mockbroker.cli.parent import parent_option
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.running import (
+    CONTROL_OPTIONS,
     naming_the_option,
     raise_file_limit,
     random_token,
@@ -53,10 +60,11 @@ def _upstream(text: str) -> list[tuple[str, int]]:
     return [(host, _DEFAULT_PORT if port is None else port) for host, port in addresses]
 
 
-def _feature(text: str) -> tuple[str, int]:
-    from mockbroker.proxy.versions import parse_feature
-
-    return parse_feature(text)
+def _keys(text: str) -> list[int]:
+    keys = text.split(",")
+    if not all(key.isascii() and key.isdigit() for key in keys):
+        raise ClusterError(f"{text!r}: use API keys with commas between, such as 45,46")
+    return [int(key) for key in keys]
 
 
 @cloup.command(show_constraints=False)
@@ -100,18 +108,7 @@ def _feature(text: str) -> tuple[str, int]:
         type=click.IntRange(1, 65535),
         help="Broker n listens on this port + n. Default: on a free port.",
     ),
-    click.option(
-        "--control",
-        type=ParsedOption("HOST:PORT", listen_address),
-        help="Open the HTTP control port at this address. Default: none.",
-    ),
-    click.option(
-        "--control-token",
-        envvar="MOCKBROKER_TOKEN",
-        show_envvar=True,
-        help="The token that control requests must carry. Default: none on loopback, a "
-        "random one otherwise, which is printed.",
-    ),
+    *CONTROL_OPTIONS,
     click.option(
         "--advertise",
         type=ParsedOption("HOST[:BASE]", parse_endpoint),
@@ -131,7 +128,7 @@ def _feature(text: str) -> tuple[str, int]:
     click.option(
         "--feature",
         "features",
-        type=ParsedOption("NAME=LEVEL", _feature),
+        type=ParsedOption("NAME=LEVEL", feature_level),
         multiple=True,
         help="Let clients see at most this level of a feature, such as transaction.version=1. "
         "Repeatable.",
@@ -144,6 +141,20 @@ def _feature(text: str) -> tuple[str, int]:
         help="What becomes of API keys that this program has no schema of.",
     ),
     click.option(
+        "--serve",
+        type=ParsedOption("KEY[,KEY]", _keys),
+        help="Let a mock cluster with the upstream's brokers and topics answer these API keys, "
+        "such as 45,46. The upstream gets no such requests.",
+    ),
+    click.option(
+        "--serve-profile",
+        default="kafka-4.1",
+        show_default=True,
+        metavar="NAME",
+        shell_complete=profile_names,
+        help="With --serve: the release that the mock cluster behaves as.",
+    ),
+    click.option(
         "--dialect",
         type=ParsedOption("FOLDER|NAME", dialect_of),
         help="A folder of message schemas that extend the released ones, or the name of a dialect. "
@@ -152,11 +163,7 @@ def _feature(text: str) -> tuple[str, int]:
 )
 @option_group(
     "Recording",
-    click.option(
-        "--journal",
-        type=ParsedOption("FILE.jsonl|FILE.pcapng", journal_file),
-        help="Record the traffic in this file, as JSON lines or as a capture for Wireshark.",
-    ),
+    JOURNAL_OPTION,
     click.option(
         "--journal-detail",
         type=click.Choice(["frames", "headers", "events"]),
@@ -220,6 +227,8 @@ def proxy(**options: Any) -> None:
     Answers name the proxy's listeners in place of the brokers, so that all traffic passes through
     it. The first line on stdout is {"bootstrap": "127.0.0.1:NNNNN", "brokers": {"1":
     "127.0.0.1:NNNNN"}, "control": URL|null}; brokers that come later get a listener of their own.
+    With --serve and --control the object also has the member "serve_control", the control port of
+    the mock cluster.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
@@ -251,6 +260,8 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
                 profile=options["profile"],
                 features=dict(options["features"]),
                 unknown_keys=options["unknown_keys"],
+                serve=options["serve"] or (),
+                serve_profile=options["serve_profile"],
                 dialect=options["dialect"],
                 detail=options["journal_detail"] or ("frames" if journal else "headers"),
                 limits=Limits(**limits_of(options)),
@@ -318,18 +329,41 @@ async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, 
         control = ProxyPort(running, host=host, port=port, token=options["control_token"] or None)
     async with contextlib.AsyncExitStack() as stack:
         with naming_the_option("--listen"):
-            await stack.enter_async_context(running)
+            try:
+                await stack.enter_async_context(running)
+            except ClusterError as error:
+                raise click.ClickException(str(error)) from None
         for text in running.notices():
             click.echo(f"mockbroker: {text}", err=True)
+        served: dict[str, str] = {}
         if control is not None:
             with naming_the_option("--control"):
                 await control.start()
             stack.push_async_callback(control.stop)
+            served |= await _control_of_served(running, options, stack)
         ready = {
             "bootstrap": running.bootstrap,
             "brokers": {str(key): address for key, address in running.addresses.items()},
             "control": None if control is None else control.url,
+            **served,
             **token,
         }
         print(json.dumps(ready), flush=True)
         await stopped.wait()
+
+
+async def _control_of_served(
+    running: KafkaProxy, options: dict[str, Any], stack: contextlib.AsyncExitStack
+) -> dict[str, str]:
+    """Open a control port for the mock cluster of --serve; a member of the first line."""
+    if running.served is None or running.served.mock is None:
+        return {}
+    from mockbroker.control import ControlServer  # here: aiohttp takes long to import
+
+    host, _ = options["control"]
+    control = ControlServer(
+        running.served.mock, host=host, port=0, token=options["control_token"] or None
+    )
+    await control.start()
+    stack.push_async_callback(control.stop)
+    return {"serve_control": control.url}

@@ -14,16 +14,34 @@ from typing import Any, Final
 
 import click
 
+from mockbroker.cli.option_types import ParsedOption, listen_address
 from mockbroker.cli.parent import when_orphaned
 from mockbroker.serving.endpoints import is_loopback
 
 __all__ = [
+    "CONTROL_OPTIONS",
     "naming_the_option",
     "raise_file_limit",
     "random_token",
     "run_loop",
     "stop_requested",
 ]
+
+CONTROL_OPTIONS: Final = (
+    click.option(
+        "--control",
+        type=ParsedOption("HOST:PORT", listen_address),
+        help="Open the HTTP control port at this address. Default: none.",
+    ),
+    click.option(
+        "--control-token",
+        envvar="MOCKBROKER_TOKEN",
+        show_envvar=True,
+        help="The token that control requests must carry. Default: none on loopback, a "
+        "random one otherwise, which is printed.",
+    ),
+)
+"""The options of the control port, for an option group."""
 
 _ADDRESS_ERRORS: Final = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 

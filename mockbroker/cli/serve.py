@@ -18,12 +18,13 @@ from kproto.errors import KprotoError, MissingExtraError
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
-from mockbroker.cli.journals import journal_file, journal_sink
+from mockbroker.cli.journals import JOURNAL_OPTION, journal_sink
 from mockbroker.cli.limits import limit_options, limits_of
 from mockbroker.cli.option_types import (
     ParsedOption,
     dialect_of,
     duration_or_off,
+    feature_level,
     listen_address,
     name_and_value,
 )
@@ -31,6 +32,7 @@ from mockbroker.cli.parent import parent_option
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.running import (
+    CONTROL_OPTIONS,
     naming_the_option,
     raise_file_limit,
     random_token,
@@ -79,13 +81,6 @@ def _rack(text: str) -> tuple[int, str]:
     if not (broker.isascii() and broker.isdigit()):
         raise ClusterError(f"{text!r}: use ID=RACK, such as 1=rack-a")
     return int(broker), rack
-
-
-def _feature(text: str) -> tuple[str, int]:
-    name, level = name_and_value(text, "transaction.version=1")
-    if not (level.isascii() and level.isdigit()):
-        raise ClusterError(f"{text!r}: use NAME=LEVEL, such as transaction.version=1")
-    return name, int(level)
 
 
 def _reply(text: str) -> tuple[int, str]:
@@ -160,7 +155,7 @@ def _kip_240(text: str) -> Dialect:
     click.option(
         "--feature",
         "features",
-        type=ParsedOption("NAME=LEVEL", _feature),
+        type=ParsedOption("NAME=LEVEL", feature_level),
         multiple=True,
         help="Set the level of a feature that differs from the profile's, such as "
         "transaction.version=1. Repeatable.",
@@ -230,18 +225,7 @@ def _kip_240(text: str) -> Dialect:
         "port. `implemented` advertises only APIs with a handler. Can be given twice, "
         "once for each.",
     ),
-    click.option(
-        "--control",
-        type=ParsedOption("HOST:PORT", listen_address),
-        help="Open the HTTP control port at this address. Default: none.",
-    ),
-    click.option(
-        "--control-token",
-        envvar="MOCKBROKER_TOKEN",
-        show_envvar=True,
-        help="The token that control requests must carry. Default: none on loopback, a "
-        "random one otherwise, which is printed.",
-    ),
+    *CONTROL_OPTIONS,
 )
 @option_group(
     "Protocol",
@@ -309,11 +293,7 @@ def _kip_240(text: str) -> Dialect:
 )
 @option_group(
     "Recording",
-    click.option(
-        "--journal",
-        type=ParsedOption("FILE.jsonl|FILE.pcapng", journal_file),
-        help="Record the traffic in this file, as JSON lines or as a capture for Wireshark.",
-    ),
+    JOURNAL_OPTION,
 )
 @replay_options
 @fault_options

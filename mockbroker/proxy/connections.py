@@ -134,6 +134,7 @@ class Owner(Protocol):
     users: SaslUsers | None
 
     def next_connection_id(self) -> int: ...
+    def closed(self, connection_id: int) -> None: ...
 
     async def connect(self, upstream: UpstreamSide, target: Target) -> None:
         """Raises OSError or KprotoError, in one line."""
@@ -228,6 +229,7 @@ class ProxiedConnection(PlannedConnection):
         if self._task is not None:
             self._task.cancel()
         self._stop()
+        self._owner.closed(self.session.connection_id)
         self._note_event("disconnected", str(error) if error else self._closed_by)
 
     # ---- the upstream's side -----------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Fault rules in a proxy: the stage of the mock (``serving.fault_stage``), with the upstream as the
 broker behind it.
 
-A rule's ``apply`` decides whether the request goes upstream. Rules know the topics that the
+An API key that is served here (``served_apis``) has the mock cluster behind the rules instead. A
+rule's ``apply`` decides whether the request goes upstream. Rules know the topics that the
 upstream has named in Metadata. Steps are the proxy's own commands; a rule with a step on a mock's
 state is refused when it is added.
 """
@@ -30,12 +31,14 @@ from kproto.journal import squash
 from mockbroker.apis import Handler, Session
 from mockbroker.apis.dialect_handlers import dialect_handlers
 from mockbroker.commands import PROXY_COMMANDS
-from mockbroker.faults.delivery import Plan
+from mockbroker.faults.delivery import Plan, Write
 from mockbroker.faults.matching import FaultRules
 from mockbroker.proxy.passage import Held, Passage
 from mockbroker.proxy.recorder import Recorder
+from mockbroker.proxy.request_heads import RequestHead
+from mockbroker.proxy.served_apis import ServedApis
 from mockbroker.serving.delivery import Delivery, ResponseCache
-from mockbroker.serving.exchange import Close, Exchange, Reply
+from mockbroker.serving.exchange import CLOSE, Close, Exchange, Reply
 from mockbroker.serving.fault_stage import FaultStage
 from mockbroker.serving.quirks import read_with_quirks
 from mockbroker.state.cluster_state import ActionLog
@@ -93,11 +96,16 @@ class Taken(Protocol):
 
 class ProxyFaults:
     """The rules of a proxy. ``perform_step`` carries out a step, as text, for a request to the
-    broker of that id."""
+    broker of that id. ``served`` answers its API keys in the upstream's place."""
 
     def __init__(
-        self, codec: Dialect, recorder: Recorder, perform_step: Callable[[str, int], None]
+        self,
+        codec: Dialect,
+        recorder: Recorder,
+        perform_step: Callable[[str, int], None],
+        served: ServedApis | None = None,
     ) -> None:
+        self._served = served
         self.topics = SeenTopics()
         self.errors: list[Exception] = []
         self._codec = codec
@@ -150,10 +158,18 @@ class ProxyFaults:
     def _api_names(self) -> dict[str, int]:
         return {squash(api.name): key for key, api in self._codec.apis.items()}
 
+    def concerned(self, api_key: int) -> bool:
+        """Whether a request of this API key is not simply passed on."""
+        return self._serves(api_key) or self.rules.concern(api_key)
+
+    def _serves(self, api_key: int) -> bool:
+        return self._served is not None and api_key in self._served.versions
+
     # ---- one request -------------------------------------------------------------------------
 
     async def take_over(self, connection: Taken, held: Held) -> None:
-        """Deal with a request that a rule may take, and let the connection go on."""
+        """Deal with a request that a rule may take or that is served here, and let the connection
+        go on."""
         self.follow_clock()
         session, passage = connection.session, connection.passage
         line = ServerConnection(codec=self._codec)
@@ -165,8 +181,7 @@ class ProxyFaults:
             event = read_with_quirks(self._codec, event)
         if not isinstance(event, RequestReceived | UnsupportedRequest):
             self._recorder.request(session, held.head, held.frame, "malformed")
-            passage.forward(held.head, held.frame)
-            connection.go_on()
+            await self._pass(connection, held)
             return
         body = event.body if isinstance(event, RequestReceived) else None
         codec = event.dialect if isinstance(event, RequestReceived) else self._codec
@@ -179,8 +194,7 @@ class ProxyFaults:
             passage.read_own_affairs(held.head, body)
         pending = self._stage.answer(exchange)
         if pending is None:
-            passage.forward(held.head, held.frame)
-            connection.go_on()
+            await self._pass(connection, held)
             return
         self._taken[session.connection_id] = (connection, held, body)
         try:
@@ -193,6 +207,29 @@ class ProxyFaults:
         else:
             connection.end()
 
+    async def _pass(self, connection: Taken, held: Held) -> None:
+        """No rule takes the request: it goes upstream, or is answered here."""
+        head = held.head
+        if not self._serves(head.api_key):
+            connection.passage.forward(head, held.frame)
+            connection.go_on()
+            return
+        answer = await self._served_answer(connection.session, head, held.frame)
+        if answer is None:
+            connection.end()
+            return
+        if answer:
+            raw = answer if self._recorder.frames else b""
+            self._recorder.response(connection.session, head, head.version, raw)
+            await connection.perform_plan(Plan((Write(answer),), answers=True))
+        connection.go_on()
+
+    async def _served_answer(
+        self, session: Session, head: RequestHead, frame: bytes
+    ) -> bytes | None:
+        assert self._served is not None
+        return await self._served.answer(session, frame, expects_response=head.expects_response)
+
     async def _upstream_answer(self, exchange: Exchange) -> Reply | Close:
         """Send the request of a rule upstream, or the part of it that the rule leaves."""
         connection, held, body = self._taken[exchange.session.connection_id]
@@ -204,6 +241,13 @@ class ProxyFaults:
                 correlation_id=head.correlation_id,
                 client_id=head.client_id,
             )
+        if self._serves(head.api_key):
+            served = await self._served_answer(connection.session, head, frame)
+            if served is None:
+                return CLOSE
+            if served:
+                self._recorder.upstream_answer(connection.session, head, head.version, served)
+            return Reply(served or None, head.version)
         answered: asyncio.Future[tuple[bytes, int]] = asyncio.get_running_loop().create_future()
 
         def take(data: bytes, version: int) -> None:

@@ -20,7 +20,7 @@ from mockbroker.commands import PROXY_COMMANDS, BrokerChoice, CommandCall, parse
 from mockbroker.errors import ClusterError, UnknownBrokerError
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.faults.rule import Fault
-from mockbroker.profiles import Profile
+from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.profiles import profile as profile_of
 from mockbroker.proxy.addresses import Role, rewrite
 from mockbroker.proxy.connections import ProxiedConnection, UpstreamSide
@@ -28,6 +28,7 @@ from mockbroker.proxy.fault_rules import ProxyFaults
 from mockbroker.proxy.pacing import Pacing
 from mockbroker.proxy.passage import Held, Passing
 from mockbroker.proxy.recorder import Detail, Recorder
+from mockbroker.proxy.served_apis import ServedApis
 from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
 from mockbroker.security.policy import Security
@@ -55,6 +56,9 @@ class ProxyOptions:
     the upstream; with ``upstream_sasl`` the proxy authenticates there, and ``open_to_all`` lets it
     do so for clients that did not authenticate to it.
 
+    A mock cluster of the release ``serve_profile`` answers the API keys ``serve``, in the
+    upstream's place; see ``served_apis``.
+
     ``profile``, ``features`` and ``unknown_keys`` are those of ``Clamp``. ``detail`` is what the
     journal keeps. ``latency_ms`` and ``bandwidth`` (bytes a second of a connection) slow each
     direction down; 0 does not. ``tls`` serves TLS to clients, ``upstream_tls`` uses it to the
@@ -71,6 +75,8 @@ class ProxyOptions:
     profile: str | None = None
     features: Mapping[str, int] = field(default_factory=dict)
     unknown_keys: UnknownKeys = "pass"
+    serve: Sequence[int] = ()
+    serve_profile: str = DEFAULT_PROFILE
     dialect: Dialect | None = None
     detail: Detail = "headers"
     limits: Limits = field(default_factory=Limits)
@@ -104,19 +110,23 @@ class KafkaProxy:
         profile: Profile | None = None if options.profile is None else profile_of(options.profile)
         named = "kafka" if profile is None else profile.dialect
         self.dialect = dialect(named) if options.dialect is None else options.dialect
+        self.served = None
+        if options.serve:
+            self.served = ServedApis(options.serve, options.serve_profile, self.dialect)
         self.clamp = Clamp(
             self.dialect, profile=profile, features=options.features,
             unknown_keys=options.unknown_keys,
+            served=None if self.served is None else self.served.versions,
         )  # fmt: skip
         self.journal: Journal = options.limits.journal()
         self.budget = BufferBudget(options.limits)
         self.users = Security.of(None, options.sasl).sasl
         self.pacing = Pacing(options.latency_ms / 1000, options.bandwidth)
         self.recorder = Recorder(self.journal, self.dialect, options.detail)
-        self._faults = ProxyFaults(self.dialect, self.recorder, self._perform_step)
+        self._faults = ProxyFaults(self.dialect, self.recorder, self._perform_step, self.served)
         self.passing = Passing(
             self.dialect, self.clamp, self.recorder, self.endpoint_for,
-            self._faults.rules.concern, self._learn,
+            self._faults.concerned, self._learn,
         )  # fmt: skip
         self.upstream_versions: Mapping[int, Versions] | None = None
         self.brokers: dict[int, Target] = {}
@@ -137,15 +147,23 @@ class KafkaProxy:
 
     async def start(self) -> None:
         """Listen, and open a listener for each broker that the upstream names. Raises OSError if an
-        address is not available. An upstream that does not answer yet is only logged."""
+        address is not available. An upstream that does not answer yet is only logged, except if
+        API keys are served here: then its brokers and topics are needed. Raises ClusterError."""
         await self._listener_of(self._bootstrap, self.options.port).open()
         self._faults.start()
         try:
             async with asyncio.timeout(_PROBE_SECONDS):
-                await self._probe()
+                metadata = await self._probe()
+            if self.served is not None:
+                await self.served.start(metadata)
         except (OSError, KprotoError) as error:  # TimeoutError is an OSError
             where = ", ".join(show(*each) for each in self.options.upstream)
             reason = str(error) or f"no answer within {_PROBE_SECONDS:g} s"
+            if self.served is not None:
+                await self.stop()
+                raise ClusterError(
+                    f"serving APIs needs the upstream's brokers and topics, but {where}: {reason}"
+                ) from None
             _log.warning(
                 "upstream %s: %s; the brokers' listeners open when a client asks", where, reason
             )
@@ -156,13 +174,16 @@ class KafkaProxy:
         await self._all_open()
         for listener in self._listeners.values():
             await listener.close()
+        if self.served is not None:
+            await self.served.stop()
 
     async def _all_open(self) -> None:
         if self._opening:
             await asyncio.gather(*self._opening, return_exceptions=True)
 
-    async def _probe(self) -> None:
-        """Learn the upstream's versions and brokers."""
+    async def _probe(self) -> Any:
+        """Learn the upstream's versions and brokers. Returns its Metadata with the proxy's
+        addresses, with all topics if API keys are served here."""
         problem: Exception | None = None
         for host, port in self.options.upstream:
             try:
@@ -173,12 +194,14 @@ class KafkaProxy:
             async with connection:
                 self.upstream_versions = connection.peer_versions
                 version = connection.version_for(_METADATA, self.clamp.limit(_METADATA))
-                request = MetadataRequest(topics=[] if version else None)
+                # In version 0 an empty list stands for all topics.
+                wants_all = version and self.served is not None
+                request = MetadataRequest(topics=None if wants_all else [])
                 body = await connection.request(request, version)
                 rewrite(_METADATA, version, body, self.endpoint_for)
-                return
-        if problem is not None:
-            raise problem
+                return body
+        assert problem is not None
+        raise problem
 
     # ---- listeners ---------------------------------------------------------------------------
 
@@ -265,6 +288,11 @@ class KafkaProxy:
         """Connections are counted from 1, over all listeners."""
         return next(self._connection_ids)
 
+    def closed(self, connection_id: int) -> None:
+        """A client's connection is closed."""
+        if self.served is not None:
+            self.served.closed(connection_id)
+
     async def connect(self, upstream: UpstreamSide, target: Target) -> None:
         """Connect to the first address that accepts. Raises OSError."""
         if target.refused:
@@ -318,6 +346,8 @@ class KafkaProxy:
     def _learn(self, body: Any, api_key: int) -> None:
         if api_key == _METADATA:
             self._faults.topics.learn(body)
+            if self.served is not None:
+                self.served.learn(body)
 
     def to_dict(self) -> dict[str, Any]:
         """The listeners, what stands behind each, and the settings, as JSON values."""
@@ -329,6 +359,7 @@ class KafkaProxy:
             "detail": self.recorder.detail,
             "latency_ms": round(self.pacing.latency * 1000),
             "bandwidth": self.pacing.bandwidth,
+            "serve": [] if self.served is None else list(self.served.versions),
             "buffered_bytes": self.budget.held,
             "listeners": [
                 {
@@ -435,6 +466,12 @@ class KafkaProxy:
     def notices(self) -> list[str]:
         """What whoever starts the proxy should know, a line each."""
         lines = [self._sasl_notice()]
+        if self.served is not None:
+            names = ", ".join(self.dialect.api(key).name for key in self.served.versions)
+            lines.append(
+                f"a mock cluster of {self.served.profile.name} answers {names}; the cluster learns "
+                "nothing of these requests"
+            )
         if self.clamp.profile is not None:
             name = self.clamp.profile.name
             lost = consequences(self.clamp, self.upstream_versions)

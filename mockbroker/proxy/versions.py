@@ -12,11 +12,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kproto.dialects import Dialect
 from kproto.schema.versions import Versions
-from mockbroker.errors import ClusterError
 from mockbroker.profiles import Profile
 from mockbroker.proxy.addresses import REWRITTEN
 
-__all__ = ["Clamp", "Consequence", "UnknownKeys", "consequences", "parse_feature"]
+__all__ = ["Clamp", "Consequence", "UnknownKeys", "consequences"]
 
 UnknownKeys: TypeAlias = Literal["pass", "hide"]
 
@@ -33,7 +32,8 @@ _READ_HERE: Final = frozenset(
 
 class Clamp:
     """``profile`` limits versions and features to those of a release, ``features`` single features
-    to a level. ``unknown_keys``: what becomes of API keys that ``codec`` lacks."""
+    to a level. ``unknown_keys``: what becomes of API keys that ``codec`` lacks. ``served`` are the
+    versions of the API keys that the upstream does not answer, whatever the profile."""
 
     def __init__(
         self,
@@ -42,8 +42,10 @@ class Clamp:
         profile: Profile | None = None,
         features: Mapping[str, int] | None = None,
         unknown_keys: UnknownKeys = "pass",
+        served: Mapping[int, Versions] | None = None,
     ) -> None:
         self.profile = profile
+        self.served = served or {}
         self.unknown_keys = unknown_keys
         self._codec = codec
         self._features = dict(features or {})
@@ -51,6 +53,8 @@ class Clamp:
 
     def limit(self, api_key: int) -> Versions | None:
         """Return the versions that may pass; None for no limit. An empty range hides the key."""
+        if api_key in self.served:
+            return self.served[api_key]
         known = api_key in self._codec.apis
         if not known and self.unknown_keys == "hide":
             return Versions.NONE
@@ -78,6 +82,8 @@ class Clamp:
         which 4.x brokers advertise for old librdkafka (KAFKA-18659)."""
         rows = []
         for row in body.api_keys:
+            if row.api_key in self.served:
+                continue
             limit = self.limit(row.api_key)
             if limit is not None:
                 both = Versions(row.min_version, row.max_version).intersect(limit)
@@ -85,6 +91,13 @@ class Clamp:
                     continue
                 row.min_version, row.max_version = both.lowest, both.highest
             rows.append(row)
+        if not body.error_code:
+            row_class = body.STRUCTS["ApiVersion"]
+            rows += [
+                row_class(api_key=key, min_version=each.lowest, max_version=each.highest)
+                for key, each in self.served.items()
+            ]
+            rows.sort(key=lambda row: int(row.api_key))
         body.api_keys = rows
         body.supported_features = self._lowered(
             body.supported_features, "min_version", "max_version"
@@ -114,14 +127,6 @@ class Clamp:
             return asked
         level = next((each.supported[1] for each in self.profile.features if each.name == name), 0)
         return level if asked is None else min(asked, level)
-
-
-def parse_feature(text: str) -> tuple[str, int]:
-    """Parse ``transaction.version=1``. Raises ClusterError."""
-    name, equals, level = text.partition("=")
-    if not (name and equals and level.isascii() and level.isdigit()) or int(level) > 32767:
-        raise ClusterError(f"{text!r}: use NAME=LEVEL, as in transaction.version=1")
-    return name, int(level)
 
 
 class Consequence(NamedTuple):
@@ -156,7 +161,11 @@ def consequences(clamp: Clamp, upstream: Mapping[int, Versions] | None = None) -
     lost = []
     for each in _CONSEQUENCES:
         limit = clamp.limit(each.api_key)
-        if limit is None or (limit and limit.highest >= each.version):
+        if (
+            limit is None
+            or each.api_key in clamp.served
+            or (limit and limit.highest >= each.version)
+        ):
             continue
         if upstream is not None:
             offered = upstream.get(each.api_key, Versions.NONE)

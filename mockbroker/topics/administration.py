@@ -135,8 +135,10 @@ class TopicAdministration:
         self,
         name: str,
         assignment: Sequence[Sequence[int]],
+        topic_id: uuid.UUID | None = None,
     ) -> Topic:
         """Create a topic with these replicas; partitions may differ in their number of replicas.
+        Without ``topic_id`` it gets a new one.
 
         Raises ClusterError for anything else that CreateTopics would refuse.
         """
@@ -148,9 +150,9 @@ class TopicAdministration:
                 raise Refusal(ErrorCode.INVALID_PARTITIONS, "a topic needs at least one partition")
             for broker_ids in assignment:
                 check_assignment(self._controller, broker_ids)
-            topic = Topic(
-                name, fresh_id(self._new_topic_id), partitions_of(self._controller, 0, assignment)
-            )
+            if topic_id is None:
+                topic_id = fresh_id(self._new_topic_id)
+            topic = Topic(name, topic_id, partitions_of(self._controller, 0, assignment))
         except Refusal as refusal:
             raise ClusterError(f"topic {name!r}: {refusal.message}") from None
         self._controller.record("add_topic", TopicCreated(topic))

@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from mockbroker.cli import cli
+from mockbroker.cli.option_types import feature_level
+from mockbroker.errors import ClusterError
 from tests.mockbroker.wire import PATIENCE
 
 
@@ -62,3 +64,11 @@ def test_they_are_set() -> None:
         process.send_signal(signal.SIGTERM)
         _, complaints = process.communicate(timeout=6 * PATIENCE)
     assert "the mock does not know have no effect: made.up" in complaints
+
+
+def test_the_level_of_a_feature() -> None:
+    assert feature_level("transaction.version=1") == ("transaction.version", 1)
+    assert feature_level("x=32767") == ("x", 32767)
+    for text in ("transaction.version", "=1", "x=y", "x=-1", "x=32768"):
+        with pytest.raises(ClusterError, match=r"such as transaction\.version=1"):
+            feature_level(text)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import sys
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kproto.client import Connection
+from kproto.client import Admin, Connection
 from kproto.journal import read_journal
 from kproto.messages.metadata_request import MetadataRequest
 from mockbroker import MockCluster
@@ -70,6 +71,34 @@ async def test_it_runs_until_it_is_stopped(tmp_path: Path) -> None:
     assert all(each.decode().body is not None for each in entries if each.direction != "event")
 
 
+@pytest.mark.slow
+@pytest.mark.requirement("DP-PROXY-34")
+async def test_it_serves_apis_that_the_cluster_lacks() -> None:
+    async with MockCluster(brokers=2, topics=["foo=1,2"], profile="kafka-2.3") as mock:
+        options = ("--upstream", mock.bootstrap, "--serve", "45,46", "--control", "127.0.0.1:0")
+        async with running(*options) as (first, said):
+            async with Admin(first["bootstrap"]) as admin:
+                await admin.alter_partition_reassignments({("foo", 0): [2, 1]}).all()
+                assert list(await admin.list_partition_reassignments()) == []
+
+            def state() -> Any:
+                with urllib.request.urlopen(first["serve_control"] + "/state", timeout=60) as body:
+                    return json.loads(body.read())
+
+            partitions = (await asyncio.to_thread(state))["topics"]["foo"]
+            assert [each["replicas"] for each in partitions.values()] == [[2, 1]]
+        assert any("ALTER_PARTITION_REASSIGNMENTS" in each for each in said)
+        nowhere = mock.bootstrap
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "mockbroker", "proxy", "--upstream", nowhere, "--serve", "46",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    assert (process.returncode, out) == (1, b"")
+    assert b"needs the upstream's brokers and topics" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -77,7 +106,10 @@ async def test_it_runs_until_it_is_stopped(tmp_path: Path) -> None:
         (["--upstream", ""], "use HOST:PORT"),
         (["--upstream", "a:b"], "the port must be a number"),
         (["--upstream", "a", "--profile", "kafka-9.9"], "kafka-9.9"),
-        (["--upstream", "a", "--feature", "x"], "use NAME=LEVEL"),
+        (["--upstream", "a", "--feature", "x"], "such as transaction.version=1"),
+        (["--upstream", "a", "--serve", "45,x"], "use API keys with commas between"),
+        (["--upstream", "a", "--serve", "18"], "is about the connection to the upstream"),
+        (["--upstream", "a", "--serve", "46", "--serve-profile", "kafka-9.9"], "kafka-9.9"),
         (["--upstream", "a", "--journal", "x.txt"], "the extension must be .jsonl or .pcapng"),
         (["--upstream", "a", "--upstream-tls", "none.pem"], "cannot be used"),
         (["--upstream", "a", "--upstream-tls-any-name"], "needs --upstream-tls"),

@@ -14,9 +14,8 @@ from kproto.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 from kproto.schema.versions import Versions
-from mockbroker.errors import ClusterError
 from mockbroker.profiles import profile
-from mockbroker.proxy.versions import Clamp, consequences, parse_feature
+from mockbroker.proxy.versions import Clamp, consequences
 
 KAFKA = dialect("kafka")
 VENDORS_KEY = 10_000
@@ -139,10 +138,3 @@ def test_consequences_are_those_of_the_profile_and_the_upstream() -> None:
     # What the upstream has not got either is not lost.
     same = consequences(Clamp(KAFKA, profile=profile("kafka-2.4")), profile("kafka-2.4").versions)
     assert same == []
-
-
-def test_features_on_the_command_line() -> None:
-    assert parse_feature("transaction.version=1") == ("transaction.version", 1)
-    for text in ("transaction.version", "=1", "x=y", "x=-1", "x=40000"):
-        with pytest.raises(ClusterError, match=r"use NAME=LEVEL"):
-            parse_feature(text)
