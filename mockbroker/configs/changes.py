@@ -15,9 +15,10 @@ from mockbroker.configs.client_metrics import CONFIG_ROWS, SubscriptionCheck
 from mockbroker.configs.definitions import ConfigDefinition
 from mockbroker.configs.effective import EffectiveConfigs, integer
 from mockbroker.configs.eras import ConfigEra
+from mockbroker.configs.group_limits import ON_GROUP_CONFIGS, ON_GROUP_TEXTS, GroupConfigCheck
 from mockbroker.configs.values import check_value
 from mockbroker.errors import Refusal
-from mockbroker.rows import Release, apply_first, rows_of_release
+from mockbroker.rows import Release, Row, apply_first, rows_of_release
 from mockbroker.state.actions import ConfigChanged
 from mockbroker.state.cluster_state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockbroker.state.controller import Controller
@@ -31,10 +32,6 @@ DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
 _OPERATION_NAMES: Final = {APPEND: "append", SUBTRACT: "subtract"}
-
-_HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
-_SESSION: Final = "consumer.session.timeout.ms"
-_INTERVAL: Final = "consumer.assignment.interval.ms"
 
 _NOT_A_LIST: Final = "Config value {operation} is not allowed for config key: {name}"
 _NULL_POINTER: Final = (
@@ -61,6 +58,8 @@ class ConfigChanges:
         self._configs = configs
         self._era = era
         self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
+        self._group_text_rows = rows_of_release(ON_GROUP_TEXTS, release)
+        self._group_rows = rows_of_release(ON_GROUP_CONFIGS, release)
 
     def alter_incrementally(
         self,
@@ -187,8 +186,7 @@ class ConfigChanges:
         return after
 
     def _altered_group(self, name: str, operations: _Operations) -> dict[str, str]:
-        """A group has configs whether or not it exists. Its times have to lie within the limits of
-        the broker."""
+        """A group has configs whether or not it exists."""
         era = self._era
         after = self._edited(GROUP, name, operations, era.not_a_list)
         if not name:
@@ -196,11 +194,12 @@ class ConfigChanges:
         for config in after:
             if config not in self._configs.definitions.group:
                 raise Refusal(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {config}")
+        self._check_group(name, after, self._group_text_rows)
         try:
             self._check_values(GROUP, after)
         except _BadValue as bad:
             raise Refusal(ErrorCode.INVALID_CONFIG, bad.message) from None
-        self._check_group_limits(name, after)
+        self._check_group(name, after, self._group_rows)
         return after
 
     def _altered_subscription(self, name: str, operations: _Operations) -> dict[str, str]:
@@ -213,25 +212,22 @@ class ConfigChanges:
             raise Refusal(check.code, check.text)
         return after
 
-    def _check_group_limits(self, name: str, after: Mapping[str, str]) -> None:
+    def _check_group(
+        self,
+        name: str,
+        after: Mapping[str, str],
+        rows: Sequence[Row[GroupConfigCheck, GroupConfigCheck]],
+    ) -> None:
+        """Raise Refusal for the first row that applies."""
         configs, broker_id = self._configs, self._controller.state.controller_id
 
-        def value(config: str) -> int:
+        def in_use(config: str) -> int:
             return int(after.get(config) or configs.group(name, config, broker_id).value or 0)
 
-        for config in (_HEARTBEAT, _SESSION, *((_INTERVAL,) if _INTERVAL in after else ())):
-            kind, _, what = config.partition(".")
-            names = [f"group.{kind}.{side}.{what}" for side in ("min", "max")]
-            least, most = (int(configs.controller_value(each)) for each in names)
-            if not least <= value(config) <= most:
-                side, limit = ("greater", names[0]) if value(config) < least else ("less", names[1])
-                text = configs.definitions.group_limit.format(
-                    config=config, side=side, limit=limit, least=least, most=most
-                )
-                raise Refusal(ErrorCode.INVALID_CONFIG, text)
-        if value(_SESSION) <= value(_HEARTBEAT):
-            text = f"{_SESSION} must be greater than {_HEARTBEAT}"
-            raise Refusal(ErrorCode.INVALID_CONFIG, text)
+        check = GroupConfigCheck(after, configs.controller_value, in_use)
+        apply_first(rows, check, check)
+        if check.code:
+            raise Refusal(check.code, check.text)
 
     def _check_exists(self, name: str) -> None:
         if name not in self._controller.state.topics:

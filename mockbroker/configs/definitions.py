@@ -65,8 +65,6 @@ class ConfigDefinitions(NamedTuple):
     broker: Mapping[str, ConfigDefinition]
     group: Mapping[str, ConfigDefinition]
     client_metrics: Mapping[str, ConfigDefinition]
-    group_limit: str
-    """The text about a time of a group that is out of the broker's limits."""
 
 
 _MAX_LONG = str(2**63 - 1)
@@ -229,12 +227,21 @@ def _group(
     type_: ConfigType = "INT",
     since: Line = (4, 0),
     dynamic: bool = False,
+    only_set: bool = False,
 ) -> ConfigDefinition:
     """``dynamic`` is about the broker config behind it."""
-    least = minimum if type_ == "INT" else None
+    least = minimum if type_ in ("INT", "LONG") else None
     return ConfigDefinition(
-        name, type_, default, least, None, choices, synonym, dynamic=dynamic, since=since
-    )
+        name, type_, default, least, None, choices, synonym, dynamic=dynamic, only_set=only_set,
+        since=since,
+    )  # fmt: skip
+
+
+def _internal(
+    name: str, type_: ConfigType, default: str, minimum: float | None = None
+) -> ConfigDefinition:
+    """Kafka documents no internal config; clients may set them all the same."""
+    return _group(name, default, f"group.{name}", minimum, type_=type_, since=(4, 4), only_set=True)
 
 
 def _assignment_interval(kind: str) -> ConfigDefinition:
@@ -243,17 +250,16 @@ def _assignment_interval(kind: str) -> ConfigDefinition:
 
 
 _INTERVAL_SINCE: Final = (4, 3)
-_RANGE_TEXT_SINCE: Final = (4, 4)
-_SIDE_TEXT: Final = "{config} must be {side} than or equal to {limit}"
-_RANGE_TEXT: Final = "{config} must be in the range {least} to {most} inclusive."
 
 _GROUP = (
     _assignment_interval("consumer"),
+    _internal("consumer.assignor.offload.enable", "BOOLEAN", "true"),
     _group("consumer.heartbeat.interval.ms", "5000", "group.consumer.heartbeat.interval.ms"),
     _group("consumer.session.timeout.ms", "45000", "group.consumer.session.timeout.ms"),
     _group("errors.deadletterqueue.copy.record.enable", "false", type_="BOOLEAN", since=(4, 4)),
     _group("errors.deadletterqueue.topic.name", "", type_="STRING", since=(4, 4)),
     _assignment_interval("share"),
+    _internal("share.assignor.offload.enable", "BOOLEAN", "true"),
     _group("share.auto.offset.reset", "latest", type_="STRING"),
     _group("share.delivery.count.limit", "5", "group.share.delivery.count.limit", 2,
            since=_INTERVAL_SINCE),
@@ -265,7 +271,9 @@ _GROUP = (
     _group("share.record.lock.duration.ms", "30000", "group.share.record.lock.duration.ms", 1000),
     _group("share.renew.acknowledge.enable", "true", type_="BOOLEAN", since=_INTERVAL_SINCE),
     _group("share.session.timeout.ms", "45000", "group.share.session.timeout.ms"),
+    _internal("streams.acceptable.recovery.lag", "LONG", "10000", 0),
     _assignment_interval("streams"),
+    _internal("streams.assignor.offload.enable", "BOOLEAN", "true"),
     _group("streams.assignor.name", "sticky", "group.streams.assignors", type_="STRING",
            since=(4, 4)),
     _group("streams.heartbeat.interval.ms", "5000", "group.streams.heartbeat.interval.ms",
@@ -274,10 +282,12 @@ _GROUP = (
            "group.streams.initial.rebalance.delay.ms", 0, since=(4, 2)),
     _group("streams.num.standby.replicas", "0", "group.streams.num.standby.replicas", 0,
            since=(4, 1)),
+    _internal("streams.num.warmup.replicas", "INT", "2", 0),
     _group("streams.rack.aware.assignment.tags", "", "group.streams.rack.aware.assignment.tags",
            type_="LIST", since=(4, 4)),
     _group("streams.session.timeout.ms", "45000", "group.streams.session.timeout.ms",
            since=(4, 1)),
+    _internal("streams.task.offset.interval.ms", "INT", "60000", 1),
 )  # fmt: skip
 
 
@@ -348,8 +358,18 @@ _BROKER = (
     _static("group.streams.max.session.timeout.ms", "INT", "60000", since=(4, 1)),
     _static("group.streams.max.size", "INT", str(2**31 - 1), minimum=1, since=(4, 2)),
     _static("group.streams.max.standby.replicas", "INT", "2", since=(4, 1)),
+    replace(
+        _static("group.streams.max.warmup.replicas", "INT", "20", minimum=0, since=(4, 4)),
+        only_set=True,
+    ),
     _static("group.streams.min.assignment.interval.ms", "INT", "0", since=_INTERVAL_SINCE),
     _static("group.streams.min.heartbeat.interval.ms", "INT", "5000", since=(4, 1)),
+    replace(
+        _static(
+            "group.streams.min.task.offset.interval.ms", "INT", "15000", minimum=1, since=(4, 4)
+        ),
+        only_set=True,
+    ),
     _static("group.streams.min.session.timeout.ms", "INT", "45000", since=(4, 1)),
     # Kafka's default is 3000; the properties file that it ships sets 0.
     _static("group.initial.rebalance.delay.ms", "INT", "0", since=(0, 11)),
@@ -478,9 +498,8 @@ def config_definitions(release: Line) -> ConfigDefinitions:
     topic = _by_name(_TOPIC, release)
     group = _by_name(_GROUP, release)
     behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
-    limit = _RANGE_TEXT if release >= _RANGE_TEXT_SINCE else _SIDE_TEXT
     broker = _by_name((*_BROKER, *behind), release)
-    return ConfigDefinitions(topic, broker, group, _by_name(_CLIENT_METRICS, release), limit)
+    return ConfigDefinitions(topic, broker, group, _by_name(_CLIENT_METRICS, release))
 
 
 def _by_name(rows: Iterable[ConfigDefinition], release: Line) -> dict[str, ConfigDefinition]:

@@ -225,8 +225,10 @@ class EffectiveConfigs:
             if not resource_name:
                 raise _invalid("Group name must not be empty")
             seen_from = state.controller_id if receiver is None else receiver
-            for name in self.definitions.group:
-                yield self.group(resource_name, name, seen_from)
+            own = state.configs.get((GROUP, resource_name), {})
+            for name, definition in self.definitions.group.items():
+                if not definition.only_set or name in own:
+                    yield self.group(resource_name, name, seen_from)
         elif resource_type == CLIENT_METRICS and self.definitions.client_metrics:
             if not resource_name:
                 raise _invalid("Client metrics subscription name must not be empty")

@@ -12,11 +12,6 @@ __all__ = ["MOST_MEMBERS", "StreamsSettings", "streams_settings"]
 
 MOST_MEMBERS: Final = 10_000
 """Of a group; a heartbeat that would make more is refused as in a full group."""
-_TASK_OFFSET_INTERVAL_MS: Final = 60_000
-_RECOVERY_LAG: Final = 10_000
-"""Defaults of internal configs of 4.4, which no client can see or set."""
-_OFFSETS_SINCE: Final = "streams.rack.aware.assignment.tags"
-"""A config that came with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +58,6 @@ def streams_settings(configs: EffectiveConfigs, group_id: str, broker_id: int) -
     protocols = configs.broker(broker_id, "group.coordinator.rebalance.protocols").value
     delay = configs.group(group_id, "streams.initial.rebalance.delay.ms", broker_id)
     size = configs.broker(broker_id, "group.streams.max.size").value
-    reports_offsets = _OFFSETS_SINCE in configs.definitions.group
     return StreamsSettings(
         enabled="streams" in words(protocols),
         max_size=min(int(size or 0), MOST_MEMBERS),
@@ -71,6 +65,6 @@ def streams_settings(configs: EffectiveConfigs, group_id: str, broker_id: int) -
         initial_delay_ms=0 if delay.source == DEFAULT else int(delay.value or 0),
         standbys=int(group("streams.num.standby.replicas") or 0),
         tags=words(group("streams.rack.aware.assignment.tags")),
-        task_offset_interval_ms=_TASK_OFFSET_INTERVAL_MS if reports_offsets else 0,
-        acceptable_recovery_lag=_RECOVERY_LAG if reports_offsets else -1,
+        task_offset_interval_ms=int(group("streams.task.offset.interval.ms") or 0),
+        acceptable_recovery_lag=int(group("streams.acceptable.recovery.lag") or -1),
     )

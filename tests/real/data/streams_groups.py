@@ -11,6 +11,10 @@ from typing import Any
 
 from kproto.messages import streams_group_heartbeat_request as request
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
+from kproto.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -285,3 +289,53 @@ async def describe_topologies(k: Side) -> None:
             group_id=k.group, member_id="a", topology_description=TopologyDescription()
         )
     )
+
+
+# ---- configs ---------------------------------------------------------------------------------
+
+
+@session(44, needs=(32, 88))
+async def configs_of_streams_groups(k: Side) -> None:
+    heartbeats, sessions = "streams.heartbeat.interval.ms", "streams.session.timeout.ms"
+    standbys, delay = "streams.num.standby.replicas", "streams.initial.rebalance.delay.ms"
+    interval, tags = "streams.assignment.interval.ms", "streams.rack.aware.assignment.tags"
+    assignor, lag = "streams.assignor.name", "streams.acceptable.recovery.lag"
+    warmups, offsets = "streams.num.warmup.replicas", "streams.task.offset.interval.ms"
+    for name, value in (
+        (heartbeats, "4999"), (heartbeats, "15001"), (heartbeats, "x"), (heartbeats, "0"),
+        (sessions, "44999"), (sessions, "60001"), (sessions, "0"), (interval, "-1"),
+        (interval, "15001"), (standbys, "-1"), (standbys, "3"), (standbys, "2"), (delay, "-1"),
+        (delay, "3600000"), (assignor, "unknown"), (assignor, ""), (assignor, "sticky"),
+        (tags, "zone,zone"), (tags, "zone,"), (tags, "zone, rack"), (tags, ""),
+        (tags, ","), (tags, "zone,,zone"), (lag, "-1"), (lag, "x"), (warmups, "-1"),
+        (lag, "7"), (warmups, "21"), (warmups, "1"), (offsets, "14999"), (offsets, "16000"),
+        ("streams.assignor.offload.enable", "x"), ("streams.assignor.offload.enable", "false"),
+        ("streams.unknown", "1"),
+    ):  # fmt: skip
+        await k.ask(_alter(k.group, (name, value)))
+    await k.ask(_alter(k.group, (sessions, "60001"), (heartbeats, "4999")))
+    await k.ask(_alter(k.group, (standbys, "3"), (interval, "15001")))
+    await k.ask(_alter(k.group, (tags, "a,a"), (heartbeats, "x")))
+    await k.ask(_alter(k.group, (sessions, "46000"), (heartbeats, "15000")))
+    await until(k, config_of(k, heartbeats), lambda found: found in ("15000", None))
+    await k.create([1])
+    await k.ask(beat(k))
+    await k.ask(
+        DescribeConfigsRequest(
+            resources=[DescribeConfigsResource(resource_type=GROUP, resource_name=k.group)],
+            include_synonyms=True,
+        )
+    )
+
+
+def _alter(group: str, *values: tuple[str, str]) -> Any:
+    return IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=GROUP, resource_name=group, configs=[
+                    AlterableConfig(name=name, config_operation=0, value=value)
+                    for name, value in values
+                ],
+            )
+        ]
+    )  # fmt: skip
