@@ -78,7 +78,7 @@ def tables_of(capture: Path, folder: Path, tables: tuple[str, ...], *, bodies: b
     """The tables of a capture, as ``wiredump table`` writes them by whatever is in use: rows in
     their order, and how many a row group has."""
     rows = TableRows(tables=tables, bodies=bodies)
-    make_tables(open_sources([str(capture)], alone=True), rows, str(folder), tables)
+    make_tables(open_sources([str(capture)]), rows, str(folder), tables)
     found = []
     for name in tables:
         with pq.ParquetFile(folder / name / "part-0.parquet") as file:

@@ -95,7 +95,7 @@ def conversation(seed: int, late: float) -> tuple[bytes, list[tuple[int, int, in
 
 def latencies(path: Path) -> list[tuple[int, int, int]]:
     """As the table ``requests`` has it."""
-    sources, rows = open_sources([str(path)], alone=True), TableRows(bodies=False)
+    sources, rows = open_sources([str(path)]), TableRows(bodies=False)
     made = named(row for item in sources for row in rows.add(item))["requests"]
     for row in made:
         assert row["latency_ns"] == row["responded_ns"] - row["requested_ns"]

@@ -45,7 +45,7 @@ def make(
         codec, tables=work.tables, bodies=work.bodies, values=work.values, secrets=work.secrets
     )
     sources = open_sources(
-        work.paths, codec=codec, ports=frozenset(work.ports), alone=True, rotated=rotated,
+        work.paths, codec=codec, ports=frozenset(work.ports), rotated=rotated,
         keylog=work.keylog, zone=work.zone, memory=work.memory, progress=progress,
     )  # fmt: skip
     return make_tables(sources, rows, work.out, work.tables, run=work.run, append=work.append)

@@ -43,7 +43,7 @@ def observed_within(paths: Sequence[str], **options: Any) -> Traffic:
     """
     observed = Observed()
     names = {table: [each.name for each in TABLES[table].columns] for table in observed.TABLES}
-    sources = open_sources(paths, alone=True, **options)
+    sources = open_sources(paths, **options)
     for item in sources:
         if not isinstance(item, Exchange):
             continue

@@ -94,7 +94,6 @@ class Sources:
         codec: Dialect | None,
         ports: frozenset[int],
         follow: bool,
-        alone: bool,
         keys: KeyLog,
         zone: tzinfo,
         rotated: bool,
@@ -108,7 +107,7 @@ class Sources:
         self._ports = ports
         self._follow = follow
         self._share = share
-        self._limits = Limits.within(memory, alone=alone)
+        self._limits = Limits.within(memory, alone=not follow)
         self._keys = keys
         self._zone = zone
         self._secrets: dict[int, int] = {}
@@ -217,11 +216,15 @@ class Sources:
 
     @property
     def _is_quick(self) -> bool:
-        """Whether captures are read in bulk: if they end, each connection is independent, and
-        nobody needs packets."""
+        """Whether captures are read in bulk: if there is one, which ends, and nobody needs
+        packets."""
         captures = sum(file.kind == "capture" for file in self._files)
-        alone = self._limits.alone and not self._follow and self._packets_to is None
-        return captures == 1 and alone and walks() is not None
+        return (
+            captures == 1
+            and self._limits.alone
+            and self._packets_to is None
+            and walks() is not None
+        )
 
     def packets_to(self, add: TakeRow) -> None:
         """Pass rows of ``packets`` to ``add``, each before the items of the next packet. Must be
@@ -336,7 +339,6 @@ def open_sources(
     codec: Dialect | None = None,
     ports: frozenset[int] = DEFAULT_PORTS,
     follow: bool = False,
-    alone: bool = False,
     rotated: bool = False,
     first: int = 0,
     numbers: Sequence[int] | None = None,
@@ -348,13 +350,13 @@ def open_sources(
 ) -> Sources:
     """Open files by path; ``-`` is standard input. The sources close them at the end.
 
-    ``alone``: the result for a connection depends only on its own packets (``Limits.alone``).
-    ``rotated``: the captures are the parts of one, to be read in order instead of being merged by
-    time. ``first`` is the number of the first source, unless ``numbers`` has all of them. With a
-    ``share``, only its connections are read from captures. ``keylog`` is the path of a TLS key log
-    (NSS's SSLKEYLOGFILE format), which is read as it grows if the capture is followed. ``zone`` is
-    the time zone of request logs that do not state one. ``memory`` limits what TCP streams keep, in
-    bytes (``Limits.within``).
+    Except with ``follow``, the result for a connection depends only on its own packets
+    (``Limits.alone``). ``rotated``: the captures are the parts of one, to be read in order instead
+    of being merged by time. ``first`` is the number of the first source, unless ``numbers`` has all
+    of them. With a ``share``, only its connections are read from captures. ``keylog`` is the path
+    of a TLS key log (NSS's SSLKEYLOGFILE format), which is read as it grows if the capture is
+    followed. ``zone`` is the time zone of request logs that do not state one. ``memory`` limits
+    what TCP streams keep, in bytes (``Limits.within``).
 
     Raises OSError for a file that cannot be opened, and KprotoError for more than one file to
     follow and for an invalid key log.
@@ -375,7 +377,6 @@ def open_sources(
         codec=codec,
         ports=ports,
         follow=follow,
-        alone=alone,
         rotated=rotated,
         keys=keys,
         zone=zone,

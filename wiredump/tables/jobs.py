@@ -111,7 +111,7 @@ def _read(
     codec = named_dialect(work.dialect)
     sources = open_sources(
         [work.paths[number] for number in numbers], codec=codec, ports=frozenset(work.ports),
-        alone=True, numbers=numbers, share=share, keylog=work.keylog, zone=work.zone,
+        numbers=numbers, share=share, keylog=work.keylog, zone=work.zone,
         memory=None if work.memory is None else work.memory // share.of, progress=progress,
     )  # fmt: skip
     is_text = sources.read[0].kind != "capture"

@@ -44,7 +44,7 @@ def single(
     wanted = tuple(name for name in tables if told or name not in ON_REQUEST)
     every = (*wanted, "lineage", "account")
     rows = TableRows(tables=every, bodies=bodies)
-    make_tables(open_sources(paths, alone=True, rotated=rotated), rows, str(folder), every)
+    make_tables(open_sources(paths, rotated=rotated), rows, str(folder), every)
     return load(folder, tables)
 
 

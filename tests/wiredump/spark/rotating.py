@@ -46,7 +46,7 @@ def rotate(capture: bytes, cuts: Sequence[int], folder: Path, name: str = "r.pca
 def one_process(paths: Sequence[Path], folder: Path) -> Tables:
     """The tables of all of them, in this order."""
     shutil.rmtree(folder, ignore_errors=True)
-    sources = open_sources([str(path) for path in paths], alone=True, rotated=True)
+    sources = open_sources([str(path) for path in paths], rotated=True)
     make_tables(sources, TableRows(), str(folder), EVERY)
     return load(folder, EVERY)
 

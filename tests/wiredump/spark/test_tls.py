@@ -33,7 +33,7 @@ def test_a_key_log(spark, tmp_path: Path, rng: random.Random) -> None:
     packets = packets_of(passages, 1460)
     del packets[len(packets) // 2]
     capture.write_bytes(capture_of(packets))
-    source = open_sources([str(capture)], alone=True, keylog=str(log))
+    source = open_sources([str(capture)], keylog=str(log))
     made = make_tables(source, TableRows(), str(tmp_path / "one"), tuple(TABLES))
     assert made.account["tls"]
     options = Options(

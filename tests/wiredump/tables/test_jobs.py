@@ -52,7 +52,7 @@ def one_process(
     paths: list[str], out: Path, tables: tuple[str, ...], bodies: bool
 ) -> dict[str, Any]:
     rows = TableRows(tables=tables, bodies=bodies)
-    made = make_tables(open_sources(paths, alone=True), rows, str(out), tables)
+    made = make_tables(open_sources(paths), rows, str(out), tables)
     return {"rows": dict(made.rows), "account": dict(made.account), "all": rows_in(out)}
 
 

@@ -33,7 +33,7 @@ def tables_of(path: Path) -> tuple[dict[str, list[Row]], dict[str, int]]:
     def add(name: str, row: Any) -> None:
         found[name].append(dict(zip(columns[name], row, strict=True)))
 
-    sources = open_sources([str(path)], alone=True)
+    sources = open_sources([str(path)])
     sources.packets_to(lambda row: add("packets", row))
     rows = TableRows(tables=TOLD, bodies=False)
     for item in sources:
