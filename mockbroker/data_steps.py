@@ -279,8 +279,8 @@ class DataSteps(Turns):
 
     def finish_loading(self, kind: str | CoordinatorKind, key: str) -> None:
         """End what ``load_coordinator`` began."""
-        with self._coordinating(kind) as found:
-            self.coordinators.finish_loading(found, key)
+        with self._acting():
+            self.coordinators.finish_loading(self._existing(kind), key)
 
     # ---- groups ------------------------------------------------------------------------------
 
@@ -450,12 +450,17 @@ class DataSteps(Turns):
     def _storing_offsets(self) -> AbstractContextManager[CoordinatorKind]:
         return self._coordinating(CoordinatorKind.GROUP)
 
-    @contextmanager
-    def _coordinating(self, kind: str | CoordinatorKind) -> Iterator[CoordinatorKind]:
-        """Enclose a step on a coordinator, whose internal topic is created first."""
+    def _existing(self, kind: str | CoordinatorKind) -> CoordinatorKind:
+        """Raises ClusterError if the release has no such coordinators."""
         found = _kind(kind)
         if not self.coordinators.exists(found):
             raise ClusterError(f"this release has no coordinators of {found.name.lower()}s")
+        return found
+
+    @contextmanager
+    def _coordinating(self, kind: str | CoordinatorKind) -> Iterator[CoordinatorKind]:
+        """Enclose a step on a coordinator, whose internal topic is created first."""
+        found = self._existing(kind)
         topic = self.coordinators.new_topic(found)
         if topic.name not in self._state.topics:
             self.create_topics([topic])

@@ -7,8 +7,10 @@ them. They do not check whether replicas are live.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
@@ -159,9 +161,10 @@ def spread(
     """Choose the replicas of ``count`` partitions from index ``first_partition`` on.
 
     Kafka starts at a random broker. Here partition p starts at live broker p modulo their number,
-    so that tests are deterministic. Brokers that are not live come last, as in Kafka.
+    so that tests are deterministic. As in Kafka, replicas are in as many racks as possible, and
+    brokers that are not live come last.
     """
-    live = controller.live_ids()
+    live = _interleaved(controller, controller.live_ids())
     registered = filter(controller.state.is_registered, sorted(controller.state.brokers))
     known = live if era.knows_only_live else tuple(registered)
     if not live:
@@ -170,7 +173,10 @@ def spread(
         raise _few(era.creation.few_brokers, replication_factor, known)
     fenced = tuple(broker_id for broker_id in known if broker_id not in live)
     return [
-        (_rotated(live, partition) + _rotated(fenced, partition))[:replication_factor]
+        (
+            *_over_racks(controller, _rotated(live, partition), replication_factor),
+            *_rotated(fenced, partition),
+        )[:replication_factor]
         for partition in range(first_partition, first_partition + count)
     ]
 
@@ -220,6 +226,26 @@ def new_partition(controller: Controller, index: int, broker_ids: Sequence[int])
             "are fenced or in controlled shutdown."
         )
     return Partition(index, tuple(broker_ids), isr, leader=isr[0])
+
+
+def _interleaved(controller: Controller, ids: tuple[int, ...]) -> tuple[int, ...]:
+    """Take a broker of each rack in turn."""
+    racks: dict[str, list[int]] = {}
+    for broker_id in ids:
+        racks.setdefault(controller.state.brokers[broker_id].rack or "", []).append(broker_id)
+    rounds = zip_longest(*(racks[name] for name in sorted(racks)))
+    return tuple(each for turn in rounds for each in turn if each is not None)
+
+
+def _over_racks(controller: Controller, ids: tuple[int, ...], count: int) -> list[int]:
+    """The first brokers, of the racks that have the fewest replicas."""
+    left, used, chosen = list(ids), Counter[str | None](), list[int]()
+    while left and len(chosen) < count:
+        following = min(left, key=lambda each: used[controller.state.brokers[each].rack])
+        left.remove(following)
+        used[controller.state.brokers[following].rack] += 1
+        chosen.append(following)
+    return chosen
 
 
 def _rotated(ids: tuple[int, ...], by: int) -> tuple[int, ...]:

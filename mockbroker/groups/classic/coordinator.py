@@ -51,7 +51,8 @@ class ClassicGroups(TesterSteps):
 
     ``settings`` returns the broker configs that groups follow, ``has_offsets`` whether offsets are
     committed for a group. ``on_changed`` are called with the id of a group whose state, members or
-    generation changed, ``on_deleted`` with the id of a group that is gone.
+    generation changed, ``on_deleted`` with the id of a group that is gone. The latter list is that
+    of groups of every kind; ``on_classic_deleted`` are called after it for classic groups alone.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ClassicGroups(TesterSteps):
     ) -> None:
         self.on_changed: list[Callable[[str], None]] = []
         self.on_deleted: list[Callable[[str], None]] = []
+        self.on_classic_deleted: list[Callable[[str], None]] = []
         super().__init__(Rebalancing(timers, rules(release), settings, self._changed))
         self._has_offsets = has_offsets
         self._rules = request_rules(release)
@@ -353,7 +355,7 @@ class ClassicGroups(TesterSteps):
         self.machine.stop_timers(group)
         del self._groups[group.group_id]
         self._changed(group)
-        for call in self.on_deleted:
+        for call in (*self.on_deleted, *self.on_classic_deleted):
             call(group.group_id)
 
     def _changed(self, group: Group) -> None:

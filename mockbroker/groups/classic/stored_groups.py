@@ -25,7 +25,7 @@ class StoredGroups:
         self._deletes_every_group = release >= _DELETES_EVERY_GROUP
         self._written: dict[str, StoredGroup] = {}
         groups.on_changed.append(self._changed)
-        groups.on_deleted.append(self._deleted)
+        groups.on_classic_deleted.append(self._deleted)
 
     def _changed(self, group_id: str) -> None:
         group = self._groups.group(group_id)

@@ -9,6 +9,7 @@ import pytest
 
 from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
+from mockbroker.state.model import Broker
 from mockbroker.state.results import (
     CreatePartitionsResult,
     CreateTopicResult,
@@ -33,6 +34,26 @@ def test_replicas_are_spread_from_the_partitions_own_place() -> None:
     assert replicas(cluster, "foo") == replicas(Cluster(3, topics=["foo:4:2"]), "foo")
     assert (result.num_partitions, result.replication_factor) == (4, 2)
     assert result.topic_id == cluster.topics["foo"].topic_id
+
+
+def test_replicas_are_in_as_many_racks_as_possible() -> None:
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    cluster = Cluster([Broker(each, rack=rack) for each, rack in racks.items()])
+    create(cluster, "foo", 8, 2)
+    create(cluster, "bar", 4, 3)
+    assert replicas(cluster, "foo") == [(1, 3), (3, 2), (2, 4), (4, 1)] * 2
+    assert all(len({racks[each] for each in row}) == 2 for row in replicas(cluster, "bar"))
+
+
+def test_replicas_are_in_the_racks_that_there_are() -> None:
+    racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: None}
+    cluster = Cluster([Broker(each, rack=rack) for each, rack in racks.items()])
+    create(cluster, "foo", 5, 3)
+    assert all(
+        {racks[each] for each in row} == {"a", "b", None} for row in replicas(cluster, "foo")
+    )
+    create(cluster, "bar", 5, 5)
+    assert [sorted(row) for row in replicas(cluster, "bar")] == [[1, 2, 3, 4, 5]] * 5
 
 
 def test_stopped_brokers_come_last() -> None:

@@ -262,5 +262,8 @@ def test_a_coordinator_loads_for_as_long_as_a_tester_wants() -> None:
     cluster.finish_loading(GROUP, "g")
     assert cluster.coordinators.group_error("g", other) == 0
     assert listener.take() == [("load", ["g"])]
-    with pytest.raises(ClusterError, match="is not being loaded"):
-        cluster.finish_loading(GROUP, "g")
+    count = len(cluster.log)
+    for kind in (GROUP, CoordinatorKind.TRANSACTION):
+        with pytest.raises(ClusterError, match="is not being loaded"):
+            cluster.finish_loading(kind, "g")
+    assert len(cluster.log) == count, "no internal topic was created"

@@ -244,6 +244,10 @@ def test_what_is_gone_is_deleted_from_the_log() -> None:
     count = len(logged(at))
     assert at.cluster.groups.delete("g") == 0
     assert kinds(logged(at, count)) == [-6, -4, -3]
+    tp = at.cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
+    newest = [*read_records(tp, at.cluster.logs.log(tp))][-1]
+    assert isinstance(newest, LoggedRecord)
+    assert (newest.key or b"")[:2] == b"\0\3", "nothing of a classic group follows"
 
 
 @pytest.mark.requirement("DP-CGH-28")
