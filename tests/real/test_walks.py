@@ -23,7 +23,7 @@ from tests.real.data.side import Cluster
 from tests.real.programs.model import Program
 from tests.real.walks.arena import Lane
 from tests.real.walks.batches import batch_of
-from tests.real.walks.generator import walks
+from tests.real.walks.generator import CONSUMER_GROUPS, walks
 from tests.real.walks.stored import StoredLog, differing_batches, kafka_log
 
 COUNT = 30
@@ -47,7 +47,19 @@ def test_every_kind_of_step_is_drawn() -> None:
         "list-offsets", "delete-records", "epoch-ends", "join", "sync", "heartbeat", "leave",
         "commit", "committed", "delete-offsets", "delete-groups", "list-groups",
         "txn-init", "txn-add", "txn-produce", "txn-offsets", "txn-end", "txn-describe",
+        "beat",
     }  # fmt: skip
+
+
+def test_members_of_consumer_groups_join_stay_and_leave() -> None:
+    steps = [step for each in drawn(count=100) for step in each.steps if step["do"] == "beat"]
+    assert {step["how"] for step in steps} == {"join", "stay", "leave", "away"}
+    assert {step.get("owned") for step in steps} == {
+        "given", "owned", "less", "more", "nothing", None,
+    }  # fmt: skip
+    assert any("regex" in step for step in steps)
+    assert any(step.get("instance") == "one" for step in steps)
+    assert all(step["assignor"] != "uniform" for step in steps if step["how"] == "join")
 
 
 def _batches() -> list[dict[str, Any]]:
@@ -125,6 +137,15 @@ async def test_transactions_of_two_mocks_agree(profile: str) -> None:
     steps = [step for step in program.steps if step["do"].startswith("txn-")]
     assert len(steps) > 20
     assert await _differences(profile, profile, Program("transactions", steps)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["kafka-3.9", "kafka-4.4"])
+async def test_consumer_groups_of_two_mocks_agree(profile: str) -> None:
+    (program,) = walks("two mocks", 0, 1, 300)
+    steps = [step for step in program.steps if step.get("group") in CONSUMER_GROUPS]
+    assert len(steps) > 30
+    assert await _differences(profile, profile, Program("consumer groups", steps)) == []
 
 
 @pytest.mark.slow

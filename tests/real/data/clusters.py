@@ -39,24 +39,32 @@ KAFKA_CONFIGS: Final[Mapping[str, str]] = {
 brokers only with another replication factor than 3 (without it share groups get no partitions), and
 limits of what share groups may set for themselves."""
 
+_WALK_CONFIGS: Final[Mapping[str, str]] = {
+    "group.consumer.session.timeout.ms": "1800000",
+    "group.consumer.max.session.timeout.ms": "1800000",
+}
+"""No member of a program's groups goes while others of the batch are played."""
+
 
 class DataKafka(RealKafka):
-    """Real brokers with ``DATA_CONFIGS``."""
+    """Real brokers with ``DATA_CONFIGS``. ``walks``: as those of ``data_mock``."""
 
-    def __init__(self, release: str, folder: Path) -> None:
+    def __init__(self, release: str, folder: Path, *, walks: bool = False) -> None:
         super().__init__(release, folder, zookeeper=False, broker_ids=BROKER_IDS)
+        self._own = {**DATA_CONFIGS, **KAFKA_CONFIGS, **(_WALK_CONFIGS if walks else {})}
 
     def _kraft_configs(self, broker_id: int) -> dict[str, str]:
-        return {**super()._kraft_configs(broker_id), **DATA_CONFIGS, **KAFKA_CONFIGS}
+        return {**super()._kraft_configs(broker_id), **self._own}
 
 
 def data_mock(profile: str, *, walks: bool = False) -> MockCluster:
     """A mock of the same cluster. Its clock follows wall time, as Kafka's does. ``walks``: replicas
-    that are added to a partition catch up by themselves."""
+    that are added to a partition catch up by themselves, and sessions of consumer groups are
+    long."""
     return MockCluster(
         len(BROKER_IDS),
         profile=profile,
-        broker_configs={**COMMON_CONFIGS, **DATA_CONFIGS},
+        broker_configs={**COMMON_CONFIGS, **DATA_CONFIGS, **(_WALK_CONFIGS if walks else {})},
         cut_last_batch=True,
         auto_progress_ms=20 if walks else None,
     )

@@ -161,7 +161,7 @@ class _DataRun(_Run):
 
     @asynccontextmanager
     async def _arena(self, folder: Path) -> AsyncIterator[Playing]:
-        with DataKafka(self._setting.release, folder) as kafka:
+        with DataKafka(self._setting.release, folder, walks=True) as kafka:
             yield WalkArena(kafka, self._on_step)
 
     def _drawn(self) -> list[Program]:

@@ -17,7 +17,7 @@ from tests.real.data.pairs import PROFILES, clusters_of
 from tests.real.data.side import Cluster
 from tests.real.programs.batch import Played
 from tests.real.programs.model import Program, ProgramStep
-from tests.real.walks.generator import REPLICAS
+from tests.real.walks.generator import CONSUMER_GROUPS, REPLICAS
 from tests.real.walks.stored import differing_batches, group_records, kafka_log, mock_log
 from tests.real.walks.walker import Walker
 
@@ -29,6 +29,7 @@ MOMENT_SECONDS: Final = 0.05
 """After a step, how long an open request is given to be answered."""
 PATIENCE: Final = 30.0
 WRITING_SECONDS: Final = 3.0
+RESOLVING_SECONDS: Final = 3.0
 
 
 class WalkArena:
@@ -118,6 +119,7 @@ class Lane:
         try:
             await asyncio.gather(*(side.take(step) for side in sides))
             await self._settle()
+            await self._agree(step)
             await asyncio.gather(*(side.end(step) for side in sides))
         except Exception:
             text = traceback.format_exc(limit=-4)
@@ -171,6 +173,21 @@ class Lane:
             await asyncio.sleep(0.02)
         real.take_answers(real.answered)
         mock.take_answers(mock.answered)
+
+    async def _agree(self, step: ProgramStep) -> None:
+        """Both sides show the same of a consumer group, or one differs: a coordinator resolves
+        regular expressions after its answer."""
+        group = step.get("group")
+        if group not in CONSUMER_GROUPS:
+            return
+        deadline = time.monotonic() + RESOLVING_SECONDS
+        while time.monotonic() < deadline:
+            shown = await asyncio.gather(
+                *(side.consumers.described(group) for side in (self._real, self._mock))
+            )
+            if shown[0] == shown[1]:
+                return
+            await asyncio.sleep(0.02)
 
 
 def _plain(note: tuple[str, Any]) -> dict[str, Any]:

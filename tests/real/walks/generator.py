@@ -13,7 +13,15 @@ from typing import Any, Final, TypeAlias
 
 from tests.real.programs.model import Program, ProgramStep
 
-__all__ = ["PARTITIONS", "PRODUCERS", "REPLICAS", "TRANSACTIONAL", "UNKNOWN_TOPIC", "walks"]
+__all__ = [
+    "CONSUMER_GROUPS",
+    "PARTITIONS",
+    "PRODUCERS",
+    "REPLICAS",
+    "TRANSACTIONAL",
+    "UNKNOWN_TOPIC",
+    "walks",
+]
 
 UNKNOWN_TOPIC: Final = "unknown"
 PARTITIONS: Final = {"a": 3, "b": 1, "c": 2}
@@ -38,6 +46,12 @@ PRODUCERS: Final = (900_007, 900_008)
 TRANSACTIONAL_PRODUCERS: Final = ("x", "y")
 GROUPS: Final = ("g", "h")
 MEMBERS: Final = ("m1", "m2", "m3", "m4", "m5")
+CONSUMER_GROUPS: Final = ("k", "r")
+"""Groups of the consumer protocol; members of ``r`` subscribe to a regular expression."""
+CONSUMERS: Final = ("n1", "n2", "n3", "n4", "n5")
+"""``n4`` and ``n5`` are two members of one instance."""
+REGEX: Final = "[ac]"
+"""The only one: a group resolves another one ten seconds later."""
 HOUR_MS: Final = 3_600_000
 SEGMENT_MS: Final = "300000"
 """Less than lies between some timestamps, and longer than a program takes: the clock counts for
@@ -58,6 +72,7 @@ class _Writer:
         self._cut: set[tuple[str, int]] = set()
         """Partitions whose records were deleted."""
         self._members: dict[str, list[str]] = {group: [] for group in GROUPS}
+        self._consumers: dict[str, list[str]] = {group: [] for group in CONSUMER_GROUPS}
         self._sessions: set[str] = set()
         self._transactional: set[str] = set()
         """Producers that have an id."""
@@ -87,6 +102,8 @@ class _Writer:
             (3, self._sync),
             (2, self._beat),
             (1.2, self._leave),
+            (7, self._beats),
+            (1, self._commit_of_consumer),
             (0.7, self._list_groups),
             (0.6, self._delete_groups),
             (0.7, self._init_producer),
@@ -442,6 +459,103 @@ class _Writer:
             rows.append([member, "one" if member in ("m4", "m5") and self._chance(0.6) else None])
         return [{"do": "leave", "group": group, "rows": rows}]
 
+    # ---- consumer groups ---------------------------------------------------------------------
+
+    def _beats(self) -> _Steps:
+        """Some heartbeats of a group's members, or one of each until nothing moves any more."""
+        draw = self._draw
+        group = draw.choices(CONSUMER_GROUPS, [3, 1])[0]
+        known = self._consumers[group]
+        if known and self._chance(0.25):
+            order = draw.sample(known, len(known))
+            return [self._stays(group, each, "given") for each in (*order, *order)]
+        return [self._beat_of_one(group) for _ in range(draw.randint(2, 5))]
+
+    def _beat_of_one(self, group: str) -> dict[str, Any]:
+        draw, known = self._draw, self._consumers[group]
+        if not known or self._chance(0.25):
+            return self._joins_as_consumer(group, draw.choice(CONSUMERS))
+        member = draw.choice(known)
+        match draw.randrange(8):
+            case 0:
+                how = "away" if member in ("n4", "n5") and self._chance(0.6) else "leave"
+                known.remove(member)
+                return self._of_consumer(group, member, how)
+            case 1:
+                step = self._stays(group, member, "given")
+                if group == "k":
+                    step["topics"] = self._topics()
+                return step
+        owned = draw.choices(["given", "owned", "less", "more", "nothing", None],
+                             [6, 2, 1, 1, 0.5, 4])[0]  # fmt: skip
+        step = self._stays(group, member, owned)
+        if self._chance(0.08):
+            step["epoch"] = draw.choice([-2, -1, 1])
+        return step
+
+    def _topics(self) -> list[str]:
+        return self._draw.choice(
+            [["a"], ["a"], ["a", "c"], ["b", "a"], ["c"], [], [UNKNOWN_TOPIC], ["a", "b", "c"]]
+        )
+
+    def _of_consumer(self, group: str, member: str, how: str) -> dict[str, Any]:
+        step: dict[str, Any] = {"do": "beat", "group": group, "member": member, "how": how}
+        if member in ("n4", "n5"):
+            step["instance"] = "one"
+        if self._chance(0.02):
+            step["instance"] = self._draw.choice(["two", ""])
+        return step
+
+    def _stays(self, group: str, member: str, owned: str | None) -> dict[str, Any]:
+        step = self._of_consumer(group, member, "stay")
+        if owned is not None:
+            step["owned"] = owned
+        if self._chance(0.05):
+            step["rack"] = self._draw.choice(["r1", "r2"])
+        if self._chance(0.02):
+            step["timeout"] = self._draw.choice([0, 700_000])
+        return step
+
+    def _joins_as_consumer(self, group: str, member: str) -> dict[str, Any]:
+        """``uniform`` deals in the order of a hash table, so every member names ``range``."""
+        step = self._of_consumer(group, member, "join")
+        step["assignor"] = "range"
+        if group == "r":
+            step["regex"] = REGEX
+            if self._chance(0.2):
+                step["topics"] = ["b"]
+        else:
+            # A member that joins without topics does not raise the epoch, and Kafka deals as if it
+            # had the topics of the first member.
+            step["topics"] = self._topics() or ["a"]
+        match self._draw.randrange(40):
+            case 0:
+                step["regex"] = "("
+            case 1:
+                step["assignor"] = "sticky"
+            case 2:
+                step["epoch"] = self._draw.choice([3, -3])
+            case _:
+                if member not in self._consumers[group]:
+                    self._consumers[group].append(member)
+        return step
+
+    def _commit_of_consumer(self) -> _Steps:
+        """A member commits, or reads, with its epoch."""
+        draw = self._draw
+        group = draw.choice(CONSUMER_GROUPS)
+        member = draw.choice(self._consumers[group] or [*CONSUMERS])
+        step: dict[str, Any] = {"group": group, "member": member}
+        if self._chance(0.15):
+            step["generation"] = draw.choice([-1, 1])
+        if self._chance(0.4):
+            rows = [[index] for index in range(3) if self._chance(0.6)]
+            return [{"do": "committed", **step, "topic": "a", "rows": rows}]
+        rows = [[index, draw.randrange(100), 0] for index in range(3) if self._chance(0.6)]
+        return [{"do": "commit", **step, "topic": "a", "rows": rows, "epoch": -1}]
+
+    # ---- offsets -----------------------------------------------------------------------------
+
     def _commit(self) -> _Steps:
         group = self._group()
         step = self._of_member("commit", group)
@@ -478,10 +592,12 @@ class _Writer:
     def _delete_offsets(self) -> _Steps:
         topic = self._draw.choice([*PARTITIONS, UNKNOWN_TOPIC])
         rows = [[index] for index in range(3) if self._chance(0.7)]
-        return [{"do": "delete-offsets", "group": self._group(), "topic": topic, "rows": rows}]
+        group = self._group() if self._chance(0.8) else self._draw.choice(CONSUMER_GROUPS)
+        return [{"do": "delete-offsets", "group": group, "topic": topic, "rows": rows}]
 
     def _delete_groups(self) -> _Steps:
-        return [{"do": "delete-groups", "rows": [[name] for name in (*GROUPS, "unknown")
+        names = (*GROUPS, *CONSUMER_GROUPS, "unknown")
+        return [{"do": "delete-groups", "rows": [[name] for name in names
                                                  if self._chance(0.6)]}]  # fmt: skip
 
     def _list_groups(self) -> _Steps:

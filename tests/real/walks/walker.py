@@ -71,7 +71,8 @@ from tests.real.data.requests import (
 from tests.real.data.side import CLOSED, Cluster, Failed, Side
 from tests.real.programs.model import ProgramStep
 from tests.real.walks.batches import batch_of, timestamp_of
-from tests.real.walks.generator import PRODUCERS, REPLICAS, UNKNOWN_TOPIC
+from tests.real.walks.consumers import HEARTBEAT, Consumers
+from tests.real.walks.generator import CONSUMER_GROUPS, PRODUCERS, REPLICAS, UNKNOWN_TOPIC
 from tests.real.walks.transactions import Transactions
 
 __all__ = ["Walker"]
@@ -94,6 +95,7 @@ IN_SESSIONS: Final = 7
 FETCHED_EPOCH_SINCE: Final = 12
 STABLE_SINCE: Final = 7
 SEVERAL_GROUPS_SINCE: Final = 8
+MEMBER_EPOCH_SINCE: Final = 9
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -144,6 +146,7 @@ class Walker(Side):
         self._leaders: dict[tuple[str, int], int] = {}
         self._open: dict[str, _Waiting] = {}
         self._opened = 0
+        self.consumers = Consumers(self)
         self._steps: Mapping[str, Callable[[ProgramStep], Awaitable[None]]] = {
             "create": self._create,
             "configs": self._configs,
@@ -165,6 +168,7 @@ class Walker(Side):
             "delete-groups": self._delete_groups,
             "list-groups": self._list_groups,
             **Transactions(self).steps,
+            **self.consumers.steps,
         }
 
     # ---- a step ------------------------------------------------------------------------------
@@ -174,6 +178,8 @@ class Walker(Side):
         created = {step["topic"] for step in steps if step["do"] == "create"}
         for topic in REPLICAS.keys() - created:
             await self._create({"topic": topic, "replicas": REPLICAS[topic], "configs": {}})
+        if HEARTBEAT in self._ranges:
+            await self.consumers.prepare()
 
     async def take(self, step: ProgramStep) -> None:
         """Send what the step says, and note what is answered at once."""
@@ -183,6 +189,8 @@ class Walker(Side):
 
     async def end(self, step: ProgramStep) -> None:  # type: ignore[override]
         """Note what can be seen after the step and after what it let others answer."""
+        if step.get("group") in CONSUMER_GROUPS:
+            await self.consumers.describe(step["group"])
         if step["do"] in _OF_GROUPS:
             await self._describe(step["group"], quiet=False)
 
@@ -535,6 +543,8 @@ class Walker(Side):
 
     def _member(self, step: ProgramStep) -> _Member:
         key = (step["group"], step["member"])
+        if step["group"] in CONSUMER_GROUPS:
+            return _Member(step["member"], self.consumers.epoch(*key))
         return self._members.setdefault(key, _Member())
 
     def _start(self, body: Any, version: int, broker: int, label: str) -> None:
@@ -681,6 +691,7 @@ class Walker(Side):
         everything, stable = bool(step.get("everything")), bool(step.get("stable"))
         names = step.get("groups", [step["group"]])
         since = max(2 * everything, STABLE_SINCE * stable, SEVERAL_GROUPS_SINCE * (len(names) > 1))
+        since = MEMBER_EPOCH_SINCE if step.get("member") is not None else since
         self.use(9, step, since=since)
         body = committed(
             self,
@@ -690,6 +701,10 @@ class Walker(Side):
             everything=everything,
             stable=stable,
         )
+        if step.get("member") is not None:
+            known = self._member(step)
+            body.groups[0].member_id = known.id
+            body.groups[0].member_epoch = known.generation + step.get("generation", 0)
         await self.ask(body)
 
     async def _delete_offsets(self, step: ProgramStep) -> None:
