@@ -29,6 +29,8 @@ MAIN_CLASSES: Final = {
     "consumer-performance": "org.apache.kafka.tools.ConsumerPerformance",
     "end-to-end-latency": "org.apache.kafka.tools.EndToEndLatency",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+    "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",

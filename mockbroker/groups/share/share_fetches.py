@@ -4,8 +4,8 @@ The state of a share partition is the same whichever broker leads the partition:
 memory, as if the share coordinator had stored it. Another leader forgets who acquired records.
 
 A leader that has loaded a share partition does not notice when its state is altered or deleted: it
-goes on with its copy until it has to store something, or the last session of the group ends with
-its connection.
+goes on with its copy until it has to store something, or a connection of the group closes and there
+is no session left.
 """
 
 from __future__ import annotations
@@ -539,12 +539,13 @@ class ShareFetches:
     def connection_closed(
         self, broker_id: int, group_id: str, member_id: str, connection_id: int
     ) -> None:
-        """The session of a connection goes with it."""
+        """The session of a connection goes with it, and with the last connection of a group what
+        the broker has loaded of it."""
         session = self.session(broker_id, group_id, member_id)
         if session is not None and session.connection_id == connection_id:
             self.end_session(broker_id, group_id, member_id)
-            if all(each != group_id for each, _ in self._sessions[broker_id]):
-                self._unload(broker_id, group_id)
+        if all(each != group_id for each, _ in self._sessions.get(broker_id, ())):
+            self._unload(broker_id, group_id)
 
     # ---- steps of a tester -----------------------------------------------------------------------
 

@@ -15,13 +15,14 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pytest
 
 from mockbroker import MockCluster
 from mockbroker.log.record_documents import LoggedRecord
 from tests.mockbroker.clients.programs import run
+from tests.mockbroker.clients.tools import Tools
 from tests.support.full import drawn
 from tests.support.toolchain import require
 from tests.tools.kafka_tools import RELEASES, KafkaTools, class_path
@@ -31,7 +32,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.java]
 TOPIC_OF_ONE: Final = "foo=1"
 TOPIC: Final = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
 PARTITIONS: Final = 4
-T = TypeVar("T")
 PATIENCE: Final = 60.0
 JAVA: Final = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -45,38 +45,6 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[tuple[str, KafkaTools]]:
 
 def cluster(release: str) -> MockCluster:
     return MockCluster(3, topics=[TOPIC], profile=f"kafka-{release.rpartition('.')[0]}")
-
-
-class Tools:
-    """The tools of a release, with a mock cluster's brokers as bootstrap servers."""
-
-    def __init__(self, kafka: tuple[str, KafkaTools], mock: MockCluster) -> None:
-        self.release, self._tools = kafka
-        self.bootstrap = mock.bootstrap
-
-    async def run(self, tool: str, *arguments: str, text: str = "") -> list[str]:
-        """The lines that the tool prints; it must succeed."""
-        return await self.bare(tool, "--bootstrap-server", self.bootstrap, *arguments, text=text)
-
-    async def bare(self, tool: str, *arguments: str, text: str = "") -> list[str]:
-        """As ``run``, for tools that have no option for the bootstrap servers."""
-        outcome = await self._tools.run(tool, *arguments, text=text)
-        assert outcome.code == 0, outcome
-        return outcome.out.splitlines()
-
-    async def table(self, tool: str, *arguments: str) -> list[dict[str, str]]:
-        """The rows of a table without blanks in its cells, by the names of its columns."""
-        # 3.9 pads the cells of offsets that it has reset, and leaves out the ends of lines.
-        lines = [line.split() for line in await self.run(tool, *arguments) if line]
-        names, cells = lines[0], [cell for line in lines[1:] for cell in line]
-        if len(lines) == 1:
-            start = names.index("NEW-OFFSET") + 1
-            names, cells = names[:start], names[start:]
-        rows = range(0, len(cells), len(names))
-        return [dict(zip(names, cells[row : row + len(names)], strict=True)) for row in rows]
-
-    def since_4(self, new: T, old: T) -> T:
-        return old if self.release.startswith("3.") else new
 
 
 def by_place(records: list[LoggedRecord]) -> dict[tuple[int, int], bytes | None]:

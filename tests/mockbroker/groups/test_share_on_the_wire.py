@@ -346,6 +346,8 @@ def test_a_request_that_renews_locks_fetches_nothing() -> None:
     assert (found.acknowledge_error_code, found.records) == (0, b"")
     at.cluster.advance(20_000)
     assert row(member.ack(2, (0, 3, [ACCEPT]))).error_code == 0
+    at.cluster.advance(40_000)
+    assert ranges(member.fetch(3)) == [], "an acceptance renews nothing"
 
 
 @pytest.mark.requirement("DP-SHARE-35")
@@ -557,7 +559,8 @@ def test_a_leader_goes_on_with_offsets_that_were_deleted() -> None:
 
 
 @pytest.mark.requirement("DP-SHARE-36")
-async def test_a_leader_forgets_a_group_without_connections() -> None:
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_leader_forgets_a_group_without_connections(ends: bool) -> None:
     configs = {"group.share.assignment.interval.ms": "0"}
     async with MockCluster(
         1, profile="kafka-4.4", topics=["foo:1:1"], broker_configs=configs
@@ -575,11 +578,14 @@ async def test_a_leader_forgets_a_group_without_connections() -> None:
             assert ranges(await wire.ask(body, 2)) == [(0, 3, 1)]
             member.beat(-1)
             change(at, "foo", 0, 2)
+            if ends:
+                body.share_session_epoch, body.topics = -1, []
+                assert (await wire.ask(body, 2)).error_code == 0
+                assert mock.cluster.share_fetches.session(1, "g", "m") is None
         async with asyncio.timeout(60):
-            while mock.cluster.share_fetches.session(1, "g", "m"):
+            while mock.connections(1):
                 await asyncio.sleep(0.01)
-        change(at, "foo", 0, 3)
-        assert ranges(member.fetch(0, [0])) == [(3, 3, 1)]
+        assert ranges(member.fetch(0, [0])) == [(2, 3, 1)]
 
 
 @pytest.mark.requirement("DP-SHARE-11")

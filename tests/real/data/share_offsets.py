@@ -122,9 +122,12 @@ async def share_offsets_described_wrongly(k: Side) -> None:
 # ---- 91 AlterShareGroupOffsets ---------------------------------------------------------------
 
 
-async def _read(k: Side) -> None:
-    """Fetch with a connection of its own, as a client that comes and goes."""
+async def _read(k: Side, *, ends: bool = True) -> None:
+    """Fetch with a connection of its own, as a client that comes and goes, and may end its session
+    before."""
     await k.ask(share_fetch(k, 0, max_wait_ms=2000), connection="reader")
+    if ends:
+        await k.ask(share_fetch(k, -1), connection="reader")
     await k.hang_up("reader")
 
 
@@ -139,7 +142,7 @@ async def share_offsets_altered(k: Side) -> None:
         await k.ask(altered(k, (0, offset), (1, 0)))
         await k.ask(described(k, topics=[(k.topic, [0, 1])]))
         await join(k)
-        await _read(k)
+        await _read(k, ends=offset > 2)
         await leave(k)
         await k.ask(described(k, topics=[(k.topic, [0, 1])]))
 
