@@ -105,7 +105,9 @@ class Consumers:
 
     async def _beat(self, step: ProgramStep) -> None:
         walker = self._walker
-        version = walker.use(HEARTBEAT, step, since=REGEX_SINCE if "regex" in step else 0)
+        reads_regex = walker.served_version(HEARTBEAT) >= REGEX_SINCE
+        since = REGEX_SINCE if reads_regex and "regex" in step else 0
+        version = walker.use(HEARTBEAT, step, since=since)
         known = self._known.setdefault((step["group"], step["member"]), _Consumer())
         owned = self._reported(step, known)
         epoch = {"join": 0, "stay": known.epoch, "leave": -1, "away": -2}[step["how"]]
