@@ -1,0 +1,98 @@
+"""No journal has a password: not the proxy's, and not that of the mock behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kproto.messages import (
+    AlterUserScramCredentialsRequest,
+    ApiVersionsRequest,
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
+from mockbroker import MockCluster
+from tests.mockbroker.proxy.conftest import address
+from tests.mockbroker.wire import Wire
+
+Proxied = Callable[..., Any]
+PASSWORD = b"a-password-of-alice"
+SALTED = b"a-salted-password-of-bob"
+UPSERT = AlterUserScramCredentialsRequest(
+    upsertions=[
+        ScramCredentialUpsertion(
+            name="bob", mechanism=1, iterations=4096, salt=b"salt", salted_password=SALTED
+        )
+    ]
+)
+
+
+async def _authenticated(proxy: Any, mock: MockCluster) -> Wire:
+    host, port = address(proxy.bootstrap)
+    wire = Wire(*await asyncio.open_connection(host, port), mock.dialect)
+    assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == 0
+    assert (await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)).error_code == 0
+    sent = SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + PASSWORD)
+    assert (await wire.ask(sent, 2)).error_code == 0
+    return wire
+
+
+async def _use(wire: Wire) -> bytes:
+    """Every request with a secret, and each of them with a byte too many. Returns the HMAC."""
+    assert (await wire.ask(UPSERT, 0)).results[0].error_code == 0
+    made = await wire.ask(CreateDelegationTokenRequest(max_lifetime_ms=3_600_000), 3)
+    assert made.error_code == 0
+    described = await wire.ask(DescribeDelegationTokenRequest(owners=None), 3)
+    assert [each.hmac for each in described.tokens] == [made.hmac]
+    for body in (
+        RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=1_000),
+        ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=-1),
+    ):
+        assert (await wire.ask(body, 2)).error_code == 0
+    wire.writer.close()
+    return bytes(made.hmac)
+
+
+async def _damaged(wire: Wire, body: Any, version: int) -> None:
+    """Send a frame that cannot be decoded, and wait until the broker closes the connection."""
+    frame = wire.frame(body, version) + b"\xff"
+    wire.send((len(frame) - 4).to_bytes(4, "big") + frame[4:])
+    await wire.closed()
+    wire.writer.close()
+
+
+@pytest.mark.requirement("TOKEN-16", "SCRAM-08")
+async def test_no_journal_has_a_password(proxied: Proxied) -> None:
+    async with MockCluster(
+        1, profile="kafka-4.4", sasl=["PLAIN:alice:" + PASSWORD.decode()],
+        broker_configs={"delegation.token.secret.key": "key"},
+    ) as mock:  # fmt: skip
+        proxy = await proxied(mock)
+        hmac = await _use(await _authenticated(proxy, mock))
+        for body, version in (
+            (UPSERT, 0),
+            (RenewDelegationTokenRequest(hmac=hmac), 2),
+            (ExpireDelegationTokenRequest(hmac=hmac), 2),
+        ):
+            await _damaged(await _authenticated(proxy, mock), body, version)
+        for journal in (proxy.journal, mock.journal):
+            kept = b"".join(entry.raw for entry in journal)
+            for secret in (PASSWORD, SALTED, hmac):
+                assert secret not in kept
+            for api in (36, 39, 40, 51):
+                assert journal.select(api=api, direction="request")
+            assert b"[hidden]" in kept
+            notes = " ".join(entry.note or "" for entry in journal)
+            assert SALTED.decode() not in notes
+        changes = repr(list(mock.cluster.log)) + repr(mock.cluster.state())
+        assert PASSWORD.decode() not in changes
+        assert hmac.hex() not in changes
+        assert repr(hmac)[2:-1] not in changes
