@@ -128,6 +128,10 @@ class ClusterOptions:
     """``MECHANISM:USER:PASSWORD``, or ``OAUTHBEARER[:OPTION=VALUE,...]`` for tokens without a
     signature, with options of Kafka's validator (``requiredScope=a b``). If there are any, clients
     must authenticate, and their principal is ``User:USER``."""
+    oauth_clients: Iterable[str] = ()
+    """``ID:SECRET[:SCOPE ...]`` of clients to which the control port gives signed tokens, at
+    ``/oauth/token``. If there are any, OAUTHBEARER accepts only these tokens, and its options are
+    ``expectedAudience``, ``expectedIssuer``, ``clockSkewSeconds`` and ``tokenLifetimeSeconds``."""
     scram_iterations: int | None = None
     """A false iteration count for SCRAM's first answer, to test how clients react. Nobody can
     authenticate then."""

@@ -135,8 +135,11 @@ class MockCluster(DataMethods):
             follows_wall=options.clock == "wall",
         )
         security = Security.of(
-            options.authorizer, options.sasl, options.scram_iterations, options.scram_final
-        )
+            options.authorizer, options.sasl, options.scram_iterations, options.scram_final,
+            options.oauth_clients, self.profile.line,
+        )  # fmt: skip
+        self.token_issuer = None if security.sasl is None else security.sasl.issuer
+        """Gives signed tokens to OAuth clients; None without any."""
         if security.sasl is not None:
             security.sasl.use_stored(self.cluster.scram)
             security.sasl.use_tokens(self.cluster.tokens.login)

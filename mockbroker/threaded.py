@@ -22,6 +22,7 @@ from mockbroker.cluster_options import Clock, ClusterOptions, takes_cluster_opti
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.mock_cluster import MockCluster
 from mockbroker.profiles import Profile
+from mockbroker.security.token_issuer import TokenIssuer
 from mockbroker.serving.scripts import Script
 
 __all__ = ["AsyncMethods", "ForwardedMethods", "ThreadedCluster"]
@@ -345,6 +346,11 @@ class ThreadedCluster(ForwardedMethods):
     def journal(self) -> Journal:
         """The recorded traffic."""
         return self.cluster.journal
+
+    @property
+    def token_issuer(self) -> TokenIssuer | None:
+        """Gives signed tokens to OAuth clients; None without any."""
+        return self.cluster.token_issuer
 
     @property
     def clock(self) -> Clock:

@@ -25,6 +25,15 @@ security_options = option_group(
         "for one user with several mechanisms.",
     ),
     click.option(
+        "--oauth-client",
+        "oauth_clients",
+        multiple=True,
+        metavar="ID:SECRET[:SCOPE ...]",
+        help="Give signed tokens to this client at /oauth/token of the control port; OAUTHBEARER "
+        "then accepts only these. Options of the broker may follow in --sasl, such as "
+        "OAUTHBEARER:expectedAudience=kafka. Repeatable.",
+    ),
+    click.option(
         "--tls",
         metavar="CERT[:KEY]",
         help="Serve TLS with this certificate chain and private key, in one PEM file or two.",
@@ -60,6 +69,7 @@ def security_of(options: dict[str, Any]) -> dict[str, Any]:
     """The options as fields of ``ClusterOptions``. Raises ClusterError or click.UsageError."""
     return {
         "sasl": options["sasl"],
+        "oauth_clients": options["oauth_clients"],
         "tls": server_tls(options["tls"], options["tls_client_ca"]),
         "authorizer": _authorizer(options),
     }

@@ -231,6 +231,11 @@ _TABLE: Final[dict[str, tuple[Schema, Callable[[str, Any], Any], str]]] = {
         _texts,
         "MECHANISM:USER:PASSWORD or OAUTHBEARER; requires clients to authenticate.",
     ),
+    "oauth_clients": (
+        array_of(TEXT),
+        _texts,
+        "ID:SECRET or ID:SECRET:SCOPE ... of clients that get signed tokens at /oauth/token.",
+    ),
     "scram_iterations": (
         *_nullable(_between(1, 2**31 - 1)),
         "A false iteration count for SCRAM's first answer.",

@@ -94,6 +94,7 @@ class Route:
     of a document that ``answer`` reads. ``also`` are further media types of the answer. A route
     ``of_cluster`` is served at its path for the first cluster, and below ``/clusters/ID``.
     ``max_body`` is in bytes. ``details`` follows the summary in the OpenAPI document.
+    ``open_to_all``: the control token is not required.
     """
 
     method: Literal["GET", "POST", "DELETE"]
@@ -110,6 +111,7 @@ class Route:
     refusals: Mapping[int, str] = field(default_factory=dict)
     max_body: int = DEFAULT_BODY_BYTES
     details: str = ""
+    open_to_all: bool = False
 
 
 # ---- values --------------------------------------------------------------------------------------

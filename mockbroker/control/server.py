@@ -53,6 +53,9 @@ class ControlPort:
     ) -> None:
         self._routes = routes
         self._open_page = open_page
+        self._open_paths = {
+            path for route in routes if route.open_to_all for path in served_paths(route)
+        }
         self._host = host
         self._port = port
         self._token = token
@@ -191,6 +194,9 @@ class ControlPort:
     def _is_authorized(self, request: web.Request) -> bool:
         """The page and its files need no token: they hold no data, and the page prompts for it."""
         if self._token is None or (self._open_page and requests_page(request)):
+            return True
+        resource = request.match_info.route.resource
+        if resource is not None and resource.canonical in self._open_paths:
             return True
         received = request.headers.get("Authorization", "")
         expected = f"Bearer {self._token}"

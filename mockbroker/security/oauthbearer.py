@@ -1,7 +1,8 @@
-"""OAUTHBEARER (RFC 7628, KIP-255) as brokers have it by default: tokens without a signature.
+"""OAUTHBEARER (RFC 7628, KIP-255): the client's messages, and the token in the first of them.
 
-It reads the client's messages and decodes the token; ``oauthbearer_tables`` has the rules. Whoever
-knows the form of a token can write one, so this proves nothing about the client.
+By default brokers accept tokens without a signature, for which ``oauthbearer_tables`` has the
+rules. Whoever knows the form of such a token can write one, so it proves nothing about the client.
+With a ``TokenIssuer`` they accept its signed tokens instead (KIP-768).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mockbroker.security.oauthbearer_tables import (
     BearerValidator,
 )
 from mockbroker.security.sasl_errors import SaslRefusedError, invalid_credentials
+from mockbroker.security.token_issuer import TokenIssuer
 
 __all__ = ["OAUTHBEARER", "BearerExchange", "bearer_validator", "hide_bearer"]
 
@@ -28,6 +30,7 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 
 _log = logging.getLogger("mockbroker")
 
+_INVALID: Final = '{"status":"invalid_token"}'
 _AFTER_ERROR: Final = b"\x01"
 """What the client sends once it has received an error."""
 _FIRST: Final = re.compile(
@@ -45,7 +48,7 @@ class BearerExchange:
     """The messages of one connection. ``now_ms`` is set before each of them, in milliseconds since
     the epoch. ``expires_ms`` is when the accepted token expires."""
 
-    def __init__(self, validator: BearerValidator) -> None:
+    def __init__(self, validator: BearerValidator | TokenIssuer) -> None:
         self.now_ms = 0
         self.expires_ms: int | None = None
         self._validator = validator
@@ -58,22 +61,36 @@ class BearerExchange:
             raise SaslRefusedError(self._error)
         self._error = None
         token_text, authorization_id = _parse_first(message)
-        token = _decode(token_text, self.now_ms, self._validator)
-        apply_first(TOKEN_ROWS, token, token)
-        if token.reason is not None:
-            _log.warning("an OAUTHBEARER token is refused: %s", token.reason)
-            if token.breaks:
-                raise UnreadableError(f"the token is refused: {token.reason}")
-            self._error = _error_document(token)
+        if isinstance(self._validator, TokenIssuer):
+            user, expires_ms, self._error = self._signed(token_text, self._validator)
+        else:
+            user, expires_ms, self._error = self._unsecured(token_text, self._validator)
+        if self._error is not None:
             return self._error.encode(), None
-        user: str = token.principal
         if authorization_id not in ("", user):
             raise SaslRefusedError(
                 f"Authentication failed: Client requested an authorization id ({authorization_id}) "
                 f"that is different from the token's principal name ({user})"
             )
-        self.expires_ms = token.expires_ms
+        self.expires_ms = expires_ms
         return b"", user
+
+    def _signed(self, text: str, issuer: TokenIssuer) -> tuple[str, int, str | None]:
+        """The user, the time of expiry, and the error document."""
+        token = issuer.checked(text, self.now_ms)
+        if token.reason is not None or token.claims is None:
+            return "", 0, _INVALID
+        return token.claims["sub"], token.expires_ms, None
+
+    def _unsecured(self, text: str, validator: BearerValidator) -> tuple[str, int, str | None]:
+        token = _decode(text, self.now_ms, validator)
+        apply_first(TOKEN_ROWS, token, token)
+        if token.reason is None:
+            return token.principal, token.expires_ms, None
+        _log.warning("an OAUTHBEARER token is refused: %s", token.reason)
+        if token.breaks:
+            raise UnreadableError(f"the token is refused: {token.reason}")
+        return "", 0, _error_document(token)
 
 
 def _parse_first(message: bytes) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from mockbroker.rows import Release
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.security.sasl import SaslUsers
 
@@ -30,10 +31,18 @@ class Security:
         users: Iterable[str],
         scram_iterations: int | None = None,
         scram_final: str | None = None,
+        oauth_clients: Iterable[str] = (),
+        release: Release = (4, 4),
     ) -> Security:
-        """``users`` are the texts that ``SaslUsers`` takes; without any, no authentication is
-        needed."""
-        sasl = SaslUsers(users, iterations=scram_iterations, final=scram_final)
+        """``users`` and ``oauth_clients`` are the texts that ``SaslUsers`` takes; without any, no
+        authentication is needed."""
+        sasl = SaslUsers(
+            users,
+            iterations=scram_iterations,
+            final=scram_final,
+            oauth_clients=oauth_clients,
+            release=release,
+        )
         return cls(authorizer, sasl if sasl.mechanisms else None)
 
 

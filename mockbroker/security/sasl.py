@@ -14,6 +14,7 @@ from hmac import compare_digest
 from typing import Final, TypeAlias
 
 from mockbroker.errors import ClusterError
+from mockbroker.rows import Release
 from mockbroker.security.delegation_tokens import TokenLogin
 from mockbroker.security.oauthbearer import (
     OAUTHBEARER,
@@ -24,6 +25,7 @@ from mockbroker.security.oauthbearer import (
 from mockbroker.security.oauthbearer_tables import BearerValidator
 from mockbroker.security.sasl_errors import SaslRefusedError, invalid_credentials
 from mockbroker.security.scram_credentials import ScramCredentials, ScramKeys
+from mockbroker.security.token_issuer import TokenIssuer
 
 __all__ = [
     "MECHANISMS",
@@ -65,20 +67,37 @@ class SaslUsers:
     Nobody can authenticate then, because the proof is computed with another number. ``final``
     replaces the broker's proof at the end.
 
+    With ``oauth_clients``, OAUTHBEARER accepts only the signed tokens that ``issuer`` gives them.
+
     A mechanism is enabled if a user has a password for it. Raises ClusterError for a text of
     another form or an unsupported mechanism.
     """
 
     def __init__(
-        self, users: Iterable[str], *, iterations: int | None = None, final: str | None = None
+        self,
+        users: Iterable[str],
+        *,
+        iterations: int | None = None,
+        final: str | None = None,
+        oauth_clients: Iterable[str] = (),
+        release: Release = (4, 4),
     ) -> None:
         self._iterations = iterations
         self._final = final
         self._passwords: dict[str, dict[str, str]] = {}
-        self._bearer: BearerValidator | None = None
+        self.issuer: TokenIssuer | None = None
+        """Gives and checks signed tokens."""
+        self._bearer: BearerValidator | TokenIssuer | None = None
+        clients = tuple(oauth_clients)
+        if clients:
+            self._bearer = self.issuer = TokenIssuer(clients, release=release)
         for text in users:
             if text.partition(":")[0] == OAUTHBEARER:
-                self._bearer = bearer_validator(text.partition(":")[2])
+                options = text.partition(":")[2]
+                if clients:
+                    self._bearer = self.issuer = TokenIssuer(clients, options, release)
+                else:
+                    self._bearer = bearer_validator(options)
                 continue
             mechanism, user, password = parse_credentials(text)
             self._passwords.setdefault(mechanism, {})[user] = password

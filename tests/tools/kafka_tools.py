@@ -6,7 +6,7 @@ import asyncio
 import base64
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -58,6 +58,7 @@ _COMMON: Final = (
     ("net.sf.jopt-simple:jopt-simple", "5.0.4"),
     ("net.sourceforge.argparse4j:argparse4j", "0.7.0"),
     ("com.google.re2j:re2j", "1.8"),
+    ("org.bitbucket.b_c:jose4j", "0.9.6"),
     ("org.slf4j:slf4j-api", "1.7.36"),
 )
 _JACKSON: Final = "com.fasterxml.jackson.core:jackson-"
@@ -88,11 +89,13 @@ besides Kafka's jars."""
 class JavaTools:
     """One JVM for as many commands as wanted, one after the other."""
 
-    def __init__(self, class_path: str, main_classes: Mapping[str, str]) -> None:
+    def __init__(
+        self, class_path: str, main_classes: Mapping[str, str], jvm: Sequence[str] = ()
+    ) -> None:
         self._main_classes = main_classes
         command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"]
         command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
-        command += ["-cp", class_path, str(_HERE / "ToolRunner.java")]
+        command += [*jvm, "-cp", class_path, str(_HERE / "ToolRunner.java")]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -131,8 +134,9 @@ class JavaTools:
 class KafkaTools(JavaTools):
     """Those of the releases in ``RELEASES``."""
 
-    def __init__(self, release: str) -> None:
-        super().__init__(class_path(release), {**MAIN_CLASSES, **_IN_SCALA.get(release, {})})
+    def __init__(self, release: str, jvm: Sequence[str] = ()) -> None:
+        mains = {**MAIN_CLASSES, **_IN_SCALA.get(release, {})}
+        super().__init__(class_path(release), mains, jvm)
 
 
 def class_path(release: str) -> str:
