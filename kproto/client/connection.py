@@ -8,6 +8,7 @@ are left to others: a response is returned as received.
 from __future__ import annotations
 
 import asyncio
+import socket as socket_module
 import ssl as ssl_module
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
@@ -73,8 +74,10 @@ class Connection:
         software_name: str = "kproto",
         software_version: str = "0",
         ssl: ssl_module.SSLContext | bool | None = None,
+        sock: socket_module.socket | None = None,
     ) -> Connection:
-        """Connect and, unless disabled, negotiate versions.
+        """Connect and, unless disabled, negotiate versions. ``sock`` is a socket that is connected
+        already.
 
         ``timeout`` (seconds, None: no limit) bounds connecting and negotiating together, and each
         request without a time-out of its own. Raises OSError if nothing listens,
@@ -93,8 +96,11 @@ class Connection:
         try:
             async with limit:
                 loop = asyncio.get_running_loop()
+                place: dict[str, Any] = {"host": host, "port": port}
+                if sock is not None:
+                    place = {"sock": sock, "server_hostname": host if ssl else None}
                 _, protocol = await loop.create_connection(
-                    lambda: Protocol(wire, peer), host, port, ssl=ssl
+                    lambda: Protocol(wire, peer), ssl=ssl, **place
                 )
                 if negotiate:
                     await protocol.negotiate(max_api_versions)

@@ -93,6 +93,12 @@ def _keys(text: str) -> list[int]:
         is_flag=True,
         help="With --upstream-tls: accept certificates for other host names.",
     ),
+    click.option(
+        "--send-proxy-header",
+        is_flag=True,
+        help="Name each client to the upstream by a header of the PROXY protocol, version 2. "
+        "Kafka's brokers do not take one; gateways in front of them do.",
+    ),
 )
 @option_group(
     "Addresses",
@@ -267,6 +273,7 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
                 limits=Limits(**limits_of(options)),
                 tls=server_tls(options["tls"], options["tls_client_ca"]),
                 upstream_tls=_upstream_tls(options),
+                send_proxy_header=options["send_proxy_header"],
                 sasl=options["sasl"],
                 upstream_sasl=_mechanism(options["upstream_sasl"]),
                 open_to_all=options["open_to_all"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from kproto.connection.negotiation import API_VERSIONS_KEY, refusal
 from kproto.errors import DecodeError, KprotoError, RemoteProtocolError
@@ -26,7 +26,7 @@ from mockbroker.serving.endpoints import show
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import PlannedConnection
 
-__all__ = ["CONNECT_SECONDS", "ProxiedConnection", "UpstreamSide"]
+__all__ = ["CONNECT_SECONDS", "Ends", "ProxiedConnection", "UpstreamSide"]
 
 _log = logging.getLogger("mockbroker.proxy")
 
@@ -125,6 +125,13 @@ class UpstreamSide(asyncio.Protocol):
         self._client.upstream_lost(error)
 
 
+class Ends(NamedTuple):
+    """The names of both ends of a client's connection, as its socket gives them."""
+
+    client: Any
+    listener: Any
+
+
 class Owner(Protocol):
     """What a connection needs of its proxy."""
 
@@ -136,7 +143,7 @@ class Owner(Protocol):
     def next_connection_id(self) -> int: ...
     def closed(self, connection_id: int) -> None: ...
 
-    async def connect(self, upstream: UpstreamSide, target: Target) -> None:
+    async def connect(self, upstream: UpstreamSide, target: Target, ends: Ends) -> None:
         """Raises OSError or KprotoError, in one line."""
 
     async def take_over(self, connection: ProxiedConnection, held: Held) -> None:
@@ -161,6 +168,7 @@ class ProxiedConnection(PlannedConnection):
         self._recorder = owner.passing.recorder
         self._writer = PacedWriter(owner.pacing, self.update_reading)
         self._upstream = UpstreamSide(self, owner.pacing)
+        self._ends = Ends(None, None)
         self._connected = False
         self._upstream_writing_paused = False
         self._busy = False
@@ -177,6 +185,7 @@ class ProxiedConnection(PlannedConnection):
         self._transport.set_write_buffer_limits(_MOST_UNWRITTEN)
         self._writer.transport = self._transport
         peer = transport.get_extra_info("peername")
+        self._ends = Ends(peer, transport.get_extra_info("sockname"))
         if isinstance(peer, tuple):
             self.session.peer = f"{peer[0]}:{peer[1]}"
         certificate = transport.get_extra_info("peercert")
@@ -238,7 +247,7 @@ class ProxiedConnection(PlannedConnection):
         where = " or ".join(show(*each) for each in self.target.addresses)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await self._owner.connect(self._upstream, self.target)
+                await self._owner.connect(self._upstream, self.target, self._ends)
         except TimeoutError:
             self._unreachable(f"{where} did not accept a connection within {CONNECT_SECONDS:g} s")
         except (OSError, KprotoError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +24,11 @@ from mockbroker.faults.rule import Fault
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.profiles import profile as profile_of
 from mockbroker.proxy.addresses import Role, rewrite
-from mockbroker.proxy.connections import ProxiedConnection, UpstreamSide
+from mockbroker.proxy.connections import Ends, ProxiedConnection, UpstreamSide
 from mockbroker.proxy.fault_rules import ProxyFaults
 from mockbroker.proxy.pacing import Pacing
 from mockbroker.proxy.passage import Held, Passing
+from mockbroker.proxy.proxy_protocol import own_header, proxy_header
 from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.served_apis import ServedApis
 from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
@@ -62,7 +64,7 @@ class ProxyOptions:
     ``profile``, ``features`` and ``unknown_keys`` are those of ``Clamp``. ``detail`` is what the
     journal keeps. ``latency_ms`` and ``bandwidth`` (bytes a second of a connection) slow each
     direction down; 0 does not. ``tls`` serves TLS to clients, ``upstream_tls`` uses it to the
-    upstream.
+    upstream. ``send_proxy_header`` names each client to the upstream by the PROXY protocol.
 
     Raises ClusterError or UnknownNameError for what cannot be.
     """
@@ -82,6 +84,7 @@ class ProxyOptions:
     limits: Limits = field(default_factory=Limits)
     tls: ssl.SSLContext | None = None
     upstream_tls: ssl.SSLContext | None = None
+    send_proxy_header: bool = False
     sasl: Sequence[str] = ()
     upstream_sasl: SaslMechanism | None = None
     open_to_all: bool = False
@@ -187,7 +190,7 @@ class KafkaProxy:
         problem: Exception | None = None
         for host, port in self.options.upstream:
             try:
-                connection = await self._open(host, port)
+                connection = await self._open(host, port, own_header())
             except (OSError, KprotoError) as error:
                 problem = error
                 continue
@@ -293,37 +296,44 @@ class KafkaProxy:
         if self.served is not None:
             self.served.closed(connection_id)
 
-    async def connect(self, upstream: UpstreamSide, target: Target) -> None:
+    async def connect(self, upstream: UpstreamSide, target: Target, ends: Ends) -> None:
         """Connect to the first address that accepts. Raises OSError."""
         if target.refused:
             raise ClusterError("connections are refused (refuse-upstream)")
         problem: OSError | None = None
+        header = proxy_header(*ends)
         for host, port in list(target.addresses):
             try:
-                await self._connect(upstream, host, port)
+                await self._connect(upstream, host, port, header)
             except OSError as error:
                 problem = error
             else:
                 return
         raise OSError("no address is known") if problem is None else problem
 
-    async def _connect(self, upstream: UpstreamSide, host: str, port: int) -> None:
+    async def _connect(self, upstream: UpstreamSide, host: str, port: int, header: bytes) -> None:
         if self.options.upstream_sasl is None:
-            await asyncio.get_running_loop().create_connection(
-                lambda: upstream, host, port, ssl=self.options.upstream_tls
-            )
+            tls = self.options.upstream_tls
+            place: dict[str, Any] = {"host": host, "port": port}
+            if self.options.send_proxy_header:
+                place = {
+                    "sock": await _dial(host, port, header),
+                    "server_hostname": None if tls is None else host,
+                }
+            await asyncio.get_running_loop().create_connection(lambda: upstream, ssl=tls, **place)
             return
-        connection = await self._open(host, port)
+        connection = await self._open(host, port, header)
         try:
             connection.hand_over(upstream)
         except BaseException:
             await connection.close()
             raise
 
-    async def _open(self, host: str, port: int) -> Connection:
+    async def _open(self, host: str, port: int, header: bytes) -> Connection:
         """Connect as a client of its own. Raises OSError or KprotoError."""
+        sock = await _dial(host, port, header) if self.options.send_proxy_header else None
         try:
-            connection = await Connection.open(host, port, ssl=self.options.upstream_tls)
+            connection = await Connection.open(host, port, ssl=self.options.upstream_tls, sock=sock)
         except BrokerError as error:
             raise ClusterError(f"the upstream says: {error}") from None
         mechanism = self.options.upstream_sasl
@@ -493,3 +503,26 @@ class KafkaProxy:
             "SASL passes through: clients authenticate to the upstream (PLAIN, SCRAM and "
             "OAUTHBEARER; GSSAPI fails, because it depends on the broker's host name)"
         )
+
+
+async def _dial(host: str, port: int, header: bytes) -> socket.socket:
+    """Connect, and send this ahead of everything, TLS included. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    problem: OSError | None = None
+    for family, kind, protocol, _, place in await loop.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    ):
+        found = socket.socket(family, kind, protocol)
+        found.setblocking(False)
+        try:
+            await loop.sock_connect(found, place)
+            await loop.sock_sendall(found, header)
+        except OSError as error:
+            found.close()
+            problem = error
+        except BaseException:
+            found.close()
+            raise
+        else:
+            return found
+    raise OSError("no address is known") if problem is None else problem
