@@ -19,9 +19,9 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from fuzz.stateful.group_rules import data_machine_of, data_profiles
 from fuzz.stateful.machine import ClusterMachine, machine_of
 from fuzz.stateful.rows import RowCounts
+from fuzz.stateful.transaction_rules import data_machine_of, data_profiles
 from mockbroker.profiles import all_profiles, profile
 
 

@@ -69,9 +69,11 @@ def _names(version: int, since: int, tp: TopicPartition, ids: Mapping[str, UUID]
 
 
 def produce(
-    version: int, tp: TopicPartition, ids: Mapping[str, UUID], data: bytes, acks: int
-) -> ProduceRequest:
+    version: int, tp: TopicPartition, ids: Mapping[str, UUID], data: bytes, acks: int,
+    transactional_id: str | None = None,
+) -> ProduceRequest:  # fmt: skip
     return ProduceRequest(
+        transactional_id=transactional_id,
         acks=acks,
         timeout_ms=30_000,
         topic_data=[

@@ -36,7 +36,9 @@ class Batch:
     count: int
     acks: int
     producer_id: int = -1
+    epoch: int = 0
     sequence: int = -1
+    transactional: bool = False
     codec: Compression = Compression.NONE
     offset: int | None = None
     lost: bool = False
@@ -56,8 +58,9 @@ class Batch:
             [Record(timestamp=now_ms, value=each) for each in self.values],
             compression=self.codec,
             producer_id=self.producer_id,
-            producer_epoch=0 if self.producer_id >= 0 else -1,
+            producer_epoch=self.epoch if self.producer_id >= 0 else -1,
             base_sequence=self.sequence,
+            is_transactional=self.transactional,
         )
 
 

@@ -6,7 +6,7 @@ adds the members of groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -21,6 +21,7 @@ from fuzz.stateful.data_invariants import (
 from fuzz.stateful.data_model import OFFSETS_TOPIC, Batch, DataModel, Producer
 from fuzz.stateful.machine import ClusterMachine
 from fuzz.stateful.strategies import BROKER, DATA_FAULTS, MISSING, PICK, TOPICS
+from fuzz.stateful.transaction_model import STATE_TOPIC
 from fuzz.stateful.wire import PendingRequest
 from fuzz.stateful.world import World
 from kproto.error_codes import ErrorCode
@@ -28,6 +29,7 @@ from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.records import Compression, RecordBatches
 from mockbroker.commands import parse_command
 from mockbroker.faults import Fault
+from mockbroker.state.actions import Action
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["DataRules"]
@@ -40,6 +42,7 @@ _ELSEWHERE = st.none() | st.none() | st.none() | BROKER
 LOG_DIRS = ("/disk-1", "/disk-2")
 _CONFIGS = {
     "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
     "log.dirs": ",".join(LOG_DIRS),
 }
@@ -90,16 +93,22 @@ class DataRules(ClusterMachine):
     def start(self, topics: list[str], reply35: bool) -> None:
         self.world = World(self.profile, topics, reply35=reply35, configs=_CONFIGS)
         self.codec = self.world.mock.dialect
-        self.data = DataModel(self.profile.line)
-        self.unanswered: list[tuple[PendingRequest, Callable[[Any], None]]] = []
-        self.read = 0
+        self.prepare()
         name = sorted(self.world.cluster.topics)[0]
         assert self.world.do(self.world.cluster.set_offset, "other", (name, 0), 0)
+        for step in ("load-coordinator transaction t", "finish-loading transaction t"):
+            assert self.world.do(parse_command(step).run, self.world.mock)
         self.world.model.learn(self.world.cluster)
         self.read = len(self.world.cluster.log)
         for number in range(2):
             self.new_producer(1 + number, 20)
         self.look()
+
+    def prepare(self) -> None:
+        """What is known before the first request."""
+        self.data = DataModel(self.profile.line)
+        self.unanswered: list[tuple[PendingRequest, Callable[[Any], None]]] = []
+        self.read = 0
 
     @invariant()
     def data_holds(self) -> None:
@@ -115,7 +124,7 @@ class DataRules(ClusterMachine):
             (name, each.index)
             for name, topic in topics
             for each in topic.partitions
-            if (name == OFFSETS_TOPIC) == (number == 10)
+            if (name == OFFSETS_TOPIC) == (number == 10) and name != STATE_TOPIC
         ]
         often = known[: 2 + number % 3]
         return often[number % len(often)] if often and number < 11 else MISSING
@@ -138,6 +147,9 @@ class DataRules(ClusterMachine):
         actions = self.world.cluster.log.since(self.read)
         self.read += len(actions)
         acknowledged_records_are_lost_only_unclean(self.world, actions)
+        self.follow(actions)
+
+    def follow(self, actions: Sequence[Action]) -> None:
         self.data.follow(actions)
 
     def send(
@@ -307,7 +319,7 @@ class DataRules(ClusterMachine):
                 offsets.append(record.offset)
                 if log is not None and record.offset < cut:
                     assert record.offset < log.high_watermark, (tp, record.offset)
-                    gone = record.offset < log.start_offset
+                    gone = batch.is_control or record.offset < log.start_offset
                     assert gone or values.get(record.offset) == record.value, (tp, record.offset)
         assert offsets == sorted(set(offsets)), (tp, offsets)
         assert not offsets or offsets[-1] >= offset, (tp, offset, offsets)

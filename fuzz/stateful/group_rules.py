@@ -1,11 +1,10 @@
 """Members of groups and committed offsets, as rules of hypothesis, and a tester who disturbs them.
 
-``DataMachine`` is the machine of the whole data plane.
+``transaction_rules`` adds transactional producers.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +18,9 @@ from fuzz.stateful.strategies import BROKER, PICK
 from kproto.error_codes import ErrorCode
 from mockbroker.commands import parse_command
 from mockbroker.groups.classic.model import Group
-from mockbroker.profiles import Profile, all_profiles
 from mockbroker.state.model import TopicPartition
 
-__all__ = ["DataMachine", "data_machine_of", "data_profiles"]
+__all__ = ["GroupRules"]
 
 _GROUP = st.sampled_from(["g", "g", "h"])
 _MEMBER = st.integers(0, 2)
@@ -42,7 +40,7 @@ _STEPS = st.sampled_from(
 )  # fmt: skip
 
 
-class DataMachine(DataRules):
+class GroupRules(DataRules):
     def coordinator(self, group: str, at: int | None) -> int:
         """The broker to send to: the coordinator if there is one, or ``at``."""
         if at is not None:
@@ -275,15 +273,3 @@ class DataMachine(DataRules):
         for group in ("g", "h"):
             for step in ("finish-loading group", "release-commits", "complete-join"):
                 self.world.do(parse_command(f"{step} {group}").run, self.world.mock)
-
-
-def data_machine_of(profile: Profile) -> type[DataMachine]:
-    """Return a new class with its own tally."""
-    name = "".join(part.capitalize() for part in profile.name.replace(".", "-").split("-"))
-    return type(f"Data{name}", (DataMachine,), {"profile": profile, "tally": Counter()})
-
-
-def data_profiles() -> list[Profile]:
-    """The profiles whose producers send batches of magic 2, those of drafts left out: 0.11 and
-    newer."""
-    return [each for each in all_profiles() if each.dialect == "kafka" and each.line >= (0, 11)]

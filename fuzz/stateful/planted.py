@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from msgspec.structs import replace
 
-from fuzz.stateful.group_rules import data_machine_of
 from fuzz.stateful.machine import machine_of
 from fuzz.stateful.planted_data import DATA_DEFECTS as _OF_DATA
+from fuzz.stateful.transaction_rules import data_machine_of
 from mockbroker.elections import elect as elections
 from mockbroker.elections import partition_change
 from mockbroker.elections.partition_change import CompletionRows, Election

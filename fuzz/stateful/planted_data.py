@@ -5,8 +5,9 @@ Each breaks one of the promises that ``data_invariants`` and the rules' own chec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -17,13 +18,16 @@ from mockbroker.groups.classic.model import Group, GroupState, SyncRequest
 from mockbroker.groups.classic.rebalancing import Rebalancing
 from mockbroker.log.answer_holds import AnswerHolds
 from mockbroker.log.logs import Logs
-from mockbroker.log.partition_log import PartitionLog
+from mockbroker.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.log.produce import Appender
 from mockbroker.log.producers import SequenceCheck
 from mockbroker.log.replication import Replication
 from mockbroker.state.actions import RecordsLost
 from mockbroker.state.controller import Controller
 from mockbroker.state.model import Partition, TopicPartition
+from mockbroker.transactions.model import Transaction, TransactionMetadata, TransactionState
+from mockbroker.transactions.tables import ON_END, ON_END_VERSION_2
+from mockbroker.transactions.transitions import Transitions
 
 __all__ = ["DATA_DEFECTS"]
 
@@ -144,6 +148,99 @@ def _bytes_stay() -> AbstractContextManager[object]:
     return patch.object(Logs, "truncate", wrong)
 
 
+def _commit_is_listed_as_aborted() -> AbstractContextManager[object]:
+    end = PartitionLog._end_transaction
+
+    def wrong(self: PartitionLog, batch: Any, header: Any) -> None:
+        known, listed = self.producers.get(header.producer_id), len(self.aborted)
+        start = None if known is None else known.transaction_start
+        end(self, batch, header)
+        if start is not None and len(self.aborted) == listed:
+            offset = header.base_offset
+            self.aborted.append(AbortedTransaction(header.producer_id, start, offset, offset + 1))
+
+    return patch.object(PartitionLog, "_end_transaction", wrong)
+
+
+def _aborts_are_not_listed() -> AbstractContextManager[object]:
+    return patch.object(reading, "_aborted", lambda *arguments: [])
+
+
+def _stable_passes_open() -> AbstractContextManager[object]:
+    def end(self: PartitionLog) -> int:
+        return self.high_watermark
+
+    return patch.object(PartitionLog, "last_stable_offset", property(end))
+
+
+def _stable_returns() -> AbstractContextManager[object]:
+    stable: Any = PartitionLog.__dict__["last_stable_offset"]
+
+    def end(self: PartitionLog) -> int:
+        found = int(stable.fget(self))
+        if self.aborted and self.producers.first_open is None:
+            return max(min(found, self.aborted[-1].first_offset), self.start_offset)
+        return found
+
+    return patch.object(PartitionLog, "last_stable_offset", property(end))
+
+
+def _epoch_stays_at_init() -> AbstractContextManager[object]:
+    initialize = Transitions.initialize
+
+    def wrong(self: Transitions, transaction: Transaction, *arguments: Any, **named: Any) -> None:
+        named["epoch"] = max(transaction.metadata.epoch, 0)
+        initialize(self, transaction, *arguments, **named)
+
+    return patch.object(Transitions, "initialize", wrong)
+
+
+def _epoch_falls() -> AbstractContextManager[object]:
+    write = Transitions.write
+
+    def wrong(
+        self: Transitions, transaction: Transaction, new: TransactionMetadata, done: Any
+    ) -> None:
+        if new.state is TransactionState.COMPLETE_COMMIT:
+            new = replace(new, epoch=0)
+        write(self, transaction, new, done)
+
+    return patch.object(Transitions, "write", wrong)
+
+
+def _offsets_before_the_commit() -> AbstractContextManager[object]:
+    keep = OffsetStore._keep_pending
+
+    def wrong(self: OffsetStore, producer_id: int, group_id: str, updates: OffsetUpdates) -> None:
+        keep(self, producer_id, group_id, updates)
+        found = {tp: each for tp, each in updates.items() if each is not None}
+        self._offsets.setdefault(group_id, {}).update(found)
+
+    return patch.object(OffsetStore, "_keep_pending", wrong)
+
+
+def _offsets_without_the_commit() -> AbstractContextManager[object]:
+    end = OffsetStore.end_transaction
+
+    def wrong(self: OffsetStore, producer_id: int, tp: TopicPartition, *, committed: bool) -> None:
+        end(self, producer_id, tp, committed=False)
+
+    return patch.object(OffsetStore, "end_transaction", wrong)
+
+
+@contextmanager
+def _zombies_may_end() -> Iterator[None]:
+    rows = [row for row in (*ON_END, *ON_END_VERSION_2) if "DP-END-01" in row.requirement]
+    conditions = [row.when for row in rows]
+    for row in rows:
+        object.__setattr__(row, "when", lambda _: False)
+    try:
+        yield
+    finally:
+        for row, when in zip(rows, conditions, strict=True):
+            object.__setattr__(row, "when", when)
+
+
 DATA_DEFECTS: Final[Sequence[tuple[str, str, str, Plant]]] = (
     ("watermark-falls", "the high watermark falls when it is to lag", "kafka-4.4",
      _watermark_falls),
@@ -163,5 +260,22 @@ DATA_DEFECTS: Final[Sequence[tuple[str, str, str, Plant]]] = (
     ("nobody-looks", "requests that wait do not see that a log has changed", "kafka-4.4",
      _nobody_looks),
     ("bytes-stay", "the bytes of a log that is cut are still counted", "kafka-4.4", _bytes_stay),
+    ("commit-listed-as-aborted", "a committed transaction is listed as an aborted one",
+     "kafka-4.4", _commit_is_listed_as_aborted),
+    ("aborts-not-listed", "a fetch does not list aborted transactions", "kafka-3.9",
+     _aborts_are_not_listed),
+    ("stable-passes-open", "the last stable offset passes open transactions", "kafka-4.4",
+     _stable_passes_open),
+    ("stable-returns", "the last stable offset returns to an aborted transaction", "kafka-3.9",
+     _stable_returns),
+    ("epoch-stays-at-init", "InitProducerId gives the same epoch again", "kafka-3.9",
+     _epoch_stays_at_init),
+    ("epoch-falls", "a coordinator forgets the epoch with a commit", "kafka-4.4", _epoch_falls),
+    ("offsets-before-commit", "offsets of open transactions are the group's", "kafka-4.4",
+     _offsets_before_the_commit),
+    ("offsets-without-commit", "offsets of committed transactions are dropped", "kafka-4.4",
+     _offsets_without_the_commit),
+    ("zombies-may-end", "a fenced producer may end the transaction of its successor",
+     "kafka-3.9", _zombies_may_end),
 )  # fmt: skip
 """Name, what is wrong, profile, and how to plant it."""

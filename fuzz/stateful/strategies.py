@@ -135,6 +135,11 @@ DATA_FAULTS: Final = st.sampled_from(
         Fault(api="JoinGroup", error="COORDINATOR_LOAD_IN_PROGRESS", times=1),
         Fault(api="SyncGroup", disconnect="before", times=1),
         Fault(api="Heartbeat", error="REBALANCE_IN_PROGRESS", times=1),
+        Fault(api="InitProducerId", disconnect="after", times=1),
+        Fault(api="AddPartitionsToTxn", error="CONCURRENT_TRANSACTIONS", times=1),
+        Fault(api="TxnOffsetCommit", disconnect="before", times=1),
+        Fault(api="EndTxn", disconnect="after", times=1),
+        Fault(api="EndTxn", disconnect="before", times=1),
     ]
 )
 """Without delays: they would only mark more answers as proving nothing."""

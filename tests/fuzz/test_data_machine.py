@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from fuzz.stateful.group_rules import data_machine_of, data_profiles
 from fuzz.stateful.planted import DATA_DEFECTS, found
+from fuzz.stateful.transaction_rules import data_machine_of, data_profiles
 from tests.support.full import drawn, quick
 
 PROFILES = {each.name: each for each in data_profiles()}
@@ -34,6 +34,7 @@ def run(name: str, examples: int) -> None:
         ),
     )
     assert machine.tally["produce"] >= examples, "batches were produced"
+    assert machine.tally["init_transactions"] > 0, "transactional producers began"
 
 
 @pytest.mark.parametrize("name", QUICK)
