@@ -74,11 +74,15 @@ def _outcome(found: list[Any], items: CaptureItems, account: Any, slowly: int) -
     return Outcome([repr(each) for each in found], connections, account, items.account, slowly)
 
 
-def tables_of(capture: Path, folder: Path, tables: tuple[str, ...], *, bodies: bool) -> list[Any]:
-    """The tables of a capture, as ``wiredump table`` writes them by whatever is in use: rows in
-    their order, and how many a row group has."""
+def tables_of(
+    capture: Path | list[Path], folder: Path, tables: tuple[str, ...], *, bodies: bool
+) -> list[Any]:
+    """The tables of a capture, or of the parts of one, as ``wiredump table`` writes them by
+    whatever is in use: rows in their order, and how many a row group has."""
+    parts = [capture] if isinstance(capture, Path) else capture
     rows = TableRows(tables=tables, bodies=bodies)
-    make_tables(open_sources([str(capture)]), rows, str(folder), tables)
+    sources = open_sources([str(part) for part in parts], rotated=len(parts) > 1)
+    make_tables(sources, rows, str(folder), tables)
     found = []
     for name in tables:
         with pq.ParquetFile(folder / name / "part-0.parquet") as file:

@@ -23,9 +23,11 @@ from tests.captures.test_captures import uncompressed
 from tests.captures.worse import made_worse
 from tests.wiredump.quickly import read_in_python, read_quickly, tables_of
 from tests.wiredump.spark.made_up import capture, pcap
+from tests.wiredump.spark.rotating import rotate
 from wiredump import native
 from wiredump.readers import Limits, TcpReassembler
 from wiredump.sources import lent
+from wiredump.sources.quick import QuickStreams
 from wiredump.tables import writer
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -242,6 +244,31 @@ def test_tables_are_the_same(
         with native.using(native.built()):
             fast = tables_of(place, tmp_path / f"fast-{number}", tables, bodies=bodies)
         assert fast == slow
+
+
+@pytest.mark.parametrize(("tables", "bodies"), [(FRAMES_ONLY, False), (("records",), True)])
+def test_parts_of_a_capture_are_read_as_one(
+    tables: tuple[str, ...], bodies: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Cut anywhere between two packets."""
+    read: list[Any] = []
+    run = QuickStreams.read
+
+    def seen(self: QuickStreams, packets: Any) -> Iterator[Any]:
+        read.append(packets)
+        return run(self, packets)
+
+    monkeypatch.setattr(QuickStreams, "read", seen)
+    for number in range(6):
+        rng = random.Random(number)
+        data = capture(number, exchanges=20, share=0.02 * (number % 3), kind="pcap")
+        parts = rotate(data, [rng.randrange(1, 200) for _ in range(3)], tmp_path / str(number))
+        with native.using(None):
+            slow = tables_of(parts, tmp_path / f"slow-{number}", tables, bodies=bodies)
+        with native.using(native.built()):
+            fast = tables_of(parts, tmp_path / f"fast-{number}", tables, bodies=bodies)
+        assert fast == slow
+    assert len(read) == 6
 
 
 def test_columns_take_any_row(rng: random.Random):

@@ -187,7 +187,7 @@ class Sources:
         self._captures = items = CaptureItems(self._codec, ports=self._ports, keys=self._keys)
         self.connections = items.connections
         if self._is_quick:
-            yield from self._read_quickly(files[0], items)
+            yield from self._read_quickly(files, items)
             return
         self._streams = streams = Streams(self._limits, self._share)
         captures = [Capture(file.file, number=file.number) for file in files]
@@ -216,11 +216,11 @@ class Sources:
 
     @property
     def _is_quick(self) -> bool:
-        """Whether captures are read in bulk: if there is one, which ends, and nobody needs
+        """Whether captures are read in bulk: if they end and need not be merged, and nobody needs
         packets."""
         captures = sum(file.kind == "capture" for file in self._files)
         return (
-            captures == 1
+            (captures == 1 or (captures > 1 and self._rotated))
             and self._limits.alone
             and self._packets_to is None
             and walks() is not None
@@ -238,22 +238,22 @@ class Sources:
             self._sink = sink
         return self._is_quick
 
-    def _read_quickly(self, file: _File, items: CaptureItems) -> Iterator[Item]:
+    def _read_quickly(self, files: list[_File], items: CaptureItems) -> Iterator[Item]:
         self._streams = streams = QuickStreams(
             items, self._limits, self._codec, self._sink, self._share
         )
-        capture = Capture(file.file, number=file.number, walks=walks())
+        yield from streams.read(self._in_bulk(files))
+        for number, times in streams.times.items():
+            self._saw(number, *times)
 
-        def counted() -> Iterator[Any]:
+    def _in_bulk(self, files: list[_File]) -> Iterator[Any]:
+        for file in files:
+            capture = Capture(file.file, number=file.number, walks=walks())
             for packet in capture:
                 self._count(file.number, capture.bytes_read)
                 self._take_secrets(capture)
                 yield packet
-
-        yield from streams.read(counted())
-        self._count(file.number, capture.bytes_read)
-        for number, times in streams.times.items():
-            self._saw(number, *times)
+            self._count(file.number, capture.bytes_read)
 
     def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
         while not capture.stopped:

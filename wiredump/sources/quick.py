@@ -3,7 +3,7 @@ by packet and in order.
 
 The result equals that of ``readers.Streams`` and ``captures.CaptureItems``, which read here what
 the extension leaves. This is only possible if a connection depends only on its own packets
-(``Limits.alone``), and for one capture at a time: several are merged packet by packet.
+(``Limits.alone``), and not for captures that are merged by time, packet by packet.
 """
 
 from __future__ import annotations
