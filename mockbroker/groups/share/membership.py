@@ -164,8 +164,6 @@ class ShareMembership(RecordWriter):
         self.note(self.records.target_epoch(group))
 
     def _computed(self, group: ShareGroup) -> dict[str, Assignment]:
-        if group.pinned is not None:
-            return {name: group.pinned.get(name, NOTHING) for name in group.members}
         counts = self.topics.counts(group.subscribed)
         partitions = [
             (topic_id, index)

@@ -6,7 +6,6 @@ another member.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -80,8 +79,8 @@ class ShareGroup:
     """``epoch`` counts the causes of a new target, ``target_epoch`` is the one for which ``target``
     was made, at ``target_ms`` (0: never).
 
-    ``initialized`` are the partitions whose share state exists: only these are assigned. ``pinned``
-    is a target that a tester has set; ``held`` says whether one keeps members at their epoch."""
+    ``initialized`` are the partitions whose share state exists: only these are assigned. ``held``
+    says whether a tester keeps members at their epoch."""
 
     group_id: str
     epoch: int = 0
@@ -93,7 +92,6 @@ class ShareGroup:
     initialized: Assignment = NOTHING
     facts: tuple[TopicFacts, ...] = ()
     """Of the subscribed topics, as the epoch takes account of them."""
-    pinned: Mapping[str, Assignment] | None = None
     held: bool = False
     dead: bool = False
 
