@@ -16,6 +16,7 @@ __all__ = [
     "OAUTHBEARER",
     "REQUIRED_SCOPE",
     "SUPER_USER",
+    "TOKEN_KEY",
     "USERS",
     "SecuredKafka",
     "password",
@@ -25,6 +26,7 @@ USERS: Final = ("admin", "alice", "bob", "carol", "dave")
 SUPER_USER: Final = "User:admin"
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER: Final = "OAUTHBEARER"
+TOKEN_KEY: Final = "the key of delegation tokens"
 REQUIRED_SCOPE: Final = ("kafka", "read")
 """What a token has to be good for."""
 
@@ -105,6 +107,7 @@ class SecuredKafka(RealKafka):
                 "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
             ),
             "inter.broker.listener.name": "PLAINTEXT",
+            "delegation.token.secret.key": TOKEN_KEY,
             "sasl.enabled.mechanisms": ",".join((*MECHANISMS, OAUTHBEARER)),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"{SUPER_USER};User:ANONYMOUS",

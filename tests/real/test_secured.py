@@ -33,12 +33,14 @@ from mockbroker.security.authorizer import Authorizer
 from tests.mockbroker.security.bearer_tokens import ACCEPTED, DAMAGED
 from tests.mockbroker.wire import Wire
 from tests.real.compare import Comparison
+from tests.real.delegation_tokens import played
 from tests.real.kafka import COMMON_CONFIGS
 from tests.real.secured_kafka import (
     MECHANISMS,
     OAUTHBEARER,
     REQUIRED_SCOPE,
     SUPER_USER,
+    TOKEN_KEY,
     USERS,
     SecuredKafka,
     password,
@@ -74,7 +76,7 @@ def mock_cluster() -> MockCluster:
     return MockCluster(
         1,
         profile="kafka-4.4",
-        broker_configs=COMMON_CONFIGS,
+        broker_configs={**COMMON_CONFIGS, "delegation.token.secret.key": TOKEN_KEY},
         sasl=[
             *(f"{each}:{user}:{password(user)}" for each in MECHANISMS for user in USERS),
             f"{OAUTHBEARER}:requiredScope={' '.join(REQUIRED_SCOPE)}",
@@ -241,6 +243,18 @@ async def test_who_may_not_is_refused_as_by_kafka(
     comparisons[f"{RELEASE} with an authorizer"] = comparison
     assert not problems, "\n".join(problems)
     assert len(sessions) >= SESSIONS_AT_LEAST
+
+
+async def test_delegation_tokens_are_answered_as_by_kafka(secured_kafka: SecuredKafka) -> None:
+    async with mock_cluster() as mock:
+        heard = []
+        for address in (secured_kafka.bootstrap, mock.bootstrap):
+            async with _everybody(address) as wires:
+                heard.append(await played(wires))
+    real, mocked = heard
+    assert len(real) == len(mocked) >= 56
+    different = [pair for pair in zip(real, mocked, strict=True) if pair[0] != pair[1]]
+    assert not different, "\n".join(f"Kafka {one}\nmock  {two}" for one, two in different)
 
 
 # ---- SASL ----------------------------------------------------------------------------------------
