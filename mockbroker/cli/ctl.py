@@ -22,6 +22,7 @@ from mockbroker.cli.ctl_data import (
     produce,
     show_log,
     telemetry,
+    tokens,
     transaction,
     transactions,
     waiting,
@@ -103,6 +104,7 @@ ctl.add_command(consume)
 ctl.add_command(group)
 ctl.add_command(groups)
 ctl.add_command(telemetry)
+ctl.add_command(tokens)
 ctl.add_command(transactions)
 ctl.add_command(transaction)
 ctl.add_command(offsets)

@@ -27,6 +27,7 @@ __all__ = [
     "produce",
     "show_log",
     "telemetry",
+    "tokens",
     "transaction",
     "transactions",
     "waiting",
@@ -372,6 +373,26 @@ def _member_facts(member: dict[str, Any], *, leads: bool) -> Iterator[str]:
         yield f"revoking {' '.join(member['revoking'])}"
     if member["target"] is not None and sorted(member["target"]) != sorted(member["assignment"]):
         yield f"target {' '.join(member['target']) or 'nothing'}"
+
+
+@click.command("tokens")
+@json_option
+@click.pass_obj
+def tokens(client: ControlClient, as_json: bool) -> None:
+    """List the delegation tokens, without their HMACs."""
+    answer = client.get("/tokens")
+    if as_json:
+        click.echo(json.dumps(answer))
+        return
+    for each in answer:
+        facts = [
+            each["owner"],
+            *([] if each["requester"] == each["owner"] else [f"for {each['requester']}"]),
+            *([f"renewers {' '.join(each['renewers'])}"] if each["renewers"] else []),
+            f"{'expired' if each['expired'] else 'expires'} at {each['expires_ms']} ms",
+            f"at most until {each['max_ms']} ms",
+        ]
+        click.echo(f"{each['token_id']}  {', '.join(facts)}")
 
 
 @click.command("transactions")

@@ -7,6 +7,8 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
+from msgspec import structs
+
 from mockbroker.commands import MILLISECONDS, text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.routes import (
@@ -156,6 +158,18 @@ async def _wait_for_offset(request: ControlRequest) -> dict[str, Any]:
     except TimeoutError as error:
         raise RefusedError(408, str(error)) from None
     return await _offsets(request)
+
+
+# ---- delegation tokens ---------------------------------------------------------------------------
+
+
+async def _tokens(request: ControlRequest) -> list[dict[str, Any]]:
+    request.mock.follow_clock()
+    now_ms = request.mock.cluster.now_ms
+    return [
+        {**structs.asdict(each), "expired": each.expires_ms < now_ms}
+        for each in request.mock.cluster.tokens.all
+    ]
 
 
 # ---- transactions --------------------------------------------------------------------------------
@@ -324,6 +338,8 @@ DATA_ROUTES: Final = (
           ref("Transaction"),
           query=(Member("state", *_TRANSACTION_STATES, "Its state."), _TIMEOUT),
           refusals={408: "The time-out has passed."}),
+    Route("GET", "/tokens", "Show the delegation tokens, without their HMACs.", _tokens,
+          array_of(ref("DelegationToken"))),
     Route("GET", "/data-actions", "Show what happened to logs: appends, compactions and the like.",
           _data_actions, ref("DataActions"),
           query=(

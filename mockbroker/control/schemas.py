@@ -371,6 +371,16 @@ COMPONENTS: Final[dict[str, Schema]] = {
             )
         ),
     ),
+    "DelegationToken": object_of(
+        token_id=TEXT,
+        owner={**TEXT, "description": "Whom the token stands for, such as User:alice."},
+        requester={**TEXT, "description": "Who created it."},
+        renewers={**array_of(TEXT), "description": "Who may renew it besides the owner."},
+        issued_ms=_INTEGER,
+        expires_ms=_INTEGER,
+        max_ms={**_INTEGER, "description": "No renewal moves the expiry beyond it."},
+        expired={**_FLAG, "description": "A periodic check removes expired tokens."},
+    ),
     "Transaction": object_of(
         transactional_id=TEXT,
         state={

@@ -114,8 +114,8 @@ CALLS = [
 
 NOT_COMMANDS = {
     "cluster", "consume", "data-actions", "fault", "frame", "group", "groups", "journal", "log",
-    "offsets", "produce", "scenario", "state", "telemetry", "transaction", "transactions",
-    "waiting", "znode",
+    "offsets", "produce", "scenario", "state", "telemetry", "tokens", "transaction",
+    "transactions", "waiting", "znode",
 }  # fmt: skip
 """What else ``mockbroker ctl`` has: it reads, or administers the control port."""
 

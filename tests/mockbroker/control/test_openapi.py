@@ -168,6 +168,7 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
     ("GET", "/groups/{group}/wait", {"group": "g"}, "?members=1&timeout=1ms", None),
     ("GET", "/groups/{group}/wait", {"group": "g"}, "?state=Stable&timeout=1ms", None),
     ("GET", "/offsets/{group}", {"group": "g"}, "", None),
+    ("GET", "/tokens", {}, "", None),
     ("GET", "/transactions", {}, "", None),
     ("GET", "/transactions/{transactional_id}", {"transactional_id": "t"}, "", None),
     (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +26,7 @@ from kproto.messages.create_delegation_token_request import CreatableRenewers
 from kproto.messages.describe_delegation_token_request import DescribeDelegationTokenOwner
 from mockbroker import MockCluster
 from mockbroker.cluster import Cluster
+from mockbroker.control import ControlServer
 from mockbroker.profiles import profile
 from mockbroker.security.authorizer import (
     ANONYMOUS,
@@ -37,6 +40,7 @@ from mockbroker.security.policy import OPEN, Security
 from mockbroker.state.cluster_state import replay
 from mockbroker.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.control.test_command_line import run_here
 from tests.mockbroker.wire import Wire, connect
 
 SECRET = "the brokers' secret"
@@ -463,3 +467,35 @@ async def test_the_journal_has_no_secret_of_a_token() -> None:
         (entry,) = mock.journal.select(api=41, direction="response")
         found = entry.decode().body
         assert [each.hmac for each in found.tokens] == [b"[hidden]"]
+
+
+@pytest.mark.requirement("TOKEN-16")
+async def test_the_control_port_lists_tokens_without_their_secrets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with secured() as mock:
+        made, _ = await created(mock)
+        mock.advance(HOUR + 1)
+        control = ControlServer(mock, port=0)
+        await control.start()
+        try:
+            assert await asyncio.to_thread(run_here, ["ctl", control.url, "tokens"]) == 0
+            line = capsys.readouterr().out
+            assert await asyncio.to_thread(run_here, ["ctl", control.url, "tokens", "--json"]) == 0
+            document = capsys.readouterr().out
+        finally:
+            await control.stop()
+        (token,) = mock.cluster.tokens.all
+        assert line == (
+            f"{made.token_id}  User:alice, expired at {token.expires_ms} ms, at most until "
+            f"{token.max_ms} ms\n"
+        )
+        assert json.loads(document) == [
+            {
+                "token_id": made.token_id, "owner": "User:alice", "requester": "User:alice",
+                "renewers": [], "issued_ms": token.issued_ms, "expires_ms": token.expires_ms,
+                "max_ms": token.max_ms, "expired": True,
+            }
+        ]  # fmt: skip
+        for secret in (made.hmac.hex(), b64encode(made.hmac).decode()):
+            assert secret not in line + document
