@@ -7,8 +7,9 @@ which is found from both schemas.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
@@ -31,6 +32,11 @@ from mockbroker.faults.request_entities import (
 __all__ = ["ErrorSkeleton"]
 
 _NOTHING = object()
+_BESIDE_AN_ERROR: Final[Mapping[str, Any]] = {
+    "Records": b"", "HighWatermark": -1, "BaseOffset": -1,
+}  # fmt: skip
+"""What partitions have beside an error where the schema's default is another value. Clients take a
+high watermark of 0 for the end of the log, and some cannot read null records."""
 
 
 @dataclass(slots=True)
@@ -81,6 +87,9 @@ class ErrorSkeleton:
             elements = []
             for each in self._sources(field, kind_of(inner, version), source) or [source]:
                 element = response.STRUCTS[inner.name]()
+                for each_field in fields_of(inner, version):
+                    if each_field.name in _BESIDE_AN_ERROR:
+                        setattr(element, each_field.python_name, _BESIDE_AN_ERROR[each_field.name])
                 if each is not source:
                     self._copy(element, inner, response, version, each, leading)
                 self._fill(element, inner, response, version, below, depth + 1, each)

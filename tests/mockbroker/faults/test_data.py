@@ -97,6 +97,19 @@ async def test_one_partition_fails_and_the_other_does_not(
 
 
 @pytest.mark.requirement("DP-CTL-58")
+@pytest.mark.parametrize("version", [9, 13])
+async def test_offsets_and_records_beside_an_error_are_those_of_kafka(version: int) -> None:
+    """A high watermark of 0 is the end of the log for librdkafka, which refuses null records."""
+    options = {"topics": ["foo:2:1"], "profile": "kafka-4.4"}
+    async with MockCluster(1, **options) as mock, connect(mock) as wire:
+        mock.fault(topic="foo", error="KAFKA_STORAGE_ERROR")
+        fetched = (await wire.ask(fetch(mock, version), version)).responses[0].partitions[1]
+        assert (fetched.records, fetched.high_watermark) == (b"", -1)
+        produced = (await wire.ask(produce(mock, version), version)).responses[0]
+        assert produced.partition_responses[1].base_offset == -1
+
+
+@pytest.mark.requirement("DP-CTL-58")
 @pytest.mark.parametrize("version", [12, 16])
 async def test_a_rule_takes_the_fetches_of_a_session_that_do_not_repeat_the_partition(
     version: int,
