@@ -17,7 +17,7 @@ import yaml
 from kproto.dialects import dialect
 from kproto.errors import KprotoError
 from kproto.journal import squash
-from kspec.errors import CaseError
+from kspec.errors import CaseError, KspecError
 from kspec.kinds import is_kind
 from kspec.model import (
     CALLS,
@@ -32,7 +32,7 @@ from kspec.model import (
     Variant,
 )
 from kspec.patterns import parse_range
-from kspec.steps import check_step
+from kspec.steps import check_step, produced_records
 from mockbroker.faults import fault_of
 
 __all__ = ["NAME", "api_key", "parse_case", "step_name"]
@@ -222,6 +222,8 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
         for each in step.calls:
             if each.call not in CALLS:
                 refuse(f"{place}.call", f"{each.call!r} is not one of {', '.join(CALLS)}")
+            if each.call == "produce":
+                _check_produced(each, place, refuse)
             name = step_name(each)
             if name in names:
                 refuse(place, f"{name!r} is already the name of a step; choose another with `as`")
@@ -230,6 +232,16 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
             for kind, selector in _selectors(step.wait):
                 _check_selector(selector, f"{place}.wait.{kind}", names, refuse)
     return names
+
+
+def _check_produced(call: ClientCall, place: str, refuse: Callable[[str, str], None]) -> None:
+    """Outcomes are told apart by the values of the records."""
+    try:
+        values = [each.get("value") for each in produced_records(call.arguments)]
+    except (KspecError, TypeError, AttributeError) as error:
+        return refuse(f"{place}.with", str(error))
+    if not values or len(set(values)) < len(values):
+        refuse(f"{place}.with", "the values of the records must be there, and differ")
 
 
 def _check_faults(rules: list[Rule], place: str, refuse: Callable[[str, str], None]) -> None:
@@ -249,9 +261,13 @@ def step_name(asked: ClientCall) -> str:
     return asked.name or asked.call
 
 
-_SUBJECTS: Final = ("requests", "responses", "events", "order", "any_of", "result", "state")
-_ABOUT_ENTRIES: Final = ("count", "per", "each", "gaps_ms", "growing", "distinct")
-_ABOUT_RESULTS: Final = ("success", "error", "message", "value", "outcomes")
+_SUBJECTS: Final = (
+    "requests", "responses", "events", "order", "any_of", "result", "state", "logs",
+)  # fmt: skip
+_ABOUT_ENTRIES: Final = ("count", "per", "each", "gaps_ms", "growing", "distinct", "same")
+_ABOUT_RESULTS: Final = (
+    "success", "error", "message", "value", "outcomes", "placed", "delivered",
+)  # fmt: skip
 
 
 def _check_expectation(
@@ -271,6 +287,8 @@ def _check_expectation(
             _check_range(getattr(each, word), f"{place}.{word}", refuse)
     for kind, selector in _selectors(each):
         _check_selector(selector, f"{place}.{kind}", names, refuse)
+    if each.same is not None and all(one.partition is None for _, one in _selectors(each)):
+        refuse(f"{place}.same", "needs a selector with a partition, whose batches it compares")
     if each.each is not None:
         _check_selector(each.each, f"{place}.each", names, refuse)
     if each.result is not None:
@@ -310,6 +328,8 @@ def _check_range(text: int | str, place: str, refuse: Callable[[str, str], None]
 def _check_selector(
     selector: Any, place: str, names: set[str], refuse: Callable[[str, str], None]
 ) -> None:
+    if selector.row is not None and selector.partition is None:
+        refuse(f"{place}.row", "needs the partition whose row it is")
     if selector.version is not None:
         _check_range(selector.version, f"{place}.version", refuse)
     for word in ("api", "other_than"):

@@ -19,7 +19,16 @@ from kproto.journal import Entry
 from kspec.kinds import Failure
 from kspec.model import SEVERITIES, Case, Expectation, Level, Selector, Severity
 from kspec.patterns import mismatch, parse_range
-from kspec.wire import CallRecord, Direction, Evidence, fits, gaps_ms, grouped, select
+from kspec.wire import (
+    CallRecord,
+    Direction,
+    Evidence,
+    fits,
+    gaps_ms,
+    grouped,
+    partition_rows,
+    select,
+)
 
 __all__ = [
     "MOST_CONNECTIONS",
@@ -215,12 +224,15 @@ def _evaluate(each: Expectation, played: Evidence) -> Evaluation:
     if each.state is not None:
         problem = mismatch(each.state, json.loads(json.dumps(played.state)))
         return problem is None, problem or "the cluster is in this state", ()
+    if each.logs is not None:
+        problem = mismatch(each.logs, json.loads(json.dumps(played.logs)))
+        return problem is None, problem or "the logs are like this", ()
     if each.order is not None:
         return _of_order(each.order, played)
     if each.any_of is not None:
         return _of_any(each.any_of, played)
     selector, direction = _subject(each)
-    return _of_entries(each, select(selector, direction, played), direction, played)
+    return _of_entries(each, selector, direction, played)
 
 
 def _subject(each: Expectation) -> tuple[Selector, Direction]:
@@ -236,8 +248,9 @@ def _subject(each: Expectation) -> tuple[Selector, Direction]:
 
 
 def _of_entries(
-    each: Expectation, entries: Sequence[Entry], direction: Direction, played: Evidence
+    each: Expectation, selector: Selector, direction: Direction, played: Evidence
 ) -> Evaluation:
+    entries = select(selector, direction, played)
     count = parse_range("1+" if each.count is None else each.count)
     for name, group in (grouped(entries, each.per) or {"": []}).items():
         number = _count(each, group)
@@ -246,6 +259,9 @@ def _of_entries(
             evidence = f"{number} {what}{name and ' on ' + name}, expected {count}"
             return False, evidence, _numbers(group)
         problem = _pace(each, group)
+        if problem is not None:
+            return False, problem, _numbers(group)
+        problem = _difference(each, selector, group, played)
         if problem is not None:
             return False, problem, _numbers(group)
     if each.each is not None:
@@ -284,6 +300,24 @@ def _pace(each: Expectation, group: Sequence[Entry]) -> str | None:
         spent = (group[-1].timestamp_ns - group[0].timestamp_ns) / 1e6
         if spent not in parse_range(each.within_ms):
             return f"{spent:.0f} ms from first to last"
+    return None
+
+
+def _difference(
+    each: Expectation, selector: Selector, group: Sequence[Entry], played: Evidence
+) -> str | None:
+    """Return the first member of ``same`` in which batches of the partition differ."""
+    batches = [
+        batch
+        for entry in group
+        for row in partition_rows(entry, selector.partition or "", played)
+        for batch in row.get("records") or ()
+    ]
+    for name in each.same or ():
+        first, *others = [batch.get(name) for batch in batches] or [None]
+        odd = next((value for value in others if value != first), first)
+        if odd != first:
+            return f"{name} is {first} in one batch and {odd} in another"
     return None
 
 
@@ -340,12 +374,12 @@ def _of_result(each: Expectation, played: Evidence) -> Evaluation:
         return None, "the call was never made", ()
     if record.answer.unsupported is not None:
         return None, f"unsupported: {record.answer.unsupported}", ()
-    problem = _problem(each, record)
+    problem = _problem(each, record, played)
     said = f"{record.call} gave {_short(str(record.answer))}"
     return problem is None, said if problem is None else f"{problem} ({said})", ()
 
 
-def _problem(each: Expectation, record: CallRecord) -> str | None:
+def _problem(each: Expectation, record: CallRecord, played: Evidence) -> str | None:
     answer = record.answer
     if each.success is not None and answer.ok != each.success:
         return "it failed" if each.success else "it reports success"
@@ -364,6 +398,14 @@ def _problem(each: Expectation, record: CallRecord) -> str | None:
         problem = _outcome_problem(record, key, wanted)
         if problem is not None:
             return f"{key}: {problem}"
+    if each.delivered is not None:
+        problem = mismatch(each.delivered, _delivered(record))
+        if problem is not None:
+            return problem
+    if each.placed is not None:
+        problem = _misplaced(record, played)
+        if problem is not None:
+            return problem
     if each.value is not None:
         if answer.failure is not None:
             return "it failed"
@@ -376,6 +418,40 @@ def _only_failure(record: CallRecord) -> Failure | None:
     if record.answer.failure is not None:
         return record.answer.failure
     return next((each for each in record.answer.partitions.values() if each is not None), None)
+
+
+def _delivered(record: CallRecord) -> dict[str, list[Any]]:
+    """Return the values of the records that the consumer returned, by partition, in their order."""
+    found: dict[str, list[Any]] = {}
+    for each in record.answer.records:
+        value = each.get("value")
+        shown = value.rstrip(" ") if isinstance(value, str) else value
+        found.setdefault(f"{each.get('topic')}-{each.get('partition')}", []).append(shown)
+    return found
+
+
+def _misplaced(record: CallRecord, played: Evidence) -> str | None:
+    """Return the first record that is not where the client reports that it was written.
+
+    A client that names the offset of the batch alone has ``base_offset`` in place of ``offset``.
+    """
+    items = record.answer.result if isinstance(record.answer.result, list) else []
+    for name, item in zip(record.answer.partitions, items, strict=False):
+        if not isinstance(item, dict) or "error" in item:
+            continue
+        place = f"{item.get('topic')}-{item.get('partition')}"
+        batches = played.logs.get(place, {}).get("batches", ())
+        offsets = [
+            offset
+            for batch in batches
+            for offset, value in zip(batch["offsets"], batch["values"], strict=True)
+            if value == name
+        ]
+        if "offset" in item and item["offset"] not in offsets:
+            return f"{name} is not at offset {item['offset']} of {place}, but at {offsets}"
+        if not any(offset >= item.get("base_offset", 0) for offset in offsets):
+            return f"{name} is not in {place}: {item}"
+    return None
 
 
 def _outcome_problem(record: CallRecord, key: str, wanted: str | list[str]) -> str | None:

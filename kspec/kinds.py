@@ -8,8 +8,8 @@ which no case asks for. An adapter that knows better sets ``"kind"`` in its answ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kproto.error_codes import ErrorCode
@@ -137,7 +137,8 @@ class Failure:
 class Answer:
     """The outcome of a call: a result, a failure, or the reason why the client lacks the call.
 
-    ``partitions`` holds the outcomes per partition, ``raw`` what the client returned, as its
+    ``partitions`` holds the outcomes per partition, or per record of ``produce``, and ``records``
+    what ``poll`` returned, even if it then failed. ``raw`` is what the client returned, as its
     language prints it.
     """
 
@@ -145,6 +146,7 @@ class Answer:
     failure: Failure | None = None
     unsupported: str | None = None
     partitions: Mapping[str, Failure | None] = field(default_factory=dict)
+    records: Sequence[Any] = ()
     raw: str = field(default="", compare=False)
 
     @property
@@ -165,6 +167,20 @@ class Answer:
             return None
         return self.partitions[key]
 
+    def keyed(self, names: Sequence[str]) -> Answer:
+        """Return the answer to a call whose result is a list, one item per name, with an outcome
+        per name. Raises ValueError if the list is not that long."""
+        if self.failure is not None or self.unsupported is not None:
+            return self
+        items = self.result if isinstance(self.result, list) else []
+        if len(items) != len(names):
+            raise ValueError(f"expected {len(names)} outcomes, one per record: {self.result}")
+        failed = [
+            Failure.of(each) if isinstance(each, Mapping) and "error" in each else None
+            for each in items
+        ]
+        return replace(self, partitions=dict(zip(names, failed, strict=True)))
+
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Answer:
         """Parse a line of the adapter protocol.
@@ -179,17 +195,21 @@ class Answer:
         raw = str(said.get("raw") or "")
         if said.get("ok") is True:
             result = said.get("result")
-            return cls(result, partitions=_partitions(result), raw=raw)
+            records = result if isinstance(result, list) else ()
+            return cls(result, partitions=_partitions(result), records=records, raw=raw)
         if said.get("ok") is False:
             named = _partitions(said.get("partitions"))
-            return cls(failure=Failure.of(said), partitions=named, raw=raw)
+            before = said.get("records")
+            records = before if isinstance(before, list) else ()
+            return cls(failure=Failure.of(said), partitions=named, records=records, raw=raw)
         raise ValueError('neither "ok" nor "unsupported"')
 
     def __str__(self) -> str:
         if self.unsupported is not None:
             return f"unsupported: {self.unsupported}"
         if self.failure is not None:
-            return f"error {self.failure}"
+            after = f" after {self.records}" if self.records else ""
+            return f"error {self.failure}{after}"
         failed = {key: each for key, each in self.partitions.items() if each is not None}
         if failed:
             return "; ".join(f"{key}: error {each}" for key, each in failed.items())

@@ -21,8 +21,10 @@ __all__ = [
     "ClientCall",
     "ClientSpec",
     "ClusterSpec",
+    "ConsumerSpec",
     "Expectation",
     "Level",
+    "ProducerSpec",
     "Rule",
     "Selector",
     "Severity",
@@ -43,6 +45,13 @@ CALLS: Final = (
     "alter_reassignments",
     "list_reassignments",
     "elect_leaders",
+    "produce",
+    "assign",
+    "subscribe",
+    "poll",
+    "position",
+    "commit",
+    "committed",
 )
 """Operations of clients; docs/reference/adapters.md documents their arguments and results."""
 
@@ -79,6 +88,8 @@ class Selector(Strict, frozen=True):
     note: str | None = None
     client_id: str | None = None
     body: Any = None
+    partition: str | None = None
+    row: Any = None
     during: str | None = None
     since: str | None = None
     until: str | None = None
@@ -96,6 +107,8 @@ class SubSelector(Strict, frozen=True):
     broker: int | list[int] | None = None
     event: str | list[str] | None = None
     body: Any = None
+    partition: str | None = None
+    row: Any = None
     nth: int = 1
 
 
@@ -115,6 +128,7 @@ class Expectation(Strict, frozen=True):
     gaps_ms: Count | None = None
     growing: bool = False
     distinct: Literal["connection", "broker", "version"] | None = None
+    same: list[str] | None = None
     within_ms: Count | None = None
     order: list[Expectation] | None = None
     any_of: list[Expectation] | None = None
@@ -124,7 +138,10 @@ class Expectation(Strict, frozen=True):
     message: str | None = None
     value: Any = None
     outcomes: dict[str, str | list[str]] | None = None
+    placed: Literal[True] | None = None
+    delivered: dict[str, Any] | None = None
     state: dict[str, Any] | None = None
+    logs: dict[str, Any] | None = None
 
 
 class ClusterSpec(Strict, frozen=True):
@@ -146,6 +163,29 @@ class ClusterSpec(Strict, frozen=True):
     propagation_ms: int = 0
 
 
+class ProducerSpec(Strict, frozen=True):
+    """The producer's configuration; None is the client's default."""
+
+    acks: Literal["all", 0, 1] | None = None
+    idempotence: bool | None = None
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] | None = None
+    linger_ms: int | None = None
+    batch_bytes: int | None = None
+    max_in_flight: int | None = None
+    delivery_timeout_ms: int = 4_000
+
+
+class ConsumerSpec(Strict, frozen=True):
+    """The consumer's configuration; None is the client's default. It never commits on its own."""
+
+    group: str | None = None
+    offset_reset: Literal["earliest", "latest", "none"] | None = None
+    isolation: Literal["read_uncommitted", "read_committed"] | None = None
+    max_wait_ms: int = 100
+    partition_max_bytes: int | None = None
+    rack: str | None = None
+
+
 class ClientSpec(Strict, frozen=True):
     """The client's configuration. ``bootstrap`` names the bootstrap brokers; None means all."""
 
@@ -153,6 +193,8 @@ class ClientSpec(Strict, frozen=True):
     bootstrap: list[int] | None = None
     client_id: str = "kspec"
     sasl: dict[str, str] | None = None
+    producer: ProducerSpec = ProducerSpec()
+    consumer: ConsumerSpec = ConsumerSpec()
     options: dict[str, Any] = {}
 
 

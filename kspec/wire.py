@@ -8,18 +8,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from kproto.journal import Entry
 from kspec.case_parser import api_key
 from kspec.kinds import Answer
 from kspec.model import Selector, SubSelector
+from kspec.partition_rows import named_topics, rows
 from kspec.patterns import mismatch, parse_range
 
-__all__ = ["CallRecord", "Direction", "Evidence", "body_of", "fits", "gaps_ms", "grouped", "select"]
+__all__ = [
+    "CallRecord",
+    "Direction",
+    "Evidence",
+    "body_of",
+    "fits",
+    "gaps_ms",
+    "grouped",
+    "partition_rows",
+    "select",
+]
 
 Direction = Literal["request", "response", "event"]
+
+_WITH_TOPIC_IDS: Final = (3, 75)
+"""Metadata and DescribeTopicPartitions, from whose answers clients learn the ids of topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +64,27 @@ class Evidence:
     entries: list[Entry] = field(default_factory=list)
     calls: dict[str, CallRecord] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
+    logs: Mapping[str, Any] = field(default_factory=dict)
     unhit: list[str] = field(default_factory=list)
     broken: str | None = None
     fault: str | None = None
     blocked: str | None = None
     wire_only: bool = False
+    _topic_names: dict[str, str] | None = field(default=None, init=False, repr=False)
 
     def connection_number(self, connection_id: int) -> int:
         """Return the connection's number, counted from 1 in the order in which brokers accepted
         them."""
         return self._connections().index(connection_id) + 1
+
+    def topic_names(self) -> dict[str, str]:
+        """Return the names of topics by id, as far as brokers told them."""
+        if self._topic_names is None:
+            self._topic_names = {}
+            for entry in self.entries:
+                if entry.direction == "response" and entry.api_key in _WITH_TOPIC_IDS:
+                    self._topic_names |= named_topics(body_of(entry))
+        return self._topic_names
 
     def _connections(self) -> list[int]:
         return list(dict.fromkeys(entry.connection_id for entry in self.entries))
@@ -120,7 +146,19 @@ def fits(selector: Selector | SubSelector, entry: Entry, played: Evidence) -> bo
             number = played.connection_number(entry.connection_id)
             if number != selector.connection:
                 return False
+    if selector.partition is not None:
+        found = partition_rows(entry, selector.partition, played)
+        if selector.row is None:
+            return bool(found)
+        if all(mismatch(selector.row, row) is not None for row in found):
+            return False
     return selector.body is None or mismatch(selector.body, body_of(entry)) is None
+
+
+def partition_rows(entry: Entry, partition: str, played: Evidence) -> list[dict[str, Any]]:
+    """Return what a request or a response has about a partition, with its batches readable."""
+    found = rows(body_of(entry), played.topic_names())
+    return [row for name, row in found if name == partition]
 
 
 def _keys(apis: str | int | Sequence[str | int]) -> set[int | None]:
@@ -131,6 +169,7 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else [value]
 
 
+@lru_cache(maxsize=256)
 def body_of(entry: Entry) -> Any:
     """Return the body as Kafka's JSON with the schema's names; None if it cannot be decoded."""
     decoded = entry.decode()

@@ -166,7 +166,7 @@ def _check_node(client: Client) -> None:
 
 def _java(client: Client) -> Launch:
     source = SOURCES / "java"
-    pom, adapter = source / "pom.xml", source / f"{client.adapter}.java"
+    pom, adapters = source / "pom.xml", sorted(source.glob("*.java"))
 
     def build(folder: Path) -> None:
         shutil.copy(pom, folder)
@@ -178,9 +178,11 @@ def _java(client: Client) -> Launch:
             cwd=folder,
         )  # fmt: skip
         jars = str(folder / "lib" / "*")
-        run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), str(adapter)], cwd=folder)
+        names = [str(each) for each in adapters]
+        run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), *names], cwd=folder)
 
-    made_of = [pom.read_text(), adapter.read_text(), client.release, toolchains.find("java") or ""]
+    sources = [each.read_text() for each in (pom, *adapters)]
+    made_of = [*sources, client.release, toolchains.find("java") or ""]
     folder = _built(client, made_of, build)
     path = os.pathsep.join([str(folder), str(folder / "lib" / "*")])
     # An adapter lives for a few cases, so it must start fast. The JVM chooses the heap size, as in

@@ -10,13 +10,16 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from kproto.journal import Entry
 from kspec.case_parser import step_name
 from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
-from kspec.model import Case, ClientCall, Step, Wait
+from kspec.model import Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
 from kspec.runner.adapters import Adapter
 from kspec.runner.stage import Stage, cluster_of
+from kspec.steps import produced_records
 from kspec.wire import CallRecord, Direction, Evidence, select
 from mockbroker.errors import ClusterError
 
@@ -47,6 +50,7 @@ async def play(case: Case, adapter: Adapter) -> Evidence:
     finally:
         played.entries = list(stage.mock.journal)
         played.state = stage.state()
+        played.logs = stage.logs()
         played.unhit = stage.unhit()
         # A client that is still connected may reconnect to the ports of a stopped broker, where the
         # next play's brokers may listen. It is therefore closed first.
@@ -79,6 +83,8 @@ async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Evidence)
         "bootstrap": stage.bootstrap,
         "timeout_ms": case.client.timeout_ms,
         "client_id": case.client.client_id,
+        "producer": _given(case.client.producer),
+        "consumer": _given(case.client.consumer),
         **case.client.options,
     }
     if case.client.sasl is not None:
@@ -94,6 +100,12 @@ async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Evidence)
         if name not in played.calls:
             played.calls[name] = CallRecord(name, "connect", before, until, spent, answer)
     played.calls["connect"] = CallRecord("connect", "connect", before, until, spent, answer)
+
+
+def _given(spec: ProducerSpec | ConsumerSpec) -> dict[str, Any]:
+    """Return the options that the case sets. The others keep the client's defaults."""
+    options: dict[str, Any] = msgspec.to_builtins(spec)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
@@ -122,6 +134,8 @@ async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
     function = adapter.greeting.raw_calls.get(call.call)
     if function is not None and case.group in CHOICES_OF_THE_CALLER:
         answer = Answer(unsupported=f"the client has no call for it other than {function}")
+    elif call.call == "produce":
+        answer = await _produced(call, adapter)
     else:
         answer = await adapter.call(call.call, call.arguments)
     spent = (time.monotonic() - started) * 1000
@@ -130,6 +144,16 @@ async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
         name, call.call, before, stage.mock.journal.last_sequence, spent, answer,
         call.arguments, step.optional,
     )  # fmt: skip
+
+
+async def _produced(call: ClientCall, adapter: Adapter) -> Answer:
+    """Outcomes are told apart by the values of the records."""
+    records = produced_records(call.arguments)
+    answer = await adapter.call("produce", {"records": records})
+    try:
+        return answer.keyed([str(each["value"]).rstrip(" ") for each in records])
+    except ValueError as error:
+        raise AdapterFault(str(error)) from None
 
 
 async def _call_together(

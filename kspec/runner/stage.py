@@ -12,9 +12,11 @@ from kproto.schema.versions import Versions
 from kspec.case_parser import api_key
 from kspec.errors import KspecError
 from kspec.model import Case, ClusterSpec
+from kspec.partition_rows import batches
 from kspec.steps import take_step
 from mockbroker import MockCluster
 from mockbroker.faults import faults_of
+from mockbroker.state.model import INTERNAL_TOPICS
 
 __all__ = ["Stage", "cluster_of"]
 
@@ -89,6 +91,22 @@ class Stage:
 
     def state(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self.mock.cluster.state()
+        return found
+
+    def logs(self) -> Mapping[str, Any]:
+        """Return the logs of the leaders, by partition: the values in order, and the batches."""
+        cluster = self.mock.cluster
+        found = {}
+        for name, topic in cluster.topics.items():
+            for index in range(len(topic.partitions)) if name not in INTERNAL_TOPICS else ():
+                log = cluster.logs.log((name, index))
+                held = [bytes(each.data) for each in log.storage.batches(0)]
+                rows = [row for data in held for row in batches(data)]
+                found[f"{name}-{index}"] = {
+                    "start": log.start_offset,
+                    "values": [each for row in rows for each in row.get("values", ())],
+                    "batches": rows,
+                }
         return found
 
     async def step(self, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kspec.wrong import (
     answers,
+    consumers,
     correlation,
     flexible,
     frames,
@@ -11,6 +12,7 @@ from kspec.wrong import (
     identity,
     negotiation,
     partitions,
+    producers,
     quotas,
     retries,
     routing,
@@ -22,6 +24,7 @@ __all__ = [
     "MISBEHAVIOURS",
     "Misbehaviour",
     "answers",
+    "consumers",
     "correlation",
     "flexible",
     "frames",
@@ -29,6 +32,7 @@ __all__ = [
     "identity",
     "negotiation",
     "partitions",
+    "producers",
     "quotas",
     "retries",
     "routing",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from kproto.client.errors import SaslExchangeError
 from kproto.errors import (
@@ -17,23 +17,31 @@ from kproto.errors import (
     UnsupportedVersionError,
 )
 from kspec.wrong import calls
+from kspec.wrong.consumer import Consumer, Interrupted
+from kspec.wrong.data_calls import DATA_CALLS, DataClients
 from kspec.wrong.link import BrokerError
+from kspec.wrong.producer import Producer
 from kspec.wrong.rules import ClientRules, outcome
 
 __all__ = ["Client"]
+
+_DATA_SECONDS: Final = 9.0
+"""Longer than a producer may try, and than a case polls."""
 
 
 class Client(ClientRules):
     """``call`` takes and returns the content of a line of the adapter protocol."""
 
     name: ClassVar[str] = "reference"
+    producer: ClassVar[type[Producer]] = Producer
+    consumer: ClassVar[type[Consumer]] = Consumer
 
     def greeting(self) -> dict[str, Any]:
         return {
             "client": self.name,
             "version": "1",
             "language": "python",
-            "capabilities": sorted(calls.CALLS),
+            "capabilities": sorted({*calls.CALLS, *DATA_CALLS}),
         }
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,6 +49,10 @@ class Client(ClientRules):
         try:
             if op == "connect":
                 self.connect(arguments)
+                producer, consumer = arguments.get("producer", {}), arguments.get("consumer", {})
+                self.data = DataClients(
+                    lambda: self.producer(self, producer), lambda: self.consumer(self, consumer)
+                )
                 return self.success(None)
             if op == "close":
                 await self.close()
@@ -49,6 +61,9 @@ class Client(ClientRules):
                 several = [dict(each) for each in arguments["calls"]]
                 wanted = [self.call(each.pop("op"), each) for each in several]
                 return self.success(list(await asyncio.gather(*wanted)))
+            if op in DATA_CALLS:
+                async with asyncio.timeout(_DATA_SECONDS):
+                    return self.success(await DATA_CALLS[op](self.data, arguments))
             if op not in calls.CALLS:
                 return {"unsupported": f"no call for {op!r}"}
             async with asyncio.timeout((8 if self.least_attempts else 2) * self.timeout):
@@ -61,6 +76,8 @@ class Client(ClientRules):
 
     def failure(self, error: Exception) -> dict[str, Any]:
         """Report an error with its kind."""
+        if isinstance(error, Interrupted):
+            return {**self.failure(error.error), "records": error.records}
         if isinstance(error, BrokerError):
             return {"ok": False, **outcome(error.code, error.message)}
         kinds: tuple[tuple[type[Exception], str], ...] = (

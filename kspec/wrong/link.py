@@ -204,6 +204,16 @@ class Link:
         writer.write(data)
         return future
 
+    async def tell(self, body: Any) -> None:
+        """Send a request that is not answered: Produce with acks 0."""
+        await self.keep_quiet()
+        future = self.send(body, self.choose_version(body.API_KEY))
+        self._awaited = {
+            number: each for number, each in self._awaited.items() if each is not future
+        }
+        writer = self._open_writer()
+        await writer.drain()
+
     async def give_up(self, body: Any) -> bytes:
         error = TimedOutError(f"no answer to {type(body).__name__} in time")
         await self.close(error)

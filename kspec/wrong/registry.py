@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from kspec.wrong.client import Client
+from kspec.wrong.consumer import Consumer
 from kspec.wrong.link import Link
+from kspec.wrong.producer import Producer
 
 __all__ = ["MISBEHAVIOURS", "Misbehaviour", "misbehaves", "wrong_client"]
 
-T = TypeVar("T", type[Client], type[Link])
+T = TypeVar("T", type[Client], type[Link], type[Producer], type[Consumer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,14 @@ class Misbehaviour:
     client: type[Client]
 
 
+_PARTS: Final[Mapping[str, type]] = {"link": Link, "producer": Producer, "consumer": Consumer}
+
 MISBEHAVIOURS: Final[dict[str, Misbehaviour]] = {}
 
 
 def misbehaves(name: str) -> Callable[[T], T]:
-    """Register a ``Client``, or a ``Link`` that an otherwise correct client uses.
+    """Register a ``Client``, or a ``Link``, ``Producer`` or ``Consumer`` that an otherwise correct
+    client uses.
 
     The first line of its docstring is its description in ``kspec misbehaviours``.
     """
@@ -35,12 +40,11 @@ def misbehaves(name: str) -> Callable[[T], T]:
     def keep(wrong: T) -> T:
         assert name not in MISBEHAVIOURS, name
         about = (wrong.__doc__ or "").strip().split("\n\n")[0]
-        client: type[Client]
-        if issubclass(wrong, Link):
-            client = type(wrong.__name__, (Client,), {"link": wrong, "name": f"wrong:{name}"})
-        else:
-            client = wrong
-            client.name = f"wrong:{name}"
+        part = next((part for part, base in _PARTS.items() if issubclass(wrong, base)), None)
+        client: Any = wrong
+        if part is not None:
+            client = type(wrong.__name__, (Client,), {part: wrong})
+        client.name = f"wrong:{name}"
         MISBEHAVIOURS[name] = Misbehaviour(name, " ".join(about.split()), client)
         return wrong
 

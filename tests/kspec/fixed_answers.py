@@ -6,7 +6,7 @@ The adapter's line comes back as it was, but for what differs from run to run: `
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -26,11 +26,12 @@ _REFUSED: Final = {"errorCode": 85, "errorMessage": "not this one"}
 
 class FixedCall(NamedTuple):
     """A call, and the rule of the mock cluster that fixes the answer to it; without a rule it is
-    that of the cluster."""
+    that of the cluster. ``before`` are calls that come first."""
 
     call: str
     arguments: Mapping[str, Any]
     rule: Mapping[str, Any]
+    before: Sequence[tuple[str, Mapping[str, Any]]] = ()
 
 
 def _moved(*rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,6 +47,11 @@ _MOVING: Final = {
     "partitionIndex": 1, "replicas": [3, 2, 1], "addingReplicas": [], "removingReplicas": [2],
 }  # fmt: skip
 _LIST: Final = {"partitions": ["foo-1"]}
+_ASSIGNED: Final = (("assign", {"offsets": {"foo-0": 0}}),)
+_DATA: Final = {
+    "producer": {"acks": "all", "delivery_timeout_ms": 40_000, "linger_ms": 50},
+    "consumer": {"max_wait_ms": 100},
+}
 
 FIXED_CALLS: Final[Mapping[str, FixedCall]] = {
     "move: success": FixedCall("alter_reassignments", _MOVE, _moved(_ROW, _ROW)),
@@ -72,6 +78,15 @@ FIXED_CALLS: Final[Mapping[str, FixedCall]] = {
     ),
     "topics: success": FixedCall("list_topics", {}, {}),
     "describe: partial": FixedCall("describe_topics", {"topics": ["foo", "no-such-topic"]}, {}),
+    "produce: partial": FixedCall(
+        "produce",
+        {"records": [{"topic": "foo", "partition": n, "value": "a", "key": "k"} for n in (0, 1)]},
+        {"api": 0, "topic": "foo", "partition": 1, "error": 29},
+    ),
+    "poll: success": FixedCall("poll", {"records": 1, "ms": 20_000}, {}, _ASSIGNED),
+    "poll: error": FixedCall(
+        "poll", {"records": 1, "ms": 20_000}, {"api": 1, "topic": "foo", "error": 29}, _ASSIGNED
+    ),
     # Last: it is not an answer that Kafka can give, and some clients do not survive it.
     "list: null": FixedCall("list_reassignments", _LIST, {"api": 46, "set": {"topics": None}}),
 }
@@ -125,7 +140,9 @@ async def play_fixed(program: Program) -> Fixed:
                     continue
                 if asked.rule:
                     mock.fault(**asked.rule, times=1)
-                await raw_line(adapter, "connect", **connect, client_id="fixed")
+                await raw_line(adapter, "connect", **connect, **_DATA, client_id="fixed")
+                for op, arguments in asked.before:
+                    await raw_line(adapter, op, **arguments)
                 found[name] = await raw_line(adapter, asked.call, **asked.arguments)
                 await raw_line(adapter, "close")
             await raw_line(adapter, "connect", **connect, client_id="fixed")

@@ -27,6 +27,7 @@ SAMPLE = 6
 BY_TURNS = {
     ("kafka-python", "correlation/013-a-bootstrap-broker-that-is-mute"),
     ("kafka-python", "routing/003-the-controller-stops-while-it-is-asked"),
+    ("java-admin", "framing/008-a-tls-alert"),
     ("java-admin-3.9", "framing/008-a-tls-alert"),
     ("sarama", "framing/009-a-web-server"),
 }

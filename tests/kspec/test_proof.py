@@ -16,18 +16,19 @@ from tests.support.full import FULL
 
 GROUPS = sorted(path.parent.name for path in CASES.glob("*/001-*.yaml"))
 NEIGHBOURS = 4
+SAMPLE = 12
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 async def test_every_case_can_be_passed_and_failed(group: str, rng: random.Random) -> None:
-    """Each beside some of its group, as the run's seed parts it; all beside all in a full run."""
+    """A sample by the run's seed, each beside some of it; all beside all in a full run."""
     every = load_cases()
     cases = [each for each in every if each.group == group]
     if FULL:
         flaws = await prove(cases, every)
     else:
-        rng.shuffle(cases)
+        cases = rng.sample(cases, min(SAMPLE, len(cases)))
         parts = [cases[at : at + NEIGHBOURS] for at in range(0, len(cases), NEIGHBOURS)]
         found = await asyncio.gather(*(prove(part, part, jobs=6) for part in parts))
         flaws = [flaw for each in found for flaw in each]

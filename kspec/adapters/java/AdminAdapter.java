@@ -24,6 +24,7 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterPartitionReassignmentsOptions;
 import org.apache.kafka.clients.admin.DescribeClusterResult;
@@ -39,7 +40,7 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
- * Drives Kafka's own Admin by the protocol of docs/reference/adapters.md: one JSON object per line in, one
+ * Drives Kafka's own Admin, producer and consumer by the protocol of docs/reference/adapters.md: one JSON object per line in, one
  * answer per line out.
  *
  * <p>One source serves every release: the replication-factor guard was added in 4.1, so it is looked
@@ -54,6 +55,7 @@ public final class AdminAdapter {
     private static final Comparator<String> ORDER = Comparator.nullsFirst(Comparator.naturalOrder());
 
     private Admin admin;
+    private DataClients data;
     private int timeoutMs;
 
     public static void main(String[] args) throws IOException {
@@ -61,8 +63,10 @@ public final class AdminAdapter {
         AdminAdapter adapter = new AdminAdapter();
         ObjectNode greeting = JSON.createObjectNode();
         greeting.put("client", "java-admin").put("version", version()).put("language", "java");
-        greeting.set("capabilities", JSON.valueToTree(CAPABILITIES));
+        greeting.set("capabilities", JSON.valueToTree(
+            Stream.concat(CAPABILITIES.stream(), DataClients.CAPABILITIES.stream()).sorted().toList()));
         Map<String, Object> options = options("timeout_ms");
+        options.putAll(DataClients.options());
         options.put("JVM", String.join(" ", ManagementFactory.getRuntimeMXBean().getInputArguments()));
         options.put("JVM's largest heap", (Runtime.getRuntime().maxMemory() >> 20) + " MiB");
         options.replaceAll((name, value) -> value.toString());
@@ -104,11 +108,16 @@ public final class AdminAdapter {
                 "%s required username=\"%s\" password=\"%s\";", module,
                 sasl.get("username").asText(), sasl.get("password").asText()));
         }
+        data = new DataClients(config, call);
         admin = asked(() -> Admin.create(config));
         return Returned.NOTHING;
     }
 
     private Returned close() {
+        if (data != null) {
+            data.close();
+            data = null;
+        }
         if (admin != null) {
             admin.close(Duration.ofSeconds(1));
             admin = null;
@@ -117,14 +126,22 @@ public final class AdminAdapter {
     }
 
     /** What the client returned, and the equivalent result of the adapter protocol. */
-    private record Returned(Object raw, JsonNode result) {
+    record Returned(Object raw, JsonNode result) {
         static final Returned NOTHING = new Returned(null, JSON.nullNode());
     }
 
     /** The client threw {@code getCause()}. */
-    private static final class Raised extends Exception {
+    static final class Raised extends Exception {
+        /** The records that the client had returned before, if any. */
+        final JsonNode records;
+
         Raised(Throwable cause) {
+            this(cause, null);
+        }
+
+        Raised(Throwable cause, JsonNode records) {
             super(cause);
+            this.records = records;
         }
     }
 
@@ -132,7 +149,7 @@ public final class AdminAdapter {
      * Calls the client and nothing else. An exception thrown there is the client's answer, any other
      * is an error of the adapter. A future's exception is the cause of what {@code get} throws.
      */
-    private static <T> T asked(Callable<T> work) throws Raised {
+    static <T> T asked(Callable<T> work) throws Raised {
         try {
             return work.call();
         } catch (ExecutionException failed) {
@@ -161,6 +178,9 @@ public final class AdminAdapter {
             answer.put("unsupported", unsupported.getMessage());
         } catch (Raised raised) {
             failure(answer.put("ok", false), raised.getCause());
+            if (raised.records != null) {
+                answer.set("records", raised.records);
+            }
         } catch (Exception own) {
             answer.removeAll();
             failure(answer.putObject("adapter_error"), own);
@@ -169,7 +189,7 @@ public final class AdminAdapter {
     }
 
     /** The client has no public call for this operation. */
-    private static final class Unsupported extends Exception {
+    static final class Unsupported extends Exception {
         Unsupported(String message) {
             super(message);
         }
@@ -179,7 +199,7 @@ public final class AdminAdapter {
      * An error: its class, its message and its cause. The exceptions of kafka-clients have no
      * number: the code is the one that its own {@code Errors.forException} gives for the class.
      */
-    private static ObjectNode failure(ObjectNode answer, Throwable error) {
+    static ObjectNode failure(ObjectNode answer, Throwable error) {
         Errors known = Errors.forException(error);
         answer.put("error", error.getClass().getSimpleName());
         if (known != Errors.UNKNOWN_SERVER_ERROR
@@ -231,7 +251,10 @@ public final class AdminAdapter {
             case "together":
                 return together(call.get("calls"));
             default:
-                throw new Unsupported("no public call for " + call.get("op"));
+                if (data == null) {
+                    throw new Unsupported("no public call for " + call.get("op"));
+                }
+                return data.perform(call);
         }
     }
 
@@ -397,7 +420,7 @@ public final class AdminAdapter {
     }
 
     /** {@code foo-0}, as {@link TopicPartition#toString} writes it. */
-    private static TopicPartition partition(String key) {
+    static TopicPartition partition(String key) {
         int at = key.lastIndexOf('-');
         return new TopicPartition(key.substring(0, at), Integer.parseInt(key.substring(at + 1)));
     }

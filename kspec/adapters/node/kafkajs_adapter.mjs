@@ -4,12 +4,20 @@ import { createRequire } from 'node:module'
 import { ascending, byTopic, clientCall, elements, Returned, serve, Unsupported } from './lines.mjs'
 
 const require = createRequire(import.meta.url)
-const { Kafka, logLevel } = require('kafkajs')
+const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
 const { version } = require('kafkajs/package.json')
 
 let admin
 let connected
 let timeout
+let kafka
+let producer
+let producerOptions
+
+const PRODUCER_OPTIONS = [
+  'acks', 'idempotence', 'compression', 'linger_ms', 'max_in_flight', 'delivery_timeout_ms'
+] // a call is a batch, and a delivery takes as long as its retries
+const PRODUCER_RETRY = { retries: 3, initialRetryTime: 50 }
 
 /** Options that differ from its defaults. */
 const options = timeout => ({
@@ -28,12 +36,14 @@ function connect(call) {
     password: call.sasl.password
   }
   return clientCall(() => {
-    admin = new Kafka({
+    producerOptions = call.producer ?? {}
+    kafka = new Kafka({
       clientId: call.client_id,
       brokers: call.bootstrap.split(','),
       ...options(timeout),
       ...(sasl ? { sasl } : {})
-    }).admin()
+    })
+    admin = kafka.admin()
     connected = undefined
   })
 }
@@ -52,6 +62,8 @@ const asked = work =>
   })
 
 async function close() {
+  await producer?.disconnect().catch(() => {})
+  producer = undefined
   const closing = admin
   admin = undefined
   await closing?.disconnect().catch(() => {}) // its state may not allow a clean close
@@ -112,6 +124,41 @@ const operations = {
     )
   },
 
+  /** A call of the client is a batch of each partition; it returns the offsets of batches. */
+  async produce({ records }) {
+    const missing = Object.keys(producerOptions).filter(name => !PRODUCER_OPTIONS.includes(name))
+    if (missing.length) throw new Unsupported(`the client has no option for ${missing.join(', ')}`)
+    const { acks, idempotence, compression, max_in_flight: maxInFlightRequests } = producerOptions
+    const topics = new Map()
+    for (const { topic, partition, key = null, value = null } of records) {
+      if (!topics.has(topic)) topics.set(topic, [])
+      topics.get(topic).push({ key, value, ...(partition === undefined ? {} : { partition }) })
+    }
+    const written = await clientCall(async () => {
+      if (!producer) {
+        producer = kafka.producer({
+          retry: PRODUCER_RETRY,
+          ...(idempotence === undefined ? {} : { idempotent: idempotence }),
+          ...(maxInFlightRequests === undefined ? {} : { maxInFlightRequests })
+        })
+        await producer.connect()
+      }
+      return producer.sendBatch({
+        topicMessages: [...topics].map(([topic, messages]) => ({ topic, messages })),
+        timeout,
+        ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
+        ...(compression ? { compression: CompressionTypes[COMPRESSIONS[compression]] } : {})
+      })
+    })
+    const places = records.map(({ topic, partition }) => {
+      const found = elements(written).find(
+        each => each?.topicName === topic && each?.partition === partition
+      )
+      return found ? { topic, partition, base_offset: Number(found.baseOffset) } : {}
+    })
+    return new Returned(written, places)
+  },
+
   async list_reassignments({ partitions: wanted }) {
     const topics = wanted
       ? byTopic(wanted).map(([topic, partitions]) => ({ topic, partitions }))
@@ -135,6 +182,8 @@ const operations = {
   }
 }
 
+const COMPRESSIONS = { none: 'None', gzip: 'GZIP', snappy: 'Snappy', lz4: 'LZ4', zstd: 'ZSTD' }
+
 const code = error => error.code
 
 /** The errors of topics and partitions arrive as one KafkaJSAggregateError, which names only those. */
@@ -151,7 +200,7 @@ await serve('kafkajs', version, {
   connect,
   close,
   operations,
-  options: options('timeout_ms'),
+  options: { ...options('timeout_ms'), 'producer.retry': PRODUCER_RETRY },
   code,
   named
 })

@@ -10,12 +10,14 @@ from typing import Any
 import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from kspec.adapters.python import aiokafka_data
 from kspec.adapters.python.lines import (
     Failure,
     Operation,
     Returned,
     ascending,
     client_call,
+    data_operations,
     elements,
     get,
     outcome,
@@ -36,6 +38,7 @@ class Adapter:
         self._options: dict[str, Any] = {}
         self._timeout_ms = 0
         self._admin: AIOKafkaAdminClient | None = None
+        self._data: aiokafka_data.DataClients | None = None
 
     def operations(self) -> Mapping[str, Operation]:
         return {
@@ -43,10 +46,11 @@ class Adapter:
             "describe_topics": self._stepped(_describe_topics),
             "list_topics": self._stepped(_list_topics),
             "create_topics": self._stepped(_create_topics),
+            **data_operations(lambda: self._data),
         }
 
     def options(self) -> Mapping[str, Any]:
-        return {"request_timeout_ms": "timeout_ms"}
+        return {"request_timeout_ms": "timeout_ms", **aiokafka_data.OPTIONS}
 
     def connect(self, call: dict[str, Any]) -> Returned:
         self._timeout_ms = call["timeout_ms"]
@@ -63,9 +67,13 @@ class Adapter:
                 "sasl_plain_username": sasl["username"],
                 "sasl_plain_password": sasl["password"],
             }
+        self._data = aiokafka_data.DataClients(self._runner, self._options, call)
         return Returned(None, None)
 
     def close(self) -> None:
+        data, self._data = self._data, None
+        if data is not None:
+            data.close()
         admin, self._admin = self._admin, None
         if admin is not None:
             with suppress(Exception):  # its state may not allow a clean close

@@ -16,12 +16,14 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from kspec.adapters.python import confluent_data
 from kspec.adapters.python.lines import (
     Operation,
     Returned,
     ascending,
     by_topic,
     client_call,
+    data_operations,
     outcome,
     serve,
 )
@@ -40,6 +42,7 @@ class Adapter:
     def __init__(self) -> None:
         self._seconds = 0.0
         self._admin: AdminClient | None = None
+        self._data: confluent_data.DataClients | None = None
 
     def operations(self) -> Mapping[str, Operation]:
         return {
@@ -48,11 +51,12 @@ class Adapter:
             "list_topics": self.list_topics,
             "create_topics": self.create_topics,
             "elect_leaders": self.elect_leaders,
+            **data_operations(lambda: self._data),
         }
 
     def options(self) -> Mapping[str, Any]:
         return {**_time_outs("timeout_ms"), "log_level": 0, "request_timeout of each call":
-                "timeout_ms, but for elect_leaders"}  # fmt: skip
+                "timeout_ms, but for elect_leaders", **confluent_data.OPTIONS}  # fmt: skip
 
     def connect(self, call: dict[str, Any]) -> Returned:
         self._seconds = call["timeout_ms"] / 1000
@@ -70,11 +74,15 @@ class Adapter:
                 "sasl.username": sasl["username"],
                 "sasl.password": sasl["password"],
             }
+        self._data = confluent_data.DataClients(options, call, _described)
         with client_call():
             self._admin = AdminClient(options)
         return Returned(None, None)
 
     def close(self) -> None:
+        data, self._data = self._data, None
+        if data is not None:
+            data.close()
         self._admin = None  # librdkafka frees everything with the last reference
 
     @property

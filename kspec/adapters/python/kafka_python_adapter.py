@@ -9,6 +9,7 @@ from typing import Any
 import kafka
 from kafka.admin import KafkaAdminClient
 
+from kspec.adapters.python import kafka_python_data
 from kspec.adapters.python.lines import (
     Failure,
     Operation,
@@ -17,6 +18,7 @@ from kspec.adapters.python.lines import (
     ascending,
     by_topic,
     client_call,
+    data_operations,
     elements,
     get,
     outcome,
@@ -36,6 +38,7 @@ class Adapter:
         self._options: dict[str, Any] = {}
         self._timeout_ms = 0
         self._admin: KafkaAdminClient | None = None
+        self._data: kafka_python_data.DataClients | None = None
 
     def operations(self) -> Mapping[str, Operation]:
         return {
@@ -46,12 +49,13 @@ class Adapter:
             "alter_reassignments": self.alter_reassignments,
             "list_reassignments": self.list_reassignments,
             "elect_leaders": self.elect_leaders,
+            **data_operations(lambda: self._data),
         }
 
     def options(self) -> Mapping[str, Any]:
         calls = {"timeout_ms of each call": "timeout_ms", "raise_errors of create_topics": False,
                  "raise_errors of elect_leaders": False}  # fmt: skip
-        return {**_time_outs("timeout_ms"), **calls}
+        return {**_time_outs("timeout_ms"), **calls, **kafka_python_data.OPTIONS}
 
     def connect(self, call: dict[str, Any]) -> Returned:
         self._timeout_ms = call["timeout_ms"]
@@ -68,9 +72,13 @@ class Adapter:
                 "sasl_plain_username": sasl["username"],
                 "sasl_plain_password": sasl["password"],
             }
+        self._data = kafka_python_data.DataClients(self._options, call)
         return Returned(None, None)
 
     def close(self) -> None:
+        data, self._data = self._data, None
+        if data is not None:
+            data.close()
         admin, self._admin = self._admin, None
         if admin is not None:
             with suppress(Exception):  # its state may not allow a clean close

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -35,11 +36,15 @@ __all__ = [
     "answered",
     "ascending",
     "by_topic",
+    "chosen",
     "client_call",
+    "data_operations",
     "elements",
     "get",
     "outcome",
+    "polled",
     "serve",
+    "text_of",
 ]
 
 Operation = Callable[[dict[str, Any]], "Returned"]
@@ -58,11 +63,12 @@ class Unsupported(Exception):
 
 
 class Raised(Exception):
-    """The client raised ``error``."""
+    """The client raised ``error``. ``records`` are those that it had returned before."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: Exception, records: list[dict[str, Any]] | None = None) -> None:
         super().__init__(str(error))
         self.error = error
+        self.records = records or []
 
 
 class Failure(Exception):
@@ -154,7 +160,8 @@ def answered(
     except Unsupported as error:
         return {"unsupported": str(error)}
     except Raised as raised:
-        return {"ok": False, **described(raised.error), "raw": repr(raised.error)}
+        records = {"records": raised.records} if raised.records else {}
+        return {"ok": False, **described(raised.error), **records, "raw": repr(raised.error)}
     except Failure as failure:
         return {"ok": False, **outcome(failure)}
     except Exception as error:
@@ -205,6 +212,68 @@ def by_topic(keys: Any) -> dict[str, list[int]]:
         topic, _, partition = key.rpartition("-")
         found.setdefault(topic, []).append(int(partition))
     return found
+
+
+class _DataClients(Protocol):
+    """A producer and a consumer."""
+
+    def operations(self) -> Mapping[str, Operation]: ...
+
+
+DATA_CALLS = ("produce", "assign", "subscribe", "poll", "position", "commit", "committed")
+
+
+def data_operations(data: Callable[[], _DataClients | None]) -> dict[str, Operation]:
+    """Return the operations of a producer and a consumer that ``connect`` makes anew."""
+
+    def operation(name: str) -> Operation:
+        def perform(call: dict[str, Any]) -> Returned:
+            clients = data()
+            assert clients is not None, "connect comes first"
+            return clients.operations()[name](call)
+
+        return perform
+
+    return {name: operation(name) for name in DATA_CALLS}
+
+
+def chosen(
+    given: Mapping[str, Any], names: Mapping[str, str], ignored: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the options of a producer or a consumer by the client's names for them.
+
+    Raises Unsupported for one that the client lacks, unless it is among ``ignored``.
+    """
+    missing = sorted(set(given) - set(names) - set(ignored))
+    if missing:
+        raise Unsupported(f"the client has no option for {', '.join(missing)}")
+    return {names[name]: value for name, value in given.items() if name in names}
+
+
+def polled(count: int, milliseconds: float, poll: Callable[[float], Any]) -> Returned:
+    """Call ``poll`` with the seconds left until it has returned ``count`` records, or time is up.
+
+    ``poll`` returns a list of records. If it raises Raised, that ends the call, and the records
+    before it are in the answer.
+    """
+    ends = time.monotonic() + milliseconds / 1000
+    found: list[dict[str, Any]] = []
+    while len(found) < count and (left := ends - time.monotonic()) > 0:
+        try:
+            found += poll(left)
+        except Raised as raised:
+            raise Raised(raised.error, found) from raised.error
+    return Returned(found, found)
+
+
+def text_of(data: Any) -> Any:
+    """Return a key or a value as text, or as ``{"hex": ...}`` if it is no UTF-8."""
+    if not isinstance(data, bytes | bytearray):
+        return data
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        return {"hex": bytes(data).hex()}
 
 
 def get(value: Any, *path: Any) -> Any:

@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -32,6 +34,7 @@ type adapter struct {
 	client  *kgo.Client
 	admin   *kadm.Client
 	timeout time.Duration
+	data    *data
 }
 
 func main() {
@@ -52,6 +55,15 @@ func main() {
 		"list_reassignments":  a.listReassignments,
 		"elect_leaders":       a.electLeaders,
 	}
+	for _, name := range []string{"produce", "assign", "subscribe", "poll"} {
+		a.server.Operations[name] = func(call lines.Call) (lines.Returned, error) {
+			if a.data == nil {
+				return lines.Returned{}, errors.New("connect comes first")
+			}
+			return a.data.operations()[name](call)
+		}
+	}
+	maps.Copy(a.server.Options, dataOptions)
 	a.server.Serve()
 }
 
@@ -67,6 +79,10 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 	}
 	if call.SASL != nil {
 		options = append(options, kgo.SASL(mechanism(*call.SASL)))
+	}
+	a.data = &data{
+		common: options, connect: call,
+		describe: func(err error) any { return a.server.Describe(err, "") },
 	}
 	client, err := lines.Ask(func() (*kgo.Client, error) { return kgo.NewClient(options...) })
 	if err != nil {
@@ -90,6 +106,10 @@ func mechanism(wanted lines.SASL) sasl.Mechanism {
 }
 
 func (a *adapter) close(lines.Call) (lines.Returned, error) {
+	if a.data != nil {
+		a.data.close()
+		a.data = nil
+	}
 	if a.client != nil {
 		a.client.Close()
 		a.client = nil

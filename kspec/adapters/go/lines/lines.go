@@ -35,6 +35,15 @@ type Call struct {
 	Partitions []Partition `json:"partitions"`
 	// Type is the type of an election: "preferred" or "unclean".
 	Type string `json:"type"`
+	// Producer and Consumer are the options of connect: ProducerOptions and ConsumerOptions.
+	Producer json.RawMessage `json:"producer"`
+	Consumer json.RawMessage `json:"consumer"`
+	// Records are those of produce; their number and the time to wait for them is that of poll.
+	Records json.RawMessage `json:"records"`
+	Ms      int             `json:"ms"`
+	// Offsets are where to start, nil for the client's choice, or what to commit.
+	Offsets map[Partition]*int64 `json:"offsets"`
+
 	// Calls are the calls of "together".
 	Calls []Call `json:"calls"`
 }
@@ -140,10 +149,12 @@ type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
 
-// Raised is an error that the client returned, and the partitions that it names, if any.
+// Raised is an error that the client returned, and the partitions that it names or the records that
+// it returned before, if any.
 type Raised struct {
 	Err        error
 	Partitions map[string]any
+	Records    []Record
 }
 
 func (r Raised) Error() string { return r.Err.Error() }
@@ -306,6 +317,9 @@ func (s Server) answer(call Call) (answer map[string]any) {
 		}
 		if raised.Partitions != nil {
 			answer["partitions"] = raised.Partitions
+		}
+		if len(raised.Records) > 0 {
+			answer["records"] = raised.Records
 		}
 		return answer
 	default:

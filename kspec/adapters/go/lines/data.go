@@ -1,0 +1,114 @@
+package lines
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// NewRecord is a record to be produced. Without a partition the client chooses one.
+type NewRecord struct {
+	Topic     string  `json:"topic"`
+	Partition *int32  `json:"partition"`
+	Key       *string `json:"key"`
+	Value     *string `json:"value"`
+}
+
+// Record is a record that a consumer returned.
+type Record struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Key       any    `json:"key"`
+	Value     any    `json:"value"`
+}
+
+// Place is the outcome of a record that was written.
+type Place struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+}
+
+// NewRecords returns the records to be produced.
+func (c Call) NewRecords() (records []NewRecord, err error) {
+	err = json.Unmarshal(c.Records, &records)
+	return records, err
+}
+
+// Count returns the number of records to wait for.
+func (c Call) Count() (count int, err error) {
+	err = json.Unmarshal(c.Records, &count)
+	return count, err
+}
+
+// ProducerOptions are the options of a producer; nil is the client's default.
+type ProducerOptions struct {
+	Acks              any    `json:"acks"`
+	Idempotence       *bool  `json:"idempotence"`
+	Compression       string `json:"compression"`
+	LingerMs          *int   `json:"linger_ms"`
+	BatchBytes        *int32 `json:"batch_bytes"`
+	MaxInFlight       *int   `json:"max_in_flight"`
+	DeliveryTimeoutMs int    `json:"delivery_timeout_ms"`
+}
+
+// ConsumerOptions are the options of a consumer; nil and "" are the client's default.
+type ConsumerOptions struct {
+	Group             string `json:"group"`
+	OffsetReset       string `json:"offset_reset"`
+	Isolation         string `json:"isolation"`
+	MaxWaitMs         int    `json:"max_wait_ms"`
+	PartitionMaxBytes *int32 `json:"partition_max_bytes"`
+	Rack              string `json:"rack"`
+}
+
+// Options parses options. One that has no field makes the call unsupported.
+func Options(raw json.RawMessage, options any, names ...string) error {
+	given := map[string]json.RawMessage{}
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return err
+	}
+	for name := range given {
+		if !slices.Contains(names, name) {
+			return Unsupported("the client has no option for " + name)
+		}
+	}
+	return json.Unmarshal(raw, options)
+}
+
+// Bytes returns nil for nil.
+func Bytes(text *string) []byte {
+	if text == nil {
+		return nil
+	}
+	return []byte(*text)
+}
+
+// Text returns a key or a value as text, or its bytes in hex if it is no UTF-8.
+func Text(data []byte) any {
+	if data == nil {
+		return nil
+	}
+	if !utf8.Valid(data) {
+		return map[string]string{"hex": hex.EncodeToString(data)}
+	}
+	return string(data)
+}
+
+// AcksNumber returns -1, 0 or 1.
+func (o ProducerOptions) AcksNumber() (int, error) {
+	switch acks := o.Acks.(type) {
+	case string:
+		return -1, nil
+	case float64:
+		return int(acks), nil
+	default:
+		return 0, fmt.Errorf("%v is no number of acks", acks)
+	}
+}

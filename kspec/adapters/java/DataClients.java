@@ -1,0 +1,306 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.Future;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** Drives Kafka's own producer and consumer, each made by its first call. */
+final class DataClients {
+    static final List<String> CAPABILITIES =
+        List.of("produce", "assign", "subscribe", "poll", "position", "commit", "committed");
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Map<String, String> PRODUCER = Map.of(
+        "acks", "acks",
+        "idempotence", "enable.idempotence",
+        "compression", "compression.type",
+        "linger_ms", "linger.ms",
+        "batch_bytes", "batch.size",
+        "max_in_flight", "max.in.flight.requests.per.connection",
+        "delivery_timeout_ms", "delivery.timeout.ms");
+    private static final Map<String, String> CONSUMER = Map.of(
+        "group", "group.id",
+        "offset_reset", "auto.offset.reset",
+        "isolation", "isolation.level",
+        "max_wait_ms", "fetch.max.wait.ms",
+        "partition_max_bytes", "max.partition.fetch.bytes",
+        "rack", "client.rack");
+
+    private final Properties common;
+    private final int timeoutMs;
+    private final JsonNode forProducer;
+    private final JsonNode forConsumer;
+    private KafkaProducer<byte[], byte[]> producer;
+    private KafkaConsumer<byte[], byte[]> consumer;
+
+    /** Makes no client yet. {@code common} has the addresses and the time-outs. */
+    DataClients(Properties common, JsonNode call) {
+        this.common = common;
+        this.timeoutMs = call.get("timeout_ms").asInt();
+        this.forProducer = call.path("producer");
+        this.forConsumer = call.path("consumer");
+    }
+
+    /** Options that differ from the clients' defaults. */
+    static Map<String, Object> options() {
+        Map<String, Object> options = new LinkedHashMap<>();
+        options.put("max.block.ms of the producer", "timeout_ms");
+        options.put("enable.auto.commit of the consumer", false);
+        return options;
+    }
+
+    void close() {
+        if (producer != null) {
+            closed(() -> producer.close(Duration.ofMillis(200)));
+            producer = null;
+        }
+        if (consumer != null) {
+            closed(() -> consumer.close(Duration.ofMillis(200)));
+            consumer = null;
+        }
+    }
+
+    /** The state of a client may not allow a clean close. */
+    private static void closed(Runnable close) {
+        try {
+            close.run();
+        } catch (RuntimeException unclean) {
+            // nothing is left to be done with it
+        }
+    }
+
+    AdminAdapter.Returned perform(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        switch (call.get("op").asText()) {
+            case "produce":
+                return produce(call);
+            case "assign":
+                return assign(call);
+            case "subscribe":
+                List<String> topics = new ArrayList<>();
+                call.get("topics").forEach(each -> topics.add(each.asText()));
+                return subscribe(topics);
+            case "poll":
+                return poll(call);
+            case "position":
+                return position(call);
+            case "commit":
+                return commit(call);
+            case "committed":
+                return committed(call);
+            default:
+                throw new AdminAdapter.Unsupported("no public call for " + call.get("op"));
+        }
+    }
+
+    private Properties config(JsonNode given, Map<String, String> names)
+            throws AdminAdapter.Unsupported {
+        Properties config = new Properties();
+        config.putAll(common);
+        for (var each : given.properties()) {
+            if (!names.containsKey(each.getKey())) {
+                throw new AdminAdapter.Unsupported("the client has no option for " + each.getKey());
+            }
+            config.put(names.get(each.getKey()), each.getValue().asText());
+        }
+        return config;
+    }
+
+    private KafkaProducer<byte[], byte[]> producer()
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        if (producer == null) {
+            Properties config = config(forProducer, PRODUCER);
+            config.put("max.block.ms", timeoutMs);
+            producer = AdminAdapter.asked(() -> new KafkaProducer<>(
+                config, new ByteArraySerializer(), new ByteArraySerializer()));
+        }
+        return producer;
+    }
+
+    private KafkaConsumer<byte[], byte[]> consumer()
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        if (consumer == null) {
+            Properties config = config(forConsumer, CONSUMER);
+            config.put("enable.auto.commit", "false");
+            consumer = AdminAdapter.asked(() -> new KafkaConsumer<>(
+                config, new ByteArrayDeserializer(), new ByteArrayDeserializer()));
+        }
+        return consumer;
+    }
+
+    private AdminAdapter.Returned produce(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaProducer<byte[], byte[]> to = producer();
+        List<Object> sent = new ArrayList<>();
+        for (JsonNode each : call.get("records")) {
+            var record = new ProducerRecord<>(
+                each.get("topic").asText(),
+                each.hasNonNull("partition") ? each.get("partition").asInt() : null,
+                bytes(each.get("key")),
+                bytes(each.get("value")));
+            try {
+                sent.add(AdminAdapter.asked(() -> to.send(record)));
+            } catch (AdminAdapter.Raised raised) {
+                sent.add(raised);
+            }
+        }
+        ArrayNode result = JSON.createArrayNode();
+        for (Object each : sent) {
+            result.add(outcome(each));
+        }
+        return new AdminAdapter.Returned(result.toString(), result);
+    }
+
+    private static JsonNode outcome(Object sent) {
+        try {
+            if (sent instanceof AdminAdapter.Raised raised) {
+                throw raised;
+            }
+            RecordMetadata found = AdminAdapter.asked(() -> (RecordMetadata) ((Future<?>) sent).get());
+            return JSON.createObjectNode()
+                .put("topic", found.topic())
+                .put("partition", found.partition())
+                .put("offset", found.offset());
+        } catch (AdminAdapter.Raised raised) {
+            return AdminAdapter.failure(JSON.createObjectNode(), raised.getCause());
+        }
+    }
+
+    private AdminAdapter.Returned assign(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        Map<TopicPartition, JsonNode> wanted = new LinkedHashMap<>();
+        call.get("offsets").properties()
+            .forEach(each -> wanted.put(AdminAdapter.partition(each.getKey()), each.getValue()));
+        AdminAdapter.asked(() -> {
+            from.assign(wanted.keySet());
+            wanted.forEach((partition, offset) -> {
+                if (!offset.isNull()) {
+                    from.seek(partition, offset.asLong());
+                }
+            });
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned subscribe(List<String> topics)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        AdminAdapter.asked(() -> {
+            from.subscribe(topics);
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned poll(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        long ends = System.nanoTime() + call.get("ms").asLong() * 1_000_000;
+        ArrayNode found = JSON.createArrayNode();
+        while (found.size() < call.get("records").asInt()) {
+            long left = ends - System.nanoTime();
+            if (left <= 0) {
+                break;
+            }
+            try {
+                var polled = AdminAdapter.asked(() -> from.poll(Duration.ofNanos(left)));
+                polled.forEach(each -> found.add(record(each)));
+            } catch (AdminAdapter.Raised raised) {
+                throw new AdminAdapter.Raised(raised.getCause(), found);
+            }
+        }
+        return new AdminAdapter.Returned(found.toString(), found);
+    }
+
+    private static ObjectNode record(ConsumerRecord<byte[], byte[]> record) {
+        ObjectNode found = JSON.createObjectNode();
+        found.put("topic", record.topic());
+        found.put("partition", record.partition());
+        found.put("offset", record.offset());
+        found.set("key", text(record.key()));
+        found.set("value", text(record.value()));
+        return found;
+    }
+
+    private AdminAdapter.Returned position(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        ObjectNode found = JSON.createObjectNode();
+        for (JsonNode each : call.get("partitions")) {
+            TopicPartition partition = AdminAdapter.partition(each.asText());
+            found.put(each.asText(), AdminAdapter.asked(() -> from.position(partition)));
+        }
+        return new AdminAdapter.Returned(found.toString(), found);
+    }
+
+    private AdminAdapter.Returned commit(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        JsonNode given = call.path("offsets");
+        AdminAdapter.asked(() -> {
+            if (given.isObject()) {
+                Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+                given.properties().forEach(each -> offsets.put(
+                    AdminAdapter.partition(each.getKey()),
+                    new OffsetAndMetadata(each.getValue().asLong())));
+                from.commitSync(offsets);
+            } else {
+                from.commitSync();
+            }
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned committed(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        LinkedHashSet<TopicPartition> wanted = new LinkedHashSet<>();
+        call.get("partitions").forEach(each -> wanted.add(AdminAdapter.partition(each.asText())));
+        var offsets = AdminAdapter.asked(() -> from.committed(wanted));
+        ObjectNode found = JSON.createObjectNode();
+        offsets.forEach((partition, offset) ->
+            found.put(partition.toString(), offset == null ? null : offset.offset()));
+        return new AdminAdapter.Returned(offsets, found);
+    }
+
+    private static byte[] bytes(JsonNode text) {
+        return text == null || text.isNull() ? null : text.asText().getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** Text, or {@code {"hex": ...}} for bytes that are no UTF-8. */
+    private static JsonNode text(byte[] data) {
+        if (data == null) {
+            return JSON.nullNode();
+        }
+        try {
+            var decoder = StandardCharsets.UTF_8.newDecoder();
+            return JSON.getNodeFactory().textNode(decoder.decode(ByteBuffer.wrap(data)).toString());
+        } catch (CharacterCodingException notText) {
+            return JSON.createObjectNode().put("hex", HexFormat.of().formatHex(data));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+"""Drive aiokafka's ``AIOKafkaProducer`` and ``AIOKafkaConsumer``.
+
+They run on the adapter's event loop, which runs for one call at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from kspec.adapters.python.lines import (
+    Operation,
+    Raised,
+    Returned,
+    chosen,
+    client_call,
+    get,
+    outcome,
+    polled,
+    text_of,
+)
+
+__all__ = ["OPTIONS", "DataClients"]
+
+OPTIONS: Final = {"enable_auto_commit of AIOKafkaConsumer": False}
+_PRODUCER: Final = {
+    "acks": "acks",
+    "idempotence": "enable_idempotence",
+    "compression": "compression_type",
+    "linger_ms": "linger_ms",
+    "batch_bytes": "max_batch_size",
+}
+_IGNORED: Final = ("delivery_timeout_ms",)
+"""The request's time-out also bounds the delivery of a record."""
+_CONSUMER: Final = {
+    "group": "group_id",
+    "offset_reset": "auto_offset_reset",
+    "isolation": "isolation_level",
+    "max_wait_ms": "fetch_max_wait_ms",
+    "partition_max_bytes": "max_partition_fetch_bytes",
+    "rack": "client_rack",
+}
+
+
+class DataClients:
+    """A producer and a consumer, each made by its first call."""
+
+    def __init__(
+        self, runner: asyncio.Runner, options: Mapping[str, Any], call: Mapping[str, Any]
+    ) -> None:
+        self._runner = runner
+        self._options = options
+        self._for_producer = call.get("producer", {})
+        self._for_consumer = call.get("consumer", {})
+        self._producer: AIOKafkaProducer | None = None
+        self._consumer: AIOKafkaConsumer | None = None
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {
+            "produce": self._stepped(self._produce),
+            "assign": self._stepped(self._assign),
+            "subscribe": self._stepped(self._subscribe),
+            "poll": self.poll,
+            "position": self._stepped(self._position),
+            "commit": self._stepped(self._commit),
+            "committed": self._stepped(self._committed),
+        }
+
+    def close(self) -> None:
+        producer, consumer = self._producer, self._consumer
+        self._producer = self._consumer = None
+        for each in (producer, consumer):
+            with suppress(Exception):  # its state may not allow a clean close
+                if each is not None:
+                    self._runner.run(asyncio.wait_for(each.stop(), 1))
+
+    def _stepped(
+        self, call: Callable[[dict[str, Any]], Coroutine[Any, Any, Returned]]
+    ) -> Operation:
+        return lambda said: self._runner.run(call(said))
+
+    async def _started_producer(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            given = chosen(self._for_producer, _PRODUCER, _IGNORED)
+            if given.get("compression_type") == "none":
+                given["compression_type"] = None
+            with client_call():
+                self._producer = await _started(AIOKafkaProducer(**self._options, **given))
+        return self._producer
+
+    async def _started_consumer(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            given = chosen(self._for_consumer, _CONSUMER)
+            with client_call():
+                self._consumer = await _started(
+                    AIOKafkaConsumer(**self._options, enable_auto_commit=False, **given)
+                )
+        return self._consumer
+
+    async def _produce(self, call: dict[str, Any]) -> Returned:
+        producer = await self._started_producer()
+        sent = [await self._sent(producer, record) for record in call["records"]]
+        found = [each if isinstance(each, Raised) else await _awaited(each) for each in sent]
+        return Returned(found, [_outcome(each) for each in found])
+
+    @staticmethod
+    async def _sent(producer: AIOKafkaProducer, record: Mapping[str, Any]) -> Any:
+        try:
+            with client_call():
+                return await producer.send(
+                    record["topic"],
+                    value=_bytes(record.get("value")),
+                    key=_bytes(record.get("key")),
+                    partition=record.get("partition"),
+                )
+        except Raised as raised:
+            return raised
+
+    async def _assign(self, call: dict[str, Any]) -> Returned:
+        consumer = await self._started_consumer()
+        wanted = {_partition(key): offset for key, offset in call["offsets"].items()}
+        with client_call():
+            consumer.assign(list(wanted))
+            for partition, offset in wanted.items():
+                if offset is not None:
+                    consumer.seek(partition, offset)
+        return Returned(None, None)
+
+    async def _subscribe(self, call: dict[str, Any]) -> Returned:
+        consumer = await self._started_consumer()
+        with client_call():
+            consumer.subscribe(call["topics"])
+        return Returned(None, None)
+
+    def poll(self, call: dict[str, Any]) -> Returned:
+        async def once(seconds: float) -> list[dict[str, Any]]:
+            consumer = await self._started_consumer()
+            with client_call():
+                found = await consumer.getmany(timeout_ms=int(seconds * 1000))
+            return [_record(each) for records in found.values() for each in records]
+
+        return polled(call["records"], call["ms"], lambda left: self._runner.run(once(left)))
+
+    async def _position(self, call: dict[str, Any]) -> Returned:
+        consumer = await self._started_consumer()
+        found = {}
+        for key in call["partitions"]:
+            with client_call():
+                found[key] = await consumer.position(_partition(key))
+        return Returned(found, found)
+
+    async def _commit(self, call: dict[str, Any]) -> Returned:
+        consumer = await self._started_consumer()
+        given = call.get("offsets")
+        offsets = None if given is None else {
+            _partition(key): offset for key, offset in given.items()
+        }  # fmt: skip
+        with client_call():
+            await consumer.commit(offsets)
+        return Returned(None, None)
+
+    async def _committed(self, call: dict[str, Any]) -> Returned:
+        consumer = await self._started_consumer()
+        found = {}
+        for key in call["partitions"]:
+            with client_call():
+                found[key] = await consumer.committed(_partition(key))
+        return Returned(found, found)
+
+
+async def _started(client: Any) -> Any:
+    try:
+        await client.start()
+    except BaseException:
+        with suppress(Exception):
+            await client.stop()
+        raise
+    return client
+
+
+async def _awaited(future: Any) -> Any:
+    try:
+        with client_call():
+            return await future
+    except Raised as raised:
+        return raised
+
+
+def _outcome(found: Any) -> dict[str, Any]:
+    if isinstance(found, Raised):
+        return outcome(found.error)
+    return {name: get(found, name) for name in ("topic", "partition", "offset")}
+
+
+def _record(record: Any) -> dict[str, Any]:
+    place = {name: get(record, name) for name in ("topic", "partition", "offset")}
+    return {**place, "key": text_of(record.key), "value": text_of(record.value)}
+
+
+def _partition(key: str) -> TopicPartition:
+    topic, _, index = key.rpartition("-")
+    return TopicPartition(topic, int(index))
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()

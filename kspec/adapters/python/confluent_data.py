@@ -1,0 +1,212 @@
+"""Drive confluent-kafka's ``Producer`` and ``Consumer``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from kspec.adapters.python.lines import (
+    Operation,
+    Raised,
+    Returned,
+    chosen,
+    client_call,
+    polled,
+    text_of,
+)
+
+__all__ = ["OPTIONS", "DataClients"]
+
+OPTIONS: Final = {
+    "request.timeout.ms of Producer": "timeout_ms",
+    "enable.auto.commit of Consumer": False,
+    "group.id of Consumer": "kspec, where the case has none: it is required",
+}
+_PRODUCER: Final = {
+    "acks": "acks",
+    "idempotence": "enable.idempotence",
+    "compression": "compression.type",
+    "linger_ms": "linger.ms",
+    "batch_bytes": "batch.size",
+    "max_in_flight": "max.in.flight",
+    "delivery_timeout_ms": "delivery.timeout.ms",
+}
+_CONSUMER: Final = {
+    "group": "group.id",
+    "offset_reset": "auto.offset.reset",
+    "isolation": "isolation.level",
+    "max_wait_ms": "fetch.wait.max.ms",
+    "partition_max_bytes": "max.partition.fetch.bytes",
+    "rack": "client.rack",
+}
+_NONE: Final = {"offset_reset": {"none": "error"}}
+"""Values that have another name here."""
+_PLACE: Final = ("topic", "partition", "offset")
+
+
+class DataClients:
+    """A producer and a consumer, each made by its first call."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        call: Mapping[str, Any],
+        described: Callable[[Any], dict[str, Any]],
+    ) -> None:
+        self._options = options
+        self._seconds = call["timeout_ms"] / 1000
+        self._for_producer = call.get("producer", {})
+        self._for_consumer = call.get("consumer", {})
+        self._described = described
+        self._producer: Producer | None = None
+        self._consumer: Consumer | None = None
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {
+            "produce": self.produce,
+            "assign": self.assign,
+            "subscribe": self.subscribe,
+            "poll": self.poll,
+            "position": self.position,
+            "commit": self.commit,
+            "committed": self.committed,
+        }
+
+    def close(self) -> None:
+        producer, consumer = self._producer, self._consumer
+        self._producer = self._consumer = None
+        if producer is not None:
+            producer.purge()
+            producer.flush(0.1)
+        with suppress(Exception):  # its state may not allow a clean close
+            if consumer is not None:
+                consumer.close()
+
+    @property
+    def producer(self) -> Producer:
+        if self._producer is None:
+            given = chosen(self._for_producer, _PRODUCER)
+            time_out = {"request.timeout.ms": int(self._seconds * 1000)}
+            with client_call():
+                self._producer = Producer({**self._options, **time_out, **given})
+        return self._producer
+
+    @property
+    def consumer(self) -> Consumer:
+        if self._consumer is None:
+            values = {
+                name: _NONE.get(name, {}).get(value, value)
+                for name, value in self._for_consumer.items()
+            }
+            given = {"group.id": "kspec", **chosen(values, _CONSUMER)}
+            with client_call():
+                self._consumer = Consumer({**self._options, "enable.auto.commit": False, **given})
+        return self._consumer
+
+    def produce(self, call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        found: list[Any] = [None] * len(call["records"])
+        for number, record in enumerate(call["records"]):
+            self._send(producer, number, record, found)
+        with client_call():
+            producer.flush()
+        return Returned(found, found)
+
+    def _send(
+        self, producer: Producer, number: int, record: Mapping[str, Any], found: list[Any]
+    ) -> None:
+        def on_delivery(error: Any, message: Any) -> None:
+            place = {name: getattr(message, name)() for name in _PLACE}
+            found[number] = place if error is None else self._described(error)
+
+        where = {} if record.get("partition") is None else {"partition": record["partition"]}
+        try:
+            with client_call():
+                producer.produce(
+                    record["topic"],
+                    value=_bytes(record.get("value")),
+                    key=_bytes(record.get("key")),
+                    on_delivery=on_delivery,
+                    **where,
+                )
+        except Raised as raised:
+            found[number] = self._described(raised.error)
+
+    def assign(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        wanted = [
+            _partition(key) if offset is None else _partition(key, offset)
+            for key, offset in call["offsets"].items()
+        ]
+        with client_call():
+            consumer.assign(wanted)
+        return Returned(None, None)
+
+    def subscribe(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        with client_call():
+            consumer.subscribe(call["topics"])
+        return Returned(None, None)
+
+    def poll(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+
+        def once(seconds: float) -> list[dict[str, Any]]:
+            with client_call():
+                message = consumer.poll(seconds)
+                if message is not None and message.error() is not None:
+                    raise KafkaException(message.error())
+            if message is None:
+                return []
+            place = {name: getattr(message, name)() for name in _PLACE}
+            return [{**place, "key": text_of(message.key()), "value": text_of(message.value())}]
+
+        return polled(call["records"], call["ms"], once)
+
+    def position(self, call: dict[str, Any]) -> Returned:
+        """The offset after the last record that the application got; negative if there is none."""
+        consumer = self.consumer
+        with client_call():
+            found = consumer.position([_partition(key) for key in call["partitions"]])
+        return Returned(found, {f"{each.topic}-{each.partition}": each.offset for each in found})
+
+    def commit(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        given = call.get("offsets")
+        offsets = (
+            {}
+            if given is None
+            else {"offsets": [_partition(key, offset) for key, offset in given.items()]}
+        )
+        with client_call():
+            found = consumer.commit(asynchronous=False, **offsets)
+        return Returned(
+            found,
+            {
+                f"{each.topic}-{each.partition}": None
+                if each.error is None
+                else self._described(each.error)
+                for each in found
+            },
+        )
+
+    def committed(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        wanted = [_partition(key) for key in call["partitions"]]
+        with client_call():
+            found = consumer.committed(wanted, timeout=self._seconds)
+        return Returned(found, {f"{each.topic}-{each.partition}": each.offset for each in found})
+
+
+def _partition(key: str, offset: int | None = None) -> TopicPartition:
+    topic, _, index = key.rpartition("-")
+    if offset is None:
+        return TopicPartition(topic, int(index))
+    return TopicPartition(topic, int(index), offset)
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()

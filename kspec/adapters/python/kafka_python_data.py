@@ -1,0 +1,197 @@
+"""Drive kafka-python's ``KafkaProducer`` and ``KafkaConsumer``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+
+from kspec.adapters.python.lines import (
+    Operation,
+    Raised,
+    Returned,
+    chosen,
+    client_call,
+    get,
+    outcome,
+    polled,
+    text_of,
+)
+
+__all__ = ["OPTIONS", "DataClients"]
+
+OPTIONS: Final = {
+    "max_block_ms of KafkaProducer": "timeout_ms",
+    "enable_auto_commit of KafkaConsumer": False,
+}
+_PRODUCER: Final = {
+    "acks": "acks",
+    "idempotence": "enable_idempotence",
+    "compression": "compression_type",
+    "linger_ms": "linger_ms",
+    "batch_bytes": "batch_size",
+    "max_in_flight": "max_in_flight_requests_per_connection",
+    "delivery_timeout_ms": "delivery_timeout_ms",
+}
+_CONSUMER: Final = {
+    "group": "group_id",
+    "offset_reset": "auto_offset_reset",
+    "isolation": "isolation_level",
+    "max_wait_ms": "fetch_max_wait_ms",
+    "partition_max_bytes": "max_partition_fetch_bytes",
+    "rack": "client_rack",
+}
+
+
+class DataClients:
+    """A producer and a consumer, each made by its first call."""
+
+    def __init__(self, options: Mapping[str, Any], call: Mapping[str, Any]) -> None:
+        self._options = options
+        self._timeout_ms = call["timeout_ms"]
+        self._for_producer = call.get("producer", {})
+        self._for_consumer = call.get("consumer", {})
+        self._producer: KafkaProducer | None = None
+        self._consumer: KafkaConsumer | None = None
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {
+            "produce": self.produce,
+            "assign": self.assign,
+            "subscribe": self.subscribe,
+            "poll": self.poll,
+            "position": self.position,
+            "commit": self.commit,
+            "committed": self.committed,
+        }
+
+    def close(self) -> None:
+        producer, consumer = self._producer, self._consumer
+        self._producer = self._consumer = None
+        with suppress(Exception):  # its state may not allow a clean close
+            if producer is not None:
+                producer.close(timeout=0.2)
+        with suppress(Exception):
+            if consumer is not None:
+                consumer.close(autocommit=False, timeout_ms=200)
+
+    @property
+    def producer(self) -> KafkaProducer:
+        if self._producer is None:
+            given = chosen(self._for_producer, _PRODUCER)
+            if given.get("compression_type") == "none":
+                given["compression_type"] = None
+            with client_call():
+                self._producer = KafkaProducer(
+                    **self._options, max_block_ms=self._timeout_ms, **given
+                )
+        return self._producer
+
+    @property
+    def consumer(self) -> KafkaConsumer:
+        if self._consumer is None:
+            given = chosen(self._for_consumer, _CONSUMER)
+            with client_call():
+                self._consumer = KafkaConsumer(**self._options, enable_auto_commit=False, **given)
+        return self._consumer
+
+    def produce(self, call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        sent = [self._sent(producer, record) for record in call["records"]]
+        found = [each if isinstance(each, Raised) else _awaited(each) for each in sent]
+        return Returned(found, [_outcome(each) for each in found])
+
+    @staticmethod
+    def _sent(producer: KafkaProducer, record: Mapping[str, Any]) -> Any:
+        try:
+            with client_call():
+                return producer.send(
+                    record["topic"],
+                    value=_bytes(record.get("value")),
+                    key=_bytes(record.get("key")),
+                    partition=record.get("partition"),
+                )
+        except Raised as raised:
+            return raised
+
+    def assign(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        wanted = {_partition(key): offset for key, offset in call["offsets"].items()}
+        with client_call():
+            consumer.assign(list(wanted))
+            for partition, offset in wanted.items():
+                if offset is not None:
+                    consumer.seek(partition, offset)
+        return Returned(None, None)
+
+    def subscribe(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        with client_call():
+            consumer.subscribe(call["topics"])
+        return Returned(None, None)
+
+    def poll(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+
+        def once(seconds: float) -> list[dict[str, Any]]:
+            with client_call():
+                found = consumer.poll(timeout_ms=int(seconds * 1000))
+            return [_record(each) for records in found.values() for each in records]
+
+        return polled(call["records"], call["ms"], once)
+
+    def position(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        found = {}
+        for key in call["partitions"]:
+            with client_call():
+                found[key] = consumer.position(_partition(key), timeout_ms=self._timeout_ms)
+        return Returned(found, found)
+
+    def commit(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        given = call.get("offsets")
+        offsets = None if given is None else {
+            _partition(key): OffsetAndMetadata(offset, "", -1) for key, offset in given.items()
+        }  # fmt: skip
+        with client_call():
+            consumer.commit(offsets, timeout_ms=self._timeout_ms)
+        return Returned(None, None)
+
+    def committed(self, call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        found = {}
+        for key in call["partitions"]:
+            with client_call():
+                found[key] = consumer.committed(_partition(key), timeout_ms=self._timeout_ms)
+        return Returned(found, found)
+
+
+def _awaited(future: Any) -> Any:
+    try:
+        with client_call():
+            return future.get()
+    except Raised as raised:
+        return raised
+
+
+def _outcome(found: Any) -> dict[str, Any]:
+    if isinstance(found, Raised):
+        return outcome(found.error)
+    return {name: get(found, name) for name in ("topic", "partition", "offset")}
+
+
+def _record(record: Any) -> dict[str, Any]:
+    place = {name: get(record, name) for name in ("topic", "partition", "offset")}
+    return {**place, "key": text_of(record.key), "value": text_of(record.value)}
+
+
+def _partition(key: str) -> TopicPartition:
+    topic, _, index = key.rpartition("-")
+    return TopicPartition(topic, int(index))
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()

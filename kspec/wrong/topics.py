@@ -1,0 +1,90 @@
+"""What producers and consumers know of topics: ids, leaders and leader epochs, by Metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from uuid import UUID
+
+from kproto.dialects import dialect
+from kspec.wrong.link import BrokerError, Link, LinkClosedError
+from kspec.wrong.rules import ClientRules
+
+__all__ = ["TopicPartition", "Topics", "message", "split"]
+
+TopicPartition = tuple[str, int]
+_LEADER_NOT_AVAILABLE: Final = 5
+
+
+def message(name: str) -> Any:
+    """Return a class of Kafka's messages."""
+    return dialect("kafka").message(name)
+
+
+def split(text: str) -> TopicPartition:
+    """Parse ``"foo-0"``."""
+    topic, _, index = text.rpartition("-")
+    return topic, int(index)
+
+
+class Topics:
+    """The topics that a client uses."""
+
+    def __init__(self, client: ClientRules) -> None:
+        self.client = client
+        self.leaders: dict[TopicPartition, int] = {}
+        self.epochs: dict[TopicPartition, int] = {}
+        self.ids: dict[str, UUID] = {}
+        self.errors: dict[str, int] = {}
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        """Ask any broker for the topics. Raises what opening a connection does."""
+        topic = message("MetadataRequest.MetadataRequestTopic")
+        request = message("MetadataRequest")(
+            topics=[topic(name=name) for name in sorted(set(topics))],
+            allow_auto_topic_creation=False,
+        )
+        link = await self.client.any_link()
+        answer = await link.ask(request)
+        self.client.learn(answer)
+        for each in answer.topics:
+            self.errors[each.name] = each.error_code
+            self.ids[each.name] = each.topic_id
+            for row in each.partitions:
+                self.learn((each.name, row.partition_index), row.leader_id, row.leader_epoch)
+
+    def learn(self, tp: TopicPartition, leader: int, epoch: int) -> None:
+        """Keep a leader, unless what is known is newer (KIP-320)."""
+        if epoch < 0 or epoch >= self.epochs.get(tp, -1):
+            self.leaders[tp], self.epochs[tp] = leader, epoch
+
+    def learn_hint(self, tp: TopicPartition, row: Any, endpoints: Any) -> bool:
+        """Take the leader that an answer with an error names (KIP-951); return whether it names
+        one that is news."""
+        hint = getattr(row, "current_leader", None)
+        if hint is None or hint.leader_id < 0 or hint.leader_epoch <= self.epochs.get(tp, -1):
+            return False
+        for each in endpoints or ():
+            self.client.brokers[each.node_id] = (each.host, each.port)
+        self.learn(tp, hint.leader_id, hint.leader_epoch)
+        return hint.leader_id in self.client.brokers
+
+    async def link_to(self, broker: int) -> Link:
+        """Raises LinkClosedError for a broker that is not known."""
+        if broker not in self.client.brokers:
+            raise LinkClosedError(f"broker {broker} is not known")
+        return await self.client.link_to(self.client.brokers[broker])
+
+    def leader(self, tp: TopicPartition) -> int:
+        """Raises BrokerError if the partition has no leader, or is not known."""
+        code = self.errors.get(tp[0], 0)
+        if self.leaders.get(tp, -1) < 0:
+            raise BrokerError(code or _LEADER_NOT_AVAILABLE)
+        return self.leaders[tp]
+
+    def name(self, topic: Any) -> str:
+        """Return the name of a topic in an answer, which has a name or an id."""
+        named = getattr(topic, "name", "") or getattr(topic, "topic", "")
+        if named:
+            return str(named)
+        return next((name for name, each in self.ids.items() if each == topic.topic_id), "")
