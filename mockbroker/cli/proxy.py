@@ -42,6 +42,7 @@ from mockbroker.topics.spec import parse_milliseconds
 if TYPE_CHECKING:
     from kproto.client import SaslMechanism
     from mockbroker.proxy.kafka_proxy import KafkaProxy
+    from mockbroker.proxy.server_names import NamePattern
 
 __all__ = ["proxy"]
 
@@ -58,6 +59,12 @@ def _upstream(text: str) -> list[tuple[str, int]]:
     if not addresses:
         raise ClusterError(f"{text!r}: use HOST:PORT, or several with commas between")
     return [(host, _DEFAULT_PORT if port is None else port) for host, port in addresses]
+
+
+def _name_pattern(text: str) -> NamePattern:
+    from mockbroker.proxy.server_names import NamePattern
+
+    return NamePattern(text)
 
 
 def _keys(text: str) -> list[int]:
@@ -120,6 +127,13 @@ def _keys(text: str) -> list[int]:
         type=ParsedOption("HOST[:BASE]", parse_endpoint),
         help="The host that answers name in place of the brokers', and the port less n of broker "
         "n. Default: where the proxy listens.",
+    ),
+    click.option(
+        "--sni",
+        type=ParsedOption("HOST[:PORT]", _name_pattern),
+        help="With --tls: answers name broker n by this host, with n for {id}, as in "
+        "broker-{id}.test, and the port for bootstrapping. The name that a client asks for in the "
+        "TLS handshake (SNI) leads to the broker.",
     ),
 )
 @option_group(
@@ -273,6 +287,7 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
                 limits=Limits(**limits_of(options)),
                 tls=server_tls(options["tls"], options["tls_client_ca"]),
                 upstream_tls=_upstream_tls(options),
+                sni=options["sni"],
                 send_proxy_header=options["send_proxy_header"],
                 sasl=options["sasl"],
                 upstream_sasl=_mechanism(options["upstream_sasl"]),

@@ -141,6 +141,7 @@ class Owner(Protocol):
     users: SaslUsers | None
 
     def next_connection_id(self) -> int: ...
+    def target_of(self, target: Target, tls: Any) -> Target: ...
     def closed(self, connection_id: int) -> None: ...
 
     async def connect(self, upstream: UpstreamSide, target: Target, ends: Ends) -> None:
@@ -151,7 +152,8 @@ class Owner(Protocol):
 
 
 class ProxiedConnection(PlannedConnection):
-    """One client's connection to ``target``, through the proxy."""
+    """One client's connection to ``target``, through the proxy. Where brokers share a listener, the
+    target is known once the TLS handshake is over."""
 
     def __init__(
         self, owner: Owner, target: Target, open_connections: set[ProxiedConnection]
@@ -186,6 +188,8 @@ class ProxiedConnection(PlannedConnection):
         self._writer.transport = self._transport
         peer = transport.get_extra_info("peername")
         self._ends = Ends(peer, transport.get_extra_info("sockname"))
+        self.target = self._owner.target_of(self.target, transport.get_extra_info("ssl_object"))
+        self.session.broker_id = self.target.node_id
         if isinstance(peer, tuple):
             self.session.peer = f"{peer[0]}:{peer[1]}"
         certificate = transport.get_extra_info("peercert")

@@ -31,6 +31,7 @@ from mockbroker.proxy.passage import Held, Passing
 from mockbroker.proxy.proxy_protocol import own_header, proxy_header
 from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.served_apis import ServedApis
+from mockbroker.proxy.server_names import NamePattern, ServerNames
 from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
 from mockbroker.security.policy import Security
@@ -64,7 +65,9 @@ class ProxyOptions:
     ``profile``, ``features`` and ``unknown_keys`` are those of ``Clamp``. ``detail`` is what the
     journal keeps. ``latency_ms`` and ``bandwidth`` (bytes a second of a connection) slow each
     direction down; 0 does not. ``tls`` serves TLS to clients, ``upstream_tls`` uses it to the
-    upstream. ``send_proxy_header`` names each client to the upstream by the PROXY protocol.
+    upstream. With ``sni`` brokers have no listeners of their own: a TLS client of the bootstrap
+    listener asks for one by its host name. ``send_proxy_header`` names each client to the upstream
+    by the PROXY protocol.
 
     Raises ClusterError or UnknownNameError for what cannot be.
     """
@@ -85,6 +88,7 @@ class ProxyOptions:
     tls: ssl.SSLContext | None = None
     upstream_tls: ssl.SSLContext | None = None
     send_proxy_header: bool = False
+    sni: NamePattern | None = None
     sasl: Sequence[str] = ()
     upstream_sasl: SaslMechanism | None = None
     open_to_all: bool = False
@@ -99,6 +103,8 @@ class ProxyOptions:
                 "with credentials for the upstream, clients need users of the proxy's own, or "
                 "everybody has the proxy's rights"
             )
+        if self.sni is not None and (self.tls is None or self.advertise is not None):
+            raise ClusterError("brokers by host name need TLS, and give the advertised addresses")
         for each in self.sasl:
             # SaslUsers of the mock takes OAUTHBEARER, whose sessions end, which those of a proxy
             # do not.
@@ -133,6 +139,9 @@ class KafkaProxy:
         )  # fmt: skip
         self.upstream_versions: Mapping[int, Versions] | None = None
         self.brokers: dict[int, Target] = {}
+        self._names = None if options.sni is None else ServerNames(
+            cast(ssl.SSLContext, options.tls)
+        )  # fmt: skip
         self._bootstrap = Target("bootstrap", BOOTSTRAP, list(options.upstream))
         self._controllers: dict[Address, Target] = {}
         self._listeners: dict[int, BrokerListener[ProxiedConnection]] = {}
@@ -227,7 +236,12 @@ class KafkaProxy:
     @property
     def connections(self) -> list[ProxiedConnection]:
         """The open connections, of all listeners."""
-        return [each for listener in self._listeners.values() for each in listener.connections]
+        listeners = {id(each): each for each in self._listeners.values()}
+        return [each for listener in listeners.values() for each in listener.connections]
+
+    def _connections_of(self, target: Target) -> list[ProxiedConnection]:
+        connections = self._listeners[id(target)].connections
+        return [each for each in connections if each.target is target]
 
     def _listener_of(self, target: Target, port: int) -> BrokerListener[ProxiedConnection]:
         listener: BrokerListener[ProxiedConnection] = BrokerListener(
@@ -243,13 +257,18 @@ class KafkaProxy:
 
     def endpoint_for(self, role: Role, node_id: int, host: str, port: int) -> Address:
         """Return the address that stands for this one of the upstream's. One that is new gets its
-        listener first. Raises ClusterError if it cannot have one."""
+        listener first, except for a broker that clients ask for by its host name. Raises
+        ClusterError if it cannot have one."""
+        sni = self.options.sni
         if role == "broker":
             target = self.brokers.get(node_id)
             if target is None:
                 target = Target(f"broker {node_id}", node_id)
                 base = self.options.broker_port_base
-                self._listen(target, 0 if base is None else base + node_id)
+                if sni is not None:
+                    self._listeners[id(target)] = self._listeners[id(self._bootstrap)]
+                else:
+                    self._listen(target, 0 if base is None else base + node_id)
                 self.brokers[node_id] = target
         else:
             target = self._controllers.get((host, port))
@@ -260,6 +279,8 @@ class KafkaProxy:
         if target.addresses != [(host, port)]:
             target.addresses = [(host, port)]
         listener = self._listeners[id(target)]
+        if sni is not None and role == "broker":
+            return sni.host(node_id), sni.port or listener.port
         if self.options.advertise is None:
             return dialable(listener.host), listener.port
         advertised, base = self.options.advertise
@@ -290,6 +311,17 @@ class KafkaProxy:
     def next_connection_id(self) -> int:
         """Connections are counted from 1, over all listeners."""
         return next(self._connection_ids)
+
+    def target_of(self, target: Target, tls: Any) -> Target:
+        """Return the target of a connection that the listener of ``target`` has accepted, with this
+        SSL object."""
+        sni = self.options.sni
+        if sni is None or self._names is None or target is not self._bootstrap:
+            return target
+        broker_id = sni.broker_id(self._names.asked(tls))
+        if broker_id is None:
+            return target
+        return self.brokers.get(broker_id) or Target(f"broker {broker_id}", broker_id)
 
     def closed(self, connection_id: int) -> None:
         """A client's connection is closed."""
@@ -377,7 +409,7 @@ class KafkaProxy:
                     "node_id": target.node_id,
                     "address": self._address(target),
                     "upstream": [show(*each) for each in target.addresses],
-                    "connections": len(self._listeners[id(target)].connections),
+                    "connections": len(self._connections_of(target)),
                     "refused": target.refused,
                 }
                 for target in targets
@@ -452,7 +484,7 @@ class KafkaProxy:
     def drop_upstream(self, broker_id: int) -> None:
         """Close the connections to an upstream broker, and those of their clients."""
         target = self._target(broker_id)
-        for connection in list(self._listeners[id(target)].connections):
+        for connection in self._connections_of(target):
             connection.drop(f"drop-upstream {broker_id}")
 
     def refuse_upstream(self, broker_id: int) -> None:

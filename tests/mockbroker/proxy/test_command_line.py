@@ -107,6 +107,8 @@ async def test_it_serves_apis_that_the_cluster_lacks() -> None:
         (["--upstream", "a:b"], "the port must be a number"),
         (["--upstream", "a", "--profile", "kafka-9.9"], "kafka-9.9"),
         (["--upstream", "a", "--feature", "x"], "such as transaction.version=1"),
+        (["--upstream", "a", "--sni", "x"], "names no broker; use a host such as broker-{id}"),
+        (["--upstream", "a", "--sni", "{id}.test"], "brokers by host name need TLS"),
         (["--upstream", "a", "--serve", "45,x"], "use API keys with commas between"),
         (["--upstream", "a", "--serve", "18"], "is about the connection to the upstream"),
         (["--upstream", "a", "--serve", "46", "--serve-profile", "kafka-9.9"], "kafka-9.9"),
