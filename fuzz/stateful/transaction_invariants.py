@@ -188,7 +188,7 @@ def what_is_read_is_committed(
     for offset, value in read.values:
         number, _, index = value.partition(b":")
         transaction = model.of_batch.get(int(number)) if number.isdigit() else None
-        if transaction is None:
+        if transaction is None or int(number) in model.unmarked:
             continue
         seen[value] += 1
         assert transaction.course in _MAY_BE_VISIBLE, (read.tp, offset, value, transaction)
@@ -201,6 +201,8 @@ def what_is_read_is_committed(
             continue
         for batch in transaction.batches:
             if batch.tp != read.tp or not _is_there(data, batch, read.start):
+                continue
+            if batch.number in model.unmarked:
                 continue
             if (batch.offset or 0) + batch.count <= read.end:
                 lacking = [each for each in batch.values if not seen[each]]

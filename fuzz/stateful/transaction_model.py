@@ -105,6 +105,8 @@ class TransactionModel:
     stored_epochs: dict[int, int] = field(default_factory=dict)
     cut: set[TopicPartition] = field(default_factory=set)
     """Logs that were cut since the last look."""
+    unmarked: set[int] = field(default_factory=set)
+    """The numbers of batches whose marker may be gone."""
     deleted: set[str] = field(default_factory=set)
     offsets_lost: bool = False
     next_offset: int = _FIRST_OFFSET
@@ -126,7 +128,9 @@ class TransactionModel:
         for action in actions:
             change = action.change
             if isinstance(change, RecordsLost):
-                self.cut.add((change.topic, change.index))
+                tp = (change.topic, change.index)
+                self.cut.add(tp)
+                self._lose_markers(tp)
                 if change.topic == STATE_TOPIC:
                     self.forget()
                 self.offsets_lost |= change.topic == OFFSETS_TOPIC
@@ -136,6 +140,13 @@ class TransactionModel:
                 if change.name == STATE_TOPIC:
                     self.forget()
                 self.offsets_lost |= change.name == OFFSETS_TOPIC
+
+    def _lose_markers(self, tp: TopicPartition) -> None:
+        """Markers may be gone with what a log loses: the next one of the producer decides then."""
+        ended = (each for each in self.transactions if each.course is not Course.OPEN)
+        self.unmarked.update(
+            batch.number for each in ended for batch in each.batches if batch.tp == tp
+        )
 
     def forget(self) -> None:
         """Coordinators lost their records: nothing is known of any transaction but that those whose
