@@ -27,13 +27,14 @@ __all__ = ["main"]
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".cache" / "sanitize"
 COPIED = [
-    "kproto", "wiredump", "kspec", "schemas", "scripts", "tests", "benchmarks", "demo", "docs",
-    "pyproject.toml",
+    "kproto", "mockbroker", "wiredump", "kspec", "schemas", "scripts", "tests", "benchmarks",
+    "demo", "docs", "pyproject.toml",
 ]  # fmt: skip
 TESTS = [
     "tests/native", "tests/codegen/test_hostile.py", "tests/reference/test_agreement.py",
     "tests/records/test_hostile.py", "tests/records/test_build.py", "tests/records/test_columns.py",
     "tests/columns/test_differential.py", "tests/columns/test_read.py",
+    "tests/mockbroker/proxy/test_frame_runs.py",
     "tests/wiredump/test_quick.py", "tests/wiredump/test_lives.py",
     "tests/wiredump/spark/test_runs.py",
     "tests/wiredump/rows/test_field_walks.py", "tests/wiredump/rows/test_gathering.py",

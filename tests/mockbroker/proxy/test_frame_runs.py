@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from typing import Any
 
@@ -11,6 +12,14 @@ from hypothesis import strategies as st
 
 from kproto.codec.registry import compiled_plan
 from kproto.dialects import dialect
+from kproto.errors import KprotoError
+from kproto.messages.fetch_response import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from kproto.messages.fetch_response import NodeEndpoint as FetchEndpoint
 from kproto.messages.produce_response import (
     NodeEndpoint,
     PartitionProduceResponse,
@@ -173,3 +182,45 @@ def test_answers_with_a_plan_are_complete_valid_and_without_tagged_fields() -> N
     for damaged in (second[:-1], second + b"\0", second[:8], second[:12] + b"\xff" * 20):
         frame = struct.pack(">i", len(damaged) - 4) + damaged[4:]
         assert passed(plain, frame) == 1
+
+
+@given(
+    st.sampled_from([1, 2]),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(8, 200), st.integers(0, 255)), max_size=3),
+    st.lists(st.integers(0, 200), max_size=4),
+    st.integers(-3, 3),
+)
+def test_no_damage_hides_a_tagged_field(
+    copies: int, named: bool, damage: list[tuple[int, int]], cuts: list[int], longer: int
+) -> None:
+    """A damaged response that passes for one without tagged fields decodes to one, if at all."""
+    engines.require_native()
+    runs = runs_of("native")
+    with engines.running("native"):
+        plan = compiled_plan(FetchResponse, 17)
+    assert plan is not None
+    aborted = [AbortedTransaction(producer_id=1, first_offset=2)]
+    partition = PartitionData(partition_index=1, aborted_transactions=aborted, records=b"r" * 9)
+    topic = FetchableTopicResponse(partitions=[partition] * copies)
+    body = FetchResponse(responses=[topic] * copies)
+    if named:
+        body.node_endpoints = [FetchEndpoint(node_id=1, host="h", port=2)]
+    kafka = dialect("kafka")
+    frame = bytearray(kafka.encode_response(body, api_version=17, correlation_id=1))
+    for place, value in damage:
+        if place < len(frame):
+            frame[place] = value
+    frame = frame[:longer] if longer < 0 else frame + bytes(longer)
+    data = struct.pack(">i", len(frame) - 4) + frame[4:]
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    parts = [data[start:end] for start, end in itertools.pairwise(places)]
+    passes = runs.is_untagged(parts, plan)
+    assert passes is bool(runs.answers_in_order(data, 0, [1], 0, 1 << 20, plan)[0])
+    try:
+        header, decoded = kafka.decode_response(data, api_key=1, api_version=17)
+    except KprotoError:
+        return
+    tagged = header.unknown_tags or decoded.unknown_tags or decoded.node_endpoints
+    assert not (passes and tagged)
+    assert passes or damage or named or longer
