@@ -16,7 +16,7 @@ member has the epoch and has confirmed its assignment. Members of share groups c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -293,9 +293,14 @@ def _answered(
             known.joined.add(member)
     if known is not None:
         known.assignor = request.get("serverAssignor") or known.assignor
-        if any(response.get(name) is not None for name in _ASSIGNED[heard.api_key]):
+        if any(_partitions(response.get(name)) for name in _ASSIGNED[heard.api_key]):
             known.waiting.add(member)
             known.until(heard.completed_ns)
+
+
+def _partitions(assigned: Any) -> Any:
+    """Return what is assigned. librdkafka does not confirm that it is nothing."""
+    return assigned.get("topicPartitions") if isinstance(assigned, dict) else assigned
 
 
 _TAKES: Final[dict[int, Callable[[_Group, Heard, JsonBody, JsonBody], None]]] = {

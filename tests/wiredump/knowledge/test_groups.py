@@ -220,6 +220,7 @@ def test_groups_of_one_name_belong_to_their_coordinators() -> None:
 def consumer(
     at: int, member: str, sent: int, epoch: int | None, *, error: int = 0,
     assigned: bool = False, owned: bool = False, instance: str | None = None,
+    partitions: int = 1,
 ) -> Exchange:  # fmt: skip
     """``epoch`` None: not answered."""
     request = ConsumerGroupHeartbeatRequest(
@@ -229,7 +230,7 @@ def consumer(
     )  # fmt: skip
     answer = ConsumerGroupHeartbeatResponse(
         error_code=error, member_id=member, member_epoch=epoch or 0,
-        assignment=Assignment(topic_partitions=[TopicPartitions(partitions=[0])])
+        assignment=Assignment(topic_partitions=[TopicPartitions(partitions=[0])] * partitions)
         if assigned
         else None,
     )  # fmt: skip
@@ -256,6 +257,14 @@ def test_an_epoch_is_a_row() -> None:
     assert brief(items, "protocol", "began_ns", "ended_ns", "client_ids")[1] == (
         "consumer", 10 * SECOND, 19 * SECOND, ["client-a", "client-b"],
     )  # fmt: skip
+
+
+def test_an_assignment_of_nothing_needs_no_confirmation() -> None:
+    items = [
+        consumer(1, "a", 0, 1, assigned=True, partitions=0),
+        consumer(9, "a", 1, 1, owned=True),
+    ]
+    assert brief(items, "outcome", "ended_ns") == [("completed", 2 * SECOND)]
 
 
 def test_a_consumer_that_leaves_begins_an_epoch() -> None:

@@ -271,7 +271,7 @@ def test_saved_questions_are_answered_as_by_the_command(tmp_path: Path) -> None:
         ("Produce", 1, 1500),
         ("Fetch", 1, 20),
     ]
-    ((topic, _, partition, produced, *_),) = found["hot-partitions"]
+    ((topic, partition, produced, *_),) = found["hot-partitions"]
     assert (topic, partition) == ("ours", 0)
     assert produced > 60
     words = check(page(measured)).words

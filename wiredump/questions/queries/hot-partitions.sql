@@ -1,7 +1,7 @@
 -- Which partitions carry most bytes?
+-- Fetches of followers count, too.
 SELECT
-  topic,
-  topic_id,
+  coalesce(topic, topic_id) AS topic,
   partition,
   coalesce(sum(size) FILTER (api_key = 0), 0) AS produced_bytes,
   coalesce(sum(records) FILTER (api_key = 0), 0) AS produced_records,
@@ -9,5 +9,5 @@ SELECT
   coalesce(sum(records) FILTER (api_key <> 0), 0) AS fetched_records,
   count(DISTINCT producer_id) FILTER (producer_id >= 0) AS producers
 FROM batches
-GROUP BY topic, topic_id, partition
+GROUP BY ALL
 ORDER BY produced_bytes + fetched_bytes DESC, topic, partition
