@@ -24,8 +24,11 @@ import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
+import org.apache.kafka.common.test.JaasUtils;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.common.Feature;
+import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.apache.kafka.test.TestUtils;
 
@@ -44,6 +47,7 @@ final class MockClusterInstance implements ClusterInstance {
 
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final URI CONTROL = URI.create(System.getProperty("mockbroker.control"));
+    private static final int CONTROLLER = 3000;
     private static final String PROFILE = System.getProperty("mockbroker.profile");
 
     private final ClusterConfig config;
@@ -62,30 +66,69 @@ final class MockClusterInstance implements ClusterInstance {
         if (id != null) {
             return;
         }
-        if (config.brokerSecurityProtocol() != SecurityProtocol.PLAINTEXT) {
-            throw new NotMocked("listeners with " + config.brokerSecurityProtocol());
-        }
-        if (!config.perServerOverrideProperties().isEmpty()) {
-            throw new NotMocked("configs of single brokers");
-        }
-        config.features().forEach((feature, level) -> {
-            if (level != feature.latestTesting() && level != feature.latestProduction()) {
-                throw new NotMocked("the feature " + feature.featureName() + " at level " + level);
-            }
-        });
         Map<String, String> configs = new TreeMap<>(config.serverProperties());
         // Three seconds by default, which the tests of groups would spend waiting.
         configs.putIfAbsent("group.initial.rebalance.delay.ms", "0");
-        boolean creates = !"false".equals(configs.get("auto.create.topics.enable"));
-        JsonNode made = call("POST", "/clusters", Map.of(
-            "brokers", "0-" + (config.numBrokers() - 1),
-            "broker_configs", configs,
-            "auto_create_topics", creates,
-            "auto_progress_ms", 100,
-            "profile", PROFILE));
+        Map<String, Object> options = new TreeMap<>();
+        options.put("brokers", "0-" + (config.numBrokers() - 1));
+        options.put("broker_configs", configs);
+        options.put("auto_create_topics", !"false".equals(configs.get("auto.create.topics.enable")));
+        options.put("auto_progress_ms", 100);
+        options.put("profile", PROFILE);
+        options.put("features", featureLevels());
+        // The reporters of tests are receivers of clients' metrics; those of a mock cluster keep them.
+        options.put("client_telemetry", configs.containsKey("metric.reporters"));
+        putConfigsOfBrokers(options);
+        putSecurity(options);
+        JsonNode made = call("POST", "/clusters", options);
         id = made.get("id").asText();
         made.get("brokers").fields().forEachRemaining(
             each -> addresses.put(Integer.valueOf(each.getKey()), each.getValue().asText()));
+    }
+
+    /** As Kafka formats the storage of a cluster: the metadata version decides on other features. */
+    private Map<String, Integer> featureLevels() {
+        Map<String, Integer> levels = new TreeMap<>();
+        Feature.PRODUCTION_FEATURES.forEach(each ->
+            levels.put(each.featureName(), (int) each.defaultLevel(config.metadataVersion())));
+        config.features().forEach((each, level) -> levels.put(each.featureName(), (int) level));
+        levels.put(MetadataVersion.FEATURE_NAME, (int) config.metadataVersion().featureLevel());
+        return levels;
+    }
+
+    /** The first broker is a mock cluster's controller, and has the configs of a controller. */
+    private void putConfigsOfBrokers(Map<String, Object> options) {
+        Map<String, Map<String, String>> own = new TreeMap<>();
+        Map<String, String> racks = new TreeMap<>();
+        config.perServerOverrideProperties().forEach((server, overrides) -> {
+            if (server > CONTROLLER) {
+                throw new NotMocked("configs of another controller");
+            }
+            String id = String.valueOf(server == CONTROLLER ? 0 : server);
+            Map<String, String> configs = own.computeIfAbsent(id, each -> new TreeMap<>());
+            configs.putAll(overrides);
+            String rack = configs.remove("broker.rack");
+            if (rack != null) {
+                racks.put(id, rack);
+            }
+        });
+        options.put("own_broker_configs", own);
+        options.put("racks", racks);
+    }
+
+    /** The users and the authorizer of Kafka's test kit. */
+    private void putSecurity(Map<String, Object> options) {
+        switch (config.brokerSecurityProtocol()) {
+            case PLAINTEXT -> { }
+            case SASL_PLAINTEXT -> {
+                options.put("sasl", List.of(
+                    "PLAIN:" + JaasUtils.KAFKA_PLAIN_ADMIN + ":" + JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD,
+                    "PLAIN:" + JaasUtils.KAFKA_PLAIN_USER1 + ":" + JaasUtils.KAFKA_PLAIN_USER1_PASSWORD));
+                options.put("authorizer", Map.of(
+                    "super_users", List.of("User:" + JaasUtils.KAFKA_PLAIN_ADMIN)));
+            }
+            default -> throw new NotMocked("listeners with " + config.brokerSecurityProtocol());
+        }
     }
 
     @Override
@@ -187,7 +230,7 @@ final class MockClusterInstance implements ClusterInstance {
 
     @Override
     public Set<Integer> controllerIds() {
-        return Set.of(3000);
+        return Set.of(CONTROLLER);
     }
 
     @Override
