@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from kproto.errors import MissingExtraError
 from kproto.messages import MetadataRequest, SaslAuthenticateRequest, SaslHandshakeRequest
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
@@ -345,3 +347,9 @@ async def test_java_logs_in_by_its_token_endpoint(tmp_path: Path) -> None:
             outcome = await tools.run("topics", *arguments, str(config))
             assert outcome.code != 0
             assert "invalid_client" in outcome.out + outcome.err
+
+
+def test_without_pyjwt_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    with pytest.raises(MissingExtraError, match=r"need PyJWT: pip install 'kproto\[oauth\]'"):
+        TokenIssuer(CLIENTS)
