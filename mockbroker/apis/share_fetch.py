@@ -221,6 +221,10 @@ def _response(
     rows: dict[TopicIdPartition, PartitionData] = {
         each.partition: _partition(each) for each in answers if _is_sent(call, session, each)
     }
+    unknown = any(topic_name(call, topic_id) is None for topic_id, _ in rows)
+    code = call.cluster.share_fetches.answer_error(names_unknown_topic=unknown)
+    if code:
+        return _refused(code)
     for key, each in acknowledged.items():
         row = rows.setdefault(key, PartitionData(partition_index=key[1], records=b""))
         row.acknowledge_error_code, row.acknowledge_error_message = each.code, each.text

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Do, Release, Row, always, rows_of_release
@@ -23,6 +23,8 @@ __all__ = [
     "Delivery",
     "DeliveryRules",
     "RecordState",
+    "StoreError",
+    "StoreEvent",
     "Throttle",
     "delivery_rules",
 ]
@@ -264,6 +266,74 @@ ON_REDELIVERY: Final[tuple[Row[Throttle, Throttle], ...]] = (
 )
 
 
+# ---- what leaders store --------------------------------------------------------------------------
+
+
+class StoreError(NamedTuple):
+    """Why the share coordinator did not store a change."""
+
+    code: ErrorCode
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class StoreEvent:
+    """A leader stores a change of a state that was altered or deleted after it had loaded it: at
+    another epoch of the group, or at the same one."""
+
+    is_deleted: bool
+    is_older: bool
+    error: StoreError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailToStore:
+    """Refuse the change."""
+
+    code: ErrorCode
+    text: str
+
+    def perform(self, subject: StoreEvent, /) -> None:
+        subject.error = StoreError(self.code, f"Error in write state RPC. {self.text}")
+
+
+ON_STORE: Final[tuple[Row[StoreEvent, StoreEvent], ...]] = (
+    Row(
+        "DP-SHARE-36",
+        lambda event: event.is_deleted,
+        (
+            FailToStore(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                "Write operation on uninitialized share partition not allowed.",
+            ),
+        ),
+    ),
+    Row(
+        "DP-SHARE-36",
+        lambda event: event.is_older,
+        (
+            FailToStore(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                "The share coordinator rejected the request because the share-group state epoch "
+                "did not match.",
+            ),
+        ),
+        until=(4, 4),
+    ),
+    Row(
+        "DP-SHARE-36",
+        lambda event: event.is_older,
+        (
+            FailToStore(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                "The coordinator rejected the request because the state epoch did not match.",
+            ),
+        ),
+        since=(4, 4),
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DeliveryRules:
     """The rows of one release."""
@@ -272,6 +342,7 @@ class DeliveryRules:
     lock_end: tuple[AckRow, ...]
     batch: tuple[Row[BatchCheck, BatchCheck], ...]
     redelivery: tuple[Row[Throttle, Throttle], ...]
+    store: tuple[Row[StoreEvent, StoreEvent], ...]
 
 
 @cache
@@ -282,4 +353,5 @@ def delivery_rules(release: Release) -> DeliveryRules:
         rows_of_release(ON_LOCK_END, release),
         rows_of_release(ON_ACK_BATCH, release),
         rows_of_release(ON_REDELIVERY, release),
+        rows_of_release(ON_STORE, release),
     )

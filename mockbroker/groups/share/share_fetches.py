@@ -22,7 +22,7 @@ from mockbroker.fetching.fetches import Fetches
 from mockbroker.fetching.query import FetchQuery, PartitionPosition
 from mockbroker.groups.modern.partitions import Assignment, TopicIdPartition
 from mockbroker.groups.modern.topics import GroupTopics
-from mockbroker.groups.share.deliveries import delivery_rules
+from mockbroker.groups.share.deliveries import StoreError, StoreEvent, delivery_rules
 from mockbroker.groups.share.settings import ShareSettings, ShareTimes
 from mockbroker.groups.share.share_partition import (
     UNINITIALIZED,
@@ -30,10 +30,10 @@ from mockbroker.groups.share.share_partition import (
     AcquiredRange,
     SharePartition,
     StartedAcknowledgement,
-    StoreError,
 )
 from mockbroker.groups.share.share_sessions import (
     FINAL_EPOCH,
+    AnswerEvent,
     SessionEvent,
     SessionRow,
     ShareSession,
@@ -49,16 +49,6 @@ from mockbroker.state.controller import Controller
 from mockbroker.state.model import TopicPartition
 
 __all__ = ["ShareAnswer", "ShareFetches", "ShareQuery", "ShareWait", "StartedShareFetch"]
-
-_NO_STATE: Final = StoreError(
-    ErrorCode.UNKNOWN_SERVER_ERROR,
-    "Error in write state RPC. Write operation on uninitialized share partition not allowed.",
-)
-_OLD_STATE: Final = StoreError(
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    "Error in write state RPC. The coordinator rejected the request because the state epoch did "
-    "not match.",
-)
 
 
 @dataclass(slots=True)
@@ -322,13 +312,14 @@ class ShareFetches:
         if self._copies.get(name) is not share:
             return None
         stored = self._partitions.get(name)
-        if stored is None:
-            return _NO_STATE
-        if stored.state_epoch > share.state_epoch:
+        is_older = stored is not None and stored.state_epoch > share.state_epoch
+        event = StoreEvent(stored is None, is_older)
+        apply_first(self._rules.store, event, event)
+        if is_older:
             self._drop_copy(*name)
-            return _OLD_STATE
-        self._partitions[name] = self._copies.pop(name)
-        return None
+        elif event.error is None:
+            self._partitions[name] = self._copies.pop(name)
+        return event.error
 
     def _unload(self, broker_id: int, group_id: str) -> None:
         """A broker forgets what it has loaded of a group, without any session of which it is."""
@@ -523,6 +514,12 @@ class ShareFetches:
         )
         apply_first(rows, event, event)
         return event, event.code
+
+    def answer_error(self, *, names_unknown_topic: bool) -> ErrorCode:
+        """Return the error that a ShareFetch has instead of its answer."""
+        event = AnswerEvent(names_unknown_topic)
+        apply_first(self._session_rules.answer, event, event)
+        return event.code
 
     def end_session(self, broker_id: int, group_id: str, member_id: str) -> bool:
         """End a session: what the member has acquired is available again. Returns whether there

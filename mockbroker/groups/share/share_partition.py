@@ -19,6 +19,7 @@ from mockbroker.groups.share.deliveries import (
     Delivery,
     DeliveryRules,
     RecordState,
+    StoreError,
     Throttle,
 )
 from mockbroker.groups.share.settings import ShareTimes
@@ -34,7 +35,6 @@ __all__ = [
     "InFlightBatch",
     "SharePartition",
     "StartedAcknowledgement",
-    "StoreError",
 ]
 
 UNINITIALIZED = -1
@@ -55,13 +55,6 @@ class AckBatch(NamedTuple):
     first: int
     last: int
     types: tuple[int, ...]
-
-
-class StoreError(NamedTuple):
-    """Why the share coordinator did not store a change."""
-
-    code: ErrorCode
-    text: str
 
 
 @dataclass(slots=True, eq=False)

@@ -15,6 +15,7 @@ from mockbroker.rows import Refuse, Release, Row, rows_of_release
 __all__ = [
     "FINAL_EPOCH",
     "INITIAL_EPOCH",
+    "AnswerEvent",
     "SessionEvent",
     "SessionRules",
     "ShareSession",
@@ -115,17 +116,42 @@ ON_SHARE_ACKNOWLEDGE: Final[tuple[SessionRow, ...]] = (
 )
 
 
+@dataclass(slots=True, eq=False)
+class AnswerEvent:
+    """A ShareFetch is about to be answered. ``names_unknown_topic``: with a partition of a topic
+    that the broker does not know, or no more."""
+
+    names_unknown_topic: bool
+    code: ErrorCode = ErrorCode.NONE
+
+    def refuse(self, code: ErrorCode) -> None:
+        self.code = code
+
+
+ON_SHARE_FETCH_ANSWER: Final[tuple[Row[AnswerEvent, AnswerEvent], ...]] = (
+    Row(
+        "DP-SHARE-37",
+        lambda event: event.names_unknown_topic,
+        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        until=(4, 4),
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SessionRules:
     """The rows of one release."""
 
     fetch: tuple[SessionRow, ...]
     acknowledge: tuple[SessionRow, ...]
+    answer: tuple[Row[AnswerEvent, AnswerEvent], ...]
 
 
 @cache
 def session_rules(release: Release) -> SessionRules:
     """Return the rules of a release."""
     return SessionRules(
-        rows_of_release(ON_SHARE_FETCH, release), rows_of_release(ON_SHARE_ACKNOWLEDGE, release)
+        rows_of_release(ON_SHARE_FETCH, release),
+        rows_of_release(ON_SHARE_ACKNOWLEDGE, release),
+        rows_of_release(ON_SHARE_FETCH_ANSWER, release),
     )

@@ -395,13 +395,19 @@ def test_there_are_two_acquire_modes() -> None:
     assert found.error_code == 0, "a record before the start offset counts for nothing"
 
 
-@pytest.mark.requirement("DP-SHARE-03")
-def test_a_topic_that_was_deleted_in_a_session() -> None:
-    at = broker()
+@pytest.mark.requirement("DP-SHARE-03", "DP-SHARE-37")
+@pytest.mark.parametrize(("name", "code"), [("kafka-4.3", -1), ("kafka-4.4", 0)])
+def test_a_topic_that_was_deleted_in_a_session(name: str, code: int) -> None:
+    at = broker(name)
     member = settled(at)
-    member.fetch(0, [0])
+    assert member.fetch(0, [0]).error_code == 0
     at.cluster.delete_topics([("foo", uuid.UUID(int=0))])
-    found = [each.error_code for each in member.fetch(1).responses[0].partitions]
+    answer = member.fetch(1)
+    assert answer.error_code == code
+    if code:
+        assert answer.responses == []
+        return
+    found = [each.error_code for each in answer.responses[0].partitions]
     assert found == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     again = Member(at, "n")
     topic = fetch.FetchTopic(
@@ -518,8 +524,22 @@ def test_the_lag_of_an_offset_below_zero() -> None:
 
 
 @pytest.mark.requirement("DP-SHARE-36")
-def test_a_leader_goes_on_with_offsets_that_were_altered() -> None:
-    at = broker()
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "kafka-4.3",
+            "The share coordinator rejected the request because the share-group state epoch did "
+            "not match.",
+        ),
+        (
+            "kafka-4.4",
+            "The coordinator rejected the request because the state epoch did not match.",
+        ),
+    ],
+)
+def test_a_leader_goes_on_with_offsets_that_were_altered(name: str, text: str) -> None:
+    at = broker(name)
     member = settled(at)
     member.fetch(0, [0])
     member.ack(1, (0, 0, [ACCEPT]))
@@ -528,7 +548,6 @@ def test_a_leader_goes_on_with_offsets_that_were_altered() -> None:
     assert offsets(at).topics[0].partitions[0].start_offset == 3
     assert member.fetch(2).responses == [], "the leader waits for records behind what it has"
     answer = member.ack(3, (1, 1, [ACCEPT]))
-    text = "The coordinator rejected the request because the state epoch did not match."
     found = row(answer)
     assert (found.error_code, found.error_message) == (6, f"Error in write state RPC. {text}")
     assert (found.current_leader.leader_id, answer.node_endpoints[0].node_id) == (1, 1)

@@ -134,14 +134,17 @@ async def quick(k: Side, partitions: int = 2) -> None:
     await until(k, config_of(k, INTERVAL), lambda found: found == "0")
 
 
-def config_of(k: Side, name: str, broker: int | None = None) -> Any:
-    async def look() -> str | None:
+def config_of(k: Side, name: str | None, broker: int | None = None) -> Any:
+    """What returns a config of the session's group; without a name, all of them."""
+
+    async def look() -> Any:
         body = DescribeConfigsRequest(
             resources=[DescribeConfigsResource(resource_type=GROUP, resource_name=k.group)]
         )
         at = k.coordinator if broker is None else broker
         answer = await k.ask(body, broker=at, quiet=True)
-        return next((each.value for each in answer.results[0].configs if each.name == name), None)
+        configs = {each.name: each.value for each in answer.results[0].configs}
+        return configs if name is None else configs.get(name)
 
     return look
 

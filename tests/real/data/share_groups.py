@@ -37,7 +37,10 @@ def describe(*groups: str) -> ShareGroupDescribeRequest:
 
 
 async def configure(k: Side, configs: dict[str, str]) -> None:
-    """Set configs of the session's group, and wait until its coordinator has them."""
+    """Set configs of the session's group, and wait until both brokers have them. Those that the
+    release lacks are left out."""
+    known = await config_of(k, None)()
+    configs = {name: value for name, value in configs.items() if name in known}
     rows = [AlterableConfig(name=each, config_operation=0, value=configs[each]) for each in configs]
     resource = AlterConfigsResource(resource_type=GROUP, resource_name=k.group, configs=rows)
     answer = await k.ask(IncrementalAlterConfigsRequest(resources=[resource]), quiet=True)

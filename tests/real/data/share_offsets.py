@@ -168,7 +168,7 @@ async def share_offsets_altered_in_a_session(k: Side) -> None:
     await k.ask(described(k))
     await k.ask(altered(k, (0, 5)))
     await k.ask(share_fetch(k, 9, (2, 2, [1])))
-    await k.ask(awaited(k, 10))
+    await k.ask(share_fetch(k, 10))
     await k.ask(altered(k, (0, 0)))
     await k.ask(share_fetch(k, -1))
     await k.ask(awaited(k, 0))
@@ -249,7 +249,7 @@ async def share_offsets_deleted_in_a_session(k: Side) -> None:
     await k.ask(share_fetch(k, 5))
     await k.ask(share_fetch(k, 6))
     await join(k)
-    await k.ask(awaited(k, 7))
+    await k.ask(share_fetch(k, 7))
     await k.ask(share_fetch(k, -1))
 
 
