@@ -75,13 +75,14 @@ def _outcome(found: list[Any], items: CaptureItems, account: Any, slowly: int) -
 
 
 def tables_of(
-    capture: Path | list[Path], folder: Path, tables: tuple[str, ...], *, bodies: bool
-) -> list[Any]:
-    """The tables of a capture, or of the parts of one, as ``wiredump table`` writes them by
-    whatever is in use: rows in their order, and how many a row group has."""
+    capture: Path | list[Path], folder: Path, tables: tuple[str, ...], *, bodies: bool,
+    rotated: bool = False,
+) -> list[Any]:  # fmt: skip
+    """The tables of a capture, of several, or of the parts of one (``rotated``), as ``wiredump
+    table`` writes them by whatever is in use: rows in their order, and how many a row group has."""
     parts = [capture] if isinstance(capture, Path) else capture
     rows = TableRows(tables=tables, bodies=bodies)
-    sources = open_sources([str(part) for part in parts], rotated=len(parts) > 1)
+    sources = open_sources([str(part) for part in parts], rotated=rotated)
     make_tables(sources, rows, str(folder), tables)
     found = []
     for name in tables:

@@ -23,10 +23,11 @@ from tests.captures.test_captures import uncompressed
 from tests.captures.worse import made_worse
 from tests.wiredump.quickly import read_in_python, read_quickly, tables_of
 from tests.wiredump.spark.made_up import capture, pcap
+from tests.wiredump.spark.rotating import records as packets_of
 from tests.wiredump.spark.rotating import rotate
 from wiredump import native
 from wiredump.readers import Limits, TcpReassembler
-from wiredump.sources import lent
+from wiredump.sources import lent, open_sources
 from wiredump.sources.quick import QuickStreams
 from wiredump.tables import writer
 
@@ -264,11 +265,62 @@ def test_parts_of_a_capture_are_read_as_one(
         data = capture(number, exchanges=20, share=0.02 * (number % 3), kind="pcap")
         parts = rotate(data, [rng.randrange(1, 200) for _ in range(3)], tmp_path / str(number))
         with native.using(None):
-            slow = tables_of(parts, tmp_path / f"slow-{number}", tables, bodies=bodies)
+            slow = tables_of(
+                parts, tmp_path / f"slow-{number}", tables, bodies=bodies, rotated=True
+            )
         with native.using(native.built()):
-            fast = tables_of(parts, tmp_path / f"fast-{number}", tables, bodies=bodies)
+            fast = tables_of(
+                parts, tmp_path / f"fast-{number}", tables, bodies=bodies, rotated=True
+            )
         assert fast == slow
     assert len(read) == 6
+
+
+@pytest.mark.parametrize(("tables", "bodies"), [(FRAMES_ONLY, False), (FRAMES_ONLY, True)])
+def test_captures_that_are_merged(tables: tuple[str, ...], bodies: bool, tmp_path: Path):
+    """Those of two machines, each with some packets of every connection, and some in both; and one
+    without any TCP."""
+    for number in range(6):
+        rng = random.Random(number)
+        header, every = packets_of(capture(number, exchanges=20, back=0.1, kind="pcap"))
+        files = [[record for record in every if rng.random() < 0.6] for _ in range(2)]
+        files.append([record[:16] + bytes(len(record) - 16) for record in every[:3]])
+        paths = [tmp_path / f"{number}-{at}.pcap" for at in range(len(files))]
+        for path, some in zip(paths, files, strict=True):
+            path.write_bytes(header + b"".join(some))
+        with native.using(None):
+            slow = tables_of(paths, tmp_path / f"slow-{number}", tables, bodies=bodies)
+            slowly = unread_of(paths)
+        with native.using(native.built()):
+            fast = tables_of(paths, tmp_path / f"fast-{number}", tables, bodies=bodies)
+            assert unread_of(paths) == slowly == {str(paths[-1]): ""}
+        assert fast == slow
+
+
+def unread_of(paths: list[Path]) -> dict[str, str]:
+    sources = open_sources([str(path) for path in paths])
+    for _ in sources:
+        pass
+    return dict(sources.unread)
+
+
+def test_packets_are_put_together_by_64_bits():
+    from wiredump.native import _quick
+
+    packets = [
+        (place, time, 1, memoryview(b"abc"[:place]), 2**32 - 1, 3, 4)
+        for place, time in ((0, -(2**63)), (3, 2**63 - 1), (1, 0))
+    ]
+    packed = _quick.pack(packets)
+    assert packed.chunk == b"abca"
+    found = [
+        (place, time, link, packed.chunk[at:end], original, interface, capture)
+        for place, time, link, at, end, original, interface, capture in packed
+    ]
+    assert found == packets
+    for wrong in ((), [()], [(0, 0, 1, 7, 0, 0, 0)], [(0, 2**63, 1, b"", 0, 0, 0)]):
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            _quick.pack(wrong)
 
 
 def test_columns_take_any_row(rng: random.Random):

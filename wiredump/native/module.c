@@ -3,6 +3,7 @@
 
 static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"walk_pcapng", walk_pcapng, METH_VARARGS, NULL},
+                                  {"pack", pack, METH_O, NULL},
                                   {"read_run", read_run, METH_VARARGS, NULL},
                                   {"find_records", find_records, METH_VARARGS, NULL},
                                   {"order_runs", order_runs, METH_O, NULL},

@@ -148,6 +148,52 @@ PyObject *walk_pcapng(PyObject *module, PyObject *args) {
     return walked(self, position);
 }
 
+/* pack([(offset, time, link type, bytes, original length, interface, capture)...]) -> packets, whose
+   chunk is a copy of all bytes: of packets that a walk does not find in their order */
+PyObject *pack(PyObject *module, PyObject *given) {
+    Py_ssize_t size = 0, at = 0;
+    (void)module;
+    if (!PyList_CheckExact(given)) {
+        PyErr_SetString(PyExc_TypeError, "pack takes a list");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(given); i++) {
+        PyObject *each = PyList_GET_ITEM(given, i);
+        Py_ssize_t length = PyTuple_CheckExact(each) && PyTuple_GET_SIZE(each) == 7
+                                ? PyObject_Length(PyTuple_GET_ITEM(each, 3)) : -1;
+        if (length < 0 || length >= INT32_MAX - size) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "no packet, or too many bytes for a chunk");
+            return NULL;
+        }
+        size += length;
+    }
+    PyObject *chunk = PyBytes_FromStringAndSize(NULL, size);
+    packets_object *self = chunk == NULL ? NULL : packets_new(chunk, 0);
+    Py_XDECREF(chunk);
+    for (Py_ssize_t i = 0; self != NULL && i < PyList_GET_SIZE(given); i++) {
+        long long place, time;
+        int link, interface, capture;
+        unsigned int original;
+        Py_buffer data;
+        packet *each = NULL;
+        if (PyArg_ParseTuple(PyList_GET_ITEM(given, i), "LLiy*Iii", &place, &time, &link, &data,
+                             &original, &interface, &capture)) {
+            if (data.len <= size - at && (each = packets_add(self)) != NULL) {
+                *each = (packet){place, time, link, interface, capture, (uint32_t)at,
+                                 (uint32_t)data.len, original};
+                memcpy(PyBytes_AS_STRING(self->chunk) + at, data.buf, (size_t)data.len);
+                at += data.len;
+            } else if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_ValueError, "the size of a packet changed");
+            }
+            PyBuffer_Release(&data);
+        }
+        if (each == NULL) Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
 static Py_ssize_t length(PyObject *object) { return ((packets_object *)object)->count; }
 
 /* One of them as the values of Packet but for its bytes: (offset, time, link type, where its bytes

@@ -49,6 +49,7 @@ packets_object *packets_new(PyObject *chunk, int64_t base);
 packet *packets_add(packets_object *self);
 PyObject *walk_pcap(PyObject *module, PyObject *args);
 PyObject *walk_pcapng(PyObject *module, PyObject *args);
+PyObject *pack(PyObject *module, PyObject *given);
 
 static inline const uint8_t *chunk_of(const packets_object *self) {
     return (const uint8_t *)PyBytes_AS_STRING(self->chunk);

@@ -16,7 +16,7 @@ from wiredump.readers.segments import SegmentReader
 from wiredump.readers.share import Share
 from wiredump.readers.tcp import TcpReassembler
 
-__all__ = ["PacketSink", "Streams"]
+__all__ = ["PacketSink", "Streams", "Unread"]
 
 
 class PacketSink(Protocol):
@@ -33,6 +33,35 @@ class PacketSink(Protocol):
         """Called with None if not even the record could be read."""
 
 
+class Unread:
+    """``captures`` with packets but without TCP so far, and sources that are no captures; with the
+    reason, if the format shows it."""
+
+    def __init__(self) -> None:
+        self.captures: dict[int, str] = {}
+        self._with_tcp: set[int] = set()
+
+    def look_at(self, packets: Iterable[Packet | Anomaly]) -> Iterator[Packet | Anomaly]:
+        """Yield all packets; those of a capture are read until one has TCP."""
+        segments = SegmentReader(Account())
+        for packet in packets:
+            if packet.capture not in self._with_tcp:
+                segment = segments.feed(packet, []) if isinstance(packet, Packet) else None
+                self.note(packet, segment is not None, segments)
+            yield packet
+
+    def note(self, packet: Packet | Anomaly, has_tcp: bool, segments: SegmentReader) -> None:
+        """Note a packet that was fed to ``segments``."""
+        if packet.capture in self._with_tcp:
+            return
+        if has_tcp or (isinstance(packet, Packet) and segments.kept is not None):
+            self._with_tcp.add(packet.capture)
+            self.captures.pop(packet.capture, None)
+        else:
+            reason = packet.reason if isinstance(packet, Anomaly) else ""
+            self.captures.setdefault(packet.capture, reason)
+
+
 class Streams:
     """``feed`` packets, then ``close``; or ``read`` whole captures. With a ``share``, only its
     connections are read."""
@@ -42,10 +71,12 @@ class Streams:
         self._share = share if share is not None else Share(0, 1)
         self._segments = SegmentReader(account)
         self._tcp = TcpReassembler(account, limits)
-        self.unread: dict[int, str] = {}
-        """Captures with packets but without TCP so far, and sources that are no captures; with the
-        reason, if the format shows it."""
-        self._with_tcp: set[int] = set()
+        self._unread = Unread()
+
+    @property
+    def unread(self) -> dict[int, str]:
+        """The captures that are ``Unread``."""
+        return self._unread.captures
 
     @property
     def account(self) -> Account:
@@ -83,8 +114,7 @@ class Streams:
                 out.append(packet)
             else:
                 segment = segment_in(packet, out)
-            if packet.capture not in self._with_tcp:
-                self._look_at(packet, segment is not None)
+            self._unread.note(packet, segment is not None, self._segments)
             if out and tells:
                 yield from out
             if sink is not None and segment is None and tells:
@@ -102,14 +132,6 @@ class Streams:
         if tells:
             yield from out
         yield from self._tcp.close()
-
-    def _look_at(self, packet: Packet | Anomaly, has_tcp: bool) -> None:
-        if has_tcp or (isinstance(packet, Packet) and self._segments.kept is not None):
-            self._with_tcp.add(packet.capture)
-            self.unread.pop(packet.capture, None)
-        else:
-            reason = packet.reason if isinstance(packet, Anomaly) else ""
-            self.unread.setdefault(packet.capture, reason)
 
     def _tell(self, sink: PacketSink, packet: Packet | Anomaly, out: list[Event]) -> None:
         """Report a packet without a segment to the sink."""

@@ -23,13 +23,15 @@ from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
-from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams
+from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams, merge
 from wiredump.readers.compressed import CannotInflate, inflater_for
+from wiredump.readers.container import Walks
 from wiredump.readers.share import Share
+from wiredump.readers.streams import Unread
 from wiredump.skipped import skipped_by
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.packets import PacketTeller, TakeRow
-from wiredump.sources.quick import QuickStreams, Sink, walks
+from wiredump.sources.quick import QuickStreams, Sink, in_bulk, walks
 from wiredump.tls import require_cryptography
 from wiredump.tls.keylog import KeyLog, KeyLogError
 
@@ -216,15 +218,10 @@ class Sources:
 
     @property
     def _is_quick(self) -> bool:
-        """Whether captures are read in bulk: if they end and need not be merged, and nobody needs
-        packets."""
-        captures = sum(file.kind == "capture" for file in self._files)
-        return (
-            (captures == 1 or (captures > 1 and self._rotated))
-            and self._limits.alone
-            and self._packets_to is None
-            and walks() is not None
-        )
+        """Whether captures are read in bulk: if they end, and nobody needs packets."""
+        captures = any(file.kind == "capture" for file in self._files)
+        alone = self._limits.alone and self._packets_to is None
+        return captures and alone and walks() is not None
 
     def packets_to(self, add: TakeRow) -> None:
         """Pass rows of ``packets`` to ``add``, each before the items of the next packet. Must be
@@ -242,18 +239,25 @@ class Sources:
         self._streams = streams = QuickStreams(
             items, self._limits, self._codec, self._sink, self._share
         )
-        yield from streams.read(self._in_bulk(files))
+        if self._rotated or len(files) == 1:
+            yield from streams.read(
+                chain.from_iterable(self._packets(each, walks()) for each in files)
+            )
+        else:
+            unread = Unread()
+            merged = merge(*(self._packets(each, None) for each in files))
+            yield from streams.read(in_bulk(unread.look_at(merged)))
+            streams.unread = unread.captures
         for number, times in streams.times.items():
             self._saw(number, *times)
 
-    def _in_bulk(self, files: list[_File]) -> Iterator[Any]:
-        for file in files:
-            capture = Capture(file.file, number=file.number, walks=walks())
-            for packet in capture:
-                self._count(file.number, capture.bytes_read)
-                self._take_secrets(capture)
-                yield packet
+    def _packets(self, file: _File, walks: Walks | None) -> Iterator[Any]:
+        capture = Capture(file.file, number=file.number, walks=walks)
+        for packet in capture:
             self._count(file.number, capture.bytes_read)
+            self._take_secrets(capture)
+            yield packet
+        self._count(file.number, capture.bytes_read)
 
     def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
         while not capture.stopped:

@@ -3,7 +3,7 @@ by packet and in order.
 
 The result equals that of ``readers.Streams`` and ``captures.CaptureItems``, which read here what
 the extension leaves. This is only possible if a connection depends only on its own packets
-(``Limits.alone``), and not for captures that are merged by time, packet by packet.
+(``Limits.alone``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from operator import attrgetter
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -40,9 +41,12 @@ from wiredump.sources.captures import CaptureItems
 from wiredump.sources.lent import Lent
 from wiredump.sources.lives import Lives
 
-__all__ = ["QuickSegments", "QuickStreams", "Sink", "walks"]
+__all__ = ["QuickSegments", "QuickStreams", "Sink", "in_bulk", "walks"]
 
 _SASL_HANDSHAKE: Final = 17
+_MOST_PACKETS: Final = 4096
+_MOST_BYTES: Final = 1 << 20
+"""The limits of packets that are put together."""
 _MOST_VERSIONS: Final = 128
 
 
@@ -69,6 +73,30 @@ def walks() -> Walks | None:
     """Return the bulk readers of captures; None without the extension."""
     module = quick()
     return None if module is None else Walks(module.walk_pcap, module.walk_pcapng)
+
+
+def in_bulk(packets: Iterable[Packet | Anomaly]) -> Iterator[Any]:
+    """Yield packets that come one by one as a walk finds them, many at a time."""
+    module = quick()
+    assert module is not None
+    held: list[tuple[Any, ...]] = []
+    size = 0
+    for packet in packets:
+        if isinstance(packet, Packet):
+            held.append(_fields(packet))
+            size += len(packet.data)
+            if size < _MOST_BYTES and len(held) < _MOST_PACKETS:
+                continue
+        if held:
+            yield module.pack(held)
+            held, size = [], 0
+        if isinstance(packet, Anomaly):
+            yield packet
+    if held:
+        yield module.pack(held)
+
+
+_fields: Final = attrgetter(*Packet.__struct_fields__)
 
 
 class QuickSegments:
