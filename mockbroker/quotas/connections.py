@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mockbroker.rows import Row
+from mockbroker.rows import Row, always
 
 __all__ = ["CONNECTION_ROWS", "Arrival"]
 
@@ -19,8 +19,9 @@ _LONGEST_MS: Final = 1_000
 
 @dataclass(slots=True)
 class Arrival:
-    """A new connection. ``excess_ms`` is how long the rate needs to fall to the quota; ``held_ms``
-    how long the connection is held before it is closed, 0 if it is accepted."""
+    """A new connection. ``excess_ms`` is how long the rate needs to fall to the quota, 0 if it does
+    not exceed it; ``held_ms`` how long the connection is held before it is closed, 0 if it is
+    accepted."""
 
     excess_ms: int
     held_ms: int = 0
@@ -35,5 +36,5 @@ class HoldConnection:
 
 
 CONNECTION_ROWS: Final[Sequence[Row[Arrival, Arrival]]] = (
-    Row("QUOTA-21", lambda arrival: arrival.excess_ms > 0, (HoldConnection(),), since=(2, 8)),
+    Row("QUOTA-21", always, (HoldConnection(),), since=(2, 8)),
 )

@@ -118,7 +118,7 @@ def test_topics_beyond_the_quota_are_refused(name: str) -> None:
     assert list(asked.cluster.topics) == ["b"]
 
 
-@pytest.mark.requirement("QUOTA-19")
+@pytest.mark.requirement("QUOTA-18", "QUOTA-19")
 @pytest.mark.parametrize("name", ["kafka-4.4", "kafka-3.9-zk", "kafka-2.7"])
 def test_older_versions_are_carried_out_and_throttled(name: str) -> None:
     asked = broker(name)
@@ -146,7 +146,7 @@ def test_without_a_quota_and_before_it_existed_nothing_counts(version: int) -> N
 
 @pytest.mark.requirement("QUOTA-20")
 def test_a_kraft_controller_enforces_it_since_3_5() -> None:
-    for name, throttled in (("kafka-3.4", 0), ("kafka-3.5", 1_000)):
+    for name, throttled in (("kafka-3.4", 0), ("kafka-3.4-zk", 1_000), ("kafka-3.5", 1_000)):
         asked = broker(name)
         asked.ask(create(("a", 12)), 6)
         assert asked.ask(create(("b", 1)), 6).throttle_time_ms == throttled, name
