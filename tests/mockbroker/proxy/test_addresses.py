@@ -76,6 +76,13 @@ def test_a_row_says_whether_its_field_is_tagged(row: AddressRow) -> None:
         assert only_tagged_addresses(row.api_key, version) is row.tagged
 
 
+def test_the_apis_that_give_controllers() -> None:
+    """Those of the metadata quorum; brokers' listeners have other ports."""
+    controllers = {row.api_key for row in REWRITTEN if row.role == "controller"}
+    assert controllers == {52, 53, 54, 55, 59, 82}
+    assert {row.api_key for row in REWRITTEN} - controllers == {0, 1, 3, 10, 60, 78, 79}
+
+
 def filled(row: AddressRow) -> tuple[Any, list[Any]]:
     """A response with the address of node 7 where the row says, and that struct."""
     api = KAFKA.api(row.api_key)
