@@ -99,8 +99,8 @@ def spark_command(
     write to a folder, or that match a pattern. It reads a file once there is a newer one. SIGINT
     and SIGTERM stop it after the current batch. However it stops, another run with the same
     --checkpoint continues without losing or repeating a row. Tables that depend on all traffic
-    (connections still open, topics, fetches, reassignments, lineage, account) are written with
-    --available-now.
+    (connections still open, topics, fetches, reassignments, groups, transactions, lineage, account)
+    are written with --available-now.
     """
     tables = chosen_tables(wanted, not no_bodies, packets)
     named_dialect(dialect_name)

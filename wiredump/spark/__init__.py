@@ -20,7 +20,7 @@ Each stage is complete before the next begins:
    of ``wiredump table``, reads payloads from the file (``payloads``), and writes Parquet. Only
    headers are shuffled, and only one connection's state is held.
 3. **Knowledge** (``knowledge``): what depends on several connections, from what tasks set aside
-   (``apart``): names of topics, fetch sessions, reassignments.
+   (``apart``): names of topics, fetch sessions, reassignments, groups, transactions.
 
 The files of committed tasks are then moved into place, the bytes are added up, and ``_SUCCESS`` is
 written. The driver holds notes and manifests only.

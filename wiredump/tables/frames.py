@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from wiredump.native import quick
 from wiredump.rows.pieces import Rows
+from wiredump.rows.together import TableRows
 from wiredump.sources.quick import Sink
 from wiredump.tables.arrow import arrow_schema
-
-if TYPE_CHECKING:
-    from wiredump.rows.together import TableRows
-    from wiredump.tables.writer import RowGroups
+from wiredump.tables.writer import RowGroups
 
 __all__ = ["FrameColumns", "sink_of"]
 
