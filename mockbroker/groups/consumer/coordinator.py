@@ -227,16 +227,24 @@ class ConsumerGroups(TesterSteps):
         group = self._groups[group_id]
         if group.members:
             return ErrorCode.NON_EMPTY_GROUP
-        self.discard(group)
+        self._remove(group)
+        # The deletions of its offsets come first in the log.
         for call in self.on_deleted:
             call(group_id)
+        self._write_deletion(group)
         return ErrorCode.NONE
 
     def discard(self, group: ConsumerGroup) -> None:
         """Let a group be no more, but not its offsets."""
+        self._remove(group)
+        self._write_deletion(group)
+
+    def _remove(self, group: ConsumerGroup) -> None:
         group.stop()
         group.dead = True
         del self._groups[group.group_id]
+
+    def _write_deletion(self, group: ConsumerGroup) -> None:
         self.membership.note(*self.membership.records.deletion(group))
         self.membership.flush(group)
 

@@ -207,8 +207,8 @@ class Membership(RecordWriter):
             self.note(self.records.regex(group.group_id, regex, None))
 
     def settle(self, group: ConsumerGroup) -> None:
-        """An empty group needs no other target."""
-        group.target_epoch = group.epoch
+        """An empty group needs no other target, and its next member gets one at once."""
+        group.target_epoch, group.target_ms = group.epoch, 0
         self.note(self.records.target_epoch(group))
 
     # ---- epochs and targets ------------------------------------------------------------------

@@ -139,7 +139,7 @@ class ShareMembership(RecordWriter):
         if event.bumps:
             self.bump(group)
         if event.settles:
-            group.target_epoch = group.epoch
+            group.target_epoch, group.target_ms = group.epoch, 0
             self.note(self.records.target_epoch(group))
 
     # ---- epochs and targets ------------------------------------------------------------------

@@ -277,16 +277,24 @@ class StreamsGroups(TesterSteps):
         group = self._groups[group_id]
         if group.members:
             return ErrorCode.NON_EMPTY_GROUP
-        self.discard(group)
+        self._remove(group)
+        # The deletions of its offsets come first in the log.
         for call in self.on_deleted:
             call(group_id)
+        self._write_deletion(group)
         return ErrorCode.NONE
 
     def discard(self, group: StreamsGroup) -> None:
         """Let a group be no more, but not its offsets."""
+        self._remove(group)
+        self._write_deletion(group)
+
+    def _remove(self, group: StreamsGroup) -> None:
         group.stop()
         group.dead = True
         del self._groups[group.group_id]
+
+    def _write_deletion(self, group: StreamsGroup) -> None:
         self.membership.note(*self.membership.records.deletion(group))
         self.membership.flush(group)
 

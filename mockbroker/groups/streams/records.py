@@ -193,7 +193,7 @@ def _listed(
         current.TaskIds(
             subtopology_id=name,
             partitions=indexes,
-            assignment_epochs=None if epochs is None else [epochs[name, each] for each in indexes],
+            assignment_epochs=[] if epochs is None else [epochs[name, each] for each in indexes],
         )
         for name, indexes in by_subtopology(tasks)
     ]

@@ -250,6 +250,35 @@ def test_what_is_gone_is_deleted_from_the_log() -> None:
     assert (newest.key or b"")[:2] == b"\0\3", "nothing of a classic group follows"
 
 
+@pytest.mark.requirement("DP-CGH-28", "DP-CGH-22")
+def test_the_target_of_an_empty_group_has_no_time() -> None:
+    at = coordinated((4, 4))
+    at.advance(5)
+    at.join("a")
+    count = len(logged(at))
+    at.leave("a")
+    records = logged(at, count)
+    assert kinds(records) == [-8, -7, -5, 3, 6]
+    assert (records[-1][1].assignment_epoch, records[-1][1].assignment_timestamp) == (3, 0)
+    at.join("b")
+    assert at.group.target_epoch == 4, "its next member does not wait for the interval"
+
+
+@pytest.mark.requirement("DP-CGH-28")
+def test_the_deletions_of_offsets_come_before_that_of_the_group() -> None:
+    at = coordinated((4, 4))
+    at.join("a")
+    at.cluster.set_offset("g", "foo-0", 3)
+    at.leave("a")
+    tp = at.cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
+    log = at.cluster.logs.log(tp)
+    count = len(list(read_records(tp, log)))
+    assert at.cluster.groups.delete("g") == 0
+    deletions = [each for each in read_records(tp, log) if isinstance(each, LoggedRecord)][count:]
+    assert [each.value for each in deletions] == [None] * len(deletions)
+    assert [int.from_bytes((each.key or b"")[:2], "big") for each in deletions] == [1, 6, 4, 3]
+
+
 @pytest.mark.requirement("DP-CGH-28")
 def test_regular_expressions_are_written() -> None:
     at = coordinated()

@@ -180,6 +180,17 @@ def test_other_topics_ask_for_another_target() -> None:
     assert at.assigned("a") == ["bar-0", "bar-1"]
 
 
+@pytest.mark.requirement("DP-SHARE-22", "DP-SHARE-28")
+def test_the_next_member_of_an_empty_group_has_a_target_at_once() -> None:
+    at = Sharers(group_share_assignment_interval_ms=1000)
+    at.advance(5)
+    at.settle("a")
+    at.beat("a", -1)
+    assert (at.group.target_epoch, at.group.target_ms) == (at.group.epoch, 0)
+    at.join("b")
+    assert at.group.target_epoch == at.group.epoch
+
+
 @pytest.mark.requirement("DP-SHARE-26")
 def test_a_member_that_joins_raises_the_epoch_once() -> None:
     at = Sharers()

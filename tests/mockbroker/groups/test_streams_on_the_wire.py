@@ -20,6 +20,8 @@ from kproto.messages.streams_group_topology_description_update_request import (
 from mockbroker import MockCluster
 from mockbroker.cluster import Cluster
 from mockbroker.groups.classic.model import LeavingMember, SyncRequest, SyncResult
+from mockbroker.groups.streams.model import Member, Tasks
+from mockbroker.groups.streams.records import StreamsRecords
 from mockbroker.profiles import profile
 from mockbroker.security.authorizer import AclOperation, ResourceType
 from mockbroker.security.policy import OPEN, Security
@@ -374,6 +376,17 @@ def test_an_empty_group_goes_with_its_offsets() -> None:
 
 
 @pytest.mark.requirement("DP-STREAMS-19")
+def test_only_active_tasks_have_epochs_in_the_log() -> None:
+    tasks_of = Tasks(frozenset({("0", 0)}), frozenset({("1", 0)}), frozenset({("1", 1)}))
+    member = Member("m", epoch=3, assigned=tasks_of, epochs={("0", 0): 2})
+    _, value = StreamsRecords((4, 4)).current("g", member)
+    assert value is not None
+    read: Any = type(value).decode(value.encode(0), 0)
+    assert [each.assignment_epochs for each in read.active_tasks] == [[2]]
+    assert [each.assignment_epochs for each in read.standby_tasks + read.warmup_tasks] == [[], []]
+
+
+@pytest.mark.requirement("DP-STREAMS-19")
 async def test_what_is_written() -> None:
     configs = {"group.streams.assignment.interval.ms": "0"}
     async with (
@@ -384,7 +397,8 @@ async def test_what_is_written() -> None:
         mock.move_coordinator("group", "g", 1)
         await wire.ask(joins(), 1)
         await wire.ask(beats(2), 1)
-        written = [each.key for each in mock.records("__consumer_offsets") if each.key]
+        records = list(mock.records("__consumer_offsets"))
+        written = [each.key for each in records if each.key]
         kinds = [int.from_bytes(key[:2], "big") for key in written]
         assert {17, 19, 20, 21, 22, 23} <= {*kinds}
         mock.move_coordinator("group", "g", 2)
@@ -401,3 +415,4 @@ async def test_what_is_written() -> None:
             if each.key and each.value is None
         ]
         assert {2, 17, 19, 20, 21, 22, 23} <= {*deletions}
+        assert deletions[-4:] == [1, 20, 17, 23], "those of its offsets come first"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from kproto.codec.message import Message
 from kproto.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -23,41 +22,7 @@ from kproto.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from kproto.messages.consumer_group_current_member_assignment_key import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-)
-from kproto.messages.consumer_group_current_member_assignment_value import (
-    ConsumerGroupCurrentMemberAssignmentValue,
-)
 from kproto.messages.consumer_group_heartbeat_request import TopicPartitions
-from kproto.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from kproto.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
-from kproto.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from kproto.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
-from kproto.messages.consumer_group_partition_metadata_key import (
-    ConsumerGroupPartitionMetadataKey,
-)
-from kproto.messages.consumer_group_partition_metadata_value import (
-    ConsumerGroupPartitionMetadataValue,
-)
-from kproto.messages.consumer_group_regular_expression_key import (
-    ConsumerGroupRegularExpressionKey,
-)
-from kproto.messages.consumer_group_regular_expression_value import (
-    ConsumerGroupRegularExpressionValue,
-)
-from kproto.messages.consumer_group_target_assignment_member_key import (
-    ConsumerGroupTargetAssignmentMemberKey,
-)
-from kproto.messages.consumer_group_target_assignment_member_value import (
-    ConsumerGroupTargetAssignmentMemberValue,
-)
-from kproto.messages.consumer_group_target_assignment_metadata_key import (
-    ConsumerGroupTargetAssignmentMetadataKey,
-)
-from kproto.messages.consumer_group_target_assignment_metadata_value import (
-    ConsumerGroupTargetAssignmentMetadataValue,
-)
 from kproto.messages.create_partitions_request import CreatePartitionsTopic
 from kproto.messages.describe_configs_request import DescribeConfigsResource
 from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
@@ -65,14 +30,12 @@ from kproto.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from kproto.records import RecordBatches
 from tests.mockbroker.groups.test_mixed_groups import assignment, subscription
+from tests.real.data.group_log import note_group_records
 from tests.real.data.registry import session
 from tests.real.data.requests import (
     commit,
     committed,
-    fetch,
-    fetch_row,
     heartbeat,
     join,
     leave,
@@ -711,55 +674,6 @@ def _alter(group: str, *operations: tuple[str, int, str | None]) -> Any:
 
 # ---- the log ---------------------------------------------------------------------------------
 
-_RECORDS: Final[Mapping[int, tuple[type[Message], type[Message]]]] = {
-    3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-    4: (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
-    5: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
-    6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
-    7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
-    8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
-    16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
-}
-_OF_A_RUN: Final = ("metadata_hash", "assignment_timestamp", "timestamp", "version", "client_host")
-"""Fields of values that every run draws anew, or that only one coordinator compares."""
-
-
-async def _logged(k: Side) -> None:
-    """Note the records of the session's group in the log of its coordinator, batch by batch."""
-    offset, found = 0, list[str]()
-    name = "__consumer_offsets"
-    while True:
-        body = fetch(k, topics=[(name, [fetch_row(0, offset)])], version=4)
-        answer = await k.exchange(body, 4, k.coordinator, "log")
-        batches = list(RecordBatches(answer.responses[0].partitions[0].records or b"",
-                                     allow_partial=True))  # fmt: skip
-        if not batches:
-            break
-        for batch in batches:
-            offset = batch.last_offset + 1
-            texts = [text for record in batch if (text := _record(k, record)) is not None]
-            # Within a batch, records of several members come in the order of a hash table.
-            found += sorted(texts) if len(texts) > 1 else texts
-    for text in found:
-        k.remark("record", text)
-
-
-def _record(k: Side, record: Any) -> str | None:
-    kind = int.from_bytes(record.key[:2], "big")
-    if kind not in _RECORDS:
-        return None
-    of_key, of_value = _RECORDS[kind]
-    key: Any = of_key.decode(record.key[2:], 0)
-    if key.group_id != k.group:
-        return None
-    value: Any = None
-    if record.value is not None:
-        value = of_value.decode(record.value[2:], 0)
-        for name in _OF_A_RUN:
-            if hasattr(value, name):
-                setattr(value, name, type(getattr(value, name))())
-    return k.names.of_text(f"{kind} {key.to_json(0)} {None if value is None else value.to_json(0)}")
-
 
 @session(68, since=1)
 async def beat_and_look_at_the_log(k: Side) -> None:
@@ -777,4 +691,4 @@ async def beat_and_look_at_the_log(k: Side) -> None:
     await k.ask(beat(k, "b", -1))
     await k.ask(beat(k, "c", -1, instance_id="one"))
     await k.ask(DeleteGroupsRequest(groups_names=[k.group]))
-    await _logged(k)
+    await note_group_records(k)

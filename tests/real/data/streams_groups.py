@@ -35,6 +35,7 @@ from kproto.messages.streams_group_topology_description_update_request import (
     TopologyDescription,
 )
 from tests.real.data.consumer_groups import GROUP, config_of, until
+from tests.real.data.group_log import note_group_records
 from tests.real.data.registry import session
 from tests.real.data.requests import commit, heartbeat, join, leave
 from tests.real.data.side import CLOSED, Side
@@ -217,6 +218,7 @@ async def members_of_streams_groups(k: Side) -> None:
     await k.ask(beat(k, "b", -1))
     await k.ask(beat(k, "b", -1))
     await k.ask(describe(k.group))
+    await note_group_records(k)
 
 
 @session(88, needs=(89,))
@@ -230,6 +232,7 @@ async def topologies_of_streams_groups(k: Side) -> None:
     await k.ask(beat(k, "b"))
     await k.ask(beat(k, "b", topology=plain(k, epoch=1)))
     await k.ask(beat(k, "a", epoch, owned=["2_0"]))
+    await note_group_records(k)
 
 
 @session(88, needs=(89,))
@@ -246,6 +249,7 @@ async def static_members_of_streams_groups(k: Side) -> None:
     await k.ask(beat(k, "b", -2, instance_id="i"))
     await k.ask(beat(k, "c", instance_id="i", process_id="other"))
     await k.ask(beat(k, "c", -1, instance_id="i"))
+    await note_group_records(k)
 
 
 @session(88, needs=(89,))
@@ -259,6 +263,7 @@ async def endpoints_of_streams_groups(k: Side) -> None:
     await k.ask(beat(k, "b", 3, endpoint_information_epoch=1))
     await k.ask(beat(k, "b", 3, endpoint_information_epoch=0))
     await k.ask(beat(k, "a", endpoint_information_epoch=0))
+    await note_group_records(k)
 
 
 @session(88, needs=(8, 11, 12, 13, 15, 16, 42))
@@ -278,6 +283,25 @@ async def other_apis_and_streams_groups(k: Side) -> None:
     await k.ask(beat(k, "a", -1))
     await k.ask(DeleteGroupsRequest(groups_names=[k.group]))
     await k.ask(describe(k.group))
+    await note_group_records(k)
+
+
+@session(88, needs=(32, 44, 89))
+async def standbys_of_streams_groups(k: Side) -> None:
+    more = {"streams.num.standby.replicas": "1", "streams.rack.aware.assignment.tags": "zone"}
+    await quick(k, 2, **more)
+    tagged = [[request.KeyValue(key="zone", value=each)] for each in ("here", "there")]
+    joining = beat(k, "a", topology=counting(k), process_id="a", client_tags=tagged[0])
+    answer = await k.ask(joining, quiet=True)
+    epoch = await ready(k, "a", answer.member_epoch)
+    await k.ask(beat(k, "b", topology=counting(k), process_id="b", client_tags=tagged[1]))
+    await k.ask(beat(k, "a", epoch, owned=["0_0", "0_1", "1_0", "1_1"]))
+    await k.ask(beat(k, "a", epoch, owned=["0_0", "1_0"]))
+    await k.ask(beat(k, "b", epoch + 1, owned=[]))
+    await k.ask(describe(k.group))
+    await k.ask(beat(k, "a", -1))
+    await k.ask(beat(k, "b", -1))
+    await note_group_records(k)
 
 
 @session(93)
