@@ -54,6 +54,7 @@ from mockbroker.groups.modern.topics import GroupTopics
 from mockbroker.groups.share.coordinator import ShareGroups
 from mockbroker.groups.share.settings import share_settings, share_times
 from mockbroker.groups.share.share_fetches import ShareFetches
+from mockbroker.groups.share.share_states import ShareStates
 from mockbroker.groups.streams.coordinator import StreamsGroups
 from mockbroker.groups.streams.settings import streams_settings
 from mockbroker.inter_broker.broker_memory import BrokerMemory
@@ -299,6 +300,8 @@ class Cluster(DataSteps):
             lambda group_id: share_times(self._configs, group_id, self._first_broker),
         )
         """The share partitions and share sessions, and fetches of them that wait."""
+        self.share_states = ShareStates(controller, self.share_fetches, config_release)
+        """The states of share partitions, for other brokers."""
         share_groups.initialize = self.share_fetches.initialize
         share_groups.forget = self.share_fetches.forget
         share_groups.partitions_of = self.share_fetches.partitions_of

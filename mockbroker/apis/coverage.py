@@ -17,15 +17,11 @@ from mockbroker.profiles import Profile
 
 __all__ = ["CoveredApi", "coverage", "gaps"]
 
-_SHARE_STATE: Final = "sent by brokers only; the mock keeps the state of share partitions in memory"
 _BROKERS: Final = (
     "sent by brokers only; the mock's brokers change the state of the cluster directly"
 )
 
-_REASONS: Final[tuple[tuple[tuple[int, ...], str], ...]] = (
-    ((7, 56, 58, 67), _BROKERS),
-    ((83, 84, 85, 86, 87), _SHARE_STATE),
-)
+_REASONS: Final[tuple[tuple[tuple[int, ...], str], ...]] = (((7, 56, 58, 67), _BROKERS),)
 _REASON_OF: Final = {key: reason for keys, reason in _REASONS for key in keys}
 
 

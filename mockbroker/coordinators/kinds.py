@@ -6,6 +6,7 @@ import base64
 import binascii
 import enum
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ __all__ = [
     "java_hash",
     "partition_for",
     "share_key",
+    "share_text",
 ]
 
 
@@ -86,6 +88,12 @@ def partition_for(key: str, partitions: int) -> int:
     """The partition of an internal topic that a key belongs to (Kafka's ``partitionFor``)."""
     value = java_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partitions
+
+
+def share_text(group_id: str, topic_id: uuid.UUID, index: int) -> str:
+    """The key of a share coordinator for one share partition."""
+    text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+    return f"{group_id}:{text}:{index}"
 
 
 _PARTITION: Final = re.compile(r"[+-]?[0-9]+")

@@ -1,11 +1,14 @@
-"""The order in which Java's ``HashMap`` iterates texts, where a client can see it."""
+"""The order in which Java's ``HashMap`` iterates keys, where a client can see it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
-__all__ = ["hash_order", "java_hash"]
+__all__ = ["hash_order", "hash_order_of_numbers", "hash_order_of_uuids", "java_hash"]
+
+KeyT = TypeVar("KeyT")
 
 _FEWEST: Final = 16
 _LOAD: Final = 0.75
@@ -21,14 +24,33 @@ def java_hash(text: str) -> int:
 
 
 def hash_order(keys: Iterable[str]) -> list[str]:
-    """Return distinct keys, given in the order of their insertion, in the order of iteration."""
+    """Return distinct texts, given in the order of their insertion, in the order of iteration."""
+    return _in_order(keys, java_hash)
+
+
+def hash_order_of_numbers(keys: Iterable[int]) -> list[int]:
+    """As ``hash_order``, for 32-bit numbers, whose hash they are."""
+    return _in_order(keys, lambda key: key)
+
+
+def hash_order_of_uuids(keys: Iterable[uuid.UUID]) -> list[uuid.UUID]:
+    """As ``hash_order``, for Kafka's ``Uuid``."""
+    return _in_order(keys, _uuid_hash)
+
+
+def _uuid_hash(key: uuid.UUID) -> int:
+    halves = key.int >> 64 ^ key.int & (1 << 64) - 1
+    return halves >> 32 ^ halves & 0xFFFFFFFF
+
+
+def _in_order(keys: Iterable[KeyT], hash_of: Callable[[KeyT], int]) -> list[KeyT]:
     found = list(dict.fromkeys(keys))
     slots = _FEWEST
     while len(found) > slots * _LOAD:
         slots *= 2
 
-    def slot(key: str) -> int:
-        value = java_hash(key) & 0xFFFFFFFF
+    def slot(key: KeyT) -> int:
+        value = hash_of(key) & 0xFFFFFFFF
         return (value ^ value >> 16) & slots - 1
 
     return sorted(found, key=slot)

@@ -30,6 +30,7 @@ from mockbroker.groups.share.share_partition import (
     AcquiredRange,
     SharePartition,
     StartedAcknowledgement,
+    StateBatch,
 )
 from mockbroker.groups.share.share_sessions import (
     FINAL_EPOCH,
@@ -273,18 +274,38 @@ class ShareFetches:
     ) -> None:
         """Make the states of share partitions."""
         for key in partitions:
-            name = self._topics.name_of(key[0]) or ""
             self._keep_copy(group_id, key)
-            self._partitions[group_id, key] = SharePartition(
-                group_id,
-                (name, key[1]),
-                self._controller.timers,
-                self._rules,
-                partial(self.times, group_id),
-                start_offset,
-                state_epoch,
-                partial(self._storing, (group_id, key)),
-            )
+            self._partitions[group_id, key] = self._new(group_id, key, state_epoch, start_offset)
+
+    def replace(
+        self,
+        group_id: str,
+        key: TopicIdPartition,
+        start_offset: int,
+        complete: int,
+        batches: Iterable[StateBatch],
+    ) -> None:
+        """Put another state in place of one that there is."""
+        former = self._partitions[group_id, key]
+        self._keep_copy(group_id, key)
+        share = self._new(group_id, key, former.state_epoch, start_offset)
+        share.leader_epoch = former.leader_epoch
+        share.load(start_offset, complete, batches)
+        self._partitions[group_id, key] = share
+
+    def _new(
+        self, group_id: str, key: TopicIdPartition, state_epoch: int, start_offset: int
+    ) -> SharePartition:
+        return SharePartition(
+            group_id,
+            (self._topics.name_of(key[0]) or "", key[1]),
+            self._controller.timers,
+            self._rules,
+            partial(self.times, group_id),
+            start_offset,
+            state_epoch,
+            partial(self._storing, (group_id, key)),
+        )
 
     def forget(self, group_id: str, partitions: Assignment) -> None:
         """Delete the states of share partitions."""

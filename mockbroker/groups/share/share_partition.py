@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.share.deliveries import (
@@ -29,12 +29,14 @@ from mockbroker.state.model import TopicPartition
 from mockbroker.timers import Timers
 
 __all__ = [
+    "STATE_IDS",
     "UNINITIALIZED",
     "AckBatch",
     "AcquiredRange",
     "InFlightBatch",
     "SharePartition",
     "StartedAcknowledgement",
+    "StateBatch",
 ]
 
 UNINITIALIZED = -1
@@ -47,6 +49,24 @@ class AcquiredRange(NamedTuple):
     first: int
     last: int
     times: int
+
+
+class StateBatch(NamedTuple):
+    """What the share coordinator keeps of the records from ``first`` to ``last``: the number of
+    their state (``STATE_IDS``), and how often they were delivered."""
+
+    first: int
+    last: int
+    state: int
+    deliveries: int
+
+
+STATE_IDS: Final = {
+    RecordState.AVAILABLE: 0,
+    RecordState.ACKNOWLEDGED: 2,
+    RecordState.ARCHIVED: 4,
+}
+"""The states that are stored. An acquisition is not: its leader alone knows of it."""
 
 
 class AckBatch(NamedTuple):
@@ -603,6 +623,32 @@ class SharePartition:
                 delivery.count -= 1
                 self._looks_back = True
         self._changed()
+
+    # ---- storing -----------------------------------------------------------------------------
+
+    def stored_batches(self) -> list[StateBatch]:
+        """What is stored of the records in flight. Acquired ones are as they were before, unless
+        that was the first time."""
+        found = []
+        for first, last, delivery in self.deliveries():
+            state, count = delivery.state, delivery.count
+            if state is RecordState.ACQUIRED:
+                state, count = RecordState.AVAILABLE, count - 1
+            if count and last >= self.stored_start:
+                start = max(first, self.stored_start)
+                found.append(StateBatch(start, last, STATE_IDS[state], count))
+        return found
+
+    def load(self, start_offset: int, complete: int, batches: Iterable[StateBatch]) -> None:
+        """Take over what is stored, before any record is acquired."""
+        states = {number: state for state, number in STATE_IDS.items()}
+        self.start_offset = self.end_offset = self.stored_start = start_offset
+        self.stored_complete = complete
+        for each in batches:
+            delivery = Delivery(states.get(each.state, RecordState.AVAILABLE), each.deliveries)
+            self._insert(InFlightBatch(each.first, each.last, delivery))
+            self.end_offset = max(self.end_offset, each.last)
+        self._looks_back = True
 
     # ---- moving ------------------------------------------------------------------------------
 

@@ -16,12 +16,12 @@ import pytest
 
 from kproto.messages import (
     ApiVersionsRequest,
+    ControlledShutdownRequest,
     DescribeDelegationTokenRequest,
     ExpireDelegationTokenRequest,
     FindCoordinatorRequest,
     GetTelemetrySubscriptionsRequest,
     MetadataRequest,
-    ReadShareGroupStateSummaryRequest,
 )
 from mockbroker import MockCluster
 from mockbroker.apis.registry import HANDLERS
@@ -44,15 +44,14 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 
 
 def test_an_api_without_a_handler_is_reported_once(lines: Callable[[], list[str]]) -> None:
-    broker = DirectBroker(Cluster(1))
+    broker = DirectBroker(Cluster(1), profile_name="kafka-2.4")
     for _ in range(3):
-        (result,) = broker.ask(ReadShareGroupStateSummaryRequest(), 1).results
-        assert result.partitions[0].error_code == 35
+        assert broker.ask(ControlledShutdownRequest(), 2).error_code == 35
         assert broker.ask(MetadataRequest(topics=None), 9).brokers
     (line,) = lines()
-    assert line.startswith("ReadShareGroupStateSummary (87) v1 from client id 'test': ")
+    assert line.startswith("ControlledShutdown (7) v2 from client id 'test': ")
     assert "the mock has no handler" in line
-    assert "serve --reply 87=FILE.json" in line
+    assert "serve --reply 7=FILE.json" in line
     assert "--advertise implemented" in line
 
 
@@ -99,10 +98,10 @@ def test_what_clients_negotiate_is_not_reported(lines: Callable[[], list[str]]) 
 
 
 def test_the_number_of_lines_is_bounded(lines: Callable[[], list[str]]) -> None:
-    broker = DirectBroker(Cluster(1))
+    broker = DirectBroker(Cluster(1), profile_name="kafka-2.4")
     frames = [
         broker.codec.encode_request(
-            ReadShareGroupStateSummaryRequest(), api_version=1, correlation_id=number,
+            ControlledShutdownRequest(), api_version=2, correlation_id=number,
             client_id=f"{number}\n\x1b[31m" + "x" * 1000,
         )
         for number in range(1000)

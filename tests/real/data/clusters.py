@@ -23,12 +23,12 @@ DATA_CONFIGS: Final[Mapping[str, str]] = {
     "group.min.session.timeout.ms": "100",
     "group.max.size": "4",
     "max.incremental.fetch.session.cache.slots": "1000",
+    "share.coordinator.state.topic.num.partitions": "1",
 }
 """Broker configs of both sides, besides ``COMMON_CONFIGS``. One partition of each internal topic
 gives every group and every transactional id the same coordinator."""
 
 KAFKA_CONFIGS: Final[Mapping[str, str]] = {
-    "share.coordinator.state.topic.num.partitions": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.share.min.record.lock.duration.ms": "1000",

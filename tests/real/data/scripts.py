@@ -16,6 +16,7 @@ from tests.real.data import (  # noqa: F401 - each registers its sessions
     share_fetches,
     share_groups,
     share_offsets,
+    share_states,
     streams_groups,
     transactions,
 )
