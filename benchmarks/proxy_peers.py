@@ -77,7 +77,10 @@ class Upstream(asyncio.Protocol):
     def _begin(self, data: bytes, at: int) -> Treatment | None:
         if len(data) - at < 12:
             return None
-        rest = self.answers[data[at + 4 : at + 8]]
+        rest = self.answers.get(data[at + 4 : at + 8])
+        if rest is None:  # a broker closes on what it does not know
+            self._transport.close()
+            return None
         self._out += [(len(rest) + 4).to_bytes(4, "big"), data[at + 8 : at + 12], rest]
         return frame_end(data, at)
 
