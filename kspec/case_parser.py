@@ -235,7 +235,7 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
 
 
 def _check_produced(call: ClientCall, place: str, refuse: Callable[[str, str], None]) -> None:
-    """Outcomes are told apart by the values of the records."""
+    """Refuse records without distinct values, by which their outcomes are named."""
     try:
         values = [each.get("value") for each in produced_records(call.arguments)]
     except (KspecError, TypeError, AttributeError) as error:

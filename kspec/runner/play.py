@@ -147,7 +147,7 @@ async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
 
 
 async def _produced(call: ClientCall, adapter: Adapter) -> Answer:
-    """Outcomes are told apart by the values of the records."""
+    """Produce records, and name their outcomes by the records' values."""
     records = produced_records(call.arguments)
     answer = await adapter.call("produce", {"records": records})
     try:

@@ -16,12 +16,14 @@ from kspec.adapters.python.lines import (
     Operation,
     Raised,
     Returned,
+    bytes_of,
     chosen,
     client_call,
-    get,
     outcome,
+    partition_of,
+    place_of,
     polled,
-    text_of,
+    record_of,
 )
 
 __all__ = ["OPTIONS", "DataClients"]
@@ -113,8 +115,8 @@ class DataClients:
             with client_call():
                 return await producer.send(
                     record["topic"],
-                    value=_bytes(record.get("value")),
-                    key=_bytes(record.get("key")),
+                    value=bytes_of(record.get("value")),
+                    key=bytes_of(record.get("key")),
                     partition=record.get("partition"),
                 )
         except Raised as raised:
@@ -141,7 +143,7 @@ class DataClients:
             consumer = await self._started_consumer()
             with client_call():
                 found = await consumer.getmany(timeout_ms=int(seconds * 1000))
-            return [_record(each) for records in found.values() for each in records]
+            return [record_of(each) for records in found.values() for each in records]
 
         return polled(call["records"], call["ms"], lambda left: self._runner.run(once(left)))
 
@@ -193,18 +195,8 @@ async def _awaited(future: Any) -> Any:
 def _outcome(found: Any) -> dict[str, Any]:
     if isinstance(found, Raised):
         return outcome(found.error)
-    return {name: get(found, name) for name in ("topic", "partition", "offset")}
-
-
-def _record(record: Any) -> dict[str, Any]:
-    place = {name: get(record, name) for name in ("topic", "partition", "offset")}
-    return {**place, "key": text_of(record.key), "value": text_of(record.value)}
+    return place_of(found)
 
 
 def _partition(key: str) -> TopicPartition:
-    topic, _, index = key.rpartition("-")
-    return TopicPartition(topic, int(index))
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
+    return TopicPartition(*partition_of(key))

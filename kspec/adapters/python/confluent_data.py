@@ -12,8 +12,10 @@ from kspec.adapters.python.lines import (
     Operation,
     Raised,
     Returned,
+    bytes_of,
     chosen,
     client_call,
+    partition_of,
     polled,
     text_of,
 )
@@ -127,8 +129,8 @@ class DataClients:
             with client_call():
                 producer.produce(
                     record["topic"],
-                    value=_bytes(record.get("value")),
-                    key=_bytes(record.get("key")),
+                    value=bytes_of(record.get("value")),
+                    key=bytes_of(record.get("key")),
                     on_delivery=on_delivery,
                     **where,
                 )
@@ -202,11 +204,5 @@ class DataClients:
 
 
 def _partition(key: str, offset: int | None = None) -> TopicPartition:
-    topic, _, index = key.rpartition("-")
-    if offset is None:
-        return TopicPartition(topic, int(index))
-    return TopicPartition(topic, int(index), offset)
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
+    place = partition_of(key)
+    return TopicPartition(*place) if offset is None else TopicPartition(*place, offset)

@@ -12,12 +12,14 @@ from kspec.adapters.python.lines import (
     Operation,
     Raised,
     Returned,
+    bytes_of,
     chosen,
     client_call,
-    get,
     outcome,
+    partition_of,
+    place_of,
     polled,
-    text_of,
+    record_of,
 )
 
 __all__ = ["OPTIONS", "DataClients"]
@@ -109,8 +111,8 @@ class DataClients:
             with client_call():
                 return producer.send(
                     record["topic"],
-                    value=_bytes(record.get("value")),
-                    key=_bytes(record.get("key")),
+                    value=bytes_of(record.get("value")),
+                    key=bytes_of(record.get("key")),
                     partition=record.get("partition"),
                 )
         except Raised as raised:
@@ -138,7 +140,7 @@ class DataClients:
         def once(seconds: float) -> list[dict[str, Any]]:
             with client_call():
                 found = consumer.poll(timeout_ms=int(seconds * 1000))
-            return [_record(each) for records in found.values() for each in records]
+            return [record_of(each) for records in found.values() for each in records]
 
         return polled(call["records"], call["ms"], once)
 
@@ -180,18 +182,8 @@ def _awaited(future: Any) -> Any:
 def _outcome(found: Any) -> dict[str, Any]:
     if isinstance(found, Raised):
         return outcome(found.error)
-    return {name: get(found, name) for name in ("topic", "partition", "offset")}
-
-
-def _record(record: Any) -> dict[str, Any]:
-    place = {name: get(record, name) for name in ("topic", "partition", "offset")}
-    return {**place, "key": text_of(record.key), "value": text_of(record.value)}
+    return place_of(found)
 
 
 def _partition(key: str) -> TopicPartition:
-    topic, _, index = key.rpartition("-")
-    return TopicPartition(topic, int(index))
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
+    return TopicPartition(*partition_of(key))

@@ -36,13 +36,17 @@ __all__ = [
     "answered",
     "ascending",
     "by_topic",
+    "bytes_of",
     "chosen",
     "client_call",
     "data_operations",
     "elements",
     "get",
     "outcome",
+    "partition_of",
+    "place_of",
     "polled",
+    "record_of",
     "serve",
     "text_of",
 ]
@@ -209,8 +213,8 @@ def by_topic(keys: Any) -> dict[str, list[int]]:
     """Group ``["foo-0", "foo-1"]`` as ``{"foo": [0, 1]}``."""
     found: dict[str, list[int]] = {}
     for key in keys:
-        topic, _, partition = key.rpartition("-")
-        found.setdefault(topic, []).append(int(partition))
+        topic, partition = partition_of(key)
+        found.setdefault(topic, []).append(partition)
     return found
 
 
@@ -274,6 +278,27 @@ def text_of(data: Any) -> Any:
         return bytes(data).decode()
     except UnicodeDecodeError:
         return {"hex": bytes(data).hex()}
+
+
+def bytes_of(text: str | None) -> bytes | None:
+    """Return a key or a value of the protocol as the bytes that a client takes."""
+    return None if text is None else text.encode()
+
+
+def partition_of(key: str) -> tuple[str, int]:
+    """Split ``foo-0`` into topic and partition."""
+    topic, _, index = key.rpartition("-")
+    return topic, int(index)
+
+
+def place_of(record: Any) -> dict[str, Any]:
+    """Return where a record is, from its attributes ``topic``, ``partition`` and ``offset``."""
+    return {name: get(record, name) for name in ("topic", "partition", "offset")}
+
+
+def record_of(record: Any) -> dict[str, Any]:
+    """Return a record that a consumer returned, from its attributes."""
+    return {**place_of(record), "key": text_of(record.key), "value": text_of(record.value)}
 
 
 def get(value: Any, *path: Any) -> Any:
