@@ -300,7 +300,9 @@ class Cluster(DataSteps):
             lambda group_id: share_times(self._configs, group_id, self._first_broker),
         )
         """The share partitions and share sessions, and fetches of them that wait."""
-        self.share_states = ShareStates(controller, self.share_fetches, config_release)
+        self.share_states = ShareStates(
+            controller, group_topics, self.share_fetches, config_release
+        )
         """The states of share partitions, for other brokers."""
         share_groups.initialize = self.share_fetches.initialize
         share_groups.forget = self.share_fetches.forget

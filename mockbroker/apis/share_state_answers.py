@@ -26,8 +26,8 @@ def state_results(
     failed: Callable[[int, ShareStateError], RowT],
     result: Callable[[uuid.UUID, list[RowT]], ResultT],
 ) -> list[ResultT]:
-    """Answer each partition of the request: ``row`` does what is asked, ``failed`` makes the row of
-    one that is not this broker's. ``operation`` names the request in texts of errors.
+    """Answer each partition of the request: ``row`` carries it out, and ``failed`` describes the
+    error of one that this broker does not coordinate. ``operation`` names the request in texts.
 
     A request without a group, or with a topic without partitions, is answered with nothing.
     """

@@ -627,8 +627,8 @@ class SharePartition:
     # ---- storing -----------------------------------------------------------------------------
 
     def stored_batches(self) -> list[StateBatch]:
-        """What is stored of the records in flight. Acquired ones are as they were before, unless
-        that was the first time."""
+        """Return what the share coordinator keeps of the records in flight. An acquired record has
+        the state that it had before, and none if this is its first delivery."""
         found = []
         for first, last, delivery in self.deliveries():
             state, count = delivery.state, delivery.count

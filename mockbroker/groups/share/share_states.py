@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.groups.modern.partitions import TopicIdPartition
+from mockbroker.groups.modern.topics import GroupTopics
 from mockbroker.groups.share.share_fetches import ShareFetches
 from mockbroker.groups.share.share_partition import UNINITIALIZED, SharePartition, StateBatch
 from mockbroker.rows import Do, Release, Row, always, apply_first, rows_of_release
@@ -174,8 +175,11 @@ MERGE_ROWS: Final[Sequence[Row[StateMerge, StateMerge]]] = (
 class ShareStates:
     """The states of the share partitions of a cluster, as the share coordinators have them."""
 
-    def __init__(self, controller: Controller, fetches: ShareFetches, release: Release) -> None:
+    def __init__(
+        self, controller: Controller, topics: GroupTopics, fetches: ShareFetches, release: Release
+    ) -> None:
         self._controller = controller
+        self._topics = topics
         self._fetches = fetches
         self._newest_leaders: dict[tuple[str, TopicIdPartition], int] = {}
         """The newest epoch of a leader that has read a state, which a new state does not end."""
@@ -263,8 +267,7 @@ class ShareStates:
         state_epoch: int | None = None,
         verb: str = "",
     ) -> StateQuery:
-        topics = self._controller.state.topics.values()
-        topic = next((each for each in topics if each.topic_id == topic_id), None)
+        topic = self._controller.state.topics.get(self._topics.name_of(topic_id) or "")
         key = (topic_id, index)
         stored = self._fetches.partition(group_id, key)
         newest = self._newest_leaders.get((group_id, key), 0)
