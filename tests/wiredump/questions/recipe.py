@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -33,13 +32,13 @@ from kproto.client.connection import Connection
 from kproto.messages import AlterClientQuotasRequest
 from kproto.messages.alter_client_quotas_request import EntityData, EntryData, OpData
 from tests.captures.make import recorded, without_folder
+from tests.captures.secured import keystore_configs
 from tests.real.kafka import RealKafka, free_ports
 
 __all__ = ["CAPTURE", "main"]
 
 CAPTURE: Final = Path(__file__).with_name("operations.pcapng.zst")
 RELEASE: Final = "4.4.0"
-_STORE: Final = "throw-away"
 
 
 class WithTls(RealKafka):
@@ -50,25 +49,12 @@ class WithTls(RealKafka):
         self.tls_ports = dict(zip(self.ports, free_ports(3), strict=True))
 
     def _kraft_configs(self, broker_id: int) -> dict[str, str]:
-        store = self._folder / "tls.p12"
-        if not store.exists():
-            subprocess.run(
-                [
-                    "keytool", "-genkeypair", "-alias", "broker", "-keyalg", "EC",
-                    "-dname", "CN=localhost", "-storetype", "PKCS12", "-storepass", _STORE,
-                    "-keystore", str(store),
-                ],
-                check=True,
-                capture_output=True,
-            )  # fmt: skip
         configs = super()._kraft_configs(broker_id)
         return {
             **configs,
             "listeners": f"{configs['listeners']},SSL://127.0.0.1:{self.tls_ports[broker_id]}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL",
-            "ssl.keystore.location": str(store),
-            "ssl.keystore.password": _STORE,
-            "ssl.keystore.type": "PKCS12",
+            **keystore_configs(self._folder),
             "group.initial.rebalance.delay.ms": "200",
             "offsets.topic.num.partitions": "1",
             "offsets.topic.replication.factor": "1",
