@@ -46,11 +46,11 @@ demo-capture: ## run the demo quietly and record it in .cache/demo.pcapng
 	@mkdir -p .cache
 	@$(PYTHON) -m demo --quiet --journal .cache/demo.pcapng
 
-test: ## run every test (twelve minutes on two cores)
+test: ## run every test (sixteen minutes on two cores)
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTEST) $(SHARED_WAITING) $(PYTEST_ARGS)
 
-test-fast: ## run the quick tests, sampled by the seed (one minute on two cores)
+test-fast: ## run the quick tests, sampled by the seed (a minute and a half on two cores)
 	@$(BOOTSTRAP)
 	@KPROTO_QUICK=1 KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
 
