@@ -207,13 +207,15 @@ class Consumer:
             raise
         if not self.keeps(session, answer, broker):
             return
+        before = [self.assigned[tp].position for tp in partitions]
         for topic in answer.responses:
             name = self.topics.name(topic)
             for row in topic.partitions:
                 if (name, row.partition_index) in self.assigned:
                     self.take((name, row.partition_index), row, answer)
-        if any(row.error_code for topic in answer.responses for row in topic.partitions):
-            await asyncio.sleep(_PAUSE)
+        failed = any(row.error_code for topic in answer.responses for row in topic.partitions)
+        if failed or before == [self.assigned[tp].position for tp in partitions]:
+            await asyncio.sleep(_PAUSE)  # the same fetch at once would get the same answer
 
     def session(self, broker: int, link: Link) -> Session:
         """A session ends with its connection."""
