@@ -100,13 +100,13 @@ CLIENTS: tuple[Client, ...] = (
         lacks={"elect": _NO_CALL},
     ),
     Client(
-        "java-admin",
+        "kafka-clients",
         offers=5,
         highest={ELECT_LEADERS: 2, ALTER_REASSIGNMENTS: 1, LIST_REASSIGNMENTS: 0},
         guard="raises",
     ),
     Client(
-        "java-admin-3.9",
+        "kafka-clients-3.9",
         offers=4,
         highest={ELECT_LEADERS: 2, ALTER_REASSIGNMENTS: 0, LIST_REASSIGNMENTS: 0},
         lacks={"guard": "the option came with 4.1"},

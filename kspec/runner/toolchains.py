@@ -28,7 +28,7 @@ TOOLCHAINS: dict[str, Toolchain] = {
     "java": Toolchain(
         "javac",
         ["-version"],
-        "Kafka's own classes as oracle, and the Java Admin client",
+        "Kafka's own classes as oracle, and the client kafka-clients",
         "install a JDK, 17 or newer (Debian: default-jdk-headless)",
     ),
     "maven": Toolchain(

@@ -132,7 +132,7 @@ def startup(name: str, release: str) -> None:
             try:
                 kafka.__enter__()
                 time.sleep(2)
-                said = [programs.admin(catalog.client("java-admin"), _bootstrap(kafka))]
+                said = [programs.admin(catalog.client("kafka-clients"), _bootstrap(kafka))]
             finally:
                 kafka.close()
         keep(name, [part], ports, said, f"Apache Kafka {release}, KRaft")

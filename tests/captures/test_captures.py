@@ -158,7 +158,7 @@ def short(client: str | None) -> str:
     """``demo-java-admin`` is java, ``@platformatic/kafka`` platformatic."""
     text = (client or "").removeprefix("demo-").removeprefix("@").removesuffix("/kafka")
     text = text.removesuffix("-3.9").removesuffix("-admin")
-    return "confluent" if text == "confluent-kafka" else text
+    return {"confluent-kafka": "confluent", "kafka-clients": "java"}.get(text, text)
 
 
 @captures

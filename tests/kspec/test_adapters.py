@@ -102,8 +102,8 @@ async def test_an_adapter_that_ignores_the_end_of_input_is_ended(tmp_path, monke
 
 # ---- real clients -------------------------------------------------------------------------------
 
-MOVERS = {"kproto", "kafka-python", "kafkajs", "@platformatic/kafka", "java-admin",
-          "java-admin-3.9", "franz-go", "sarama"}  # fmt: skip
+MOVERS = {"kproto", "kafka-python", "kafkajs", "@platformatic/kafka", "kafka-clients",
+          "kafka-clients-3.9", "franz-go", "sarama"}  # fmt: skip
 """Those with calls for reassignments."""
 
 

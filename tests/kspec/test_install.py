@@ -56,7 +56,7 @@ def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypa
 def test_a_missing_toolchain_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("kspec.runner.install.toolchains.find", lambda name: None)
     with pytest.raises(AbsentError, match=r"java is absent: install a JDK.*maven is absent"):
-        install.install(client("java-admin"))
+        install.install(client("kafka-clients"))
 
 
 @pytest.mark.parametrize(("version", "runs"), [("v18.20.4", False), ("v20.19.0", True)])
@@ -97,7 +97,7 @@ def test_packages_are_found_where_the_machine_has_no_list_of_them(tmp_path, monk
     [
         ("aiokafka@0.13.0", "aiokafka==0.13.0"),
         ("@platformatic/kafka@1.30.0", "npm install .* @platformatic/kafka@1.30.0"),
-        ("java-admin@4.1.0", "-Dkafka.version=4.1.0"),
+        ("kafka-clients@4.1.0", "-Dkafka.version=4.1.0"),
         ("franz-go@1.20.6", "go get github.com/twmb/franz-go@v1.20.6"),
         ("rskafka@0.5.0", "cargo add .* rskafka@=0.5.0"),
     ],

@@ -27,10 +27,10 @@ SAMPLE = 6
 BY_TURNS = {
     ("kafka-python", "correlation/013-a-bootstrap-broker-that-is-mute"),
     ("kafka-python", "routing/003-the-controller-stops-while-it-is-asked"),
-    ("java-admin", "framing/008-a-tls-alert"),
-    ("java-admin", "framing/009-a-web-server"),
-    ("java-admin-3.9", "framing/008-a-tls-alert"),
-    ("java-admin-3.9", "framing/009-a-web-server"),
+    ("kafka-clients", "framing/008-a-tls-alert"),
+    ("kafka-clients", "framing/009-a-web-server"),
+    ("kafka-clients-3.9", "framing/008-a-tls-alert"),
+    ("kafka-clients-3.9", "framing/009-a-web-server"),
     ("sarama", "framing/009-a-web-server"),
 }
 """Passed in one run and failed in the next: it depends on the broker that the client asks first, or

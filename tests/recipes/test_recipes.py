@@ -77,7 +77,7 @@ def test_node(tmp_path: Path, environment: dict[str, str]) -> None:
 
 @pytest.mark.java
 def test_java(tmp_path: Path, environment: dict[str, str]) -> None:
-    jars = str(installed("java-admin") / "lib" / "*")
+    jars = str(installed("kafka-clients") / "lib" / "*")
     command = ["java", "-cp", jars, str(RECIPES / "MockRecipe.java")]
     assert "tried again" in run(command, tmp_path, environment)
 

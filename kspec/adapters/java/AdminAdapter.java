@@ -62,7 +62,7 @@ public final class AdminAdapter {
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         AdminAdapter adapter = new AdminAdapter();
         ObjectNode greeting = JSON.createObjectNode();
-        greeting.put("client", "java-admin").put("version", version()).put("language", "java");
+        greeting.put("client", "kafka-clients").put("version", version()).put("language", "java");
         greeting.set("capabilities", JSON.valueToTree(
             Stream.concat(CAPABILITIES.stream(), DataClients.CAPABILITIES.stream()).sorted().toList()));
         Map<String, Object> options = options("timeout_ms");

@@ -64,7 +64,7 @@ def test_a_row_may_ask_what_the_client_gave() -> None:
     ours = Verdict("accepted", '{"brokers": [], "controller": 1}')
     for controller, row in ((-1, ["a-controller-that-is-no-broker"]), (7, []), (-12, [])):
         given = Verdict("accepted", f'{{"brokers": [], "controller": {controller}}}')
-        found = [Dissent("client:java-admin", given, ours)]
+        found = [Dissent("client:kafka-clients", given, ours)]
         rows, left = explain(found, "element-gone")
         assert [each.id for each in rows] == row
         assert left == ([] if row else found)
