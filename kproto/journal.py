@@ -531,19 +531,29 @@ def _describe_body(entry: Entry, using: Dialect | None) -> str:
 
 
 def _body_text(body: Message, version: int) -> str:
-    if not _holds_records(schema_of(type(body)).root):
+    if not (_holds_records(schema_of(type(body)).root) or _holds_metrics(body)):
         return body.to_json(version)
     return json.dumps(body_value(body, version), ensure_ascii=False, separators=(",", ":"))
 
 
 def body_value(body: Message, version: int) -> dict[str, Any]:
-    """Return the body as JSON values, with its record batches in words instead of base64
-    (``kproto.records.summaries``). Raises KprotoError for values that the version cannot carry."""
+    """Return the body as JSON values, with its record batches and pushed metrics in words instead
+    of base64 (``kproto.records.summaries``, ``kproto.telemetry.summaries``). Raises KprotoError for
+    values that the version cannot carry."""
     root = schema_of(type(body)).root
     value = body.to_json_value(version)
     if _holds_records(root):
         _summarize(body, value, root)
+    elif _holds_metrics(body):
+        from kproto.telemetry.summaries import summarize_metrics  # most journals hold no metrics
+
+        push: Any = body
+        value["metrics"] = summarize_metrics(bytes(push.metrics), push.compression_type)
     return value
+
+
+def _holds_metrics(body: Message) -> bool:
+    return body.MESSAGE_NAME == "PushTelemetryRequest"
 
 
 def _holds_records(struct: Struct) -> bool:

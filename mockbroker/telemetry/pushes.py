@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mockbroker.telemetry.otlp import Metric, ProtobufError, read_metrics
+from kproto.telemetry.otlp import Metric, ProtobufError, read_metrics
+from kproto.telemetry.summaries import finite
 
 __all__ = ["ClientView", "Push", "SubscriptionView", "TelemetryView", "telemetry_json"]
 
@@ -94,13 +94,4 @@ def _push_json(push: Push) -> dict[str, Any]:
         metrics = push.metrics
     except ProtobufError as error:
         return {**found, "metrics": [], "problem": str(error)}
-    return {**found, "metrics": [_finite(asdict(each)) for each in metrics], "problem": None}
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with texts in place of the numbers that JSON lacks, such as NaN."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
+    return {**found, "metrics": [finite(asdict(each)) for each in metrics], "problem": None}

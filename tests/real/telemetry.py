@@ -34,10 +34,10 @@ from kproto.messages.incremental_alter_configs_request import (
 from kproto.records import Compression
 from kproto.records.compression import compress
 from mockbroker import MockCluster
-from tests.mockbroker.telemetry.protobuf import gauge, metrics_data
 from tests.mockbroker.wire import Wire
 from tests.real.data.pairs import PROFILES
 from tests.real.kafka import COMMON_CONFIGS, RealKafka
+from tests.telemetry.protobuf import gauge, metrics_data
 
 GOOD: Final = metrics_data(gauge("org.apache.kafka.x", 2.0), *(gauge(f"m{i}", i) for i in range(9)))
 MOST_BYTES: Final = 2_000

@@ -20,8 +20,8 @@ from mockbroker.telemetry.client_instances import ClientInstances, PushedMetrics
 from mockbroker.telemetry.pushes import telemetry_json
 from mockbroker.telemetry.subscriptions import ClientFacts, Subscription, shown_id, subscription_id
 from tests.mockbroker.broker import DirectBroker
-from tests.mockbroker.telemetry.protobuf import gauge, metrics_data
 from tests.mockbroker.telemetry.test_configs import alter
+from tests.telemetry.protobuf import gauge, metrics_data
 
 GOOD = metrics_data(gauge("org.apache.kafka.x", 2.0))
 ONE = uuid.UUID("00000001-0000-0002-0000-000300000004")

@@ -21,8 +21,8 @@ from mockbroker import MockCluster
 from mockbroker.telemetry.subscriptions import subscription_id
 from tests.mockbroker.clients.test_java_clients import run_java
 from tests.mockbroker.control.test_command_line import ask, ctl, serving
-from tests.mockbroker.telemetry.protobuf import gauge, metrics_data
 from tests.support.toolchain import require, require_module
+from tests.telemetry.protobuf import gauge, metrics_data
 
 KAFKA = dialect("kafka")
 SECONDS = 60

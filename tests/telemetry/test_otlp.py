@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.telemetry.otlp import Metric, Point, ProtobufError, read_metrics
-from tests.mockbroker.telemetry.protobuf import (
+from kproto.telemetry.otlp import Metric, Point, ProtobufError, read_metrics
+from tests.telemetry.protobuf import (
     attribute,
     field,
     fixed,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.telemetry.otlp import Metric, Point, read_metrics
+from kproto.telemetry.otlp import Metric, Point, read_metrics
 from tests.support.toolchain import require_module
 
 NUMBERS = st.integers(0, 2**64 - 1)

@@ -1,0 +1,1 @@
+"""Metrics that clients push with PushTelemetry (KIP-714), as OpenTelemetry writes them."""
