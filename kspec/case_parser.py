@@ -23,6 +23,7 @@ from kspec.model import (
     CALLS,
     LEVELS,
     MAX_TIMEOUT_MS,
+    SUITE,
     Case,
     CaseFile,
     ClientCall,
@@ -185,6 +186,8 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
 
     if not _SOURCE.search(case.source):
         refuse("source", "must name a KIP, an issue (KAFKA-n), a CVE, an RFC or the protocol guide")
+    if not 1 <= case.since <= SUITE:
+        refuse("since", f"must be a version of the suite, 1 to {SUITE}")
     if not 1 <= case.client.timeout_ms <= MAX_TIMEOUT_MS:
         refuse("client.timeout_ms", f"must be 1 to {MAX_TIMEOUT_MS}")
     names = _check_steps(case, refuse)

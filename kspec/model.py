@@ -16,6 +16,7 @@ __all__ = [
     "LEVELS",
     "MAX_TIMEOUT_MS",
     "SEVERITIES",
+    "SUITE",
     "Case",
     "CaseFile",
     "ClientCall",
@@ -33,6 +34,9 @@ __all__ = [
     "Wait",
     "Wrong",
 ]
+
+SUITE: Final = 3
+"""The version of the suite. 2 added producers and consumers, 3 groups and transactions."""
 
 MAX_TIMEOUT_MS: Final = 2_000
 """Longest timeout that a case may give the client, so that a case takes seconds."""
@@ -254,11 +258,12 @@ class Wrong(Strict, frozen=True):
 
 
 class Case(Strict, frozen=True):
-    """A case file."""
+    """A case file. ``since`` is the version of the suite that added it; by default this one."""
 
     title: str
     source: str
     about: str
+    since: int = SUITE
     wrong: Wrong | None = None
     profile: str = "kafka-4.4"
     cluster: ClusterSpec = ClusterSpec()

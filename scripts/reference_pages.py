@@ -24,6 +24,7 @@ from kproto.schema.versions import Versions
 from kproto.znodes import Stat
 from kspec.model import Case, Expectation
 from kspec.runner.files import load_cases
+from kspec.sources import sources_of
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.coverage import coverage, gaps
 from mockbroker.commands import COMMANDS, PROXY_COMMANDS, Command
@@ -298,12 +299,20 @@ def _cases() -> str:
 
 def _case(case: Case, variants: int) -> str:
     counted = f" {variants} variants." if variants > 1 else ""
-    about = f"{_cell(case.about)} Profile: `{case.profile}`.{counted} Source: {case.source}.\n\n"
+    about = (
+        f"{_cell(case.about)} Profile: `{case.profile}`.{counted} Source: {_sources(case)}. Since"
+        f" suite {case.since}.\n\n"
+    )
     rules = "".join(
         f"- *{_LEVELS[level]}*: {_cell(_says(expectation))}\n"
         for level, expectation in case.expectations()
     )
     return about + rules
+
+
+def _sources(case: Case) -> str:
+    found = sources_of(case.source)
+    return "; ".join(f"[{each.document}]({each.address}){each.detail}" for each in found)
 
 
 def _says(expectation: Expectation) -> str:

@@ -15,6 +15,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -38,6 +39,7 @@ from kspec.report import (
     as_junit,
     client_page_path,
     journal_path,
+    resolved,
 )
 from kspec.results import Coverage, Greeting, Report, Result, coverage_of, new_failures
 from kspec.runner import schedule
@@ -117,7 +119,9 @@ def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
                 "group": each.group,
                 "title": each.case.title,
                 "source": each.case.source,
+                "sources": [asdict(source) for source in resolved(each.case.source)],
                 "about": each.case.about,
+                "since": each.case.since,
                 "profile": each.case.profile,
                 "variants": [variant.name for variant in each.variants if variant.name],
                 "wrong": list(each.case.misbehaviours),

@@ -1,6 +1,6 @@
 """A run as JSON, as JUnit XML, and as HTML pages. ``cli`` writes the files."""
 
-from kspec.report.data import as_json, as_junit
+from kspec.report.data import as_json, as_junit, resolved
 from kspec.report.files import client_page_path, journal_path
 from kspec.report.page import as_client_html, as_html
 
@@ -11,4 +11,5 @@ __all__ = [
     "as_junit",
     "client_page_path",
     "journal_path",
+    "resolved",
 ]

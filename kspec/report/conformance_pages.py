@@ -16,6 +16,7 @@ import msgspec
 from kspec.judge import VERDICTS, Verdict
 from kspec.model import SEVERITIES, Severity
 from kspec.report.data import FORMAT, without_folders
+from kspec.sources import Source
 
 __all__ = [
     "GENERATED",
@@ -122,6 +123,7 @@ class _Case(msgspec.Struct, frozen=True):
     title: str
     source: str
     about: str
+    sources: list[Source] = []
 
     @property
     def number(self) -> str:
@@ -387,8 +389,14 @@ def _failure(case: _Case, each: _Result) -> str:
     broken = "".join(_requirement(level, each) for level in ("must", "must_not"))
     return (
         f'- <a id="{_slug(case)}"></a>**{case.number}: {case.title}.** {_plain(case.about)}'
-        f" Source: {case.source}.{within}{broken}\n"
+        f" Source: {_sources(case)}.{within}{broken}\n"
     )
+
+
+def _sources(case: _Case) -> str:
+    """Return the case's documents, as links where they are known."""
+    found = [f"{_link(each.document, each.address)}{each.detail}" for each in case.sources]
+    return "; ".join(found) or case.source
 
 
 def _requirement(level: str, each: _Result) -> str:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
+import kproto
 from kproto.journal import describe
+from kspec.errors import KspecError
 from kspec.judge import VERDICTS, Finding
+from kspec.model import SUITE
 from kspec.results import Greeting, Report, Result, VariantResult, coverage_of
+from kspec.sources import Source, sources_of
 
-__all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit", "without_folders"]
+__all__ = ["FORMAT", "LONGEST_TALK", "as_json", "as_junit", "resolved", "without_folders"]
 
 FORMAT: Final = 1
 LONGEST_TALK: Final = 200
@@ -45,6 +50,8 @@ def as_json(report: Report) -> str:
     coverage = coverage_of(report.results)
     document = {
         "format": FORMAT,
+        "suite": SUITE,
+        "kspec": kproto.__version__,
         "date": report.date,
         "seconds": round(report.seconds, 1),
         "clients": {
@@ -69,7 +76,9 @@ def as_json(report: Report) -> str:
                 "id": each.id,
                 "title": each.case.title,
                 "source": each.case.source,
+                "sources": [asdict(source) for source in resolved(each.case.source)],
                 "about": each.case.about.strip(),
+                "since": each.case.since,
             }
             for each in report.cases
         ],
@@ -77,6 +86,14 @@ def as_json(report: Report) -> str:
         "stale": [{"client": client, "case": case} for client, case in report.stale],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def resolved(source: str) -> tuple[Source, ...]:
+    """Return the documents of a case's source; none if the tables lack one, as in users' cases."""
+    try:
+        return sources_of(source)
+    except KspecError:
+        return ()
 
 
 def _result(each: Result, report: Report) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import kproto
 from kproto.journal import describe
 from kproto.pages import Pages
 from kspec.judge import VERDICTS, Verdict
-from kspec.model import SEVERITIES, CaseFile
+from kspec.model import SEVERITIES, SUITE, CaseFile
 from kspec.report.conformance_pages import Sentences, Written
-from kspec.report.data import LONGEST_TALK, without_folders
+from kspec.report.data import LONGEST_TALK, resolved, without_folders
 from kspec.report.files import client_page_path, journal_path
 from kspec.results import Report, Result, VariantResult
 
@@ -92,11 +92,13 @@ class _Case(NamedTuple):
 def _pages() -> Pages:
     made = Pages("kspec.report")
     made.environment.filters["short"] = _short
+    made.environment.filters["documents"] = resolved
     made.environment.globals |= {
         "marks": _MARKS,
         "legend": _LEGEND,
         "verdicts": VERDICTS[::-1],
         "version": kproto.__version__,
+        "suite": SUITE,
         "client_page_path": client_page_path,
     }
     return made
