@@ -190,6 +190,11 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
         refuse("since", f"must be a version of the suite, 1 to {SUITE}")
     if not 1 <= case.client.timeout_ms <= MAX_TIMEOUT_MS:
         refuse("client.timeout_ms", f"must be 1 to {MAX_TIMEOUT_MS}")
+    for other in case.others:
+        try:
+            case.client_of(other)
+        except msgspec.ValidationError as error:
+            refuse(f"others.{other}", str(error).replace("`", ""))
     names = _check_steps(case, refuse)
     if not any(getattr(case, level) for level in LEVELS):
         refuse("", "no expectation: give must, must_not, should, should_not or may")
@@ -222,6 +227,9 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
             )
         if step.together is not None and len(step.together) < 2:
             refuse(f"{place}.together", "needs at least two calls")
+        for by in (step.by, *(each.by for each in step.calls)):
+            if by is not None and by not in case.others:
+                refuse(place, f"no client is named {by!r}; `others` has them")
         for each in step.calls:
             if each.call not in CALLS:
                 refuse(f"{place}.call", f"{each.call!r} is not one of {', '.join(CALLS)}")

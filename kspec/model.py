@@ -56,6 +56,9 @@ CALLS: Final = (
     "position",
     "commit",
     "committed",
+    "unsubscribe",
+    "assignment",
+    "close_consumer",
 )
 """Operations of clients; docs/reference/adapters.md documents their arguments and results."""
 
@@ -110,6 +113,7 @@ class SubSelector(Strict, frozen=True):
     version: Count | None = None
     broker: int | list[int] | None = None
     event: str | list[str] | None = None
+    client_id: str | None = None
     body: Any = None
     partition: str | None = None
     row: Any = None
@@ -188,6 +192,13 @@ class ConsumerSpec(Strict, frozen=True):
     max_wait_ms: int = 100
     partition_max_bytes: int | None = None
     rack: str | None = None
+    protocol: Literal["classic", "consumer"] | None = None
+    instance_id: str | None = None
+    session_timeout_ms: int | None = None
+    heartbeat_ms: int | None = None
+    max_poll_ms: int | None = None
+    assignors: list[Literal["range", "roundrobin", "sticky", "cooperative-sticky"]] | None = None
+    remote_assignor: str | None = None
 
 
 class ClientSpec(Strict, frozen=True):
@@ -213,11 +224,12 @@ class Wait(Strict, frozen=True):
 
 
 class ClientCall(Strict, frozen=True):
-    """One call of a step."""
+    """One call of a step. ``by`` names one of the case's other clients."""
 
     call: str
     arguments: dict[str, Any] = msgspec.field(name="with", default_factory=dict)
     name: str | None = msgspec.field(name="as", default=None)
+    by: str | None = None
 
 
 class Step(Strict, frozen=True):
@@ -227,6 +239,7 @@ class Step(Strict, frozen=True):
     together: list[ClientCall] | None = None
     arguments: dict[str, Any] = msgspec.field(name="with", default_factory=dict)
     name: str | None = msgspec.field(name="as", default=None)
+    by: str | None = None
     optional: bool = False
     reconnect: bool = False
     cluster: str | None = None
@@ -239,7 +252,8 @@ class Step(Strict, frozen=True):
     def calls(self) -> list[ClientCall]:
         """The step's calls: none, one, or several in parallel."""
         if self.call is not None:
-            return [ClientCall(call=self.call, arguments=self.arguments, name=self.name)]
+            arguments, name = self.arguments, self.name
+            return [ClientCall(call=self.call, arguments=arguments, name=name, by=self.by)]
         return self.together or []
 
 
@@ -268,6 +282,7 @@ class Case(Strict, frozen=True):
     profile: str = "kafka-4.4"
     cluster: ClusterSpec = ClusterSpec()
     client: ClientSpec = ClientSpec()
+    others: dict[str, dict[str, Any]] = {}
     faults: list[Rule] = []
     steps: list[Step] = []
     applies: list[Expectation] = []
@@ -286,6 +301,20 @@ class Case(Strict, frozen=True):
         """The misbehaviours that are known to fail it or to break a should, the proof's first."""
         wrong = self.wrong
         return () if wrong is None else (wrong.by, *wrong.also, *wrong.lax)
+
+    def client_of(self, name: str | None) -> ClientSpec:
+        """Return the configuration of one of the other clients, or with None that of ``client``.
+
+        Another client is configured like ``client`` apart from what ``others`` says; its client id
+        is its name. Raises msgspec.ValidationError.
+        """
+        if name is None:
+            return self.client
+        given: dict[str, Any] = msgspec.to_builtins(self.client)
+        for key, value in {"client_id": name, **self.others[name]}.items():
+            is_part = isinstance(value, dict) and isinstance(given.get(key), dict)
+            given[key] = {**given[key], **value} if is_part else value
+        return msgspec.convert(given, ClientSpec)
 
     def expectations(self) -> Sequence[tuple[Level, Expectation]]:
         """Return every expectation except ``applies``, strictest level first."""

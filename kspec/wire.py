@@ -135,12 +135,12 @@ def fits(selector: Selector | SubSelector, entry: Entry, played: Evidence) -> bo
         return False
     if selector.event is not None and entry.event not in _listed(selector.event):
         return False
+    if selector.client_id is not None and mismatch(selector.client_id, entry.client_id):
+        return False
     if isinstance(selector, Selector):
         if selector.other_than is not None and entry.api_key in _keys(selector.other_than):
             return False
         if selector.note is not None and selector.note not in entry.note:
-            return False
-        if selector.client_id is not None and mismatch(selector.client_id, entry.client_id):
             return False
         if selector.connection is not None:
             number = played.connection_number(entry.connection_id)

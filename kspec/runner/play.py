@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -18,12 +18,13 @@ from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
 from kspec.model import Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
 from kspec.runner.adapters import Adapter
+from kspec.runner.rounds import poll_in_rounds, waits_for_partitions
 from kspec.runner.stage import Stage, cluster_of
 from kspec.steps import produced_records
 from kspec.wire import CallRecord, Direction, Evidence, select
 from mockbroker.errors import ClusterError
 
-__all__ = ["CHOICES_OF_THE_CALLER", "play"]
+__all__ = ["CHOICES_OF_THE_CALLER", "Adapters", "play"]
 
 CHOICES_OF_THE_CALLER: Final = frozenset({"negotiation", "routing"})
 """Groups of cases about which version and which broker a client chooses. A raw call leaves both to
@@ -32,17 +33,21 @@ its caller, so these cases would judge the adapter."""
 _POLL_SECONDS: Final = 0.005
 
 
-async def play(case: Case, adapter: Adapter) -> Evidence:
+Adapters: TypeAlias = Mapping[str | None, Adapter]
+"""The clients of a case: the case's own under None, the others by their names."""
+
+
+async def play(case: Case, adapters: Adapters) -> Evidence:
     """Play a case and return the evidence.
 
     Raises KprotoError if the case cannot be staged. The client's behaviour is evidence, and so is a
     step that it makes impossible for the cluster.
     """
     stage = Stage(cluster_of(case), case)
-    played = Evidence(wire_only=adapter.wire_only)
+    played = Evidence(wire_only=any(each.wire_only for each in adapters.values()))
     await stage.start()
     try:
-        await _act(case, stage, adapter, played)
+        await _act(case, stage, adapters, played)
     except AdapterFault as error:
         played.fault = str(error)
     except AdapterError as error:
@@ -56,7 +61,7 @@ async def play(case: Case, adapter: Adapter) -> Evidence:
         # next play's brokers may listen. It is therefore closed first.
         if played.broken is None and played.fault is None:
             try:
-                await adapter.call("close", {})
+                await asyncio.gather(*(each.call("close", {}) for each in adapters.values()))
             except AdapterFault as error:
                 played.fault = str(error)
             except AdapterError as error:
@@ -65,32 +70,36 @@ async def play(case: Case, adapter: Adapter) -> Evidence:
     return played
 
 
-async def _act(case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
-    await _connect(case, stage, adapter, played)
+async def _act(case: Case, stage: Stage, adapters: Adapters, played: Evidence) -> None:
+    for name in adapters:
+        await _connect(name, case, stage, adapters, played)
     for step in case.steps:
         if played.calls.get("connect") is not None and step.calls:
             continue  # the client could not be made, so it cannot make calls
         try:
-            await _take(step, case, stage, adapter, played)
+            await _take(step, case, stage, adapters, played)
         except ClusterError as error:
             played.blocked = f"{step.cluster}: {error}"
             return
 
 
-async def _connect(case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
+async def _connect(
+    by: str | None, case: Case, stage: Stage, adapters: Adapters, played: Evidence
+) -> None:
     """Make a new client. If that fails, every later call counts as failed in the same way."""
+    spec = case.client_of(by)
     arguments: dict[str, Any] = {
         "bootstrap": stage.bootstrap,
-        "timeout_ms": case.client.timeout_ms,
-        "client_id": case.client.client_id,
-        "producer": _given(case.client.producer),
-        "consumer": _given(case.client.consumer),
-        **case.client.options,
+        "timeout_ms": spec.timeout_ms,
+        "client_id": spec.client_id,
+        "producer": _given(spec.producer),
+        "consumer": _given(spec.consumer),
+        **spec.options,
     }
-    if case.client.sasl is not None:
-        arguments["sasl"] = case.client.sasl
+    if spec.sasl is not None:
+        arguments["sasl"] = spec.sasl
     before, started = stage.mock.journal.last_sequence, time.monotonic()
-    answer = await adapter.call("connect", arguments)
+    answer = await adapters[by].call("connect", arguments)
     if answer.failure is None and answer.unsupported is None:
         return
     spent = (time.monotonic() - started) * 1000
@@ -108,14 +117,14 @@ def _given(spec: ProducerSpec | ConsumerSpec) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-async def _take(step: Step, case: Case, stage: Stage, adapter: Adapter, played: Evidence) -> None:
+async def _take(step: Step, case: Case, stage: Stage, adapters: Adapters, played: Evidence) -> None:
     if step.call is not None:
-        await _call(step, case, stage, adapter, played)
+        await _call(step, case, stage, adapters[step.by], played)
     elif step.together is not None:
-        await _call_together(step.together, stage, adapter, played)
+        await _call_together(step.together, stage, adapters, played)
     elif step.reconnect:
-        await adapter.call("close", {})
-        await _connect(case, stage, adapter, played)
+        await adapters[step.by].call("close", {})
+        await _connect(step.by, case, stage, adapters, played)
     elif step.cluster is not None:
         await stage.step(step.cluster)
     elif step.faults is not None:
@@ -134,10 +143,8 @@ async def _call(step: Step, case: Case, stage: Stage, adapter: Adapter, played: 
     function = adapter.greeting.raw_calls.get(call.call)
     if function is not None and case.group in CHOICES_OF_THE_CALLER:
         answer = Answer(unsupported=f"the client has no call for it other than {function}")
-    elif call.call == "produce":
-        answer = await _produced(call, adapter)
     else:
-        answer = await adapter.call(call.call, call.arguments)
+        answer = await _answer(call, adapter)
     spent = (time.monotonic() - started) * 1000
     name = step_name(call)
     played.calls[name] = CallRecord(
@@ -157,19 +164,47 @@ async def _produced(call: ClientCall, adapter: Adapter) -> Answer:
 
 
 async def _call_together(
-    several: Sequence[ClientCall], stage: Stage, adapter: Adapter, played: Evidence
+    several: Sequence[ClientCall], stage: Stage, adapters: Adapters, played: Evidence
 ) -> None:
-    """All calls last as long as the longest, as the adapter answers when it has every answer."""
+    """All calls last as long as the longest. Those of one client are one call of its adapter."""
     before, started = stage.mock.journal.last_sequence, time.monotonic()
-    calls = [{"op": each.call, **each.arguments} for each in several]
-    whole = await adapter.call("together", {"calls": calls})
+    made: list[tuple[list[ClientCall], Coroutine[Any, Any, list[Answer]]]] = []
+    rounds = [each for each in several if waits_for_partitions(each)]
+    if rounds:
+        made.append((rounds, poll_in_rounds([(each, adapters[each.by]) for each in rounds])))
+    for name in dict.fromkeys(each.by for each in several):
+        share = [each for each in several if each.by == name and each not in rounds]
+        if share:
+            made.append((share, _share(share, adapters[name])))
+    answers = await asyncio.gather(*(each for _, each in made), return_exceptions=True)
     spent = (time.monotonic() - started) * 1000
     until = stage.mock.journal.last_sequence
-    for each, answer in zip(several, _parts(whole, len(several)), strict=True):
-        name = step_name(each)
-        played.calls[name] = CallRecord(
-            name, each.call, before, until, spent, answer, each.arguments
-        )
+    for (share, _), found in zip(made, answers, strict=True):
+        if isinstance(found, BaseException):
+            raise found
+        for each, answer in zip(share, found, strict=True):
+            name = step_name(each)
+            played.calls[name] = CallRecord(
+                name, each.call, before, until, spent, answer, each.arguments
+            )
+
+
+async def _share(several: Sequence[ClientCall], adapter: Adapter) -> list[Answer]:
+    """Make the calls of one client at once."""
+    if len(several) == 1:
+        (call,) = several
+        return [await _answer(call, adapter)]
+    calls = [{"op": each.call, **each.arguments} for each in several]
+    return _parts(await adapter.call("together", {"calls": calls}), len(several))
+
+
+async def _answer(call: ClientCall, adapter: Adapter) -> Answer:
+    if call.call == "produce":
+        return await _produced(call, adapter)
+    if waits_for_partitions(call):
+        (answer,) = await poll_in_rounds([(call, adapter)])
+        return answer
+    return await adapter.call(call.call, call.arguments)
 
 
 def _parts(whole: Answer, count: int) -> list[Answer]:

@@ -126,16 +126,19 @@ async def _play_case(client: str, case: CaseFile, pool: _Pool) -> Result:
 
 
 async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
-    try:
-        adapter = await pool.take()
-    except AdapterError as error:
-        return VariantResult(variant.name, Judgement("error", str(error)))
+    adapters: dict[str | None, Adapter] = {}
     seen: Evidence | None = None
     try:
-        seen = await play(variant.case, adapter)
+        for name in (None, *variant.case.others):
+            adapters[name] = await pool.take()
+        seen = await play(variant.case, adapters)
+    except AdapterError as error:
+        return VariantResult(variant.name, Judgement("error", str(error)))
     finally:
+        # With several clients the evidence does not say which of them failed.
         usable = seen is not None and seen.broken is None and seen.fault is None
-        await pool.give(adapter, usable=usable)
+        for adapter in adapters.values():
+            await pool.give(adapter, usable=usable)
     calls = [
         Call(each.name, each.call, str(each.answer), each.milliseconds, each.answer.raw)
         for each in seen.calls.values()

@@ -1,3 +1,5 @@
+import static java.util.Map.entry;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -7,6 +9,7 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
@@ -15,9 +18,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Future;
+import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.RangeAssignor;
+import org.apache.kafka.clients.consumer.RoundRobinAssignor;
+import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -27,8 +35,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Drives Kafka's own producer and consumer, each made by its first call. */
 final class DataClients {
-    static final List<String> CAPABILITIES =
-        List.of("produce", "assign", "subscribe", "poll", "position", "commit", "committed");
+    static final List<String> CAPABILITIES = List.of(
+        "produce", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position",
+        "commit", "committed", "close_consumer");
 
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Map<String, String> PRODUCER = Map.of(
@@ -39,13 +48,25 @@ final class DataClients {
         "batch_bytes", "batch.size",
         "max_in_flight", "max.in.flight.requests.per.connection",
         "delivery_timeout_ms", "delivery.timeout.ms");
-    private static final Map<String, String> CONSUMER = Map.of(
-        "group", "group.id",
-        "offset_reset", "auto.offset.reset",
-        "isolation", "isolation.level",
-        "max_wait_ms", "fetch.max.wait.ms",
-        "partition_max_bytes", "max.partition.fetch.bytes",
-        "rack", "client.rack");
+    private static final Map<String, String> CONSUMER = Map.ofEntries(
+        entry("group", "group.id"),
+        entry("offset_reset", "auto.offset.reset"),
+        entry("isolation", "isolation.level"),
+        entry("max_wait_ms", "fetch.max.wait.ms"),
+        entry("partition_max_bytes", "max.partition.fetch.bytes"),
+        entry("rack", "client.rack"),
+        entry("protocol", "group.protocol"),
+        entry("instance_id", "group.instance.id"),
+        entry("session_timeout_ms", "session.timeout.ms"),
+        entry("heartbeat_ms", "heartbeat.interval.ms"),
+        entry("max_poll_ms", "max.poll.interval.ms"),
+        entry("assignors", "partition.assignment.strategy"),
+        entry("remote_assignor", "group.remote.assignor"));
+    private static final Map<String, String> ASSIGNORS = Map.of(
+        "range", RangeAssignor.class.getName(),
+        "roundrobin", RoundRobinAssignor.class.getName(),
+        "sticky", StickyAssignor.class.getName(),
+        "cooperative-sticky", CooperativeStickyAssignor.class.getName());
 
     private final Properties common;
     private final int timeoutMs;
@@ -98,9 +119,13 @@ final class DataClients {
             case "assign":
                 return assign(call);
             case "subscribe":
-                List<String> topics = new ArrayList<>();
-                call.get("topics").forEach(each -> topics.add(each.asText()));
-                return subscribe(topics);
+                return subscribe(call);
+            case "unsubscribe":
+                return unsubscribe();
+            case "assignment":
+                return assignment();
+            case "close_consumer":
+                return closeConsumer();
             case "poll":
                 return poll(call);
             case "position":
@@ -122,9 +147,19 @@ final class DataClients {
             if (!names.containsKey(each.getKey())) {
                 throw new AdminAdapter.Unsupported("the client has no option for " + each.getKey());
             }
-            config.put(names.get(each.getKey()), each.getValue().asText());
+            config.put(names.get(each.getKey()), value(each.getValue()));
         }
         return config;
+    }
+
+    /** A list has the names of assignors. */
+    private static String value(JsonNode given) {
+        if (!given.isArray()) {
+            return given.asText();
+        }
+        List<String> names = new ArrayList<>();
+        given.forEach(each -> names.add(ASSIGNORS.get(each.asText())));
+        return String.join(",", names);
     }
 
     private KafkaProducer<byte[], byte[]> producer()
@@ -205,11 +240,49 @@ final class DataClients {
         return AdminAdapter.Returned.NOTHING;
     }
 
-    private AdminAdapter.Returned subscribe(List<String> topics)
+    private AdminAdapter.Returned subscribe(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        List<String> topics = new ArrayList<>();
+        call.path("topics").forEach(each -> topics.add(each.asText()));
+        AdminAdapter.asked(() -> {
+            if (call.has("pattern")) {
+                from.subscribe(Pattern.compile(call.get("pattern").asText()));
+            } else {
+                from.subscribe(topics);
+            }
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned unsubscribe()
             throws AdminAdapter.Raised, AdminAdapter.Unsupported {
         KafkaConsumer<byte[], byte[]> from = consumer();
         AdminAdapter.asked(() -> {
-            from.subscribe(topics);
+            from.unsubscribe();
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned assignment()
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        var found = AdminAdapter.asked(() -> from.assignment());
+        var order = Comparator.comparing(TopicPartition::topic)
+            .thenComparing(TopicPartition::partition);
+        ArrayNode result = JSON.createArrayNode();
+        found.stream().sorted(order).forEach(each -> result.add(each.toString()));
+        return new AdminAdapter.Returned(found, result);
+    }
+
+    private AdminAdapter.Returned closeConsumer()
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> ending = consumer();
+        consumer = null;
+        AdminAdapter.asked(() -> {
+            ending.close(Duration.ofMillis(timeoutMs));
             return null;
         });
         return AdminAdapter.Returned.NOTHING;

@@ -11,6 +11,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from kspec.adapters.python.lines import (
     Operation,
@@ -18,7 +21,9 @@ from kspec.adapters.python.lines import (
     Returned,
     bytes_of,
     chosen,
+    classic_only,
     client_call,
+    keys_of,
     outcome,
     partition_of,
     place_of,
@@ -45,6 +50,16 @@ _CONSUMER: Final = {
     "max_wait_ms": "fetch_max_wait_ms",
     "partition_max_bytes": "max_partition_fetch_bytes",
     "rack": "client_rack",
+    "instance_id": "group_instance_id",
+    "session_timeout_ms": "session_timeout_ms",
+    "heartbeat_ms": "heartbeat_interval_ms",
+    "max_poll_ms": "max_poll_interval_ms",
+    "assignors": "partition_assignment_strategy",
+}
+_ASSIGNORS: Final = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
 }
 
 
@@ -66,6 +81,9 @@ class DataClients:
             "produce": self._stepped(self._produce),
             "assign": self._stepped(self._assign),
             "subscribe": self._stepped(self._subscribe),
+            "unsubscribe": self._stepped(self._unsubscribe),
+            "assignment": self._stepped(self._assignment),
+            "close_consumer": self._stepped(self._close_consumer),
             "poll": self.poll,
             "position": self._stepped(self._position),
             "commit": self._stepped(self._commit),
@@ -96,7 +114,9 @@ class DataClients:
 
     async def _started_consumer(self) -> AIOKafkaConsumer:
         if self._consumer is None:
-            given = chosen(self._for_consumer, _CONSUMER)
+            given = chosen(
+                classic_only(self._for_consumer), _CONSUMER, values={"assignors": _ASSIGNORS}
+            )
             with client_call():
                 self._consumer = await _started(
                     AIOKafkaConsumer(**self._options, enable_auto_commit=False, **given)
@@ -135,7 +155,29 @@ class DataClients:
     async def _subscribe(self, call: dict[str, Any]) -> Returned:
         consumer = await self._started_consumer()
         with client_call():
-            consumer.subscribe(call["topics"])
+            if "pattern" in call:
+                consumer.subscribe(pattern=call["pattern"])
+            else:
+                consumer.subscribe(call["topics"])
+        return Returned(None, None)
+
+    async def _unsubscribe(self, _call: dict[str, Any]) -> Returned:
+        consumer = await self._started_consumer()
+        with client_call():
+            consumer.unsubscribe()
+        return Returned(None, None)
+
+    async def _assignment(self, _call: dict[str, Any]) -> Returned:
+        consumer = await self._started_consumer()
+        with client_call():
+            found = consumer.assignment()
+        return Returned(found, keys_of(found))
+
+    async def _close_consumer(self, _call: dict[str, Any]) -> Returned:
+        consumer = await self._started_consumer()
+        self._consumer = None
+        with client_call():
+            await consumer.stop()
         return Returned(None, None)
 
     def poll(self, call: dict[str, Any]) -> Returned:

@@ -15,6 +15,7 @@ from kspec.adapters.python.lines import (
     bytes_of,
     chosen,
     client_call,
+    keys_of,
     partition_of,
     polled,
     text_of,
@@ -43,9 +44,19 @@ _CONSUMER: Final = {
     "max_wait_ms": "fetch.wait.max.ms",
     "partition_max_bytes": "max.partition.fetch.bytes",
     "rack": "client.rack",
+    "protocol": "group.protocol",
+    "instance_id": "group.instance.id",
+    "session_timeout_ms": "session.timeout.ms",
+    "heartbeat_ms": "heartbeat.interval.ms",
+    "max_poll_ms": "max.poll.interval.ms",
+    "assignors": "partition.assignment.strategy",
+    "remote_assignor": "group.remote.assignor",
 }
-_NONE: Final = {"offset_reset": {"none": "error"}}
-"""Values that have another name here."""
+_ASSIGNORS: Final = "partition.assignment.strategy"
+_VALUES: Final = {
+    "offset_reset": {"none": "error", "earliest": "earliest", "latest": "latest"},
+    "assignors": {name: name for name in ("range", "roundrobin", "cooperative-sticky")},
+}
 _PLACE: Final = ("topic", "partition", "offset")
 
 
@@ -71,6 +82,9 @@ class DataClients:
             "produce": self.produce,
             "assign": self.assign,
             "subscribe": self.subscribe,
+            "unsubscribe": self.unsubscribe,
+            "assignment": self.assignment,
+            "close_consumer": self.close_consumer,
             "poll": self.poll,
             "position": self.position,
             "commit": self.commit,
@@ -99,11 +113,10 @@ class DataClients:
     @property
     def consumer(self) -> Consumer:
         if self._consumer is None:
-            values = {
-                name: _NONE.get(name, {}).get(value, value)
-                for name, value in self._for_consumer.items()
-            }
-            given = {"group.id": "kspec", **chosen(values, _CONSUMER)}
+            given = chosen(self._for_consumer, _CONSUMER, values=_VALUES)
+            given.setdefault("group.id", "kspec")
+            if _ASSIGNORS in given:
+                given[_ASSIGNORS] = ",".join(given[_ASSIGNORS])
             with client_call():
                 self._consumer = Consumer({**self._options, "enable.auto.commit": False, **given})
         return self._consumer
@@ -149,8 +162,27 @@ class DataClients:
 
     def subscribe(self, call: dict[str, Any]) -> Returned:
         consumer = self.consumer
+        topics = [call["pattern"]] if "pattern" in call else call["topics"]
         with client_call():
-            consumer.subscribe(call["topics"])
+            consumer.subscribe(topics)
+        return Returned(None, None)
+
+    def unsubscribe(self, _call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        with client_call():
+            consumer.unsubscribe()
+        return Returned(None, None)
+
+    def assignment(self, _call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        with client_call():
+            found = consumer.assignment()
+        return Returned(found, keys_of(found))
+
+    def close_consumer(self, _call: dict[str, Any]) -> Returned:
+        consumer, self._consumer = self.consumer, None
+        with client_call():
+            consumer.close()
         return Returned(None, None)
 
     def poll(self, call: dict[str, Any]) -> Returned:

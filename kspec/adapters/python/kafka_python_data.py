@@ -7,6 +7,10 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from kspec.adapters.python.lines import (
     Operation,
@@ -14,7 +18,9 @@ from kspec.adapters.python.lines import (
     Returned,
     bytes_of,
     chosen,
+    classic_only,
     client_call,
+    keys_of,
     outcome,
     partition_of,
     place_of,
@@ -44,6 +50,17 @@ _CONSUMER: Final = {
     "max_wait_ms": "fetch_max_wait_ms",
     "partition_max_bytes": "max_partition_fetch_bytes",
     "rack": "client_rack",
+    "instance_id": "group_instance_id",
+    "session_timeout_ms": "session_timeout_ms",
+    "heartbeat_ms": "heartbeat_interval_ms",
+    "max_poll_ms": "max_poll_interval_ms",
+    "assignors": "partition_assignment_strategy",
+}
+_ASSIGNORS: Final = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
 }
 
 
@@ -63,6 +80,9 @@ class DataClients:
             "produce": self.produce,
             "assign": self.assign,
             "subscribe": self.subscribe,
+            "unsubscribe": self.unsubscribe,
+            "assignment": self.assignment,
+            "close_consumer": self.close_consumer,
             "poll": self.poll,
             "position": self.position,
             "commit": self.commit,
@@ -94,7 +114,9 @@ class DataClients:
     @property
     def consumer(self) -> KafkaConsumer:
         if self._consumer is None:
-            given = chosen(self._for_consumer, _CONSUMER)
+            given = chosen(
+                classic_only(self._for_consumer), _CONSUMER, values={"assignors": _ASSIGNORS}
+            )
             with client_call():
                 self._consumer = KafkaConsumer(**self._options, enable_auto_commit=False, **given)
         return self._consumer
@@ -131,7 +153,28 @@ class DataClients:
     def subscribe(self, call: dict[str, Any]) -> Returned:
         consumer = self.consumer
         with client_call():
-            consumer.subscribe(call["topics"])
+            if "pattern" in call:
+                consumer.subscribe(pattern=call["pattern"])
+            else:
+                consumer.subscribe(call["topics"])
+        return Returned(None, None)
+
+    def unsubscribe(self, _call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        with client_call():
+            consumer.unsubscribe()
+        return Returned(None, None)
+
+    def assignment(self, _call: dict[str, Any]) -> Returned:
+        consumer = self.consumer
+        with client_call():
+            found = consumer.assignment()
+        return Returned(found, keys_of(found))
+
+    def close_consumer(self, _call: dict[str, Any]) -> Returned:
+        consumer, self._consumer = self.consumer, None
+        with client_call():
+            consumer.close(autocommit=False, timeout_ms=self._timeout_ms)
         return Returned(None, None)
 
     def poll(self, call: dict[str, Any]) -> Returned:

@@ -38,10 +38,12 @@ __all__ = [
     "by_topic",
     "bytes_of",
     "chosen",
+    "classic_only",
     "client_call",
     "data_operations",
     "elements",
     "get",
+    "keys_of",
     "outcome",
     "partition_of",
     "place_of",
@@ -224,7 +226,10 @@ class _DataClients(Protocol):
     def operations(self) -> Mapping[str, Operation]: ...
 
 
-DATA_CALLS = ("produce", "assign", "subscribe", "poll", "position", "commit", "committed")
+DATA_CALLS = (
+    "produce", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position", "commit",
+    "committed", "close_consumer",
+)  # fmt: skip
 
 
 def data_operations(data: Callable[[], _DataClients | None]) -> dict[str, Operation]:
@@ -242,16 +247,42 @@ def data_operations(data: Callable[[], _DataClients | None]) -> dict[str, Operat
 
 
 def chosen(
-    given: Mapping[str, Any], names: Mapping[str, str], ignored: Collection[str] = ()
+    given: Mapping[str, Any],
+    names: Mapping[str, str],
+    ignored: Collection[str] = (),
+    values: Mapping[str, Mapping[Any, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return the options of a producer or a consumer by the client's names for them.
 
-    Raises Unsupported for one that the client lacks, unless it is among ``ignored``.
+    ``values`` has the client's values of those options that have other values here, also for the
+    items of a list. Raises Unsupported for an option or a value that the client lacks, unless the
+    option is among ``ignored``.
     """
     missing = sorted(set(given) - set(names) - set(ignored))
     if missing:
         raise Unsupported(f"the client has no option for {', '.join(missing)}")
-    return {names[name]: value for name, value in given.items() if name in names}
+    found = {}
+    for name, value in given.items():
+        if name in names:
+            table = (values or {}).get(name)
+            found[names[name]] = value if table is None else _value(name, value, table)
+    return found
+
+
+def _value(name: str, value: Any, table: Mapping[Any, Any]) -> Any:
+    if isinstance(value, list):
+        return [_value(name, each, table) for each in value]
+    if value not in table:
+        raise Unsupported(f"the client has no {value!r} for {name}")
+    return table[value]
+
+
+def classic_only(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a consumer without ``protocol``, for a client that only has the classic
+    one. Raises Unsupported for another protocol."""
+    if given.get("protocol", "classic") != "classic":
+        raise Unsupported("the client has no consumer groups of KIP-848")
+    return {name: value for name, value in given.items() if name != "protocol"}
 
 
 def polled(count: int, milliseconds: float, poll: Callable[[float], Any]) -> Returned:
@@ -289,6 +320,16 @@ def partition_of(key: str) -> tuple[str, int]:
     """Split ``foo-0`` into topic and partition."""
     topic, _, index = key.rpartition("-")
     return topic, int(index)
+
+
+def keys_of(partitions: Any) -> list[str]:
+    """Return partitions with a topic and a number as texts, in order."""
+    return [
+        f"{topic}-{index}"
+        for topic, index in sorted(
+            (get(each, "topic"), get(each, "partition")) for each in partitions
+        )
+    ]
 
 
 def place_of(record: Any) -> dict[str, Any]:

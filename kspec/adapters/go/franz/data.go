@@ -1,12 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kspec-adapters/lines"
 )
@@ -18,6 +25,11 @@ var dataOptions = map[string]string{
 	"DisableAutoCommit of a group's client": "true",
 }
 
+var dataCalls = []string{
+	"produce", "assign", "subscribe", "assignment", "poll", "commit", "committed",
+	"close_consumer",
+}
+
 // data is a producer and a consumer, each made by its first call.
 type data struct {
 	common   []kgo.Opt
@@ -26,11 +38,15 @@ type data struct {
 	producer *kgo.Client
 	consumer *kgo.Client
 	reset    *kgo.Offset
+	mutex    sync.Mutex
+	assigned map[lines.Partition]bool
 }
 
 func (d *data) operations() map[string]lines.Operation {
 	return map[string]lines.Operation{
-		"produce": d.produce, "assign": d.assign, "subscribe": d.subscribe, "poll": d.poll,
+		"produce": d.produce, "assign": d.assign, "subscribe": d.subscribe,
+		"assignment": d.assignment, "poll": d.poll, "commit": d.commit,
+		"committed": d.committed, "close_consumer": d.closeConsumer,
 	}
 }
 
@@ -131,7 +147,8 @@ func (d *data) produce(call lines.Call) (lines.Returned, error) {
 func (d *data) consumerOptions() ([]kgo.Opt, error) {
 	var given lines.ConsumerOptions
 	err := lines.Options(d.connect.Consumer, &given, "group", "offset_reset", "isolation",
-		"max_wait_ms", "partition_max_bytes", "rack")
+		"max_wait_ms", "partition_max_bytes", "rack", "protocol", "instance_id",
+		"session_timeout_ms", "heartbeat_ms", "assignors", "remote_assignor")
 	if err != nil {
 		return nil, err
 	}
@@ -156,10 +173,64 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 	if given.Rack != "" {
 		options = append(options, kgo.Rack(given.Rack))
 	}
-	if given.Group != "" {
-		options = append(options, kgo.ConsumerGroup(given.Group), kgo.DisableAutoCommit())
+	if given.Group == "" {
+		return options, nil
+	}
+	ofGroup, err := d.groupOptions(given)
+	return append(options, ofGroup...), err
+}
+
+// groupOptions keep track of the assignment too, for which the client has no call.
+func (d *data) groupOptions(given lines.ConsumerOptions) ([]kgo.Opt, error) {
+	options := []kgo.Opt{
+		kgo.ConsumerGroup(given.Group), kgo.DisableAutoCommit(),
+		kgo.OnPartitionsAssigned(d.tracked(true)), kgo.OnPartitionsRevoked(d.tracked(false)),
+		kgo.OnPartitionsLost(d.tracked(false)),
+	}
+	if given.Protocol == "consumer" {
+		// The client derives the broker's assignor, range or uniform, from its own.
+		balancer := kgo.StickyBalancer
+		if given.RemoteAssignor == "range" {
+			balancer = kgo.RangeBalancer
+		}
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(balancer()))
+	}
+	if given.InstanceID != "" {
+		options = append(options, kgo.InstanceID(given.InstanceID))
+	}
+	if given.SessionTimeoutMs != nil {
+		options = append(options, kgo.SessionTimeout(milliseconds(*given.SessionTimeoutMs)))
+	}
+	if given.HeartbeatMs != nil {
+		options = append(options, kgo.HeartbeatInterval(milliseconds(*given.HeartbeatMs)))
+	}
+	if given.Assignors != nil {
+		balancers := []kgo.GroupBalancer{}
+		for _, name := range given.Assignors {
+			balancers = append(balancers, map[string]func() kgo.GroupBalancer{
+				"range": kgo.RangeBalancer, "roundrobin": kgo.RoundRobinBalancer,
+				"sticky": kgo.StickyBalancer, "cooperative-sticky": kgo.CooperativeStickyBalancer,
+			}[name]())
+		}
+		options = append(options, kgo.Balancers(balancers...))
 	}
 	return options, nil
+}
+
+func (d *data) tracked(is bool) func(context.Context, *kgo.Client, map[string][]int32) {
+	return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+		d.mutex.Lock()
+		defer d.mutex.Unlock()
+		for topic, indexes := range partitions {
+			for _, index := range indexes {
+				if is {
+					d.assigned[lines.Partition{Topic: topic, Index: index}] = true
+				} else {
+					delete(d.assigned, lines.Partition{Topic: topic, Index: index})
+				}
+			}
+		}
+	}
 }
 
 func (d *data) assign(call lines.Call) (lines.Returned, error) {
@@ -184,21 +255,122 @@ func (d *data) assign(call lines.Call) (lines.Returned, error) {
 }
 
 func (d *data) subscribe(call lines.Call) (lines.Returned, error) {
-	names, err := call.Names()
+	options, err := d.consumerOptions()
 	if err != nil {
 		return lines.Returned{}, err
 	}
-	options, err := d.consumerOptions()
+	if call.Pattern != "" {
+		wanted := []kgo.Opt{kgo.ConsumeRegex(), kgo.ConsumeTopics(call.Pattern)}
+		return lines.Returned{}, d.consume(append(options, wanted...))
+	}
+	names, err := call.Names()
 	if err != nil {
 		return lines.Returned{}, err
 	}
 	return lines.Returned{}, d.consume(append(options, kgo.ConsumeTopics(names...)))
 }
 
+func (d *data) assignment(lines.Call) (lines.Returned, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	found := slices.Collect(maps.Keys(d.assigned))
+	slices.SortFunc(found, func(a, b lines.Partition) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Index, b.Index))
+	})
+	names := []string{}
+	for _, each := range found {
+		names = append(names, each.String())
+	}
+	return lines.Returned{Raw: names, Result: names}, nil
+}
+
+// commit commits the given offsets, or those after the records that were polled.
+func (d *data) commit(call lines.Call) (lines.Returned, error) {
+	if d.consumer == nil {
+		return lines.Returned{}, errors.New("nothing is subscribed")
+	}
+	offsets := d.consumer.UncommittedOffsets()
+	if call.Offsets != nil {
+		offsets = map[string]map[int32]kgo.EpochOffset{}
+		for partition, offset := range call.Offsets {
+			if offsets[partition.Topic] == nil {
+				offsets[partition.Topic] = map[int32]kgo.EpochOffset{}
+			}
+			offsets[partition.Topic][partition.Index] = kgo.EpochOffset{Epoch: -1, Offset: *offset}
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.connect.Timeout())
+	defer cancel()
+	answer, err := lines.Ask(func() (answer *kmsg.OffsetCommitResponse, failed error) {
+		d.consumer.CommitOffsetsSync(ctx, offsets, func(
+			_ *kgo.Client, _ *kmsg.OffsetCommitRequest, given *kmsg.OffsetCommitResponse, err error,
+		) {
+			answer, failed = given, err
+		})
+		return answer, failed
+	})
+	if err != nil {
+		return lines.Returned{}, err
+	}
+	found := map[string]any{}
+	for _, topic := range answer.Topics {
+		for _, row := range topic.Partitions {
+			key := lines.Partition{Topic: topic.Topic, Index: row.Partition}.String()
+			if err := kerr.ErrorForCode(row.ErrorCode); err != nil {
+				found[key] = d.describe(err)
+			} else {
+				found[key] = nil
+			}
+		}
+	}
+	return lines.Returned{Raw: answer, Result: found}, nil
+}
+
+// committed asks for the offsets of the group; the consumer's own call does not ask the broker.
+func (d *data) committed(call lines.Call) (lines.Returned, error) {
+	if d.consumer == nil {
+		return lines.Returned{}, errors.New("nothing is subscribed")
+	}
+	var given lines.ConsumerOptions
+	if err := json.Unmarshal(d.connect.Consumer, &given); err != nil {
+		return lines.Returned{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.connect.Timeout())
+	defer cancel()
+	answer, err := lines.Ask(func() (kadm.OffsetResponses, error) {
+		return kadm.NewClient(d.consumer).FetchOffsets(ctx, given.Group)
+	})
+	if err != nil {
+		return lines.Returned{}, err
+	}
+	found := map[string]any{}
+	for _, partition := range call.Partitions {
+		row, is := answer.Lookup(partition.Topic, partition.Index)
+		switch {
+		case !is:
+			found[partition.String()] = nil
+		case row.Err != nil:
+			found[partition.String()] = d.describe(row.Err)
+		default:
+			found[partition.String()] = row.At
+		}
+	}
+	return lines.Returned{Raw: answer, Result: found}, nil
+}
+
+func (d *data) closeConsumer(lines.Call) (lines.Returned, error) {
+	if d.consumer != nil {
+		_, _ = lines.Ask(func() (any, error) { d.consumer.Close(); return nil, nil })
+		d.consumer = nil
+	}
+	return lines.Returned{}, nil
+}
+
 func (d *data) consume(options []kgo.Opt) error {
 	if d.consumer != nil {
 		d.consumer.Close()
 	}
+	d.assigned = map[lines.Partition]bool{}
 	var err error
 	d.consumer, err = lines.Ask(func() (*kgo.Client, error) { return kgo.NewClient(options...) })
 	return err

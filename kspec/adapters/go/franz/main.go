@@ -55,7 +55,7 @@ func main() {
 		"list_reassignments":  a.listReassignments,
 		"elect_leaders":       a.electLeaders,
 	}
-	for _, name := range []string{"produce", "assign", "subscribe", "poll"} {
+	for _, name := range dataCalls {
 		a.server.Operations[name] = func(call lines.Call) (lines.Returned, error) {
 			if a.data == nil {
 				return lines.Returned{}, errors.New("connect comes first")

@@ -63,6 +63,13 @@ type ConsumerOptions struct {
 	MaxWaitMs         int    `json:"max_wait_ms"`
 	PartitionMaxBytes *int32 `json:"partition_max_bytes"`
 	Rack              string `json:"rack"`
+	Protocol          string `json:"protocol"`
+	InstanceID        string `json:"instance_id"`
+	SessionTimeoutMs  *int   `json:"session_timeout_ms"`
+	HeartbeatMs       *int   `json:"heartbeat_ms"`
+
+	Assignors      []string `json:"assignors"`
+	RemoteAssignor string   `json:"remote_assignor"`
 }
 
 // Options parses options. One that has no field makes the call unsupported.

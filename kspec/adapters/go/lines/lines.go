@@ -35,6 +35,8 @@ type Call struct {
 	Partitions []Partition `json:"partitions"`
 	// Type is the type of an election: "preferred" or "unclean".
 	Type string `json:"type"`
+	// Pattern is a regular expression to subscribe to in place of topics.
+	Pattern string `json:"pattern"`
 	// Producer and Consumer are the options of connect: ProducerOptions and ConsumerOptions.
 	Producer json.RawMessage `json:"producer"`
 	Consumer json.RawMessage `json:"consumer"`
