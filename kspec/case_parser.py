@@ -233,7 +233,7 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
         for each in step.calls:
             if each.call not in CALLS:
                 refuse(f"{place}.call", f"{each.call!r} is not one of {', '.join(CALLS)}")
-            if each.call == "produce":
+            if each.call in ("produce", "send"):
                 _check_produced(each, place, refuse)
             name = step_name(each)
             if name in names:

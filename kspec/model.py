@@ -50,6 +50,11 @@ CALLS: Final = (
     "list_reassignments",
     "elect_leaders",
     "produce",
+    "send",
+    "begin_transaction",
+    "send_offsets",
+    "commit_transaction",
+    "abort_transaction",
     "assign",
     "subscribe",
     "poll",
@@ -181,6 +186,8 @@ class ProducerSpec(Strict, frozen=True):
     batch_bytes: int | None = None
     max_in_flight: int | None = None
     delivery_timeout_ms: int = 4_000
+    transactional_id: str | None = None
+    transaction_timeout_ms: int | None = None
 
 
 class ConsumerSpec(Strict, frozen=True):

@@ -201,6 +201,8 @@ async def _share(several: Sequence[ClientCall], adapter: Adapter) -> list[Answer
 async def _answer(call: ClientCall, adapter: Adapter) -> Answer:
     if call.call == "produce":
         return await _produced(call, adapter)
+    if call.call == "send":
+        return await adapter.call("send", {"records": produced_records(call.arguments)})
     if waits_for_partitions(call):
         (answer,) = await poll_in_rounds([(call, adapter)])
         return answer

@@ -16,6 +16,7 @@ from kspec.wrong import (
     quotas,
     retries,
     routing,
+    transactions,
     versions,
 )
 from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
@@ -36,6 +37,7 @@ __all__ = [
     "quotas",
     "retries",
     "routing",
+    "transactions",
     "versions",
     "wrong_client",
 ]

@@ -22,6 +22,7 @@ from kspec.wrong.data_calls import DATA_CALLS, DataClients
 from kspec.wrong.link import BrokerError
 from kspec.wrong.producer import Producer
 from kspec.wrong.rules import ClientRules, outcome
+from kspec.wrong.transactional_producer import TransactionalProducer
 
 __all__ = ["Client"]
 
@@ -34,6 +35,7 @@ class Client(ClientRules):
 
     name: ClassVar[str] = "reference"
     producer: ClassVar[type[Producer]] = Producer
+    transactional: ClassVar[type[TransactionalProducer]] = TransactionalProducer
     consumer: ClassVar[type[Consumer]] = Consumer
 
     def greeting(self) -> dict[str, Any]:
@@ -50,8 +52,9 @@ class Client(ClientRules):
             if op == "connect":
                 self.connect(arguments)
                 producer, consumer = arguments.get("producer", {}), arguments.get("consumer", {})
+                made = self.transactional if producer.get("transactional_id") else self.producer
                 self.data = DataClients(
-                    lambda: self.producer(self, producer), lambda: self.consumer(self, consumer)
+                    lambda: made(self, producer), lambda: self.consumer(self, consumer)
                 )
                 return self.success(None)
             if op == "close":

@@ -16,6 +16,7 @@ from typing import Any, Final
 from kproto.errors import DecodeError
 from kproto.records import ControlRecordType, RecordBatches, read_control_record
 from kproto.records.batch import Batch
+from kspec.wrong.coordinators import GroupMetadata
 from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.wrong.rules import ClientRules
 from kspec.wrong.topics import TopicPartition, Topics, message
@@ -74,12 +75,16 @@ class Consumer:
         self.max_wait_ms = options.get("max_wait_ms", 500)
         self.partition_bytes = options.get("partition_max_bytes", _PARTITION_BYTES)
         self.rack = options.get("rack", "")
+        self.group = options.get("group", "")
         self.assigned: dict[TopicPartition, Assigned] = {}
         self.sessions: dict[int, Session] = {}
         self.problem: Exception | None = None
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
         self.assigned = {tp: Assigned(offset) for tp, offset in positions.items()}
+
+    def group_metadata(self) -> GroupMetadata:
+        return GroupMetadata(self.group)
 
     async def poll(self, count: int, seconds: float) -> list[dict[str, Any]]:
         """Return at least ``count`` records, or what there is when time is up.

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kspec.wrong.consumer import Consumer
 from kspec.wrong.producer import Producer
 from kspec.wrong.topics import split
+from kspec.wrong.transactional_producer import TransactionalProducer
 
 __all__ = ["DATA_CALLS", "DataClients"]
 
@@ -29,6 +30,14 @@ class DataClients:
         return self._producer
 
     @property
+    def transactions(self) -> TransactionalProducer:
+        """Raises ValueError if the case has no transactional id."""
+        producer = self.producer
+        if not isinstance(producer, TransactionalProducer):
+            raise ValueError("the producer has no transactional id")
+        return producer
+
+    @property
     def consumer(self) -> Consumer:
         self._consumer = self._consumer or self._make_consumer()
         return self._consumer
@@ -39,6 +48,27 @@ Arguments = Mapping[str, Any]
 
 async def produce(data: DataClients, arguments: Arguments) -> list[dict[str, Any]]:
     return await data.producer.send(arguments["records"])
+
+
+async def send(data: DataClients, arguments: Arguments) -> None:
+    data.producer.hand_over(arguments["records"])
+
+
+async def begin_transaction(data: DataClients, _arguments: Arguments) -> None:
+    await data.transactions.begin()
+
+
+async def send_offsets(data: DataClients, arguments: Arguments) -> None:
+    offsets = {split(key): each for key, each in arguments["offsets"].items()}
+    await data.transactions.send_offsets(offsets, data.consumer.group_metadata())
+
+
+async def commit_transaction(data: DataClients, _arguments: Arguments) -> None:
+    await data.transactions.commit()
+
+
+async def abort_transaction(data: DataClients, _arguments: Arguments) -> None:
+    await data.transactions.abort()
 
 
 async def assign(data: DataClients, arguments: Arguments) -> None:
@@ -56,6 +86,11 @@ async def position(data: DataClients, arguments: Arguments) -> dict[str, int | N
 
 DATA_CALLS: Final[Mapping[str, Callable[[DataClients, Arguments], Awaitable[Any]]]] = {
     "produce": produce,
+    "send": send,
+    "begin_transaction": begin_transaction,
+    "send_offsets": send_offsets,
+    "commit_transaction": commit_transaction,
+    "abort_transaction": abort_transaction,
     "assign": assign,
     "poll": poll,
     "position": position,

@@ -59,6 +59,7 @@ class Link:
         self.timeout = timeout
         self.sasl = sasl
         self.versions: Mapping[int, Versions] = {}
+        self.features: Mapping[str, int] = {}
         self.quiet_until = 0.0
         self.session_ends = float("inf")
         self.closed: Exception | None = None
@@ -253,6 +254,8 @@ class Link:
                 if body.error_code:
                     raise BrokerError(body.error_code)
                 self.versions = self.take_versions(body)
+                rows = getattr(body, "finalized_features", None) or ()
+                self.features = {each.name: each.max_version_level for each in rows}
                 self.heed_throttle(getattr(body, "throttle_time_ms", 0), API_VERSIONS, version)
                 return
             rows = advertised(self.read_refusal(frame))

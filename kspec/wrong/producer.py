@@ -85,11 +85,19 @@ class Producer:
         self.delivery_seconds = options.get("delivery_timeout_ms", 5_000) / 1000
         self.identity = (-1, -1)
         self.sequences: dict[TopicPartition, int] = {}
+        self.unsent: list[Mapping[str, Any]] = []
 
     # ---- records to batches ----------------------------------------------------------------------
 
+    def hand_over(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Keep records until the end of the transaction."""
+        self.unsent += records
+
     async def send(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Send records and return an outcome per record, in their order."""
+        return await self.deliver_all(records)
+
+    async def deliver_all(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         ends = time.monotonic() + self.delivery_seconds
         batches = self.batched(records)
         await self.deliver(batches, ends)
@@ -126,7 +134,11 @@ class Producer:
             producer_id=producer_id,
             producer_epoch=epoch,
             base_sequence=batch.sequence,
+            is_transactional=self.is_in_transaction(),
         )
+
+    def is_in_transaction(self) -> bool:
+        return False
 
     # ---- producer ids and sequences (KIP-98, KIP-360) ------------------------------------------
 
@@ -182,10 +194,18 @@ class Producer:
         try:
             await self.find_leaders(pending)
             await self.identify()
+            await self.prepare(pending)
             await self.round(pending)
         except (LinkClosedError, TimedOutError, BrokerError) as error:
             self.topics.leaders.clear()
             return error
+        return None
+
+    async def prepare(self, pending: Sequence[OutgoingBatch]) -> None:
+        """Do what has to be done before these batches are sent."""
+
+    def produce_version(self, link: Link) -> int | None:
+        """Return the version of Produce; None is the highest common one."""
         return None
 
     async def find_leaders(self, pending: Sequence[OutgoingBatch]) -> None:
@@ -239,7 +259,7 @@ class Producer:
                 for batch in request.values():
                     batch.done = True
                 return
-            answer = await link.ask(body)
+            answer = await link.ask(body, self.produce_version(link))
         except (LinkClosedError, TimedOutError, DecodeError, RemoteProtocolError):
             self.unanswered(request)
             return

@@ -10,10 +10,13 @@ from kspec.wrong.client import Client
 from kspec.wrong.consumer import Consumer
 from kspec.wrong.link import Link
 from kspec.wrong.producer import Producer
+from kspec.wrong.transactional_producer import TransactionalProducer
 
 __all__ = ["MISBEHAVIOURS", "Misbehaviour", "misbehaves", "wrong_client"]
 
-T = TypeVar("T", type[Client], type[Link], type[Producer], type[Consumer])
+T = TypeVar(
+    "T", type[Client], type[Link], type[Producer], type[TransactionalProducer], type[Consumer]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,13 @@ class Misbehaviour:
     client: type[Client]
 
 
-_PARTS: Final[Mapping[str, type]] = {"link": Link, "producer": Producer, "consumer": Consumer}
+_PARTS: Final[Mapping[str, type]] = {
+    "link": Link,
+    "transactional": TransactionalProducer,
+    "producer": Producer,
+    "consumer": Consumer,
+}
+"""The first base class that fits decides: a transactional producer is a producer, too."""
 
 MISBEHAVIOURS: Final[dict[str, Misbehaviour]] = {}
 

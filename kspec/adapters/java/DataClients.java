@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Future;
+import java.util.function.Consumer;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
@@ -36,7 +37,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /** Drives Kafka's own producer and consumer, each made by its first call. */
 final class DataClients {
     static final List<String> CAPABILITIES = List.of(
-        "produce", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position",
+        "produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
+        "abort_transaction", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position",
         "commit", "committed", "close_consumer");
 
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -47,7 +49,9 @@ final class DataClients {
         "linger_ms", "linger.ms",
         "batch_bytes", "batch.size",
         "max_in_flight", "max.in.flight.requests.per.connection",
-        "delivery_timeout_ms", "delivery.timeout.ms");
+        "delivery_timeout_ms", "delivery.timeout.ms",
+        "transactional_id", "transactional.id",
+        "transaction_timeout_ms", "transaction.timeout.ms");
     private static final Map<String, String> CONSUMER = Map.ofEntries(
         entry("group", "group.id"),
         entry("offset_reset", "auto.offset.reset"),
@@ -73,6 +77,7 @@ final class DataClients {
     private final JsonNode forProducer;
     private final JsonNode forConsumer;
     private KafkaProducer<byte[], byte[]> producer;
+    private boolean isReady;
     private KafkaConsumer<byte[], byte[]> consumer;
 
     /** Makes no client yet. {@code common} has the addresses and the time-outs. */
@@ -116,6 +121,16 @@ final class DataClients {
         switch (call.get("op").asText()) {
             case "produce":
                 return produce(call);
+            case "send":
+                return send(call);
+            case "begin_transaction":
+                return beginTransaction();
+            case "send_offsets":
+                return sendOffsets(call);
+            case "commit_transaction":
+                return endTransaction(KafkaProducer::commitTransaction);
+            case "abort_transaction":
+                return endTransaction(KafkaProducer::abortTransaction);
             case "assign":
                 return assign(call);
             case "subscribe":
@@ -189,13 +204,8 @@ final class DataClients {
         KafkaProducer<byte[], byte[]> to = producer();
         List<Object> sent = new ArrayList<>();
         for (JsonNode each : call.get("records")) {
-            var record = new ProducerRecord<>(
-                each.get("topic").asText(),
-                each.hasNonNull("partition") ? each.get("partition").asInt() : null,
-                bytes(each.get("key")),
-                bytes(each.get("value")));
             try {
-                sent.add(AdminAdapter.asked(() -> to.send(record)));
+                sent.add(AdminAdapter.asked(() -> to.send(newRecord(each))));
             } catch (AdminAdapter.Raised raised) {
                 sent.add(raised);
             }
@@ -205,6 +215,66 @@ final class DataClients {
             result.add(outcome(each));
         }
         return new AdminAdapter.Returned(result.toString(), result);
+    }
+
+    private static ProducerRecord<byte[], byte[]> newRecord(JsonNode given) {
+        return new ProducerRecord<>(
+            given.get("topic").asText(),
+            given.hasNonNull("partition") ? given.get("partition").asInt() : null,
+            bytes(given.get("key")),
+            bytes(given.get("value")));
+    }
+
+    private AdminAdapter.Returned send(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaProducer<byte[], byte[]> to = producer();
+        for (JsonNode each : call.get("records")) {
+            AdminAdapter.asked(() -> to.send(newRecord(each)));
+        }
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned beginTransaction()
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaProducer<byte[], byte[]> to = producer();
+        AdminAdapter.asked(() -> {
+            if (!isReady) {
+                to.initTransactions();
+                isReady = true;
+            }
+            to.beginTransaction();
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned sendOffsets(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaProducer<byte[], byte[]> to = producer();
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        Map<TopicPartition, OffsetAndMetadata> offsets = offsets(call.get("offsets"));
+        AdminAdapter.asked(() -> {
+            to.sendOffsetsToTransaction(offsets, from.groupMetadata());
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned endTransaction(Consumer<KafkaProducer<byte[], byte[]>> end)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaProducer<byte[], byte[]> to = producer();
+        AdminAdapter.asked(() -> {
+            end.accept(to);
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private static Map<TopicPartition, OffsetAndMetadata> offsets(JsonNode given) {
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        given.properties().forEach(each -> offsets.put(
+            AdminAdapter.partition(each.getKey()), new OffsetAndMetadata(each.getValue().asLong())));
+        return offsets;
     }
 
     private static JsonNode outcome(Object sent) {
@@ -335,11 +405,7 @@ final class DataClients {
         JsonNode given = call.path("offsets");
         AdminAdapter.asked(() -> {
             if (given.isObject()) {
-                Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
-                given.properties().forEach(each -> offsets.put(
-                    AdminAdapter.partition(each.getKey()),
-                    new OffsetAndMetadata(each.getValue().asLong())));
-                from.commitSync(offsets);
+                from.commitSync(offsets(given));
             } else {
                 from.commitSync();
             }

@@ -40,6 +40,8 @@ _PRODUCER: Final = {
     "compression": "compression_type",
     "linger_ms": "linger_ms",
     "batch_bytes": "max_batch_size",
+    "transactional_id": "transactional_id",
+    "transaction_timeout_ms": "transaction_timeout_ms",
 }
 _IGNORED: Final = ("delivery_timeout_ms",)
 """The request's time-out also bounds the delivery of a record."""
@@ -79,6 +81,11 @@ class DataClients:
     def operations(self) -> Mapping[str, Operation]:
         return {
             "produce": self._stepped(self._produce),
+            "send": self._stepped(self._send),
+            "begin_transaction": self._stepped(self._begin_transaction),
+            "send_offsets": self._stepped(self._send_offsets),
+            "commit_transaction": self._stepped(self._commit_transaction),
+            "abort_transaction": self._stepped(self._abort_transaction),
             "assign": self._stepped(self._assign),
             "subscribe": self._stepped(self._subscribe),
             "unsubscribe": self._stepped(self._unsubscribe),
@@ -128,6 +135,40 @@ class DataClients:
         sent = [await self._sent(producer, record) for record in call["records"]]
         found = [each if isinstance(each, Raised) else await _awaited(each) for each in sent]
         return Returned(found, [_outcome(each) for each in found])
+
+    async def _send(self, call: dict[str, Any]) -> Returned:
+        producer = await self._started_producer()
+        found = [await self._sent(producer, record) for record in call["records"]]
+        raised = next((each for each in found if isinstance(each, Raised)), None)
+        if raised is not None:
+            raise raised
+        return Returned(None, None)
+
+    async def _begin_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = await self._started_producer()
+        with client_call():
+            await producer.begin_transaction()
+        return Returned(None, None)
+
+    async def _send_offsets(self, call: dict[str, Any]) -> Returned:
+        """The client takes the group's id, and nothing else of a member."""
+        producer = await self._started_producer()
+        offsets = {_partition(key): offset for key, offset in call["offsets"].items()}
+        with client_call():
+            await producer.send_offsets_to_transaction(offsets, self._for_consumer["group"])
+        return Returned(None, None)
+
+    async def _commit_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = await self._started_producer()
+        with client_call():
+            await producer.commit_transaction()
+        return Returned(None, None)
+
+    async def _abort_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = await self._started_producer()
+        with client_call():
+            await producer.abort_transaction()
+        return Returned(None, None)
 
     @staticmethod
     async def _sent(producer: AIOKafkaProducer, record: Mapping[str, Any]) -> Any:

@@ -36,6 +36,8 @@ _PRODUCER: Final = {
     "batch_bytes": "batch.size",
     "max_in_flight": "max.in.flight",
     "delivery_timeout_ms": "delivery.timeout.ms",
+    "transactional_id": "transactional.id",
+    "transaction_timeout_ms": "transaction.timeout.ms",
 }
 _CONSUMER: Final = {
     "group": "group.id",
@@ -75,11 +77,17 @@ class DataClients:
         self._for_consumer = call.get("consumer", {})
         self._described = described
         self._producer: Producer | None = None
+        self._is_ready = False
         self._consumer: Consumer | None = None
 
     def operations(self) -> Mapping[str, Operation]:
         return {
             "produce": self.produce,
+            "send": self.send,
+            "begin_transaction": self.begin_transaction,
+            "send_offsets": self.send_offsets,
+            "commit_transaction": self.commit_transaction,
+            "abort_transaction": self.abort_transaction,
             "assign": self.assign,
             "subscribe": self.subscribe,
             "unsubscribe": self.unsubscribe,
@@ -130,6 +138,47 @@ class DataClients:
             producer.flush()
         return Returned(found, found)
 
+    def send(self, call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        with client_call():
+            for record in call["records"]:
+                producer.produce(
+                    record["topic"],
+                    value=bytes_of(record.get("value")),
+                    key=bytes_of(record.get("key")),
+                    **_partition_of(record),
+                )
+        return Returned(None, None)
+
+    def begin_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        with client_call():
+            if not self._is_ready:
+                producer.init_transactions(self._seconds)
+                self._is_ready = True
+            producer.begin_transaction()
+        return Returned(None, None)
+
+    def send_offsets(self, call: dict[str, Any]) -> Returned:
+        producer, consumer = self.producer, self.consumer
+        offsets = [_partition(key, offset) for key, offset in call["offsets"].items()]
+        with client_call():
+            group = consumer.consumer_group_metadata()
+            producer.send_offsets_to_transaction(offsets, group, self._seconds)
+        return Returned(None, None)
+
+    def commit_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        with client_call():
+            producer.commit_transaction(self._seconds)
+        return Returned(None, None)
+
+    def abort_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        with client_call():
+            producer.abort_transaction(self._seconds)
+        return Returned(None, None)
+
     def _send(
         self, producer: Producer, number: int, record: Mapping[str, Any], found: list[Any]
     ) -> None:
@@ -137,7 +186,6 @@ class DataClients:
             place = {name: getattr(message, name)() for name in _PLACE}
             found[number] = place if error is None else self._described(error)
 
-        where = {} if record.get("partition") is None else {"partition": record["partition"]}
         try:
             with client_call():
                 producer.produce(
@@ -145,7 +193,7 @@ class DataClients:
                     value=bytes_of(record.get("value")),
                     key=bytes_of(record.get("key")),
                     on_delivery=on_delivery,
-                    **where,
+                    **_partition_of(record),
                 )
         except Raised as raised:
             found[number] = self._described(raised.error)
@@ -233,6 +281,11 @@ class DataClients:
         with client_call():
             found = consumer.committed(wanted, timeout=self._seconds)
         return Returned(found, {f"{each.topic}-{each.partition}": each.offset for each in found})
+
+
+def _partition_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the argument that chooses a partition; without one the client chooses."""
+    return {} if record.get("partition") is None else {"partition": record["partition"]}
 
 
 def _partition(key: str, offset: int | None = None) -> TopicPartition:

@@ -42,6 +42,8 @@ _PRODUCER: Final = {
     "batch_bytes": "batch_size",
     "max_in_flight": "max_in_flight_requests_per_connection",
     "delivery_timeout_ms": "delivery_timeout_ms",
+    "transactional_id": "transactional_id",
+    "transaction_timeout_ms": "transaction_timeout_ms",
 }
 _CONSUMER: Final = {
     "group": "group_id",
@@ -73,11 +75,17 @@ class DataClients:
         self._for_producer = call.get("producer", {})
         self._for_consumer = call.get("consumer", {})
         self._producer: KafkaProducer | None = None
+        self._is_ready = False
         self._consumer: KafkaConsumer | None = None
 
     def operations(self) -> Mapping[str, Operation]:
         return {
             "produce": self.produce,
+            "send": self.send,
+            "begin_transaction": self.begin_transaction,
+            "send_offsets": self.send_offsets,
+            "commit_transaction": self.commit_transaction,
+            "abort_transaction": self.abort_transaction,
             "assign": self.assign,
             "subscribe": self.subscribe,
             "unsubscribe": self.unsubscribe,
@@ -126,6 +134,45 @@ class DataClients:
         sent = [self._sent(producer, record) for record in call["records"]]
         found = [each if isinstance(each, Raised) else _awaited(each) for each in sent]
         return Returned(found, [_outcome(each) for each in found])
+
+    def send(self, call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        found = [self._sent(producer, record) for record in call["records"]]
+        raised = next((each for each in found if isinstance(each, Raised)), None)
+        if raised is not None:
+            raise raised
+        return Returned(None, None)
+
+    def begin_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        with client_call():
+            if not self._is_ready:
+                producer.init_transactions()
+                self._is_ready = True
+            producer.begin_transaction()
+        return Returned(None, None)
+
+    def send_offsets(self, call: dict[str, Any]) -> Returned:
+        producer, consumer = self.producer, self.consumer
+        offsets = {
+            _partition(key): OffsetAndMetadata(offset, "", -1)
+            for key, offset in call["offsets"].items()
+        }
+        with client_call():
+            producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+        return Returned(None, None)
+
+    def commit_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        with client_call():
+            producer.commit_transaction()
+        return Returned(None, None)
+
+    def abort_transaction(self, _call: dict[str, Any]) -> Returned:
+        producer = self.producer
+        with client_call():
+            producer.abort_transaction()
+        return Returned(None, None)
 
     @staticmethod
     def _sent(producer: KafkaProducer, record: Mapping[str, Any]) -> Any:

@@ -227,8 +227,9 @@ class _DataClients(Protocol):
 
 
 DATA_CALLS = (
-    "produce", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position", "commit",
-    "committed", "close_consumer",
+    "produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
+    "abort_transaction", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position",
+    "commit", "committed", "close_consumer",
 )  # fmt: skip
 
 

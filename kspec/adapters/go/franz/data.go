@@ -26,7 +26,8 @@ var dataOptions = map[string]string{
 }
 
 var dataCalls = []string{
-	"produce", "assign", "subscribe", "assignment", "poll", "commit", "committed",
+	"produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
+	"abort_transaction", "assign", "subscribe", "assignment", "poll", "commit", "committed",
 	"close_consumer",
 }
 
@@ -44,7 +45,9 @@ type data struct {
 
 func (d *data) operations() map[string]lines.Operation {
 	return map[string]lines.Operation{
-		"produce": d.produce, "assign": d.assign, "subscribe": d.subscribe,
+		"produce": d.produce, "send": d.send, "begin_transaction": d.beginTransaction,
+		"send_offsets": d.sendOffsets, "commit_transaction": d.commitTransaction,
+		"abort_transaction": d.abortTransaction, "assign": d.assign, "subscribe": d.subscribe,
 		"assignment": d.assignment, "poll": d.poll, "commit": d.commit,
 		"committed": d.committed, "close_consumer": d.closeConsumer,
 	}
@@ -65,7 +68,8 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 	}
 	var given lines.ProducerOptions
 	err := lines.Options(d.connect.Producer, &given, "acks", "idempotence", "compression",
-		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms")
+		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms", "transactional_id",
+		"transaction_timeout_ms")
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +108,13 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 	if given.DeliveryTimeoutMs > 0 {
 		options = append(options, kgo.RecordDeliveryTimeout(milliseconds(given.DeliveryTimeoutMs)))
 	}
+	if given.TransactionalID != "" {
+		options = append(options, kgo.TransactionalID(given.TransactionalID))
+	}
+	if given.TransactionTimeoutMs != nil {
+		timeout := milliseconds(*given.TransactionTimeoutMs)
+		options = append(options, kgo.TransactionTimeout(timeout))
+	}
 	d.producer, err = lines.Ask(func() (*kgo.Client, error) { return kgo.NewClient(options...) })
 	return d.producer, err
 }
@@ -121,14 +132,8 @@ func (d *data) produce(call lines.Call) (lines.Returned, error) {
 	found := make([]any, len(records))
 	var group sync.WaitGroup
 	for number, each := range records {
-		record := &kgo.Record{
-			Topic: each.Topic, Key: lines.Bytes(each.Key), Value: lines.Bytes(each.Value),
-		}
-		if each.Partition != nil {
-			record.Partition = *each.Partition
-		}
 		group.Add(1)
-		client.Produce(context.Background(), record, func(record *kgo.Record, err error) {
+		client.Produce(context.Background(), newRecord(each), func(record *kgo.Record, err error) {
 			defer group.Done()
 			if err != nil {
 				found[number] = d.describe(err)
@@ -141,6 +146,72 @@ func (d *data) produce(call lines.Call) (lines.Returned, error) {
 	}
 	group.Wait()
 	return lines.Returned{Raw: found, Result: found}, nil
+}
+
+func newRecord(given lines.NewRecord) *kgo.Record {
+	record := &kgo.Record{
+		Topic: given.Topic, Key: lines.Bytes(given.Key), Value: lines.Bytes(given.Value),
+	}
+	if given.Partition != nil {
+		record.Partition = *given.Partition
+	}
+	return record
+}
+
+// send hands records over; Produce tells a failure of one later, to its function.
+func (d *data) send(call lines.Call) (lines.Returned, error) {
+	records, err := call.NewRecords()
+	if err != nil {
+		return lines.Returned{}, err
+	}
+	client, err := d.madeProducer(len(records) > 0 && records[0].Partition != nil)
+	if err != nil {
+		return lines.Returned{}, err
+	}
+	for _, each := range records {
+		client.Produce(context.Background(), newRecord(each), nil)
+	}
+	return lines.Returned{}, nil
+}
+
+func (d *data) beginTransaction(lines.Call) (lines.Returned, error) {
+	return d.transaction((*kgo.Client).BeginTransaction)
+}
+
+// commitTransaction flushes first, as the documentation of EndTransaction demands.
+func (d *data) commitTransaction(lines.Call) (lines.Returned, error) {
+	return d.transaction(func(client *kgo.Client) error {
+		ctx := context.Background()
+		if err := client.Flush(ctx); err != nil {
+			return err
+		}
+		return client.EndTransaction(ctx, kgo.TryCommit)
+	})
+}
+
+// abortTransaction drops buffered records first, as the documentation of EndTransaction demands.
+func (d *data) abortTransaction(lines.Call) (lines.Returned, error) {
+	return d.transaction(func(client *kgo.Client) error {
+		ctx := context.Background()
+		if err := client.AbortBufferedRecords(ctx); err != nil {
+			return err
+		}
+		return client.EndTransaction(ctx, kgo.TryAbort)
+	})
+}
+
+func (d *data) sendOffsets(lines.Call) (lines.Returned, error) {
+	return lines.Returned{}, lines.Unsupported(
+		"offsets are only sent by GroupTransactSession, which also consumes and ends the transaction")
+}
+
+func (d *data) transaction(work func(*kgo.Client) error) (lines.Returned, error) {
+	client, err := d.madeProducer(true)
+	if err != nil {
+		return lines.Returned{}, err
+	}
+	_, err = lines.Ask(func() (any, error) { return nil, work(client) })
+	return lines.Returned{}, err
 }
 
 // consumerOptions returns those that the case chose, and keeps where to start without an offset.

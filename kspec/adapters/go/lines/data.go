@@ -53,6 +53,9 @@ type ProducerOptions struct {
 	BatchBytes        *int32 `json:"batch_bytes"`
 	MaxInFlight       *int   `json:"max_in_flight"`
 	DeliveryTimeoutMs int    `json:"delivery_timeout_ms"`
+
+	TransactionalID      string `json:"transactional_id"`
+	TransactionTimeoutMs *int   `json:"transaction_timeout_ms"`
 }
 
 // ConsumerOptions are the options of a consumer; nil and "" are the client's default.
