@@ -10,6 +10,7 @@ import base64
 from typing import Any, Final, NamedTuple
 
 from kproto import error_codes
+from kproto.codec.json_text import SIZE_SUFFIX
 from kproto.codec.message import Message
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
@@ -118,7 +119,7 @@ def without_records(side: Side, codec: Dialect) -> Any:
 
 
 def _sized(name: str, held: Any) -> tuple[str, Any]:
-    return f"{name}SizeInBytes", base64_size(held) if isinstance(held, str) else None
+    return f"{name}{SIZE_SUFFIX}", base64_size(held) if isinstance(held, str) else None
 
 
 def _side(message: str, version: int, found: PartialFrame) -> Side:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from kproto.codec.json_text import is_error_code
 from kproto.codec.message import Message
 from kproto.codec.registry import plan_of
 from kproto.codegen.plan import FieldPlan, StructPlan
@@ -34,7 +35,7 @@ class FieldTree(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def error_code_fields(cls: type[Message], version: int) -> FieldTree:
-    return _tree(plan_of(cls, version).root, _is_error_code)
+    return _tree(plan_of(cls, version).root, is_error_code)
 
 
 @lru_cache(maxsize=1024)
@@ -72,10 +73,6 @@ def changed(value: Any, tree: FieldTree, change: Callable[[str, Any], tuple[str,
 def base64_size(text: str) -> int:
     """Return how many bytes a base64 text encodes."""
     return len(text) * 3 // 4 - text[-2:].count("=")
-
-
-def _is_error_code(item: FieldPlan) -> bool:
-    return item.kind == "int16" and item.name.endswith("error_code")
 
 
 def _tree(plan: StructPlan, wanted: Callable[[FieldPlan], bool]) -> FieldTree:

@@ -28,6 +28,7 @@ from kproto.schema.model import MessageSchema
 
 __all__ = [
     "CompiledPlan",
+    "CompiledPrinter",
     "CompiledSelection",
     "GeneratedDecoder",
     "Native",
@@ -71,6 +72,14 @@ class CompiledSelection(Protocol):
     def read(self, bodies: tuple[Any, ...], limit: int, collect: bool, /) -> Any: ...
 
 
+class CompiledPrinter(Protocol):
+    """A message at one version that is printed as JSON (``kproto.codec.json_text``)."""
+
+    def print(
+        self, data: bytes, offset: int, /
+    ) -> tuple[str, int, tuple[int, ...], int | None] | None: ...
+
+
 class CompiledPlan(Protocol):
     """A message at one version, compiled by another engine. It calls ``interpreter`` itself."""
 
@@ -78,6 +87,7 @@ class CompiledPlan(Protocol):
     def encode(self, message: Any, /) -> bytes: ...
     def validate(self, data: Any, offset: int = 0, /) -> int: ...
     def select(self, levels: tuple[Any, ...], count: int, /) -> CompiledSelection: ...
+    def printer(self, structs: tuple[Any, ...], /) -> CompiledPrinter: ...
 
 
 class Native(NamedTuple):

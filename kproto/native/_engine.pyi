@@ -11,6 +11,9 @@ COMPACT: Final[int]
 NULLABLE: Final[int]
 IGNORABLE: Final[int]
 TAGGED: Final[int]
+PRINT_SIZE: Final[int]
+PRINT_ERROR_CODE: Final[int]
+PRINT_THROTTLE: Final[int]
 DEFAULT_VALUE: Final[int]
 DEFAULT_LIST: Final[int]
 DEFAULT_STRUCT: Final[int]
@@ -42,6 +45,12 @@ class Selection:
     def export(self, column: tuple[Any, ...], /) -> tuple[object, object]: ...
 
 @final
+class Printer:
+    def print(
+        self, data: bytes, offset: int, /
+    ) -> tuple[str, int, tuple[int, ...], int | None] | None: ...
+
+@final
 class Plan:
     def __new__(
         cls,
@@ -55,6 +64,7 @@ class Plan:
     def validate(self, data: Any, offset: int = 0, /) -> int: ...
     def takes(self, data: Any, offset: int = 0, /) -> tuple[bool, bool]: ...
     def select(self, levels: tuple[Any, ...], count: int, /) -> Selection: ...
+    def printer(self, structs: tuple[Any, ...], /) -> Printer: ...
 
 def crc32c(data: Any, start: int = 0, end: int = ..., plain: bool = False, /) -> int: ...
 def requests_alike(data: bytes, at: int, rest: int, max_size: int, /) -> tuple[list[int], int]: ...

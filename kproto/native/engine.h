@@ -50,6 +50,12 @@ enum field_flag {
     FIELD_TAGGED = 8
 };
 
+enum print_flag {
+    PRINT_SIZE = 1,       /* only the size of the bytes, under another name */
+    PRINT_ERROR_CODE = 2, /* is collected, too */
+    PRINT_THROTTLE = 4    /* likewise */
+};
+
 enum default_mode {
     DEFAULT_VALUE, /* an immutable object, shared */
     DEFAULT_LIST,  /* an empty list, new each time */
@@ -111,6 +117,7 @@ typedef struct {
 
 extern engine_state engine;
 extern PyTypeObject plan_type;
+extern PyTypeObject printer_type; /* print.c */
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -263,6 +270,7 @@ PyObject *decode_struct(reader *in, const struct_plan *plan);        /* decode.c
 int validate_struct(reader *in, const struct_plan *plan);            /* validate.c */
 int validate_elements(reader *in, const field_plan *field, int64_t count);
 int validate_field(reader *in, const field_plan *field);
+PyObject *plan_printer(PyObject *plan, PyObject *description);       /* print.c */
 PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c; new reference */
 
 PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */

@@ -125,6 +125,8 @@ PyMethodDef plan_methods[] = {
      "takes(data, offset=0) -> (decoder took it, validator took it), without asking Python"},
     {"select", plan_select, METH_VARARGS,
      "select(levels, count of columns) -> Selection; see kproto.columns"},
+    {"printer", plan_printer, METH_O,
+     "printer(fields of each struct) -> Printer; see kproto.codec.json_text"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -186,16 +188,20 @@ static struct PyModuleDef definition = {
    it. */
 PyMODINIT_FUNC PyInit__engine(void) {
     set_up_crc32c();
-    if (PyType_Ready(&plan_type) < 0 || PyType_Ready(&selection_type) < 0) return NULL;
+    if (PyType_Ready(&plan_type) < 0 || PyType_Ready(&selection_type) < 0 ||
+        PyType_Ready(&printer_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
 #define CONSTANT(name, value) \
     if (PyModule_AddIntConstant(module, name, value)) goto failed
-    CONSTANT("INTERFACE", 5); /* what compiled.py expects */
+    CONSTANT("INTERFACE", 6); /* what compiled.py expects */
     CONSTANT("COMPACT", FIELD_COMPACT);
     CONSTANT("NULLABLE", FIELD_NULLABLE);
     CONSTANT("IGNORABLE", FIELD_IGNORABLE);
     CONSTANT("TAGGED", FIELD_TAGGED);
+    CONSTANT("PRINT_SIZE", PRINT_SIZE);
+    CONSTANT("PRINT_ERROR_CODE", PRINT_ERROR_CODE);
+    CONSTANT("PRINT_THROTTLE", PRINT_THROTTLE);
     CONSTANT("DEFAULT_VALUE", DEFAULT_VALUE);
     CONSTANT("DEFAULT_LIST", DEFAULT_LIST);
     CONSTANT("DEFAULT_STRUCT", DEFAULT_STRUCT);

@@ -15,6 +15,7 @@ from typing import Any
 
 from kproto.columns import MOST_BYTES, select
 from tests.columns.exploded import some_of
+from tests.native.printed_both import same_text
 from tests.native.test_differential import RELEASED, Codecs, same_decoding, same_encoding
 from tests.support import engines
 from tests.support.instances import to_instance
@@ -67,8 +68,10 @@ def burn(seconds: float, seed: int) -> int:
             same_encoding(codecs, message)
             same_decoding(codecs, data)
             damaged = [damage(data, rng) for _ in range(10)]
+            same_text(codecs.cls, version, data)
             for each in damaged:
                 same_decoding(codecs, each)
+                same_text(codecs.cls, version, each)
                 same_encoding(codecs, shake(message, rng, rng.choice((1, 3))))
             same_columns(codecs.cls, version, some_of(schema, rng), [data, *damaged, data], rng)
             tried += 23

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from wiredump.bodies import Bodies
+from wiredump.body_texts import BodyTexts
 from wiredump.model import Exchange
 
 __all__ = [
@@ -104,12 +104,15 @@ class Heard(msgspec.Struct, frozen=True, gc=False):
         return 1 + _weight(self.request) + _weight(self.response)
 
 
-def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
+def heard_of(item: Exchange, texts: BodyTexts) -> Heard | None:
     """Reduce an exchange; None if no class needs it, or if the request was not captured."""
     if item.request is None or item.api_key not in HEARD:
         return None
-    request = bodies.request.body if bodies.request is not None else None
-    response = bodies.response.body if bodies.response is not None else None
+    if item.api_key == PRODUCE and texts.request is not None and texts.decoded is None:
+        body = texts.request.body
+        if body is None or not msgspec.json.decode(body, type=_Produced).transactionalId:
+            return None  # as _is_needed, but sooner
+    request, response = texts.request_value(), texts.response_value()
     if not _is_needed(item.api_key, item.api_version, request, response):
         return None
     software = item.software
@@ -128,6 +131,12 @@ def heard_of(item: Exchange, bodies: Bodies) -> Heard | None:
         _trimmed(_REQUESTS, item.api_key, request),
         _trimmed(_RESPONSES, item.api_key, response),
     )
+
+
+class _Produced(msgspec.Struct):
+    """What of a Produce request says whether it is needed."""
+
+    transactionalId: str | None = None  # the name in JSON
 
 
 def heard_of_row(row: Mapping[str, Any], request: str | None, response: str | None) -> Heard | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kproto import error_codes
-from wiredump.bodies import Bodies
+from wiredump.body_texts import BodyTexts
 from wiredump.model import Exchange
 from wiredump.rows.exchanges import Row
 
@@ -16,17 +16,17 @@ ELECT_LEADERS: Final = 43
 _TYPES: Final = {0: "preferred", 1: "unclean"}
 
 
-def election_rows(item: Exchange, bodies: Bodies) -> Iterator[Row]:
+def election_rows(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
     """Return a row for each partition in the request or response, and at least one for each
     request."""
-    if item.api_key != ELECT_LEADERS or item.request is None or bodies.request is None:
+    if item.api_key != ELECT_LEADERS or item.request is None:
         return
-    asked = bodies.request.body
+    asked = texts.request_value()
     if asked is None:
         return
     number = asked.get("electionType", 0)  # version 0 has only preferred elections
     named = _partitions(asked.get("topicPartitions"), "topic", "partitions")
-    answer = (bodies.response.body if bodies.response is not None else None) or {}
+    answer = texts.response_value() or {}
     whole = answer.get("errorCode", 0)
     results = {
         (topic.get("topic"), each.get("partitionId")): each

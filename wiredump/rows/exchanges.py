@@ -5,17 +5,13 @@ Each function depends on the item alone, so the rows depend neither on the calle
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
-
+from kproto import error_codes
 from kproto.dialects import Dialect
-from wiredump.bodies import Bodies, read, without_records
-from wiredump.dialects import codec_of
+from wiredump.body_texts import BodyTexts, texts_of
 from wiredump.model import Anomaly, Exchange, Frame, Item
-from wiredump.redact import redacted
 
 __all__ = ["Row", "anomaly_row", "rows_of"]
 
@@ -26,8 +22,6 @@ _API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
 _RANGE: Final = ("apiKey", "minVersion", "maxVersion")
 
-_WITH_FLOATS: Final = frozenset({"AlterClientQuotasRequest", "DescribeClientQuotasResponse"})
-
 
 def rows_of(
     item: Item,
@@ -36,23 +30,24 @@ def rows_of(
     bodies: bool = True,
     values: bool = False,
     secrets: bool = False,
-    said: Bodies | None = None,
+    texts: BodyTexts | None = None,
 ) -> Iterator[Row]:
     """Return the rows that depend only on the item. Without ``bodies`` the frames are not decoded,
     and what needs that is left out: ``bodies``, ``negotiations``, and the errors in ``requests``.
-    ``values`` keeps records in bodies, ``secrets`` keeps passwords, tokens and keys. ``said`` has
-    the decoded bodies, if there are any yet."""
+    ``values`` keeps records in bodies, ``secrets`` keeps passwords, tokens and keys. ``texts`` has
+    the bodies as text, if they were made before."""
     if isinstance(item, Anomaly):
         yield anomaly_row(item)
         return
     for frame in (item.request, item.response):
         if frame is not None:
             yield "frames", _frame(item, frame)
-    read_bodies = (said or read(item, codec)) if bodies else None
-    yield "requests", _request(item, read_bodies)
-    if read_bodies is not None:
-        yield from (("bodies", row) for row in _bodies(item, read_bodies, codec, values, secrets))
-        yield from (("negotiations", row) for row in _negotiations(item, read_bodies))
+    if bodies and texts is None:
+        texts = texts_of(item, codec, values=values, secrets=secrets)
+    yield "requests", _request(item, texts)
+    if texts is not None:
+        yield from _bodies(item, texts)
+        yield from _negotiations(item, texts)
 
 
 def anomaly_row(item: Anomaly) -> Row:
@@ -92,7 +87,7 @@ def _frame(item: Exchange, frame: Frame) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _request(item: Exchange, bodies: Bodies | None) -> tuple[Any, ...]:
+def _request(item: Exchange, texts: BodyTexts | None) -> tuple[Any, ...]:
     asked, answered, connection = item.request, item.response, item.connection
     frame = asked or answered
     assert frame is not None
@@ -106,7 +101,7 @@ def _request(item: Exchange, bodies: Bodies | None) -> tuple[Any, ...]:
         answered.last_ns if answered else None,
         item.latency_ns,
         _known(item.api_key),
-        bodies.api if bodies else None,
+        texts.api if texts else None,
         _known(item.api_version),
         item.response_version,
         item.dialect,
@@ -120,64 +115,35 @@ def _request(item: Exchange, bodies: Bodies | None) -> tuple[Any, ...]:
         _size(answered),
         item.expected,
         item.in_order,
-        sorted({error.name for error in bodies.errors}) if bodies else [],
-        _throttle_time_ms(bodies),
-        _problem(bodies),
+        sorted(set(map(error_codes.name, texts.codes))) if texts and texts.codes else [],
+        texts.throttle_time_ms if texts else None,
+        _problem(texts),
     )
 
 
-def _throttle_time_ms(bodies: Bodies | None) -> int | None:
-    response = bodies.response if bodies is not None else None
-    return response.body.get("throttleTimeMs") if response and response.body else None
-
-
-def _problem(bodies: Bodies | None) -> str | None:
-    if bodies is None:
+def _problem(texts: BodyTexts | None) -> str | None:
+    if texts is None or texts.decoded is None:
         return None
-    sides = [("request", bodies.request), ("response", bodies.response)]
-    told = [f"{name}: {side.problem}" for name, side in sides if side and side.problem]
-    return "; ".join(told) or None
+    sides = [("request", texts.request), ("response", texts.response)]
+    problems = [f"{name}: {side.problem}" for name, side in sides if side and side.problem]
+    return "; ".join(problems) or None
 
 
-def _bodies(
-    item: Exchange, bodies: Bodies, codec: Dialect | None, values: bool, secrets: bool
-) -> Iterator[tuple[Any, ...]]:
-    pairs = [(item.request, bodies.request), (item.response, bodies.response)]
-    using = codec_of(item, codec)
-    for frame, side in pairs:
+def _bodies(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
+    for frame, side in ((item.request, texts.request), (item.response, texts.response)):
         if frame is not None and side is not None:
-            body = side.body if values else without_records(side, using)
-            yield (
+            message, version, header, body, problem = side
+            yield "bodies", (
                 item.connection.id, frame.direction, frame.offset, _known(item.api_key),
-                side.message or None, _known(side.version), _correlation_id(item, frame),
-                _json(side.header), _body(frame, side.message, body, secrets),
-                side.problem or None,
+                message or None, _known(version), _correlation_id(item, frame), header, body,
+                problem or None,
             )  # fmt: skip
 
 
-def _body(frame: Frame, message: str, body: Any, secrets: bool) -> str | None:
-    shown = body if secrets else redacted(message, body)
-    if frame.json is not None or message in _WITH_FLOATS:
-        return None if shown is None else _dumps(shown)
-    return _json(shown)
-
-
-def _json(value: Any) -> str | None:
-    """Return the result of ``_dumps``, several times as fast. msgspec writes floats differently,
-    and a source without bytes may have invalid Unicode, or numbers that are too large."""
-    if value is None:
-        return None
-    try:
-        return msgspec.json.encode(value).decode()
-    except UnicodeError:
-        return _dumps(value)
-
-
-_dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
+def _negotiations(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
     if item.request is None or item.response is None:
+        return
+    if item.api_key != _API_VERSIONS and _UNSUPPORTED_VERSION not in texts.codes:
         return
     software = item.software
     who = (
@@ -190,8 +156,8 @@ def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
         software.name if software else None,
         software.version if software else None,
     )
-    body = bodies.response.body if bodies.response and bodies.response.body else {}
     if item.api_key == _API_VERSIONS:
+        body = texts.response_value() or {}
         refused = body.get("errorCode") == _UNSUPPORTED_VERSION
         event = "fell back" if refused else "offered"
         told = False
@@ -203,8 +169,12 @@ def _negotiations(item: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
                 continue
             told = told or key == _API_VERSIONS
             asked = item.api_version if key == _API_VERSIONS else None
-            yield (*who, event, key, asked, lowest, highest)
+            yield "negotiations", (*who, event, key, asked, lowest, highest)
         if refused and not told:  # older brokers do not state the versions that they support
-            yield (*who, "refused", _API_VERSIONS, item.api_version, None, None)
-    elif any(error.code == _UNSUPPORTED_VERSION for error in bodies.errors):
-        yield (*who, "unsupported", item.api_key, item.api_version, None, None)
+            yield "negotiations", (
+                *who, "refused", _API_VERSIONS, item.api_version, None, None
+            )  # fmt: skip
+    else:
+        yield "negotiations", (
+            *who, "unsupported", item.api_key, item.api_version, None, None
+        )  # fmt: skip

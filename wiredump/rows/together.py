@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kproto.dialects import Dialect
-from wiredump.bodies import Bodies, read
+from wiredump.bodies import read
+from wiredump.body_texts import BodyTexts, texts_of
 from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.knowledge.heard import INSTRUCTIVE, KEYS_OF, TABLE_OF, Heard, heard_of
 from wiredump.knowledge.order import InOrder
@@ -182,18 +183,19 @@ class TableRows:
         if not isinstance(item, Exchange):
             yield from rows_of(item)
             return
-        said = None
+        texts = None
         if self._decodes and (self._tables & _SAID or self._listens(item)):
-            said = read(item, self._codec)
+            texts = texts_of(item, self._codec, values=self._values, secrets=self._secrets)
         if self._tables & _OF_EXCHANGES:
             yield from rows_of(
-                item, self._codec, bodies=said is not None, values=self._values,
-                secrets=self._secrets, said=said,
+                item, self._codec, bodies=texts is not None, values=self._values,
+                secrets=self._secrets, texts=texts,
             )  # fmt: skip
-        if said is not None:
-            yield from self._told(item, said)
+        if texts is not None:
+            yield from self._learnt(item, texts)
         if self._decodes and self._batches is not None:
-            reading = partial(read, item, self._codec) if said is None else lambda: said
+            bodies = texts.decoded if texts is not None else None
+            reading = partial(read, item, self._codec) if bodies is None else lambda: bodies
             yield from self._batches.add(item, reading)
 
     def _listens(self, item: Exchange) -> bool:
@@ -203,10 +205,10 @@ class TableRows:
         for_names = item.api_key not in self._other_keys and not self._tables & _OF_EXCHANGES
         return not for_names or is_instructive(item.api_key, item.api_version)
 
-    def _told(self, item: Exchange, said: Bodies) -> Iterator[Row]:
+    def _learnt(self, item: Exchange, texts: BodyTexts) -> Iterator[Row]:
         if "elections" in self._tables:
-            yield from election_rows(item, said)
-        heard = heard_of(item, said)
+            yield from election_rows(item, texts)
+        heard = heard_of(item, texts)
         if heard is not None:
             self.names.learn(heard)
             if self._apart is not None:

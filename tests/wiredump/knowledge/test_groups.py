@@ -32,7 +32,7 @@ from kproto.messages.leave_group_request import MemberIdentity
 from kproto.messages.streams_group_heartbeat_request import TaskIds as OwnedTasks
 from kproto.messages.streams_group_heartbeat_response import TaskIds
 from tests.wiredump.rows.tabled import connection, exchange, tables_of
-from wiredump.bodies import read
+from wiredump.body_texts import texts_of
 from wiredump.knowledge.groups import Groups
 from wiredump.knowledge.heard import heard_of
 from wiredump.model import Exchange
@@ -347,7 +347,7 @@ def test_what_is_kept_is_bounded_and_no_rebalance_is_lost(count: int) -> None:
     found = []
     for number in range(count):
         item = join(number + 1, "a", group=f"g{number}")
-        heard = heard_of(item, read(item))
+        heard = heard_of(item, texts_of(item))
         assert heard is not None
         found += list(groups.feed(heard))
         assert number < 8 or found

@@ -43,7 +43,7 @@ from kproto.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 from tests.wiredump.rows.tabled import connection, exchange, tables_of
-from wiredump.bodies import read
+from wiredump.body_texts import texts_of
 from wiredump.knowledge.heard import heard_of
 from wiredump.knowledge.transactions import Transactions
 from wiredump.model import Exchange
@@ -247,7 +247,7 @@ def test_what_is_kept_is_bounded(count: int) -> None:
     found = []
     for number in range(count):
         item = produce(number + 1, tid=f"t{number}")
-        heard = heard_of(item, read(item))
+        heard = heard_of(item, texts_of(item))
         assert heard is not None
         found += list(transactions.feed(heard))
         assert number < 10 or found

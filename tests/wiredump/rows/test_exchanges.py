@@ -11,7 +11,7 @@ from kproto.codec.registry import schema_of
 from kproto.messages import AlterClientQuotasRequest
 from kproto.messages.alter_client_quotas_request import EntryData, OpData
 from tests.wiredump.rows.tabled import KAFKA, exchange, tables_of
-from wiredump.rows import exchanges
+from wiredump import body_texts
 
 ODD = '\x00\x1f"\\/\x7f\u2028\ud7ff\U0001f600é\n\t'
 values = st.recursive(
@@ -23,11 +23,11 @@ values = st.recursive(
 @given(values)
 def test_quick_text_is_that_of_the_standard_library(value) -> None:
     expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    assert exchanges._json(value) == (None if value is None else expected)
+    assert body_texts._json(value) == (None if value is None else expected)
 
 
 def test_what_is_no_unicode_is_kept() -> None:
-    assert exchanges._json({"a": "\ud800"}) == '{"a":"\ud800"}'
+    assert body_texts._json({"a": "\ud800"}) == '{"a":"\ud800"}'
 
 
 def test_floats_are_written_as_ever() -> None:
@@ -41,4 +41,4 @@ def test_floats_are_written_as_ever() -> None:
 def test_messages_with_floats_are_known() -> None:
     classes = [cls for api in KAFKA.apis.values() for cls in (api.request, api.response)]
     found = {cls.MESSAGE_NAME for cls in classes if "float64" in repr(schema_of(cls))}
-    assert found == exchanges._WITH_FLOATS
+    assert found == body_texts._WITH_FLOATS
