@@ -108,6 +108,11 @@ def judge(case: Case, played: Evidence) -> Judgement:
     lax = [each for each in findings if each.broken and each.level in ("should", "should_not")]
     if played.broken is not None:
         return Judgement("fail", played.broken, findings)
+    error = _local_failure(case, played)
+    if error is not None:
+        says = "the client connects to a broker"
+        silent = Finding("must", says, False, f"every call failed without that: {_short(error)}")
+        return Judgement("fail", _sentence([silent]), (silent, *findings))
     reason = _unsupported(case, played)
     if reason is not None:
         return Judgement("unsupported", reason, findings)
@@ -137,6 +142,21 @@ def _sentence(broken: Sequence[Finding]) -> str:
     return f"{not_}{first.says}: {first.evidence}{more}"
 
 
+def _local_failure(case: Case, played: Evidence) -> str | None:
+    """Return the first error of a client whose calls failed although it never tried a broker.
+
+    The journal has no connection whose TLS handshake failed.
+    """
+    if case.group == "tls":
+        return None
+    answers = [each.answer for each in played.calls.values()]
+    failed = [each for each in answers if each.unsupported is None and not each.ok]
+    if played.wire_only or not failed or len(failed) < len(answers):
+        return None
+    tried = any(each.event == "connected" or each.direction == "request" for each in played.entries)
+    return None if tried else str(failed[0])
+
+
 def _unsupported(case: Case, played: Evidence) -> str | None:
     if played.wire_only and not any(entry.direction == "request" for entry in played.entries):
         return "the client sent no request, and its results are unknown"
@@ -161,7 +181,11 @@ def _examine(case: Case, played: Evidence) -> Iterable[Finding]:
             "step", "the client does its part, so that the case can go on", False, played.blocked
         )
     for level, each in case.expectations():
-        yield Finding(level, each.says, *_evaluate(each, played), severity_of(level, each))
+        severity = severity_of(level, each)
+        record = played.calls.get(each.result or "")
+        if record is not None and record.answer.pending and severity == "wrong result":
+            severity = "crash or hang"
+        yield Finding(level, each.says, *_evaluate(each, played), severity)
     yield from _of_every_case(case, played)
 
 
@@ -198,8 +222,8 @@ def _of_every_case(case: Case, played: Evidence) -> Iterable[Finding]:
     """Yield a finding for each general rule that is broken."""
     bound = longest_call_ms(case.client.timeout_ms)
     calls = [each for each in played.calls.values() if each.answer.unsupported is None]
-    slow = [] if played.wire_only else [each for each in calls if each.milliseconds > bound]
-    if slow:
+    slow = [each for each in calls if each.milliseconds > bound and not each.answer.pending]
+    if slow and not played.wire_only:
         evidence = (
             f"{slow[0].name} took {slow[0].milliseconds:.0f} ms, more than {bound}, with a "
             f"timeout of {case.client.timeout_ms}"
@@ -381,6 +405,9 @@ def _of_result(each: Expectation, played: Evidence) -> Evaluation:
 
 def _problem(each: Expectation, record: CallRecord, played: Evidence) -> str | None:
     answer = record.answer
+    late = [key for key in answer.pending if each.outcomes is None or key in each.outcomes]
+    if late and each.delivered is None and each.value is None:
+        return f"no outcome within the call's limit: {', '.join(late)}"
     if each.success is not None and answer.ok != each.success:
         return "it failed" if each.success else "it reports success"
     if each.within_ms is not None and record.milliseconds not in parse_range(each.within_ms):

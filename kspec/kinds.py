@@ -100,6 +100,11 @@ class Failure:
     causes: tuple[Failure, ...] = ()
 
     @property
+    def pending(self) -> bool:
+        """Whether the client gave no outcome at all, which is neither a success nor an error."""
+        return self.kind == "pending"
+
+    @property
     def kinds(self) -> frozenset[str]:
         """Its own kinds and those of the errors it wraps. ``other`` is included only if there is no
         other."""
@@ -133,6 +138,9 @@ class Failure:
         )
 
 
+_PENDING: Final = Failure("no outcome within the call's limit", kind="pending")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The outcome of a call: a result, a failure, or the reason why the client lacks the call.
@@ -155,6 +163,11 @@ class Answer:
         whole = self.failure is None and self.unsupported is None
         return whole and not any(self.partitions.values())
 
+    @property
+    def pending(self) -> list[str]:
+        """The records that have no outcome, by their values."""
+        return [key for key, each in self.partitions.items() if each is not None and each.pending]
+
     def outcome(self, key: str) -> Failure | None:
         """Return the outcome of one partition or topic. Raises KeyError if the client gave none.
 
@@ -175,11 +188,7 @@ class Answer:
         items = self.result if isinstance(self.result, list) else []
         if len(items) != len(names):
             raise ValueError(f"expected {len(names)} outcomes, one per record: {self.result}")
-        failed = [
-            Failure.of(each) if isinstance(each, Mapping) and "error" in each else None
-            for each in items
-        ]
-        return replace(self, partitions=dict(zip(names, failed, strict=True)))
+        return replace(self, partitions=dict(zip(names, map(_outcome, items), strict=True)))
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Answer:
@@ -223,6 +232,15 @@ def _own_error(said: Any) -> str:
     return f"{error} at {error.at}" if error.at else str(error)
 
 
+def _outcome(item: Any) -> Failure | None:
+    """Return the outcome of a record: None for success."""
+    if not isinstance(item, Mapping):
+        return None
+    if item.get("pending") is True:
+        return _PENDING
+    return Failure.of(item) if "error" in item else None
+
+
 def _partitions(result: Any) -> dict[str, Failure | None]:
     """Return the outcomes by key, if the result has any. Null means success."""
     if not isinstance(result, Mapping):
@@ -238,6 +256,8 @@ def _partitions(result: Any) -> dict[str, Failure | None]:
 
 def kinds_of(failure: Failure) -> frozenset[str]:
     """Return Kafka's name of the error, if there is a code, and its categories."""
+    if failure.pending:
+        return frozenset({"pending"})  # not any error
     if failure.kind is not None:
         return frozenset({"any", failure.kind})
     found = {"any"}

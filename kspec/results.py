@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ __all__ = [
     "VariantResult",
     "coverage_of",
     "new_failures",
+    "without_empty_passes",
 ]
 
 
@@ -48,14 +49,18 @@ class Greeting(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call, by the case's name for it, and its answer. ``raw`` is what the client returned, as
-    its language prints it."""
+    """One call, by the case's name for it, and its answer.
+
+    ``raw`` is what the client returned, as its language prints it. ``succeeded`` is True if it did
+    for one partition at least, and None if the client lacks the call.
+    """
 
     name: str
     request: str
     answered: str
     milliseconds: float
     raw: str = ""
+    succeeded: bool | None = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,41 @@ def coverage_of(results: Iterable[Result]) -> Mapping[str, Mapping[str, Coverage
         for group in ("", each.case.group):
             groups[group] = groups.get(group, Coverage()).with_play(each.judgement.verdict)
     return found
+
+
+FEWEST_CALLS: Final = 5
+"""A call that a run made so often and that never succeeded is one that the client cannot make."""
+
+
+def without_empty_passes(results: Sequence[Result]) -> list[Result]:
+    """Return the results; those that rest on calls that never succeed become unsupported.
+
+    In many cases a call has to fail. If it fails in every case of a run, also where it has to
+    succeed, its failure shows nothing.
+    """
+    made: dict[tuple[str, str], list[bool]] = {}
+    for result in results:
+        for call in _calls(result):
+            if call.succeeded is not None:
+                made.setdefault((result.client, call.request), []).append(call.succeeded)
+    dead = {key for key, each in made.items() if len(each) >= FEWEST_CALLS and not any(each)}
+    return [_without_empty_pass(result, dead) for result in results]
+
+
+def _without_empty_pass(result: Result, dead: Set[tuple[str, str]]) -> Result:
+    calls = [each for each in _calls(result) if each.succeeded is not None]
+    if result.judgement.verdict in ("fail", "error", "unsupported") or not calls:
+        return result
+    if any((result.client, each.request) not in dead for each in calls):
+        return result
+    names = ", ".join(dict.fromkeys(each.request for each in calls))
+    why = f"no call of {names} succeeded in any case, so that its failure shows nothing"
+    return replace(result, judgement=replace(result.judgement, verdict="unsupported", why=why))
+
+
+def _calls(result: Result) -> Iterator[Call]:
+    for variant in result.variants:
+        yield from variant.calls
 
 
 def new_failures(

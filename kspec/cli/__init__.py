@@ -220,9 +220,10 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
                    "status 1.")  # fmt: skip
 @click.option("--strict", is_flag=True,
               help="Require that each case is judged: --require-coverage 100.")  # fmt: skip
-@click.option("--again", is_flag=True,
-              help="Play a failed case once more; the second play counts.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True,
+@click.option("--again/--once", default=True, show_default=True,
+              help="Play a failed case that is not in the baseline once more at the end; the "
+                   "second play counts.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 64), default=schedule.JOBS, show_default=True,
               help="Number of plays to run in parallel.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path),
               help="Folder for results.json, junit.xml, report.html, a page per client and the "
@@ -293,7 +294,7 @@ def run_cases(
             jobs=1 if manual else jobs,
             on_result=on_result,
             on_greeting=greetings.__setitem__,
-            again=lambda result: again and result.judgement.verdict == "fail",
+            again=lambda result: again and not manual and bool(new_failures([result], known)[0]),
         )
     )
     new, stale = new_failures(results, known)

@@ -10,14 +10,14 @@ import pytest
 from kproto.records import Compression, Record, build_batch
 from kspec.case_parser import parse_case
 from kspec.errors import CaseError, KspecError
-from kspec.judge import judge
+from kspec.judge import Judgement, judge
 from kspec.kinds import Answer
 from kspec.partition_rows import batches, named_topics, rows, text_of
 from kspec.runner.clients import Local
 from kspec.runner.schedule import run
 from kspec.steps import produced_records
 from kspec.wire import CallRecord, Evidence
-from tests.kspec.test_judge import case
+from tests.kspec.test_judge import case, entry
 
 BATCH = build_batch(
     [Record(timestamp=0, value=b"a  "), Record(timestamp=0, key=b"\xff", value=None)],
@@ -85,11 +85,12 @@ def test_the_records_of_a_call_are_padded_and_keep_their_order() -> None:
 
 
 def verdict(expectation: dict[str, Any], answer: Answer, logs: dict[str, Any]) -> str:
+    return judged([{"says": "it does", "result": "call", **expectation}], answer, logs).verdict
+
+
+def judged(must: list[dict[str, Any]], answer: Answer, logs: dict[str, Any]) -> Judgement:
     record = CallRecord("call", "produce", 0, 0, 1.0, answer)
-    evidence = Evidence(calls={"call": record}, logs=logs)
-    return judge(
-        case(must=[{"says": "it does", "result": "call", **expectation}]), evidence
-    ).verdict
+    return judge(case(must=must), Evidence([entry(1)], calls={"call": record}, logs=logs))
 
 
 LOGS = {"foo-0": {"batches": [{"offsets": [4, 5], "values": ["a", "b"]}]}}
@@ -122,6 +123,21 @@ def test_outcomes_are_told_apart_by_the_values() -> None:
         Answer.of(said).keyed(["a"])
     failed = Answer.of({"ok": False, "error": "E"})
     assert failed.keyed(["a"]) is failed
+
+
+def test_a_record_without_an_outcome_is_neither_a_success_nor_an_error() -> None:
+    said = {"ok": True, "result": [{"offset": 1}, {"pending": True}]}
+    answer = Answer.of(said).keyed(["a", "b"])
+    assert answer.pending == ["b"]
+    assert verdict({"outcomes": {"a": "ok"}}, answer, {}) == "pass"
+    for wanted in ("ok", "any", ["ok", "any", "timeout"]):
+        assert verdict({"outcomes": {"b": wanted}}, answer, {}) == "fail"
+    for success in (True, False):
+        assert verdict({"success": success}, answer, {}) == "fail"
+    must = [{"says": "it has an outcome", "result": "call", "outcomes": {"b": "any"}}]
+    (found,) = [each for each in judged(must, answer, {}).findings if each.broken]
+    assert found.evidence.startswith("no outcome within the call's limit: b")
+    assert found.severity == "crash or hang"
 
 
 def test_what_was_delivered_counts_although_the_poll_failed() -> None:

@@ -49,7 +49,8 @@ def played(*entries: Entry, result: Any = None, **members: Any) -> Evidence:
     answer = result if isinstance(result, Answer) else Answer(result=result)
     last = len(entries)
     call = CallRecord("call", "describe_cluster", 0, last, 40.0, answer)
-    return Evidence(entries=list(entries), calls={"call": call}, **members)
+    connected = entry(1, direction="event", api_key=None, event="connected")
+    return Evidence(entries=list(entries) or [connected], calls={"call": call}, **members)
 
 
 def verdict(expectation: dict[str, Any], evidence: Evidence, level: str = "must") -> Judgement:
@@ -289,3 +290,21 @@ def test_a_judgement_has_the_worst_severity_of_what_is_broken():
     ]
     assert Judgement("fail", "", tuple(findings)).severity == "resources"
     assert Judgement("pass", "", tuple(findings[2:])).severity is None
+
+
+def test_a_client_that_fails_without_a_connection_fails_the_case():
+    failed = Answer(failure=Failure("E", None, "no"))
+    call = CallRecord("call", "describe_cluster", 0, 0, 4.0, failed)
+    evidence = Evidence(calls={"call": call})
+    found = verdict({"result": "call", "success": False}, evidence)
+    assert found.verdict == "fail"
+    assert found.why.endswith("connects to a broker: every call failed without that: error E: no")
+    wire = Evidence(calls={"call": call}, wire_only=True)
+    assert verdict({"result": "call", "success": False}, wire).verdict == "unsupported"
+    evidence.calls["other"] = CallRecord("other", "list_topics", 0, 0, 4.0, Answer(result=[]))
+    assert verdict({"result": "call", "success": False}, evidence).verdict == "pass"
+    tls = judge(
+        case(group="tls", must=[{"says": "it fails", "result": "call", "success": False}]),
+        Evidence(calls={"call": call}),
+    )
+    assert tls.verdict == "pass"

@@ -16,7 +16,7 @@ from kspec.catalog import CLIENTS, Client
 from kspec.results import Result, new_failures
 from kspec.runner.baseline import read_baseline
 from kspec.runner.files import load_cases
-from kspec.runner.schedule import run
+from kspec.runner.schedule import JOBS, run
 from tests.kspec.which import params, program
 from tests.support.full import FULL
 
@@ -42,8 +42,8 @@ on the time that the machine takes to allocate a buffer for an invalid size."""
 async def test_a_client_fails_what_it_is_known_to_fail(
     which: Client, rng: random.Random, note: Callable[[str], None]
 ) -> None:
-    """What fails and is not known to is played once more, and if need be a third time with nothing
-    beside it: a verdict that a busy machine gave is none. The last play counts."""
+    """What fails and is not known to is played once more at the end, and if need be a third time
+    with nothing beside it: a verdict that a busy machine gave is none. The last play counts."""
     everything = FULL or which.name in WHOLE
     cases = load_cases()
     if not everything:
@@ -53,7 +53,7 @@ async def test_a_client_fails_what_it_is_known_to_fail(
     def is_new(result: Result) -> bool:
         return bool(new_failures([result], KNOWN)[0])
 
-    results = await run([program(which)], cases, jobs=5, again=is_new)
+    results = await run([program(which)], cases, jobs=JOBS, again=is_new)
     new, stale = new_failures(results, KNOWN)
     if new:
         failed = [each.case for each in new]

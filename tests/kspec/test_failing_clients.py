@@ -1,0 +1,87 @@
+"""Clients whose every call fails: cases in which a call has to fail must not flatter them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from kspec.kinds import Answer, Failure
+from kspec.results import FEWEST_CALLS, Greeting
+from kspec.runner.adapters import Adapter
+from kspec.runner.clients import Local
+from kspec.runner.files import load_cases
+from kspec.runner.schedule import run
+from tests.support.full import FULL
+
+FAILED = Answer(failure=Failure("Error", None, "no"))
+SETTING_UP = ("connect", "close")
+SAMPLE = 24
+
+
+class Dead:
+    """Connects to nothing: every call fails at once."""
+
+    name = "dead"
+    wire_only = False
+    greeting = Greeting(client="dead")
+
+    async def start(self) -> Dead:
+        return self
+
+    async def call(self, op, _arguments):
+        return Answer() if op in SETTING_UP else FAILED
+
+    async def stop(self) -> None:
+        pass
+
+
+class Pessimist:
+    """Does as the reference client, and then reports that the call failed."""
+
+    name = "pessimist"
+    wire_only = False
+
+    def __init__(self, inner: Adapter) -> None:
+        self._inner = inner
+        self.greeting = inner.greeting
+
+    async def call(self, op, arguments):
+        answer = await self._inner.call(op, arguments)
+        return answer if op in SETTING_UP or answer.unsupported is not None else FAILED
+
+    async def stop(self) -> None:
+        await self._inner.stop()
+
+
+class Pessimists:
+    name = "pessimist"
+
+    async def start(self) -> Pessimist:
+        return Pessimist(await Local("reference").start())
+
+
+@pytest.mark.slow
+async def test_a_client_that_never_connects_fails_every_case():
+    cases = [case for case in load_cases() if case.group != "tls"]
+    results = await run([Dead()], cases, jobs=8)
+    found = Counter(each.judgement.verdict for each in results)
+    assert found == {"fail": len(cases)}
+
+
+@pytest.mark.slow
+async def test_a_client_whose_calls_never_succeed_passes_no_case(rng: random.Random):
+    """Where a call has to fail there is no verdict; most cases want one that succeeds."""
+    cases = load_cases() if FULL else rng.sample(load_cases(), SAMPLE)
+    results = await run([Pessimists()], cases, jobs=8)
+    made = Counter(call.request for each in results for v in each.variants for call in v.calls)
+    often = {name for name, count in made.items() if count >= FEWEST_CALLS}
+    good = [
+        each
+        for each in results
+        if each.judgement.verdict in ("pass", "non-strict", "informational")
+        and {call.request for v in each.variants for call in v.calls} <= often
+    ]
+    assert good == []
+    assert any(each.judgement.verdict == "fail" for each in results)
