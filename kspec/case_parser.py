@@ -274,6 +274,7 @@ def step_name(asked: ClientCall) -> str:
 
 _SUBJECTS: Final = (
     "requests", "responses", "events", "order", "any_of", "result", "state", "logs",
+    "groups",
 )  # fmt: skip
 _ABOUT_ENTRIES: Final = ("count", "per", "each", "gaps_ms", "growing", "distinct", "same")
 _ABOUT_RESULTS: Final = (

@@ -251,6 +251,9 @@ def _evaluate(each: Expectation, played: Evidence) -> Evaluation:
     if each.logs is not None:
         problem = mismatch(each.logs, json.loads(json.dumps(played.logs)))
         return problem is None, problem or "the logs are like this", ()
+    if each.groups is not None:
+        problem = mismatch(each.groups, json.loads(json.dumps(played.groups)))
+        return problem is None, problem or "the groups are like this", ()
     if each.order is not None:
         return _of_order(each.order, played)
     if each.any_of is not None:

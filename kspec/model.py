@@ -155,6 +155,7 @@ class Expectation(Strict, frozen=True):
     delivered: dict[str, Any] | None = None
     state: dict[str, Any] | None = None
     logs: dict[str, Any] | None = None
+    groups: dict[str, Any] | None = None
 
 
 class ClusterSpec(Strict, frozen=True):
@@ -203,6 +204,7 @@ class ConsumerSpec(Strict, frozen=True):
     instance_id: str | None = None
     session_timeout_ms: int | None = None
     heartbeat_ms: int | None = None
+    metadata_age_ms: int | None = None
     max_poll_ms: int | None = None
     assignors: list[Literal["range", "roundrobin", "sticky", "cooperative-sticky"]] | None = None
     remote_assignor: str | None = None

@@ -29,7 +29,7 @@ def rows(body: Any, names: Mapping[str, str]) -> Iterator[tuple[str, dict[str, A
     ``names`` has the topics' names by id. A topic with an id that is not among them has that id for
     a name.
     """
-    for topic in _first(body, _TOPICS):
+    for topic in [*_first(body, _TOPICS), *_of_groups(body)]:
         name = next((topic[each] for each in _NAMES if topic.get(each)), None)
         if name is None:
             topic_id = str(topic.get("topicId"))
@@ -47,6 +47,11 @@ def named_topics(body: Any) -> dict[str, str]:
         for topic in _first(body, _TOPICS)
         if topic.get("topicId") and topic.get("name")
     }
+
+
+def _of_groups(body: Any) -> list[dict[str, Any]]:
+    """Return the topics of the groups in an answer to OffsetFetch from version 8 on."""
+    return [topic for group in _first(body, ("groups",)) for topic in _first(group, _TOPICS)]
 
 
 def _first(value: Any, names: Iterable[str]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from kproto.journal import Entry
 from kspec.case_parser import api_key
+from kspec.group_bodies import with_group_data
 from kspec.kinds import Answer
 from kspec.model import Selector, SubSelector
 from kspec.partition_rows import named_topics, rows
@@ -65,6 +66,7 @@ class Evidence:
     calls: dict[str, CallRecord] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
     logs: Mapping[str, Any] = field(default_factory=dict)
+    groups: Mapping[str, Any] = field(default_factory=dict)
     unhit: list[str] = field(default_factory=list)
     broken: str | None = None
     fault: str | None = None
@@ -175,7 +177,7 @@ def body_of(entry: Entry) -> Any:
     decoded = entry.decode()
     if decoded.body is None or decoded.version is None:
         return None
-    return json.loads(str(decoded.body.to_json(decoded.version)))
+    return with_group_data(entry.api_key, json.loads(str(decoded.body.to_json(decoded.version))))
 
 
 def grouped(entries: Sequence[Entry], per: str | None) -> dict[str, list[Entry]]:

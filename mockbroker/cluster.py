@@ -960,6 +960,19 @@ class Cluster(DataSteps):
         with self._acting():
             return self._topics.add(name, assignment, topic_id)
 
+    def remove_topic(self, name: str) -> None:
+        """Delete a topic as DeleteTopics does. Raises ClusterError if that is refused."""
+        (result,) = self.delete_topics([(name, uuid.UUID(int=0))])
+        if result.error_code:
+            raise ClusterError(f"{name!r} was not deleted: {result.error_message}")
+
+    def add_partitions(self, name: str, count: int) -> None:
+        """Let a topic have ``count`` partitions, as CreatePartitions does. Raises ClusterError if
+        that is refused."""
+        (result,) = self.create_partitions([(name, count, None)])
+        if result.error_code:
+            raise ClusterError(f"{name!r} has no {count} partitions: {result.error_message}")
+
     def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
         """Set the endpoint of this broker in Metadata and DescribeCluster."""
         before = self.broker(broker_id)

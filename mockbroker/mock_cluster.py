@@ -330,6 +330,16 @@ class MockCluster(DataMethods):
         self._clock.follow()
         self.cluster.add_topic(topic)
 
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic."""
+        self._clock.follow()
+        self.cluster.remove_topic(topic)
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Add partitions to a topic, which has ``count`` then."""
+        self._clock.follow()
+        self.cluster.add_partitions(topic, count)
+
     def join_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
         """Let a replica of ``"foo-0"`` or ``("foo", 0)`` catch up and join the ISR."""
         self._clock.follow()

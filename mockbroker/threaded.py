@@ -68,6 +68,8 @@ class ForwardedMethods:
 
     # ---- steps of the cluster
     create_topic = _forward(MockCluster.create_topic)
+    delete_topic = _forward(MockCluster.delete_topic)
+    add_partitions = _forward(MockCluster.add_partitions)
     advertise = _forward(MockCluster.advertise)
     throttle_client = _forward(MockCluster.throttle_client)
     join_isr = _forward(MockCluster.join_isr)

@@ -56,6 +56,7 @@ async def play(case: Case, adapters: Adapters) -> Evidence:
         played.entries = list(stage.mock.journal)
         played.state = stage.state()
         played.logs = stage.logs()
+        played.groups = stage.groups()
         played.unhit = stage.unhit()
         # A client that is still connected may reconnect to the ports of a stopped broker, where the
         # next play's brokers may listen. It is therefore closed first.

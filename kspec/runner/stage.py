@@ -109,6 +109,31 @@ class Stage:
                 }
         return found
 
+    def groups(self) -> Mapping[str, Any]:
+        """Return the groups by id: their members and committed offsets."""
+        found: dict[str, Any] = {}
+        for name, group in self.mock.groups().items():
+            found[name] = {
+                "state": group.state,
+                "generation": group.generation,
+                "protocol": group.protocol,
+                "members": [
+                    {
+                        "client": each.client_id,
+                        "instance": each.instance_id,
+                        "partitions": sorted(
+                            f"{topic}-{index}" for topic, index in each.assignment or ()
+                        ),
+                    }
+                    for each in group.members
+                ],
+                "offsets": {
+                    f"{topic}-{index}": offset
+                    for (topic, index), offset in self.mock.committed(name).items()
+                },
+            }
+        return found
+
     async def step(self, text: str) -> None:
         """Take a step. Raises KprotoError for an unknown or impossible one."""
         verb, *words = text.split()

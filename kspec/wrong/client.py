@@ -20,6 +20,7 @@ from kspec.wrong import calls
 from kspec.wrong.consumer import Consumer, Interrupted
 from kspec.wrong.data_calls import DATA_CALLS, DataClients
 from kspec.wrong.link import BrokerError
+from kspec.wrong.membership import Membership
 from kspec.wrong.producer import Producer
 from kspec.wrong.rules import ClientRules, outcome
 from kspec.wrong.transactional_producer import TransactionalProducer
@@ -30,6 +31,10 @@ _DATA_SECONDS: Final = 9.0
 """Longer than a producer may try, and than a case polls."""
 
 
+class NoCallError(Exception):
+    """The client lacks what the case chose."""
+
+
 class Client(ClientRules):
     """``call`` takes and returns the content of a line of the adapter protocol."""
 
@@ -37,6 +42,8 @@ class Client(ClientRules):
     producer: ClassVar[type[Producer]] = Producer
     transactional: ClassVar[type[TransactionalProducer]] = TransactionalProducer
     consumer: ClassVar[type[Consumer]] = Consumer
+    membership: ClassVar[type[Membership]] = Membership
+    data: DataClients | None = None
 
     def greeting(self) -> dict[str, Any]:
         return {
@@ -46,6 +53,18 @@ class Client(ClientRules):
             "capabilities": sorted({*calls.CALLS, *DATA_CALLS}),
         }
 
+    def new_consumer(self, options: Mapping[str, Any]) -> Consumer:
+        if options.get("protocol", "classic") != "classic":
+            raise NoCallError("no consumer groups of KIP-848")
+        member = self.membership(self, options) if options.get("group") else None
+        return self.consumer(self, options, member)
+
+    async def close(self) -> None:
+        if self.data is not None:
+            data, self.data = self.data, None
+            await data.abandon()
+        await super().close()
+
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Make a call. Never raises for the behaviour of a broker or the network."""
         try:
@@ -54,7 +73,7 @@ class Client(ClientRules):
                 producer, consumer = arguments.get("producer", {}), arguments.get("consumer", {})
                 made = self.transactional if producer.get("transactional_id") else self.producer
                 self.data = DataClients(
-                    lambda: made(self, producer), lambda: self.consumer(self, consumer)
+                    lambda: made(self, producer), lambda: self.new_consumer(consumer)
                 )
                 return self.success(None)
             if op == "close":
@@ -64,13 +83,15 @@ class Client(ClientRules):
                 several = [dict(each) for each in arguments["calls"]]
                 wanted = [self.call(each.pop("op"), each) for each in several]
                 return self.success(list(await asyncio.gather(*wanted)))
-            if op in DATA_CALLS:
+            if op in DATA_CALLS and self.data is not None:
                 async with asyncio.timeout(_DATA_SECONDS):
                     return self.success(await DATA_CALLS[op](self.data, arguments))
             if op not in calls.CALLS:
                 return {"unsupported": f"no call for {op!r}"}
             async with asyncio.timeout((8 if self.least_attempts else 2) * self.timeout):
                 return self.success(await calls.CALLS[op](self, arguments))
+        except NoCallError as error:
+            return {"unsupported": str(error)}
         except Exception as error:
             return self.failure(error)
 

@@ -18,6 +18,7 @@ from kproto.records import ControlRecordType, RecordBatches, read_control_record
 from kproto.records.batch import Batch
 from kspec.wrong.coordinators import GroupMetadata
 from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
+from kspec.wrong.membership import Membership
 from kspec.wrong.rules import ClientRules
 from kspec.wrong.topics import TopicPartition, Topics, message
 
@@ -61,14 +62,21 @@ class Assigned:
     epoch: int = -1
     leader_epoch: int = -1
     replica: int = -1
+    is_committed_known: bool = False
     queue: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Consumer:
     """A consumer of one client. ``options`` are those of docs/reference/adapters.md."""
 
-    def __init__(self, client: ClientRules, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        client: ClientRules,
+        options: Mapping[str, Any],
+        membership: Membership | None = None,
+    ) -> None:
         self.client = client
+        self.membership = membership
         self.topics = Topics(client)
         self.policy = options.get("offset_reset", "latest")
         self.committed_only = options.get("isolation") == "read_committed"
@@ -84,7 +92,59 @@ class Consumer:
         self.assigned = {tp: Assigned(offset) for tp, offset in positions.items()}
 
     def group_metadata(self) -> GroupMetadata:
-        return GroupMetadata(self.group)
+        return GroupMetadata(self.group) if self.membership is None else self.membership.metadata()
+
+    # ---- the group -------------------------------------------------------------------------------
+
+    @property
+    def member(self) -> Membership:
+        """Raises ValueError without a group."""
+        if self.membership is None:
+            raise ValueError("the consumer has no group")
+        return self.membership
+
+    def subscribe(self, topics: Sequence[str], pattern: str | None) -> None:
+        self.member.subscribe(topics, pattern)
+
+    async def unsubscribe(self) -> None:
+        await self.member.unsubscribe()
+        self.adopt(())
+
+    def adopt(self, partitions: Iterable[TopicPartition]) -> None:
+        """Have these partitions assigned, and keep what is known of those that stay."""
+        wanted = sorted(partitions)
+        if wanted != sorted(self.assigned):
+            self.assigned = {tp: self.assigned.get(tp) or Assigned(None) for tp in wanted}
+            self.sessions.clear()
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, int] | None
+    ) -> dict[TopicPartition, int]:
+        """Commit offsets, or the positions with the epochs of the records before them."""
+        if offsets is not None:
+            return await self.member.commit({tp: (each, -1) for tp, each in offsets.items()})
+        return await self.member.commit(
+            {
+                tp: (self.offset_to_commit(each.position), each.epoch)
+                for tp, each in self.assigned.items()
+                if each.position is not None
+            }
+        )
+
+    def offset_to_commit(self, position: int) -> int:
+        """The offset of the next record to read."""
+        return position
+
+    async def close(self) -> None:
+        if self.membership is not None:
+            await self.membership.close()
+        self.adopt(())
+
+    async def abandon(self) -> None:
+        """End what runs beside the application, and tell no broker."""
+        if self.membership is not None:
+            await self.membership.stop()
+            await self.membership.coordinators.close()
 
     async def poll(self, count: int, seconds: float) -> list[dict[str, Any]]:
         """Return at least ``count`` records, or what there is when time is up.
@@ -98,6 +158,11 @@ class Consumer:
                 problem, self.problem = self.problem, None
                 raise Interrupted(problem, found)
             try:
+                if self.membership is not None and self.membership.is_subscribed:
+                    try:
+                        await self.membership.take_part(ends - time.monotonic())
+                    finally:
+                        self.adopt(self.membership.owned)
                 await self.fetch_all()
             except (LinkClosedError, TimedOutError):
                 self.topics.leaders.clear()
@@ -123,7 +188,8 @@ class Consumer:
         """Find leaders and positions. Raises BrokerError, or what a connection does."""
         if any(self.topics.leaders.get(tp, -1) < 0 for tp in self.assigned):
             await self.topics.refresh(tp[0] for tp in self.assigned)
-        for tp, each in self.assigned.items():
+        await self.find_committed()
+        for tp, each in list(self.assigned.items()):
             if self.topics.leaders.get(tp, -1) < 0:
                 continue
             if each.position is None:
@@ -133,6 +199,27 @@ class Consumer:
                 if each.leader_epoch >= 0 and each.epoch >= 0:
                     await self.validate(tp, each)
                 each.leader_epoch = epoch
+
+    async def find_committed(self) -> None:
+        """Go on where the group is, which is asked once; without an offset the policy decides."""
+        wanted = [
+            tp
+            for tp, each in self.assigned.items()
+            if each.position is None and not each.is_committed_known
+        ]
+        if self.membership is None or not wanted:
+            return
+        found = await self.membership.committed(wanted)
+        for tp in wanted:
+            if tp in self.assigned:
+                self.start(self.assigned[tp], *found.get(tp, (-1, -1)))
+
+    def start(self, each: Assigned, offset: int, epoch: int) -> None:
+        """Take a committed offset; -1 is none. Its epoch is validated if the leader has a later
+        one (KIP-320)."""
+        each.is_committed_known = True
+        if offset >= 0:
+            each.position, each.epoch, each.leader_epoch = offset, epoch, epoch
 
     async def reset(self, tp: TopicPartition, policy: str) -> None:
         """Start where the policy says; without one it is an error."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kspec.wrong.consumer import Consumer
 from kspec.wrong.producer import Producer
+from kspec.wrong.rules import outcome
 from kspec.wrong.topics import split
 from kspec.wrong.transactional_producer import TransactionalProducer
 
@@ -41,6 +42,15 @@ class DataClients:
     def consumer(self) -> Consumer:
         self._consumer = self._consumer or self._make_consumer()
         return self._consumer
+
+    async def close_consumer(self) -> None:
+        consumer, self._consumer = self.consumer, None
+        await consumer.close()
+
+    async def abandon(self) -> None:
+        """End what the consumer does beside its calls."""
+        if self._consumer is not None:
+            await self._consumer.abandon()
 
 
 Arguments = Mapping[str, Any]
@@ -75,6 +85,37 @@ async def assign(data: DataClients, arguments: Arguments) -> None:
     data.consumer.assign({split(key): each for key, each in arguments["offsets"].items()})
 
 
+async def subscribe(data: DataClients, arguments: Arguments) -> None:
+    data.consumer.subscribe(arguments.get("topics", ()), arguments.get("pattern"))
+
+
+async def unsubscribe(data: DataClients, _arguments: Arguments) -> None:
+    await data.consumer.unsubscribe()
+
+
+async def assignment(data: DataClients, _arguments: Arguments) -> list[str]:
+    return [f"{topic}-{index}" for topic, index in sorted(data.consumer.assigned)]
+
+
+async def commit(data: DataClients, arguments: Arguments) -> dict[str, Any]:
+    given = arguments.get("offsets")
+    offsets = None if given is None else {split(key): each for key, each in given.items()}
+    codes = await data.consumer.commit(offsets)
+    return {
+        f"{topic}-{index}": outcome(code, None) if code else None
+        for (topic, index), code in codes.items()
+    }
+
+
+async def committed(data: DataClients, arguments: Arguments) -> dict[str, int]:
+    found = await data.consumer.member.committed(split(each) for each in arguments["partitions"])
+    return {f"{topic}-{index}": offset for (topic, index), (offset, _) in found.items()}
+
+
+async def close_consumer(data: DataClients, _arguments: Arguments) -> None:
+    await data.close_consumer()
+
+
 async def poll(data: DataClients, arguments: Arguments) -> list[dict[str, Any]]:
     return await data.consumer.poll(arguments["records"], arguments["ms"] / 1000)
 
@@ -92,6 +133,12 @@ DATA_CALLS: Final[Mapping[str, Callable[[DataClients, Arguments], Awaitable[Any]
     "commit_transaction": commit_transaction,
     "abort_transaction": abort_transaction,
     "assign": assign,
+    "subscribe": subscribe,
+    "unsubscribe": unsubscribe,
+    "assignment": assignment,
     "poll": poll,
+    "commit": commit,
+    "committed": committed,
+    "close_consumer": close_consumer,
     "position": position,
 }

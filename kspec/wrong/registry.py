@@ -9,13 +9,20 @@ from typing import Any, Final, TypeVar
 from kspec.wrong.client import Client
 from kspec.wrong.consumer import Consumer
 from kspec.wrong.link import Link
+from kspec.wrong.membership import Membership
 from kspec.wrong.producer import Producer
 from kspec.wrong.transactional_producer import TransactionalProducer
 
 __all__ = ["MISBEHAVIOURS", "Misbehaviour", "misbehaves", "wrong_client"]
 
 T = TypeVar(
-    "T", type[Client], type[Link], type[Producer], type[TransactionalProducer], type[Consumer]
+    "T",
+    type[Client],
+    type[Link],
+    type[Producer],
+    type[TransactionalProducer],
+    type[Consumer],
+    type[Membership],
 )
 
 
@@ -33,6 +40,7 @@ _PARTS: Final[Mapping[str, type]] = {
     "transactional": TransactionalProducer,
     "producer": Producer,
     "consumer": Consumer,
+    "membership": Membership,
 }
 """The first base class that fits decides: a transactional producer is a producer, too."""
 
@@ -40,8 +48,8 @@ MISBEHAVIOURS: Final[dict[str, Misbehaviour]] = {}
 
 
 def misbehaves(name: str) -> Callable[[T], T]:
-    """Register a ``Client``, or a ``Link``, ``Producer`` or ``Consumer`` that an otherwise correct
-    client uses.
+    """Register a ``Client``, or a ``Link``, ``Producer``, ``Consumer`` or ``Membership`` that an
+    otherwise correct client uses.
 
     The first line of its docstring is its description in ``kspec misbehaviours``.
     """

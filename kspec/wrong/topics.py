@@ -36,19 +36,26 @@ class Topics:
         self.epochs: dict[TopicPartition, int] = {}
         self.ids: dict[str, UUID] = {}
         self.errors: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
 
     async def refresh(self, topics: Iterable[str]) -> None:
         """Ask any broker for the topics. Raises what opening a connection does."""
         topic = message("MetadataRequest.MetadataRequestTopic")
-        request = message("MetadataRequest")(
-            topics=[topic(name=name) for name in sorted(set(topics))],
-            allow_auto_topic_creation=False,
-        )
+        await self._ask([topic(name=name) for name in sorted(set(topics))])
+
+    async def refresh_all(self) -> None:
+        """Ask any broker for every topic."""
+        self.counts = {}
+        await self._ask(None)
+
+    async def _ask(self, topics: list[Any] | None) -> None:
+        request = message("MetadataRequest")(topics=topics, allow_auto_topic_creation=False)
         link = await self.client.any_link()
         answer = await link.ask(request)
         self.client.learn(answer)
         for each in answer.topics:
             self.errors[each.name] = each.error_code
+            self.counts[each.name] = len(each.partitions)
             self.ids[each.name] = each.topic_id
             for row in each.partitions:
                 self.learn((each.name, row.partition_index), row.leader_id, row.leader_epoch)

@@ -8,6 +8,7 @@ from mockbroker.commands.arguments import (
     ADDRESS,
     BROKER,
     CHANGES,
+    COUNT,
     DURATION,
     LEVEL,
     LOG_DIRECTORY,
@@ -22,6 +23,8 @@ from mockbroker.commands.arguments import (
 from mockbroker.commands.command import Command
 
 __all__ = ["CLUSTER_ROWS"]
+
+_TOPIC_NAME: Final = Argument("topic", WORD, "The name of a topic.")
 
 CLUSTER_ROWS: Final = (
     Command(
@@ -43,6 +46,18 @@ CLUSTER_ROWS: Final = (
         (TOPIC,),
         details="TOPIC is foo:2:3 for two partitions with three replicas each, or "
         "foo=1,2,3/2,3,4, which lists the replicas of each partition.",
+    ),
+    Command(
+        "delete-topic",
+        "Delete a topic.",
+        lambda on, given: on.cluster.remove_topic(given["topic"]),
+        (_TOPIC_NAME,),
+    ),
+    Command(
+        "add-partitions",
+        "Add partitions to a topic.",
+        lambda on, given: on.cluster.add_partitions(given["topic"], given["count"]),
+        (_TOPIC_NAME, Argument("count", COUNT, "How many partitions the topic has then.")),
     ),
     Command(
         "failover",

@@ -76,7 +76,12 @@ COORDINATOR_KIND: Final = ArgumentType(
 )
 _KIND: Final = Argument("kind", COORDINATOR_KIND, "group, transaction or share.")
 _GROUP: Final = Argument("group", WORD, "The group's id.")
-_MEMBER: Final = Argument("member", WORD, "A member id, or the instance id of a static member.")
+_MEMBER: Final = Argument(
+    "member",
+    WORD,
+    "A member id, the instance id of a static member, or the client id of the only member that "
+    "has it, in a classic group.",
+)
 _KEY: Final = Argument("key", WORD, "The group's id, or the transactional id.")
 
 GROUP_ROWS: Final = (

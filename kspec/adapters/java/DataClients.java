@@ -63,6 +63,7 @@ final class DataClients {
         entry("instance_id", "group.instance.id"),
         entry("session_timeout_ms", "session.timeout.ms"),
         entry("heartbeat_ms", "heartbeat.interval.ms"),
+        entry("metadata_age_ms", "metadata.max.age.ms"),
         entry("max_poll_ms", "max.poll.interval.ms"),
         entry("assignors", "partition.assignment.strategy"),
         entry("remote_assignor", "group.remote.assignor"));

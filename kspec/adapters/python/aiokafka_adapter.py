@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
@@ -28,13 +27,13 @@ __all__ = ["Adapter"]
 
 
 class Adapter:
-    """One admin client on one event loop, which runs for one call at a time."""
+    """One admin client on one event loop."""
 
     client = "aiokafka"
     version = aiokafka.__version__
 
     def __init__(self) -> None:
-        self._runner = asyncio.Runner()
+        self._runner = aiokafka_data.Runner()
         self._options: dict[str, Any] = {}
         self._timeout_ms = 0
         self._admin: AIOKafkaAdminClient | None = None

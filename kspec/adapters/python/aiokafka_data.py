@@ -1,14 +1,15 @@
 """Drive aiokafka's ``AIOKafkaProducer`` and ``AIOKafkaConsumer``.
 
-They run on the adapter's event loop, which runs for one call at a time.
+They run on the adapter's event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
@@ -31,7 +32,9 @@ from kspec.adapters.python.lines import (
     record_of,
 )
 
-__all__ = ["OPTIONS", "DataClients"]
+__all__ = ["OPTIONS", "DataClients", "Runner"]
+
+T = TypeVar("T")
 
 OPTIONS: Final = {"enable_auto_commit of AIOKafkaConsumer": False}
 _PRODUCER: Final = {
@@ -55,6 +58,7 @@ _CONSUMER: Final = {
     "instance_id": "group_instance_id",
     "session_timeout_ms": "session_timeout_ms",
     "heartbeat_ms": "heartbeat_interval_ms",
+    "metadata_age_ms": "metadata_max_age_ms",
     "max_poll_ms": "max_poll_interval_ms",
     "assignors": "partition_assignment_strategy",
 }
@@ -65,12 +69,22 @@ _ASSIGNORS: Final = {
 }
 
 
+class Runner:
+    """An event loop that runs in a thread of its own: a consumer keeps its membership, and a
+    producer sends, while no call is made."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
 class DataClients:
     """A producer and a consumer, each made by its first call."""
 
-    def __init__(
-        self, runner: asyncio.Runner, options: Mapping[str, Any], call: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, runner: Runner, options: Mapping[str, Any], call: Mapping[str, Any]) -> None:
         self._runner = runner
         self._options = options
         self._for_producer = call.get("producer", {})

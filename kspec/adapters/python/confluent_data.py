@@ -50,6 +50,7 @@ _CONSUMER: Final = {
     "instance_id": "group.instance.id",
     "session_timeout_ms": "session.timeout.ms",
     "heartbeat_ms": "heartbeat.interval.ms",
+    "metadata_age_ms": "topic.metadata.refresh.interval.ms",
     "max_poll_ms": "max.poll.interval.ms",
     "assignors": "partition.assignment.strategy",
     "remote_assignor": "group.remote.assignor",

@@ -55,6 +55,7 @@ _CONSUMER: Final = {
     "instance_id": "group_instance_id",
     "session_timeout_ms": "session_timeout_ms",
     "heartbeat_ms": "heartbeat_interval_ms",
+    "metadata_age_ms": "metadata_max_age_ms",
     "max_poll_ms": "max_poll_interval_ms",
     "assignors": "partition_assignment_strategy",
 }

@@ -121,7 +121,8 @@ class TesterSteps:
 
     @staticmethod
     def _member_id(group: Group, member: str) -> str:
-        member_id = group.instances.get(member, member)
+        named = [each.member_id for each in group.members.values() if each.client_id == member]
+        member_id = group.instances.get(member) or (named[0] if len(named) == 1 else member)
         if member_id not in group.members and member_id not in group.pending:
             known = ", ".join([*group.members, *group.pending]) or "none"
             raise ClusterError(

@@ -9,6 +9,7 @@ import pytest
 
 from kproto.schema.model import ZERO_UUID
 from mockbroker.cluster import Cluster
+from mockbroker.errors import ClusterError
 from mockbroker.state.model import Broker
 from mockbroker.state.results import (
     CreatePartitionsResult,
@@ -217,6 +218,18 @@ def test_auto_creation() -> None:
     strict = Cluster(1, broker_configs={"auto.create.topics.enable": "false"})
     assert strict.auto_create_topic("new") == 3
     assert not strict.topics
+
+
+def test_a_tester_adds_partitions_and_deletes_topics() -> None:
+    cluster = Cluster(1, topics=["foo:1:1"])
+    cluster.add_partitions("foo", 3)
+    assert len(cluster.topics["foo"].partitions) == 3
+    with pytest.raises(ClusterError, match="'foo' has no 2 partitions: "):
+        cluster.add_partitions("foo", 2)
+    cluster.remove_topic("foo")
+    assert not cluster.topics
+    with pytest.raises(ClusterError, match="'foo' was not deleted: "):
+        cluster.remove_topic("foo")
 
 
 # ---- delete --------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ from tests.mockbroker.transactions.transacting import Producer
 
 CALLS = [
     "create-topic bar:2:3",
+    "create-topic baz:1:1",
+    "add-partitions baz 2",
     "leave-isr foo-0 3",
     "join-isr foo-0 3",
     "append foo-0 one",
@@ -74,6 +76,7 @@ CALLS = [
     "release-commits g",
     "set-offset g foo-0 1",
     "drop-offset g foo-0",
+    "delete-topic baz",
     "hold-markers t",
     "abort-transaction t",
     "release-markers",

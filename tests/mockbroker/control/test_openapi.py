@@ -47,6 +47,8 @@ def schemas_in(value: Any) -> list[dict[str, Any]]:
 
 STEPS: list[tuple[str, dict[str, Any]]] = [
     ("create-topic", {"topic": "bar:2:3"}),
+    ("create-topic", {"topic": "baz:1:1"}),
+    ("add-partitions", {"topic": "baz", "count": 2}),
     ("leave-isr", {"partition": "foo-0", "broker": 3}),
     ("join-isr", {"partition": "foo-0", "broker": 3}),
     ("append", {"partition": "foo-0", "records": "plain"}),
@@ -91,6 +93,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("release-commits", {"group": "g"}),
     ("set-offset", {"group": "g", "partition": "foo-0", "offset": 1}),
     ("drop-offset", {"group": "g", "partition": "foo-0"}),
+    ("delete-topic", {"topic": "baz"}),
     ("set-offset", {"group": "g", "partition": "foo-0", "offset": 0}),
     ("hold-markers", {}),
     ("abort-transaction", {"transactional_id": "t"}),

@@ -352,6 +352,18 @@ def test_a_tester_ends_a_session(waits: bool) -> None:
     assert at.beat(b) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_client_id_names_the_only_member_that_has_it() -> None:
+    at = Coordinator()
+    (a,) = at.stable("a")
+    client_id = at.group.members[a].client_id
+    at.groups.expire_member("g", client_id)
+    assert at.beat(a) == ErrorCode.UNKNOWN_MEMBER_ID
+    for each in at.preparing("b", "c"):
+        at.group.members[each].client_id = client_id
+    with pytest.raises(ClusterError, match="has no member"):
+        at.groups.expire_member("g", client_id)
+
+
 @pytest.mark.requirement("DP-CTL-21")
 def test_a_tester_removes_members() -> None:
     at = Coordinator()

@@ -219,7 +219,7 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 	var given lines.ConsumerOptions
 	err := lines.Options(d.connect.Consumer, &given, "group", "offset_reset", "isolation",
 		"max_wait_ms", "partition_max_bytes", "rack", "protocol", "instance_id",
-		"session_timeout_ms", "heartbeat_ms", "assignors", "remote_assignor")
+		"session_timeout_ms", "heartbeat_ms", "metadata_age_ms", "assignors", "remote_assignor")
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +243,9 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 	}
 	if given.Rack != "" {
 		options = append(options, kgo.Rack(given.Rack))
+	}
+	if given.MetadataAgeMs != nil {
+		options = append(options, kgo.MetadataMaxAge(milliseconds(*given.MetadataAgeMs)))
 	}
 	if given.Group == "" {
 		return options, nil

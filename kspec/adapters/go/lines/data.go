@@ -70,6 +70,7 @@ type ConsumerOptions struct {
 	InstanceID        string `json:"instance_id"`
 	SessionTimeoutMs  *int   `json:"session_timeout_ms"`
 	HeartbeatMs       *int   `json:"heartbeat_ms"`
+	MetadataAgeMs     *int   `json:"metadata_age_ms"`
 
 	Assignors      []string `json:"assignors"`
 	RemoteAssignor string   `json:"remote_assignor"`
