@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 __all__ = ["Column", "Table", "TypeName", "columns"]
+
+_DURATIONS: Final = frozenset({"handshake_ns", "latency_ns", "duration_ns"})
 
 TypeName: TypeAlias = Literal[
     "bool", "int16", "int32", "int64", "string", "binary", "strings", "int32s"
@@ -18,6 +20,12 @@ class Column(NamedTuple):
     name: str
     type: TypeName
     doc: str
+
+    @property
+    def is_time(self) -> bool:
+        """Whether values are nanoseconds since the Unix epoch, not durations."""
+        name = self.name
+        return name.endswith("_ns") and name not in _DURATIONS and "_rtt_" not in name
 
 
 class Table(NamedTuple):

@@ -4,7 +4,7 @@
 
     wiredump spark CAPTURE... --out DIR            the command
     spark.dataSource.register(KafkaCapture)        for your own job, see ``source``
-    spark.read.format("kafka_capture").load(...)
+    spark.read.format("kafka_capture").option("table", "requests").load(...)
 
 Each stage is complete before the next begins:
 

@@ -6,7 +6,8 @@
     spark.dataSource.register(KafkaCapture)
     packets = spark.read.format("kafka_capture").load(["a.pcap", "b.pcapng"])
 
-A row is a TCP segment (``kind`` 0), without its payload where ``payload_at`` says where that is in
+With the option ``table``, rows are those of a table (``table_source``). Without it, a row is a TCP
+segment (``kind`` 0), without its payload where ``payload_at`` says where that is in
 the file; see ``columns``. Paths are of a file system that every executor has, and may be patterns.
 Options: ``splitBytes`` (64 MiB), ``whole`` (true: a task a file).
 
@@ -41,6 +42,8 @@ from wiredump.spark.columns import SPLIT, SQL_SCHEMA, SplitNote
 from wiredump.spark.heads import head_of
 from wiredump.spark.planning import DEFAULT_SPLIT, plan
 from wiredump.spark.splits import Split, read_split
+from wiredump.spark.table_schema import spark_schema
+from wiredump.spark.table_source import TableReader, table_of
 
 __all__ = [
     "KafkaCapture",
@@ -68,11 +71,14 @@ class KafkaCapture(DataSource):
     def name(cls) -> str:
         return "kafka_capture"
 
-    def schema(self) -> str:
-        return SQL_SCHEMA
+    def schema(self) -> Any:
+        table = table_of(self.options)
+        return SQL_SCHEMA if table is None else spark_schema(table)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        return _Reader(dict(self.options))
+        options = {name.lower(): value for name, value in self.options.items()}
+        table = table_of(options)
+        return _Reader(options) if table is None else TableReader(table, _paths(options), options)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         try:
@@ -84,7 +90,7 @@ class KafkaCapture(DataSource):
 
 class _Reader(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
-        self._options = {name.lower(): value for name, value in options.items()}
+        self._options = options
 
     def partitions(self) -> list[InputPartition]:
         paths = _paths(self._options)

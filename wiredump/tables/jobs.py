@@ -38,14 +38,14 @@ from wiredump.tables.processes import Progress, WorkerError, share_out
 from wiredump.tables.work import Work
 from wiredump.tables.writer import STAGING, remove_run, require_room
 
-__all__ = ["Work", "WorkerError", "make_tables_together"]
+__all__ = ["ShareParts", "Work", "WorkerError", "make_tables_together", "write_share"]
 
 _LAST: Final = ("lineage", "account")
 """Tables that only the parent process can write."""
 
 
-class _Done(NamedTuple):
-    """The result of a share: its files, the account, the sources, and ``Sources.unread``."""
+class ShareParts(NamedTuple):
+    """What was written of a share: its files, the account, the sources, and ``Sources.unread``."""
 
     parts: dict[str, Part]
     account: dict[str, int]
@@ -84,7 +84,10 @@ def _taken(work: Work) -> tuple[str, ...]:
     return tuple({*work.tables, "topics"}) if names else work.tables
 
 
-def _do(work: Work, kinds: Sequence[str], share: Share, progress: Progress) -> _Done:
+def write_share(
+    work: Work, kinds: Sequence[str], share: Share, progress: Progress = lambda count: None
+) -> ShareParts:
+    """Write the files of one share to the staging folder, with what ``apart`` sets aside."""
     writer = PartWriter(work.out, (*_taken(work), HEARD, *UNNAMED), share.number)
     captures = [number for number, kind in enumerate(kinds) if kind == "capture"]
     account: dict[str, int] = {}
@@ -100,7 +103,7 @@ def _do(work: Work, kinds: Sequence[str], share: Share, progress: Progress) -> _
                 text = _read(work, [number], share, writer, progress)
                 read += [tuple(each) for each in text.read]
     writer.close()
-    return _Done(writer.parts(), account, read, unread)
+    return ShareParts(writer.parts(), account, read, unread)
 
 
 def _read(
@@ -130,11 +133,13 @@ def _read(
 # ---- all of them ------------------------------------------------------------------------------
 
 
-def _shared_out(work: Work, kinds: Sequence[str], jobs: int, progress: Progress) -> list[_Done]:
-    return share_out(partial(_do, work, kinds), jobs, progress)
+def _shared_out(
+    work: Work, kinds: Sequence[str], jobs: int, progress: Progress
+) -> list[ShareParts]:
+    return share_out(partial(write_share, work, kinds), jobs, progress)
 
 
-def _put_together(work: Work, shares: list[_Done]) -> Made:
+def _put_together(work: Work, shares: list[ShareParts]) -> Made:
     account: Counter[str] = Counter()
     for share in shares:
         account.update(share.account)
@@ -151,7 +156,7 @@ def _put_together(work: Work, shares: list[_Done]) -> Made:
     return Made(rows, told, 0, shares[0].unread)
 
 
-def _sources(shares: list[_Done]) -> Iterator[tuple[Any, ...]]:
+def _sources(shares: list[ShareParts]) -> Iterator[tuple[Any, ...]]:
     """Return the sources, merged from all processes."""
     times: dict[int, list[int]] = {}
     for share in shares:

@@ -67,7 +67,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares one after the other: starting processes takes seconds."""
 
     def shared_out(work: jobs.Work, kinds: list[str], count: int, _progress: Any) -> list[Any]:
-        return [jobs._do(work, kinds, Share(each, count), lambda _: None) for each in range(count)]
+        return [jobs.write_share(work, kinds, Share(each, count)) for each in range(count)]
 
     monkeypatch.setattr(jobs, "_shared_out", shared_out)
 

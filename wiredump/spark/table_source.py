@@ -1,0 +1,186 @@
+"""``spark.read.format("kafka_capture").option("table", NAME)``: the rows of a table.
+
+A data source cannot shuffle. Each task therefore reads the headers of all packets and takes the
+connections of its share, as a process of ``wiredump table --jobs`` does. Rows that depend on
+several connections come from one task; the driver reads the names of topics and sends them to every
+task.
+
+A task writes its rows to Parquet files in a temporary folder of its machine and reads them back, so
+that its memory does not depend on their number. The rows are those of ``wiredump table``, by the
+same code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from kproto.cli.dialect_option import named_dialect
+from kproto.errors import KprotoError
+from wiredump.knowledge.following import FOLLOWED
+from wiredump.readers.share import Share
+from wiredump.rows.schema import TABLES, UNDECODED
+from wiredump.rows.together import TableRows
+from wiredump.sources.opening import kind_of, open_sources
+from wiredump.sources.request_logs import time_zone
+from wiredump.spark.apart import NAMED, unnamed
+from wiredump.spark.knowledge import Names, named
+from wiredump.spark.parts import STAGING
+from wiredump.spark.table_schema import with_timestamps
+from wiredump.tables.jobs import Work, write_share
+from wiredump.tables.making import make_tables
+from wiredump.tables.run import derived_run
+from wiredump.tables.work import passing_folder
+
+__all__ = ["OptionError", "TableReader", "table_of"]
+
+_BYTES_A_TASK: Final = 64 << 20
+_MOST_TASKS: Final = 32
+"""With more tasks, reading the headers of all packets in each takes longer than decoding does."""
+
+_ONE_TASK: Final = frozenset({"lineage", "account", "topics", *FOLLOWED})
+"""Tables whose rows depend on several connections."""
+
+_ROWS: Final = 4096
+
+
+class OptionError(KprotoError):
+    """An option of the data source is invalid."""
+
+
+def table_of(options: Mapping[str, str]) -> str | None:
+    """Return the option ``table``. Raises OptionError for a name that is no table."""
+    name = options.get("table")
+    if name is not None and name not in TABLES:
+        raise OptionError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
+    return name
+
+
+class _Partition(InputPartition):
+    """A share of the connections. ``names`` has the rows of ``topics`` as an Arrow stream, if there
+    are several shares and the table needs them."""
+
+    def __init__(self, work: Work, kinds: Sequence[str], share: Share, names: bytes) -> None:
+        super().__init__(share.number)
+        self.work, self.kinds, self.share, self.names = work, kinds, share, names
+
+
+class TableReader(DataSourceReader):
+    """Reads one table of ``paths``; options have lower-case names."""
+
+    def __init__(self, table: str, paths: list[str], options: Mapping[str, str]) -> None:
+        self._table = table
+        self._options = options
+        self._rotated = _flag(options, "rotated", False)
+        self._work = _work(table, paths, options)
+
+    def partitions(self) -> list[InputPartition]:
+        work = self._work
+        work = work._replace(run=work.run or derived_run(work.paths))
+        kinds = [kind_of(path) for path in work.paths]
+        count = self._tasks()
+        names = _names(work) if count > 1 and self._table in NAMED and work.bodies else b""
+        return [_Partition(work, kinds, Share(number, count), names) for number in range(count)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Partition)
+        work, share = partition.work, partition.share
+        with passing_folder() as folder:
+            work = work._replace(out=os.path.join(folder, "tables"))
+            if share.of == 1:
+                made = _whole(work, self._rotated)
+            else:
+                made = _shared(work, partition.kinds, share, partition.names)
+            for batch in made:
+                yield with_timestamps(self._table, batch, work.run)
+
+    def _tasks(self) -> int:
+        if self._table in _ONE_TASK or self._rotated:
+            return 1
+        tasks = self._options.get("tasks")
+        if tasks is not None:
+            return max(1, int(tasks))
+        size = sum(map(os.path.getsize, self._work.paths))
+        return max(1, min(_MOST_TASKS, -(-size // _BYTES_A_TASK)))
+
+
+def _whole(work: Work, rotated: bool) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all connections."""
+    _write_whole(work, rotated)
+    (table,) = work.tables
+    for file in sorted(Path(work.out, table).glob("*.parquet")):
+        yield from _batches(file)
+
+
+def _write_whole(work: Work, rotated: bool = False) -> None:
+    codec = named_dialect(work.dialect)
+    rows = TableRows(
+        codec, tables=work.tables, bodies=work.bodies, values=work.values, secrets=work.secrets
+    )
+    sources = open_sources(
+        work.paths, codec=codec, ports=frozenset(work.ports), rotated=rotated,
+        keylog=work.keylog, zone=work.zone, memory=work.memory,
+    )  # fmt: skip
+    make_tables(sources, rows, work.out, work.tables)
+
+
+def _shared(
+    work: Work, kinds: Sequence[str], share: Share, names: bytes
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a share, those that need a topic's name with it."""
+    (table,) = work.tables
+    parts = write_share(work, kinds, share).parts
+    staging = Path(work.out, STAGING)
+    if table in parts:
+        yield from _batches(staging / table / parts[table].file)
+    if unnamed(table) in parts:
+        known = Names(pa.ipc.open_stream(names).read_all())
+        file = staging / unnamed(table) / parts[unnamed(table)].file
+        yield from (batch for batch, _ in named(known, table, file))
+
+
+def _batches(file: Path) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(file) as rows:
+        yield from rows.iter_batches(batch_size=_ROWS)
+
+
+def _names(work: Work) -> bytes:
+    """Read the names of all topics."""
+    with passing_folder() as folder:
+        topics = work._replace(out=os.path.join(folder, "tables"), tables=("topics",))
+        _write_whole(topics)
+        rows = pq.read_table(next(Path(topics.out, "topics").glob("*.parquet")))
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, rows.schema) as out:
+        out.write_table(rows)
+    return bytes(stream.getvalue())
+
+
+# ---- options ----------------------------------------------------------------------------------
+
+
+def _work(table: str, paths: list[str], options: Mapping[str, str]) -> Work:
+    bodies = _flag(options, "bodies", True)
+    if not bodies and table not in UNDECODED:
+        raise OptionError(f"the table {table} needs bodies: leave out the option bodies")
+    memory = options.get("memory")
+    return Work(
+        tuple(paths), "", (table,), options.get("dialect", "auto"),
+        tuple(int(port) for port in options.get("ports", "9092").split(",")),
+        bodies, _flag(options, "values", False), _flag(options, "secrets", False),
+        options.get("keylog"), time_zone(options.get("zone", "UTC")),
+        None if memory is None else int(memory), options.get("run", ""),
+    )  # fmt: skip
+
+
+def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+    text = options.get(name, str(default)).lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"the option {name} is {text!r}: use true or false")
+    return text == "true"
