@@ -12,6 +12,7 @@ from kproto.schema.load import load_directory, schemas_directory
 from tests.native.burn import damage
 from tests.native.printed_both import same_text
 from tests.native.test_differential import RELEASED, Codecs
+from tests.native.test_memory import LOOPS, least_growth
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
@@ -112,3 +113,23 @@ def test_wrong_arguments() -> None:
             with pytest.raises((ValueError, TypeError)):
                 plan.printer(steps)
         assert plan.printer(((key,),)).print(b"\x00\x01a", 0) == ('{"key":"a"}', 3, (), None)
+
+
+@pytest.mark.counts_memory
+def test_nothing_leaks() -> None:
+    with engines.running("native"):
+        schema = next(each for each in RELEASED if each.name == "FetchResponse")
+        codecs = Codecs(schema, 11)
+        plan: Any = registry.compiled_plan(codecs.cls, 11)
+        tree = random_tree(schema, 11, seeds.generator("json_text:leaks"), size=40)
+        data = codecs.native.encode(to_instance(codecs.cls, tree, schema))
+
+        def once() -> None:
+            for sizes in (False, True):
+                printer: Any = text_printer(codecs.cls, 11, sizes=sizes)
+                assert printer(data, 0) is not None
+                assert printer(data[:-1], 0) is None
+            with pytest.raises(ValueError, match="one tuple"):
+                plan.printer(())
+
+        assert least_growth(once) < LOOPS

@@ -12,6 +12,7 @@ from kproto.cli.completing import api_names, dialect_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS, Dialect
 from wiredump.cli.chosen import source_options
+from wiredump.cli.collector import collect_seldom
 from wiredump.cli.opening import open_items
 from wiredump.cli.output import Output
 from wiredump.cli.progress import Bar
@@ -237,6 +238,7 @@ def show_command(
         progress=bar.update,
     )
     ended = interrupted = False
+    collect_seldom()
     try:
         for item in source:
             show.add(item)

@@ -19,6 +19,7 @@ from wiredump.cli.chosen import (
     source_options,
     table_options,
 )
+from wiredump.cli.collector import collect_seldom
 from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import reading
 from wiredump.skipped import bytes_of, require_read, skipped_of
@@ -39,7 +40,7 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-    gc.freeze()
+    collect_seldom()
 
 
 @click.command("table")

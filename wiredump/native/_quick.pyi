@@ -1,6 +1,6 @@
 """The quick way. What it takes and gives: the comments over each function in C."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 @final
@@ -20,6 +20,23 @@ class FrameColumns:
     def __len__(self) -> int: ...
     def append(self, row: tuple[Any, ...], /) -> None: ...
     def take(self, count: int, /) -> list[Any]: ...
+
+@final
+class HeldRows:
+    """``wiredump.tables.held_rows``."""
+
+    def __new__(cls, places: tuple[int, ...], most_rows: int, most_size: int, /) -> HeldRows: ...
+    @property
+    def rows(self) -> list[tuple[Any, ...]]: ...
+    number: int
+    size: int
+
+def feed_rows(
+    rows: Iterator[tuple[str, Any]], held: dict[str, Any], /
+) -> tuple[str, Any] | None: ...
+def columns_of(
+    rows: list[tuple[Any, ...]], codes: bytes, /
+) -> list[tuple[int, bytes | None, bytes, Any] | None]: ...
 
 @final
 class Waiting:

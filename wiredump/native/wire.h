@@ -377,4 +377,10 @@ PyObject *live(PyObject *object, PyObject *args);
 PyObject *end_clean(PyObject *object, PyObject *unused);
 enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 
+/* ---- rows.c --------------------------------------------------------------------------------- */
+
+extern PyTypeObject held_type;
+PyObject *feed_rows(PyObject *module, PyObject *args);
+PyObject *columns_of(PyObject *module, PyObject *args);
+
 #endif

@@ -17,6 +17,17 @@ from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.records import Batch, RecordBatches, TimestampType
 from kproto.records.compression import unpack
+from kproto.records.crc import crc32c
+from kproto.records.message_set import ENTRY_HEADER
+from kproto.records.model import (
+    CODEC_MASK,
+    CONTROL,
+    LOG_APPEND_TIME_BIT,
+    MAX_DECOMPRESSED,
+    TRANSACTIONAL,
+)
+from kproto.records.record_batch import CHECKED, HEADER, RecordBatch
+from kproto.records.window import Window
 from wiredump.bodies import Bodies
 from wiredump.dialects import certain
 from wiredump.model import Anomaly, Exchange
@@ -43,6 +54,7 @@ _TIMESTAMPS: Final = {
     TimestampType.CREATE_TIME: "create",
     TimestampType.LOG_APPEND_TIME: "append",
 }
+_WRONG_CHECKSUM: Final = "the checksum does not fit"
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -128,9 +140,9 @@ class BatchRows:
 
     def _gather(self, data: bytes, whose: Whose) -> None:
         """Collect the records of a field, if nothing else of its batches is wanted."""
-        end, before = self._of(whose).read_plain(data, whose)
+        end, counts = self._of(whose).read_plain(data, whose)
         if end < len(data):
-            self._rest(data, before, whose)
+            self._rest(data, len(counts), whose)
 
     def _rest_of(self, data: bytes, before: int, *whose: Any) -> None:
         self._rest(data, before, Whose(*whose))
@@ -171,9 +183,47 @@ class BatchRows:
         if not self.checks:
             self._gather(field.data, whose)
             return
-        batches = iter(
-            RecordBatches(field.data, check_crc=False, allow_partial=frame.direction == "response")
-        )
+        end, counts = self._of(whose).read_plain(field.data, whose)
+        yield from self._plain_rows(field, counts, whose)
+        if end < len(field.data):
+            yield from self._other_rows(field, len(counts), whose)
+
+    def _plain_rows(self, field: RecordsField, counts: list[int], whose: Whose) -> Iterator[Rows]:
+        """Return the rows of the batches of magic 2 at the beginning of a field, whose records were
+        read: so many of each, 0 of control batches."""
+        data, at = field.data, 0
+        for number, count in enumerate(counts):
+            (
+                base_offset, length, epoch, magic, crc, attributes, last_delta, _, max_timestamp,
+                producer_id, producer_epoch, base_sequence, _,
+            ) = HEADER.unpack_from(data, at)  # fmt: skip
+            end = at + ENTRY_HEADER + length
+            if attributes & CONTROL:
+                batch = RecordBatch(
+                    Window(data, at, end, f"batches[{number}]"), False, MAX_DECOMPRESSED
+                )
+                yield from self._batch_rows(field, batch, number, whose)
+            else:
+                crc_ok = crc32c(data, at + CHECKED, end) == crc
+                if self._tells:
+                    yield "batches", (
+                        whose.connection, whose.direction, whose.frame_offset, field.frame.last_ns,
+                        field.item.api_key, field.topic, field.topic_id, field.partition, number,
+                        base_offset, base_offset + last_delta, magic,
+                        _CODECS[attributes & CODEC_MASK],
+                        "append" if attributes & LOG_APPEND_TIME_BIT else "create", max_timestamp,
+                        _known(epoch), _known(producer_id), _known(producer_epoch),
+                        _known(base_sequence), bool(attributes & TRANSACTIONAL), False, crc_ok,
+                        end - at, count,
+                    )  # fmt: skip
+                if not crc_ok:
+                    yield _undecodable(field, f"batch {number}: {_WRONG_CHECKSUM}")
+            at = end
+
+    def _other_rows(self, field: RecordsField, before: int, whose: Whose) -> Iterator[Rows]:
+        """Return the rows of what follows so many batches of a field."""
+        is_partial = whose.direction == "response"
+        batches = iter(RecordBatches(field.data, check_crc=False, allow_partial=is_partial))
         number = 0
         while True:
             try:
@@ -183,12 +233,18 @@ class BatchRows:
                 return
             if batch is None:
                 return
-            read = self._read(batch, number, whose)
-            if self._tells:
-                yield _batch(field, number, batch, read)
-            for problem in read.problems:
-                yield _undecodable(field, f"batch {number}: {problem}")
+            if number >= before:
+                yield from self._batch_rows(field, batch, number, whose)
             number += 1
+
+    def _batch_rows(
+        self, field: RecordsField, batch: Batch, number: int, whose: Whose
+    ) -> Iterator[Rows]:
+        read = self._read(batch, number, whose)
+        if self._tells:
+            yield _batch(field, number, batch, read)
+        for problem in read.problems:
+            yield _undecodable(field, f"batch {number}: {problem}")
 
     def _read(self, batch: Batch, number: int, whose: Whose) -> _Read:
         problems: list[str] = []
@@ -204,7 +260,7 @@ class BatchRows:
             problems.append(str(error))
             base_offset = batch.base_offset if batch.magic == 2 else None
         if crc_ok is False:
-            problems.append("the checksum does not fit")
+            problems.append(_WRONG_CHECKSUM)
         return _Read(count, base_offset, crc_ok, problems)
 
 

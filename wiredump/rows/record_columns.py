@@ -66,16 +66,16 @@ class RecordRows:
         does."""
         return self._sink, self._runs.numbers, self._runs.texts, self.end, MOST_ROWS
 
-    def read_plain(self, data: bytes, whose: Whose) -> tuple[int, int]:
-        """Read the batches at the beginning of a field of which only the records are wanted;
-        returns where they end, and how many they are."""
+    def read_plain(self, data: bytes, whose: Whose) -> tuple[int, list[int]]:
+        """Read the usual batches at the beginning of a field; returns where they end, and how many
+        records each has, 0 of control batches."""
         end, counts = self._sink.add_plain(data, 0, len(data), unpack)
         for number, count in enumerate(counts):
             if count:
                 self._runs.add(count, number, whose)
         if len(self._sink) >= MOST_ROWS:
             self.end()
-        return end, len(counts)
+        return end, counts
 
     def read(self, batch: Batch, number: int, whose: Whose) -> int:
         """Make a row of every record of a batch, which has this number in its field; returns how

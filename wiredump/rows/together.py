@@ -173,11 +173,13 @@ class TableRows:
         yield from self._wanted(account_rows(account))
 
     def _wanted(self, rows: Iterator[Rows]) -> Iterator[Rows]:
-        for name, row in rows:
+        tables = self._tables
+        for each in rows:
+            name, row = each
             if name == "anomalies" and isinstance(row, tuple):
                 self.counts.add_anomaly(row[0])
-            if name in self._tables:
-                yield name, row  # type: ignore[misc]  # as it came
+            if name in tables:
+                yield each
 
     def _rows(self, item: Item) -> Iterator[Rows]:
         if not isinstance(item, Exchange):

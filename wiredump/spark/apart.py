@@ -121,23 +121,23 @@ class Aside:
     def rows(self, rows: Iterable[Rows]) -> Iterator[Rows]:
         """Yield all rows of an item, one by one: those without a topic name under another kind, and
         the exchanges to keep."""
-        self._wanted.clear()
-        for name, row in rows:
-            if isinstance(row, Piece):  # its rows want names all alike: ``nameless``
-                yield name, row
+        asked = self._wanted
+        asked.clear()
+        for each in rows:
+            if not asked or isinstance(each[1], Piece):  # pieces are renamed whole: ``nameless``
+                yield each
                 continue
+            name, row = each
             wanted = self._wanted_by(name, row)
             if wanted is None:
-                yield name, row
+                yield each
             else:
-                yield unnamed(name), (*row, self._wanted[wanted], wanted)
+                yield unnamed(name), (*row, asked[wanted], wanted)
         yield from self._heard
         self._heard = []
 
     def _wanted_by(self, name: str, row: tuple[Any, ...]) -> str | None:
         """Return the topic id whose name a row lacks; None if it lacks none."""
-        if not self._wanted:
-            return None
         if name in _PLACES:
             topic, topic_id = _PLACES[name]
             return row[topic_id] if row[topic] is None and row[topic_id] in self._wanted else None

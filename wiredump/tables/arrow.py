@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kproto.arrow import Column
+from wiredump.native import quick
 from wiredump.rows.pieces import Chosen, Piece, Whole
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
@@ -51,10 +52,33 @@ def to_table(name: str, rows: Sequence[tuple[Any, ...] | Piece]) -> pa.Table:
 
 def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Return the rows of one table in the given order."""
+    module = quick()
+    if module is not None and rows:
+        made = module.columns_of(list(rows), b"".join(_CELLS[field.type] for field in schema))
+        arrays = [
+            _array([row[place] for row in rows], field.type)
+            if column is None
+            else _of_buffers(field.type, len(rows), column)
+            for place, (field, column) in enumerate(zip(schema, made, strict=True))
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     make = _few if len(rows) <= _FEW else _array
     arrays = [make(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _of_buffers(type_: pa.DataType, length: int, column: tuple[Any, ...]) -> pa.Array:
+    """Make an array of what the extension's ``columns_of`` returns for a column."""
+    nulls, validity, first, second = column
+    buffers = [None if each is None else pa.py_buffer(each) for each in (validity, first)]
+    if pa.types.is_list(type_):
+        offsets = memoryview(first).cast("i")
+        items = [_of_buffers(type_.value_type, offsets[length], second)]
+        return pa.Array.from_buffers(type_, length, buffers, null_count=nulls, children=items)
+    if second is not None:
+        buffers.append(pa.py_buffer(second))
+    return pa.Array.from_buffers(type_, length, buffers, null_count=nulls)
 
 
 def of_piece(schema: pa.Schema, piece: Piece, first: int = 0, stop: int | None = None) -> pa.Table:
@@ -87,6 +111,12 @@ def _shared(values: list[Any] | Whole | Chosen, type_: pa.DataType) -> pa.Array:
 def _whole(values: Whole) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(bytes(values))])
 
+
+_CELLS: Final = {
+    pa.bool_(): b"?", pa.int16(): b"h", pa.int32(): b"i", pa.int64(): b"q", pa.string(): b"u",
+    pa.binary(): b"z", pa.list_(pa.string()): b"U", pa.list_(pa.int32()): b"I",
+}  # fmt: skip
+"""Codes of the types for the extension's ``columns_of``."""
 
 _FEW: Final = 4096
 """For so few rows it is not worth importing pandas."""

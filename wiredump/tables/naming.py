@@ -54,7 +54,7 @@ class NamingWriter(TableWriter):
             name = unnamed(table)
             self._flush(name)
             file = self._files.pop(name, None)
-            del self.rows[name], self._held[name]
+            del self.rows[name], self._held[name], self._stores[name]
             if file is None:
                 continue
             file.close()

@@ -22,6 +22,7 @@ from kproto.errors import KprotoError
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema, of_rows, ordered
+from wiredump.tables.held_rows import HeldRows, feed, held_rows
 from wiredump.tables.merging import Part, merged
 from wiredump.tables.run import run_folder
 
@@ -121,13 +122,15 @@ class RowGroups:
     def __init__(self, tables: Iterable[str]) -> None:
         self.rows: dict[str, int] = dict.fromkeys(tables, 0)
         self._files: dict[str, pq.ParquetWriter] = {}
-        self._held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.rows}
+        self._sized = {name: _sized(self._schema(name)) for name in self.rows}
+        self._held: dict[str, HeldRows] = {
+            name: held_rows(tuple(places), ROW_GROUP, ROW_GROUP_BYTES)
+            for name, places in self._sized.items()
+        }
         # Earlier pieces.
         self._parts: dict[str, list[pa.Table | Part]] = {name: [] for name in self.rows}
-        self._number: dict[str, int] = dict.fromkeys(self.rows, 0)
-        self._bytes: dict[str, int] = dict.fromkeys(self.rows, 0)
-        self._sized = {name: _sized(self._schema(name)) for name in self.rows}
         self._columns: dict[str, ColumnRows] = {}
+        self._stores: dict[str, HeldRows | ColumnRows] = dict(self._held)
 
     def _open(self, name: str) -> pq.ParquetWriter:
         raise NotImplementedError
@@ -144,62 +147,52 @@ class RowGroups:
 
     def add(self, rows: Iterable[Rows]) -> None:
         """Add rows; those of tables that are not written are ignored."""
-        for name, row in rows:
-            held = self._held.get(name)
-            if held is None:
-                continue
-            if isinstance(row, Piece):
-                self._add_piece(*self._piece(name, row))
-                continue
-            if name in self._columns:
-                self._columns[name].append(row)
-                continue
-            held.append(row)
-            size = self._bytes[name]
-            for place in self._sized[name]:
-                value = row[place]
-                if value is not None:
-                    size += len(value)
-            self._bytes[name] = size
-            if self._number[name] + len(held) >= ROW_GROUP or size >= ROW_GROUP_BYTES:
+        left = iter(rows)
+        while (found := feed(left, self._stores)) is not None:
+            name, row = found
+            if row is None:
                 self._flush(name)
+            elif isinstance(row, Piece):
+                self._add_piece(*self._piece(name, row))
+            else:
+                self._columns[name].append(row)
 
     def _add_piece(self, name: str, piece: Piece) -> None:
         schema = self._schema(name)
         if piece.number < FEW:
             self.add((name, row) for row in piece.rows(schema.names))
             return
+        held, places = self._held[name], self._sized[name]
         first, number = 0, piece.number
         while first < number:
             self._gather(name)
-            part = Part(piece, first, min(number, first + ROW_GROUP - self._number[name]))
-            places, before = self._sized[name], self._bytes[name]
+            part = Part(piece, first, min(number, first + ROW_GROUP - held.number))
             size = part.size([schema.names[place] for place in places])
             if size is None:
                 size = _size(part.table(schema), places)
-            size += before
+            size += held.size
             if size >= ROW_GROUP_BYTES:
-                taken = _filling(part.table(schema), places, ROW_GROUP_BYTES - before)
+                taken = _filling(part.table(schema), places, ROW_GROUP_BYTES - held.size)
                 part = part._replace(stop=first + taken)
             self._parts[name].append(part)
-            self._number[name] += part.num_rows
-            self._bytes[name] = size
+            held.number += part.num_rows
+            held.size = size
             first = part.stop
-            if self._number[name] >= ROW_GROUP or size >= ROW_GROUP_BYTES:
+            if held.number >= ROW_GROUP or size >= ROW_GROUP_BYTES:
                 self._flush(name)
 
     def _gather(self, name: str) -> None:
         """Turn the rows held into a part like any other."""
         held = self._held[name]
-        if held:
-            self._parts[name].append(of_rows(self._schema(name), held))
-            self._number[name] += len(held)
-            held.clear()
+        if held.rows:
+            self._parts[name].append(of_rows(self._schema(name), held.rows))
+            held.number += len(held.rows)
+            held.rows.clear()
 
     def keep_in(self, name: str, columns: ColumnRows) -> None:
         """Keep the rows of this table in ``columns``, in the order in which they come. They must be
         so small that ``ROW_GROUP_BYTES`` is never reached."""
-        self._columns[name] = columns
+        self._columns[name] = self._stores[name] = columns
 
     def drain(self, name: str) -> None:
         """Write the complete row groups of a table that is kept in columns."""
@@ -239,7 +232,7 @@ class RowGroups:
             self._files[name].write_table(rows)
             self.rows[name] += rows.num_rows
             parts.clear()
-            self._number[name] = self._bytes[name] = 0
+            self._held[name].number = self._held[name].size = 0
 
     def _sorted(self, name: str, parts: list[pa.Table | Part]) -> pa.Table:
         schema = self._schema(name)
