@@ -35,7 +35,8 @@ PIECE = Piece(counts=[1], shared={}, own={})
 
 @given(ROWS)
 def test_columns(rows: list[tuple[Any, ...]]) -> None:
-    found = of_rows(SCHEMA, rows)
+    with native.using(native.built()):
+        found = of_rows(SCHEMA, rows)
     found.validate(full=True)
     with native.using(None):
         assert found.equals(of_rows(SCHEMA, rows))
@@ -43,19 +44,22 @@ def test_columns(rows: list[tuple[Any, ...]]) -> None:
 
 @pytest.mark.parametrize("rows", [[(1,)], [None], [tuple(range(9))]])
 def test_rows_of_another_table(rows: list[Any]) -> None:
-    with pytest.raises(ValueError, match="columns of its table"):
+    with (
+        native.using(native.built()),
+        pytest.raises(ValueError, match="columns of its table"),
+    ):
         of_rows(SCHEMA, rows)
 
 
 def test_an_unknown_type() -> None:
-    module: Any = native.quick()
+    module: Any = native.built()
     with pytest.raises(ValueError, match="unknown type"):
         module.columns_of([(1,)], b"x")
 
 
 @pytest.mark.parametrize("in_c", [True, False])
 def test_feeding(in_c: bool) -> None:
-    with native.using(native.quick() if in_c else None):
+    with native.using(native.built() if in_c else None):
         held = {"a": held_rows((1,), 3, 10), "b": held_rows((), 2, 10)}
         stores: dict[str, Any] = {**held, "c": []}
         rows: Any = iter(
@@ -82,7 +86,7 @@ def test_errors_of_rows_pass(in_c: bool) -> None:
         yield "a", (1,)
         raise KeyError("here")
 
-    with native.using(native.quick() if in_c else None):
+    with native.using(native.built() if in_c else None):
         held = {"a": held_rows((), 3, 10)}
         with pytest.raises(KeyError, match="here"):
             feed(failing(), held)
@@ -92,7 +96,7 @@ def test_errors_of_rows_pass(in_c: bool) -> None:
 
 
 def test_wrong_arguments() -> None:
-    module: Any = native.quick()
+    module: Any = native.built()
     wrongs: Any = (([], {}), (iter([]), []), (iter([()]), {}), (iter([1]), {}))
     for wrong in wrongs:
         with pytest.raises(TypeError):
@@ -104,7 +108,7 @@ def test_wrong_arguments() -> None:
 
 @pytest.mark.counts_memory
 def test_nothing_leaks() -> None:
-    module: Any = native.quick()
+    module: Any = native.built()
     good: Any = (True, 1, 2, 3, "t\u00e9", b"b", ["x", "y"], [1, None])
     odd: Any = (True, 2**70, 2, 3, "\udcff", b"b", ["x", 1], (1,))
     codes = b"".join(_CELLS.values())
