@@ -30,7 +30,8 @@ class Client:
     ``adapter`` is its program in ``kspec/adapters``. ``engine`` names the library that speaks the
     protocol, if that is another one. ``package`` is its name in the registry of its language, if
     that is not ``name``. ``packages`` are Debian packages, fetched if the machine lacks the
-    command. ``chosen`` if the release is not the catalog's but one that the user asked for.
+    command. ``tools`` are toolchains beside its language's. ``chosen`` if the release is not the
+    catalog's but one that the user asked for.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Client:
     package: str = ""
     oldest_node: tuple[int, int] | None = None
     packages: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     chosen: bool = False
 
     @property
@@ -51,7 +53,7 @@ class Client:
     @property
     def toolchains(self) -> tuple[str, ...]:
         """Toolchains the client needs, named as in ``runner.toolchains``."""
-        return _TOOLCHAINS[self.language]
+        return (*_TOOLCHAINS[self.language], *self.tools)
 
     @property
     def independent(self) -> bool:
@@ -78,6 +80,16 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client("kafka-clients-3.9", "java", "AdminAdapter", "3.9.2"),
     Client("franz-go", "go", "franz", "v1.22.2", package="github.com/twmb/franz-go"),
     Client("sarama", "go", "sarama", "v1.61.1", package="github.com/IBM/sarama"),
+    Client("kafka-go", "go", "kafkago", "v0.4.51", package="github.com/segmentio/kafka-go"),
+    Client(
+        "confluent-kafka-go",
+        "go",
+        "confluent",
+        "v2.11.1",
+        engine="librdkafka",
+        package="github.com/confluentinc/confluent-kafka-go/v2",
+        tools=("gcc",),
+    ),
     Client("rskafka", "rust", "rskafka", "0.6.0"),
 )
 

@@ -192,19 +192,26 @@ def _java(client: Client) -> Launch:
 
 
 def _go(client: Client) -> Launch:
+    """Each adapter is built of the shared package and its own alone: Go compiles what they share
+    once, and a machine that cannot build one client has the others."""
     source = SOURCES / "go"
-    files = sorted([*source.glob("go.*"), *source.glob("**/*.go")])
+    own = [*source.glob("go.*"), *source.glob("lines/*.go"), *source.glob(f"{client.adapter}/*.go")]
+    files = sorted(own)
 
     def build(folder: Path) -> None:
-        made, adapters = source, ["./franz", "./sarama"]
+        made = source
         if client.chosen:
-            made, adapters = folder / "source", [f"./{client.adapter}"]
+            made = folder / "source"
             shutil.copytree(source, made)
             _choose_module(client, made)
-        run(["go", "build", "-trimpath", "-o", str(folder) + os.sep, *adapters], cwd=made)
+        run(
+            ["go", "build", "-trimpath", "-o", str(folder) + os.sep, f"./{client.adapter}"],
+            cwd=made,
+        )
 
-    made_of = [*(file.read_text() for file in files), toolchains.find("go") or ""]
-    folder = _built(client, [*made_of, *_chosen(client)], build, name="go")
+    tools = [toolchains.find(each) or "" for each in client.toolchains]
+    made_of = [*(file.read_text() for file in files), *tools]
+    folder = _built(client, [*made_of, *_chosen(client)], build)
     return Launch((str(folder / client.adapter),), folder)
 
 

@@ -44,9 +44,15 @@ TOOLCHAINS: dict[str, Toolchain] = {
     "go": Toolchain(
         "go",
         ["version"],
-        "the franz-go and sarama clients",
+        "the clients in Go",
         # From 1.21 on, go fetches the newer toolchain that a go.mod asks for.
         "install Go, 1.21 or newer (Debian 13: golang-go; or go.dev/dl)",
+    ),
+    "gcc": Toolchain(
+        "gcc",
+        ["--version"],
+        "the client confluent-kafka-go, which links a C library",
+        "install GCC (Debian: gcc)",
     ),
     "rust": Toolchain(
         "cargo",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from kspec.catalog import CLIENTS, Client
 from kspec.errors import AbsentError
@@ -24,7 +25,7 @@ _MARKERS: Final = {
 }
 
 
-def params() -> list[object]:
+def params() -> list[ParameterSet]:
     """A parameter for each client of the catalog, marked with what it needs. Rust's takes minutes
     to compile where it was not yet, so that only a run with `KPROTO_FULL=1` has it."""
     return [

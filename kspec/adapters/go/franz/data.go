@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -97,7 +95,7 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 		options = append(options, kgo.ProducerBatchCompression(codec))
 	}
 	if given.LingerMs != nil {
-		options = append(options, kgo.ProducerLinger(milliseconds(*given.LingerMs)))
+		options = append(options, kgo.ProducerLinger(lines.Milliseconds(*given.LingerMs)))
 	}
 	if given.BatchBytes != nil {
 		options = append(options, kgo.ProducerBatchMaxBytes(*given.BatchBytes))
@@ -106,13 +104,13 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 		options = append(options, kgo.MaxProduceRequestsInflightPerBroker(*given.MaxInFlight))
 	}
 	if given.DeliveryTimeoutMs > 0 {
-		options = append(options, kgo.RecordDeliveryTimeout(milliseconds(given.DeliveryTimeoutMs)))
+		options = append(options, kgo.RecordDeliveryTimeout(lines.Milliseconds(given.DeliveryTimeoutMs)))
 	}
 	if given.TransactionalID != "" {
 		options = append(options, kgo.TransactionalID(given.TransactionalID))
 	}
 	if given.TransactionTimeoutMs != nil {
-		timeout := milliseconds(*given.TransactionTimeoutMs)
+		timeout := lines.Milliseconds(*given.TransactionTimeoutMs)
 		options = append(options, kgo.TransactionTimeout(timeout))
 	}
 	d.producer, err = lines.Ask(func() (*kgo.Client, error) { return kgo.NewClient(options...) })
@@ -129,22 +127,19 @@ func (d *data) produce(call lines.Call) (lines.Returned, error) {
 	if err != nil {
 		return lines.Returned{}, err
 	}
-	found := make([]any, len(records))
-	var group sync.WaitGroup
+	outcomes := lines.NewOutcomes(len(records), d.connect.OutcomeTime())
 	for number, each := range records {
-		group.Add(1)
 		client.Produce(context.Background(), newRecord(each), func(record *kgo.Record, err error) {
-			defer group.Done()
 			if err != nil {
-				found[number] = d.describe(err)
+				outcomes.Set(number, d.describe(err))
 				return
 			}
-			found[number] = lines.Place{
+			outcomes.Set(number, lines.Place{
 				Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
-			}
+			})
 		})
 	}
-	group.Wait()
+	found := outcomes.Wait()
 	return lines.Returned{Raw: found, Result: found}, nil
 }
 
@@ -236,7 +231,7 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 		options = append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	}
 	if given.MaxWaitMs > 0 {
-		options = append(options, kgo.FetchMaxWait(milliseconds(given.MaxWaitMs)))
+		options = append(options, kgo.FetchMaxWait(lines.Milliseconds(given.MaxWaitMs)))
 	}
 	if given.PartitionMaxBytes != nil {
 		options = append(options, kgo.FetchMaxPartitionBytes(*given.PartitionMaxBytes))
@@ -245,7 +240,7 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 		options = append(options, kgo.Rack(given.Rack))
 	}
 	if given.MetadataAgeMs != nil {
-		options = append(options, kgo.MetadataMaxAge(milliseconds(*given.MetadataAgeMs)))
+		options = append(options, kgo.MetadataMaxAge(lines.Milliseconds(*given.MetadataAgeMs)))
 	}
 	if given.Group == "" {
 		return options, nil
@@ -273,10 +268,10 @@ func (d *data) groupOptions(given lines.ConsumerOptions) ([]kgo.Opt, error) {
 		options = append(options, kgo.InstanceID(given.InstanceID))
 	}
 	if given.SessionTimeoutMs != nil {
-		options = append(options, kgo.SessionTimeout(milliseconds(*given.SessionTimeoutMs)))
+		options = append(options, kgo.SessionTimeout(lines.Milliseconds(*given.SessionTimeoutMs)))
 	}
 	if given.HeartbeatMs != nil {
-		options = append(options, kgo.HeartbeatInterval(milliseconds(*given.HeartbeatMs)))
+		options = append(options, kgo.HeartbeatInterval(lines.Milliseconds(*given.HeartbeatMs)))
 	}
 	if given.Assignors != nil {
 		balancers := []kgo.GroupBalancer{}
@@ -347,14 +342,7 @@ func (d *data) subscribe(call lines.Call) (lines.Returned, error) {
 func (d *data) assignment(lines.Call) (lines.Returned, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	found := slices.Collect(maps.Keys(d.assigned))
-	slices.SortFunc(found, func(a, b lines.Partition) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Index, b.Index))
-	})
-	names := []string{}
-	for _, each := range found {
-		names = append(names, each.String())
-	}
+	names := lines.Keys(slices.Collect(maps.Keys(d.assigned)))
 	return lines.Returned{Raw: names, Result: names}, nil
 }
 
@@ -458,7 +446,7 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	if d.consumer == nil {
 		return lines.Returned{}, errors.New("nothing is assigned or subscribed")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), milliseconds(call.Ms))
+	ctx, cancel := context.WithTimeout(context.Background(), lines.Milliseconds(call.Ms))
 	defer cancel()
 	found := []lines.Record{}
 	for len(found) < count && ctx.Err() == nil {
@@ -478,5 +466,3 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	}
 	return lines.Returned{Raw: found, Result: found}, nil
 }
-
-func milliseconds(number int) time.Duration { return time.Duration(number) * time.Millisecond }

@@ -1,12 +1,25 @@
 package lines
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 	"unicode/utf8"
 )
+
+// longestOutcome is less than the 15 seconds after which the suite ends an adapter.
+const longestOutcome = 13 * time.Second
+
+// OutcomeTime returns how long produce waits for its records' outcomes, by what connect said.
+func (c Call) OutcomeTime() time.Duration {
+	var given ProducerOptions
+	_ = json.Unmarshal(c.Producer, &given)
+	return min(Milliseconds(given.DeliveryTimeoutMs)+c.Timeout()+4*time.Second, longestOutcome)
+}
 
 // NewRecord is a record to be produced. Without a partition the client chooses one.
 type NewRecord struct {
@@ -30,6 +43,66 @@ type Place struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
 	Offset    int64  `json:"offset"`
+}
+
+// pending is the outcome of a record that the client gave none in time.
+type pending struct {
+	Failure
+	Pending bool `json:"pending"`
+}
+
+// Outcomes are those of the records of produce, in the order of the records.
+type Outcomes struct {
+	mutex sync.Mutex
+	found []any
+	left  int
+	whole chan struct{}
+	limit time.Duration
+	over  <-chan time.Time
+}
+
+// NewOutcomes returns outcomes for that many records, to be given within a limit from now on.
+func NewOutcomes(count int, limit time.Duration) *Outcomes {
+	outcomes := &Outcomes{
+		found: make([]any, count), left: count, whole: make(chan struct{}),
+		limit: limit, over: time.After(limit),
+	}
+	if count == 0 {
+		close(outcomes.whole)
+	}
+	return outcomes
+}
+
+// Set keeps a record's first outcome.
+func (o *Outcomes) Set(number int, outcome any) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.found[number] != nil {
+		return
+	}
+	o.found[number] = outcome
+	o.left--
+	if o.left == 0 {
+		close(o.whole)
+	}
+}
+
+// Wait returns every outcome. Those that are missing after the limit are pending.
+func (o *Outcomes) Wait() []any {
+	select {
+	case <-o.whole:
+	case <-o.over:
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	found := slices.Clone(o.found)
+	for number, outcome := range found {
+		if outcome == nil {
+			message := fmt.Sprintf("no outcome in %s", o.limit)
+			found[number] = pending{Failure{Name: "pending", Message: message}, true}
+		}
+	}
+	return found
 }
 
 // NewRecords returns the records to be produced.
@@ -122,4 +195,32 @@ func (o ProducerOptions) AcksNumber() (int, error) {
 	default:
 		return 0, fmt.Errorf("%v is no number of acks", acks)
 	}
+}
+
+// Milliseconds returns a number of them as a duration.
+func Milliseconds(number int) time.Duration { return time.Duration(number) * time.Millisecond }
+
+// Within leaves work that takes longer, such as closing a client that hangs, to itself.
+func Within(limit time.Duration, work func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work()
+	}()
+	select {
+	case <-done:
+	case <-time.After(limit):
+	}
+}
+
+// Keys returns partitions as texts, ascending.
+func Keys(partitions []Partition) []string {
+	slices.SortFunc(partitions, func(a, b Partition) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Index, b.Index))
+	})
+	names := []string{}
+	for _, each := range partitions {
+		names = append(names, each.String())
+	}
+	return names
 }

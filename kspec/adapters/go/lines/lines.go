@@ -131,11 +131,11 @@ type Reassignment struct {
 
 // NewReassignment copies what the client returned: in Go an empty list may be nil, which is null in JSON.
 func NewReassignment(replicas, adding, removing []int32) Reassignment {
-	none := []int32{}
+	none := []int32{} // without capacity, so that each append copies
 	return Reassignment{
-		Replicas: slices.Concat(none, replicas),
-		Adding:   slices.Concat(none, adding),
-		Removing: slices.Concat(none, removing),
+		Replicas: append(none, replicas...),
+		Adding:   append(none, adding...),
+		Removing: append(none, removing...),
 	}
 }
 

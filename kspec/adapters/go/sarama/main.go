@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ type adapter struct {
 	server  lines.Server
 	servers []string
 	config  *sarama.Config
+	data    *data
 	admin   sarama.ClusterAdmin // made at the first call, so that its first error is an answer
 }
 
@@ -52,6 +54,15 @@ func main() {
 		"list_reassignments":  a.ready(a.listReassignments),
 		"elect_leaders":       a.ready(a.electLeaders),
 	}
+	for _, name := range dataCalls {
+		a.server.Operations[name] = func(call lines.Call) (lines.Returned, error) {
+			if a.data == nil {
+				return lines.Returned{}, errors.New("connect comes first")
+			}
+			return a.data.operations()[name](call)
+		}
+	}
+	maps.Copy(a.server.Options, dataOptions)
 	a.server.Serve()
 }
 
@@ -77,10 +88,19 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 		}
 	}
 	a.servers, a.config = call.Servers(), config
+	a.data = &data{
+		servers: a.servers, connect: call, admin: a.madeAdmin,
+		config:   func() *sarama.Config { copied := *config; return &copied },
+		describe: func(err error) any { return a.server.Describe(err, "") },
+	}
 	return lines.Returned{}, nil
 }
 
 func (a *adapter) close(lines.Call) (lines.Returned, error) {
+	if a.data != nil {
+		a.data.close()
+		a.data = nil
+	}
 	if a.admin != nil {
 		_ = a.admin.Close()
 		a.admin = nil
@@ -90,17 +110,24 @@ func (a *adapter) close(lines.Call) (lines.Returned, error) {
 
 func (a *adapter) ready(work lines.Operation) lines.Operation {
 	return func(call lines.Call) (lines.Returned, error) {
-		if a.admin == nil {
-			admin, err := lines.Ask(func() (sarama.ClusterAdmin, error) {
-				return sarama.NewClusterAdmin(a.servers, a.config)
-			})
-			if err != nil {
-				return lines.Returned{}, err
-			}
-			a.admin = admin
+		if _, err := a.madeAdmin(); err != nil {
+			return lines.Returned{}, err
 		}
 		return work(call)
 	}
+}
+
+func (a *adapter) madeAdmin() (sarama.ClusterAdmin, error) {
+	if a.admin != nil {
+		return a.admin, nil
+	}
+	admin, err := lines.Ask(func() (sarama.ClusterAdmin, error) {
+		return sarama.NewClusterAdmin(a.servers, a.config)
+	})
+	if err == nil {
+		a.admin = admin
+	}
+	return admin, err
 }
 
 func (a *adapter) describeCluster(lines.Call) (lines.Returned, error) {
