@@ -132,13 +132,24 @@ class Checkpoint:
     @property
     def run(self) -> str | None:
         """The run id of the stream that was started here; None without one."""
-        before = self._read("stream.json", Settings)
+        before = self.settings
         return before.run if before is not None else None
+
+    @property
+    def settings(self) -> Settings | None:
+        """The options of the stream that was started here; None without one."""
+        return self._read("stream.json", Settings)
+
+    def committed(self, batch: int) -> int:
+        """Return the last batch committed so far, which is ``batch`` or a later one."""
+        while (self.folder / f"commits/{batch + 1:06d}.json").exists():
+            batch += 1
+        return batch
 
     def begin(self, settings: Settings) -> bool:
         """Read the checkpoint; returns whether there is one. Raises CheckpointError if it was
         started with other settings, or if the folder is not a checkpoint."""
-        before = self._read("stream.json", Settings)
+        before = self.settings
         if before is None:
             if {each.name for each in self.folder.iterdir()} - {"lock", "stream.new"}:
                 raise CheckpointError(

@@ -7,7 +7,7 @@ done again.
 
 These batches are this module's own, not Structured Streaming's: the end of a stream, which takes
 the file still being written and closes what is open, has to be taken back when more comes, and a
-Connect server has to do as well. ``stream_source`` is for jobs of one's own.
+Connect server has to do as well. Structured Streaming reads what they commit (``stream_reader``).
 
 Rows come with the batch in which an exchange is complete. Tables that only the end knows (lineage,
 account, connections still open, topics, fetches, reassignments) come with ``available_now``: from

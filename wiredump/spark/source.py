@@ -16,7 +16,8 @@ each task looks at where the next part will begin; where that is not where its o
 cannot be read without the others, the job fails and says so. ``wiredump spark`` reads such a file
 once more, and right.
 
-``spark.readStream`` takes rotating captures as they are closed: see ``stream_source``.
+``spark.readStream`` takes the tables that ``wiredump spark --follow`` writes: see
+``stream_reader``.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ from wiredump.spark.columns import SPLIT, SQL_SCHEMA, SplitNote
 from wiredump.spark.heads import head_of
 from wiredump.spark.planning import DEFAULT_SPLIT, plan
 from wiredump.spark.splits import Split, read_split
+from wiredump.spark.stream_reader import StreamReader
 from wiredump.spark.table_schema import spark_schema
-from wiredump.spark.table_source import TableReader, table_of
+from wiredump.spark.table_source import OptionError, TableReader, table_of
 
 __all__ = [
     "KafkaCapture",
@@ -81,11 +83,11 @@ class KafkaCapture(DataSource):
         return _Reader(options) if table is None else TableReader(table, _paths(options), options)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
-        try:
-            from wiredump.spark.stream_reader import StreamReader
-        except ImportError:
-            raise PartError("reading captures as a stream needs PySpark 4.2 or newer") from None
-        return StreamReader(dict(self.options))
+        options = {name.lower(): value for name, value in self.options.items()}
+        table = table_of(options)
+        if table is None:
+            raise OptionError("a stream has tables only: set the option table")
+        return StreamReader(table, options)
 
 
 class _Reader(DataSourceReader):

@@ -1,69 +1,81 @@
-"""The interface that Spark needs for ``stream_source``: offsets, parts, rows. PySpark 4.2 and
-newer."""
+"""``spark.readStream.format("kafka_capture").option("table", NAME)``: what ``wiredump spark
+--follow`` commits, as a stream.
+
+::
+
+    requests = spark.readStream.format("kafka_capture").option("table", "requests")
+    requests.load("progress/")
+
+There is one engine that continues connections from file to file, ``follow``. This module only reads
+its batches: the path is its checkpoint, which has the place of the tables, and an offset is the
+number of a committed batch. Files of a committed batch stay, so that a query that goes on from its
+own checkpoint gets every row once. (A row whose topic was named later may have the name or not.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
 
-from wiredump.spark.planning import DEFAULT_SPLIT, plan
-from wiredump.spark.source import PartError, is_true, partitions_of, read_partition
-from wiredump.spark.stream_source import CaptureStream, Offset
+from wiredump.knowledge.following import FOLLOWED
+from wiredump.spark.checkpoint import Checkpoint, CheckpointError, Settings
+from wiredump.spark.table_schema import with_timestamps
+from wiredump.spark.table_source import OptionError, batches_of
+from wiredump.tables.run import run_folder
 
 __all__ = ["StreamReader"]
 
+_AT_THE_END: Final = frozenset({"lineage", "account", "topics", *FOLLOWED})
+"""Tables that only the end of a stream has."""
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the stream. Its rows are not sorted: ``capture`` and ``ordinal`` give the order."""
 
-    def __init__(self, options: dict[str, str]) -> None:
-        self._options = {name.lower(): value for name, value in options.items()}
-        path = self._options.get("path", "")
-        if not path:
-            raise PartError("there are no captures: name a folder or a pattern in load(...)")
-        self._stream = CaptureStream(path, last_file=is_true(self._options, "lastfile"))
-        self._available_now = False
+class _File(InputPartition):
+    def __init__(self, path: str, run: str) -> None:
+        super().__init__(path)
+        self.path, self.run = path, run
+
+
+class StreamReader(DataSourceStreamReader):
+    """Reads the batches of one table; options have lower-case names."""
+
+    def __init__(self, table: str, options: Mapping[str, str]) -> None:
+        if table in _AT_THE_END:
+            raise OptionError(f"only the end of a stream has the table {table}: read it in a batch")
+        self._table = table
+        self._checkpoint = Checkpoint(options.get("path", ""))
 
     def initialOffset(self) -> dict[str, Any]:
-        return _kept(Offset())
+        return {"batch": 0}
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        most = self._options.get("maxfilespertrigger")
-        return ReadAllAvailable() if most is None else ReadMaxFiles(int(most))
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        self._available_now = True
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        begin = _offset(start)
-        if self._available_now:
-            self._stream.stop_at(begin)
-            self._available_now = False
-        most = limit.max_files if isinstance(limit, ReadMaxFiles) else None
-        return _kept(self._stream.latest(begin, most))
+    def latestOffset(
+        self, start: dict[str, Any] | None = None, limit: object = None
+    ) -> dict[str, Any]:
+        return {"batch": self._checkpoint.committed((start or self.initialOffset())["batch"])}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        files = self._stream.between(_offset(start), _offset(end))
-        split_bytes = int(self._options.get("splitbytes", DEFAULT_SPLIT))
-        return partitions_of(plan(files, split_bytes), is_true(self._options, "whole"))
+        settings = self._settings()
+        folder = run_folder(Path(settings.out), self._table, settings.run)
+        return [
+            _File(str(path), settings.run)
+            for batch in range(start["batch"] + 1, end["batch"] + 1)
+            for path in sorted(folder.glob(f"batch-{batch:06d}-*.parquet"))
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_partition(partition)
+        assert isinstance(partition, _File)
+        for batch in batches_of(Path(partition.path)):
+            yield with_timestamps(self._table, batch, partition.run)
 
-
-def _kept(offset: Offset) -> dict[str, Any]:
-    return msgspec.structs.asdict(offset)
-
-
-def _offset(kept: dict[str, Any]) -> Offset:
-    return msgspec.convert(kept, Offset)
+    def _settings(self) -> Settings:
+        settings = self._checkpoint.settings
+        if settings is None:
+            raise CheckpointError(
+                f"{self._checkpoint.folder} is no checkpoint of `wiredump spark --follow`"
+            )
+        if self._table not in settings.tables:
+            raise OptionError(f"the stream does not write the table {self._table}")
+        return settings

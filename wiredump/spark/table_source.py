@@ -38,7 +38,7 @@ from wiredump.tables.making import make_tables
 from wiredump.tables.run import derived_run
 from wiredump.tables.work import passing_folder
 
-__all__ = ["OptionError", "TableReader", "table_of"]
+__all__ = ["OptionError", "TableReader", "batches_of", "table_of"]
 
 _BYTES_A_TASK: Final = 64 << 20
 _MOST_TASKS: Final = 32
@@ -115,7 +115,7 @@ def _whole(work: Work, rotated: bool) -> Iterator[pa.RecordBatch]:
     _write_whole(work, rotated)
     (table,) = work.tables
     for file in sorted(Path(work.out, table).glob("*.parquet")):
-        yield from _batches(file)
+        yield from batches_of(file)
 
 
 def _write_whole(work: Work, rotated: bool = False) -> None:
@@ -138,14 +138,15 @@ def _shared(
     parts = write_share(work, kinds, share).parts
     staging = Path(work.out, STAGING)
     if table in parts:
-        yield from _batches(staging / table / parts[table].file)
+        yield from batches_of(staging / table / parts[table].file)
     if unnamed(table) in parts:
         known = Names(pa.ipc.open_stream(names).read_all())
         file = staging / unnamed(table) / parts[unnamed(table)].file
         yield from (batch for batch, _ in named(known, table, file))
 
 
-def _batches(file: Path) -> Iterator[pa.RecordBatch]:
+def batches_of(file: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file."""
     with pq.ParquetFile(file) as rows:
         yield from rows.iter_batches(batch_size=_ROWS)
 

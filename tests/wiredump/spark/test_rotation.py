@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,8 @@ from hypothesis import strategies as st
 
 import kproto
 from tests.wiredump.spark import made_up
-from tests.wiredump.spark.rotating import records, rotate
 from wiredump.spark.rotation import Rotated, Rotation, RotationError, complete, in_order
 from wiredump.spark.state import StateError, dump, load
-from wiredump.spark.stream_source import CaptureStream, Offset
 
 SECOND = 1_000_000_000
 T0 = made_up.START_NS
@@ -75,34 +72,6 @@ def test_what_is_no_capture(tmp_path: Path) -> None:
         Rotation(str(tmp_path)).files()
     with pytest.raises(RotationError, match="does not exist"):
         Rotation(str(tmp_path / "no" / "captures")).files()
-
-
-def test_offsets_are_files(tmp_path: Path) -> None:
-    """Of a ring, whose old files are written over; asked again, the answer is the same, or an
-    error."""
-    capture = made_up.capture(12, connections=5, exchanges=8, kind="pcap", back=0.0)
-    made = rotate(capture, list(range(20, len(records(capture)[1]), 20)), tmp_path / "all")
-    ring = tmp_path / "ring"
-    ring.mkdir()
-    at, taken = Offset(), []
-    for number, path in enumerate(made):
-        shutil.copy(path, ring / f"{number % 4}.pcap")
-        stream = CaptureStream(str(ring))  # a process of its own each time
-        latest = stream.latest(at, None)
-        between = stream.between(at, latest)
-        assert between == CaptureStream(str(ring)).between(at, latest)
-        taken += [(which, Path(path).read_bytes()) for which, path in between]
-        at, before = latest, at
-    assert taken == [(number, path.read_bytes()) for number, path in enumerate(made[:-1])]
-    last = CaptureStream(str(ring), last_file=True)
-    assert last.latest(at, None).files == len(made)
-    assert last.latest(at, 0) == at
-    last.stop_at(at)
-    shutil.copy(made[0], ring / "9.pcap")
-    assert last.latest(at, None).files == len(made), "what comes later is not this run's"
-    os.unlink(at.path)
-    with pytest.raises(RotationError, match="no longer exist"):
-        CaptureStream(str(ring)).between(before, at)
 
 
 class _Theirs:

@@ -1,5 +1,5 @@
-"""Rotating captures through Spark itself: the tables, a process that is killed, and a stream for
-a job of one's own."""
+"""Rotating captures through Spark itself: the tables, a process that is killed, and Structured
+Streaming on the tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
-from tests.support.toolchain import require, require_module
+from kproto.errors import KprotoError
+from tests.captures import damage
+from tests.support.toolchain import require_module
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.rotating import (
+    EVERY,
     difference,
     follow,
     never,
@@ -25,7 +30,9 @@ from tests.wiredump.spark.rotating import (
     rotate,
     some_cuts,
 )
-from wiredump.rows.schema import ON_REQUEST
+from wiredump.cli import cli
+from wiredump.rows.schema import ON_REQUEST, TABLES
+from wiredump.spark.connections import Options
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -51,22 +58,23 @@ def test_rotations_and_batches(spark, tmp_path: Path) -> None:
     )
 
 
-def test_kill_9(tmp_path: Path) -> None:
-    """The command, killed in the midst of a batch, and run again."""
-    require("java")
-    require_module("pyspark")
+def test_kill_9(spark, tmp_path: Path) -> None:
+    """The command, killed in the midst of a batch, and run again (in this process, because the
+    second run is like any other: starting Java takes seconds)."""
     capture = made_up.capture(21, connections=8, exchanges=12, kind="pcap")
     files = rotate(capture, [60, 90, 120], tmp_path / "in")
     root = str(Path(__file__).parents[3])
-    command = [
-        sys.executable, "-m", "wiredump", "spark", "--follow", str(tmp_path / "in"), "--json",
+    arguments = [
+        "spark", "--follow", str(tmp_path / "in"), "--json",
         "--out", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint"),
         "--master", "local[2]", "--batch-bytes", "1", "--available-now",
     ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": root}
+    command = [sys.executable, "-m", "wiredump", *arguments]
     # Behind the first commit, before the last.
     first = tmp_path / "checkpoint" / "commits" / "000001.json"
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as running:
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": root}, stderr=subprocess.PIPE
+    ) as running:
         until = time.monotonic() + 240
         while not first.exists():
             assert running.poll() is None, running.stderr and running.stderr.read()
@@ -74,10 +82,9 @@ def test_kill_9(tmp_path: Path) -> None:
             time.sleep(0.02)
         running.kill()
     assert not (tmp_path / "out" / "_SUCCESS").exists()
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    with damage.spark_kept(spark):
+        done = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    assert done.exception is None, done.output
     every = one_process(files, tmp_path / "one")
     expected = {name: rows for name, rows in every.items() if name not in ON_REQUEST}
     assert difference(expected, tmp_path / "out") == {}
@@ -85,40 +92,66 @@ def test_kill_9(tmp_path: Path) -> None:
     assert told["rows"] == {name: len(rows) for name, rows in expected.items()}
 
 
-def test_a_stream_of_ones_own(spark, tmp_path: Path) -> None:
-    """Packets as rows, restarted in between: each once, of closed files only until told."""
+def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> None:
+    """Each row once, by queries that are stopped while the stream goes on; none of a batch without
+    a commit."""
     from wiredump.spark import KafkaCapture
 
     capture = made_up.capture(3, connections=4, exchanges=6, share=0.0, kind="pcap")
     files = rotate(capture, [20, 40, 60], tmp_path / "all")
-    place = tmp_path / "in"
+    place, out = tmp_path / "in", tmp_path / "out" / "requests"
     place.mkdir()
     spark.dataSource.register(KafkaCapture)
+    names = [each.name for each in TABLES["requests"].columns]
 
-    def run(**options: str) -> set[tuple[int, int]]:
-        packets = spark.readStream.format("kafka_capture").options(**options).load(str(place))
-        query = (
-            packets.filter("kind = 0")
-            .select("capture", "packet")
+    def query() -> list[str]:
+        requests = spark.readStream.format("kafka_capture").option("table", "requests")
+        running = (
+            requests.load(str(tmp_path / "checkpoint"))
             .writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "progress"))
             .trigger(availableNow=True)
             .start(str(tmp_path / "rows"))
         )
-        assert query.awaitTermination(120)
-        rows = [tuple(row) for row in spark.read.parquet(str(tmp_path / "rows")).collect()]
-        assert len(rows) == len(set(rows)), "a row twice"
-        return set(rows)
+        assert running.awaitTermination(120)
+        found = spark.read.parquet(str(tmp_path / "rows")).collect()
+        assert all(row["requested_at"] is not None and row["run"] == "mine" for row in found)
+        return sorted(repr({name: row[name] for name in names}) for row in found)
 
-    for path in files[:3]:
-        shutil.copy(path, place)
-    assert {capture for capture, _ in run(maxFilesPerTrigger="1")} == {0, 1}
-    shutil.copy(files[3], place)
-    found = run(lastFile="true")
-    expected, at = set(), 0
-    for number, path in enumerate(files):
-        at = 24
-        for record in records(path.read_bytes())[1]:
-            expected.add((number, at))
-            at += len(record)
-    assert found == expected
+    def committed() -> list[str]:
+        batches = sorted(out.glob("run=mine/batch-*.parquet"))
+        return sorted(
+            repr(row) for path in batches for row in pq.ParquetFile(path).read().to_pylist()
+        )
+
+    options = Options(out=str(tmp_path / "out"), paths={}, tables=EVERY, run="mine")
+    for count in (3, 4):
+        for path in files[:count]:
+            shutil.copy(path, place)
+        stream = follow(place, tmp_path, options=options)
+        stream.run(spark, available_now=count == 4, wait=never)
+        rows = committed()
+        uncommitted = out / "run=mine" / "batch-000009-00000.parquet"
+        shutil.copy(next(out.glob("run=mine/batch-*.parquet")), uncommitted)
+        assert query() == rows
+        uncommitted.unlink()
+    expected = one_process(files, tmp_path / "one")["requests"]
+    assert len(rows) > len(expected) / 2
+    assert set(rows) <= set(expected)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("groups", "only the end of a stream has the table groups"),
+        ("records", "is no checkpoint"),
+        (None, "set the option table"),
+    ],
+)
+def test_streams_that_are_refused(tmp_path: Path, table: str | None, problem: str) -> None:
+    require_module("pyspark")
+    from wiredump.spark import KafkaCapture
+
+    options = {"path": str(tmp_path)} | ({"table": table} if table else {})
+    with pytest.raises(KprotoError, match=problem):
+        KafkaCapture(options).streamReader(None).partitions({"batch": 0}, {"batch": 0})
