@@ -128,6 +128,8 @@ async def _take(step: Step, case: Case, stage: Stage, adapters: Adapters, played
         await _connect(step.by, case, stage, adapters, played)
     elif step.cluster is not None:
         await stage.step(step.cluster)
+    elif step.unreachable is not None:
+        await stage.make_unreachable(step.unreachable)
     elif step.faults is not None:
         stage.add_faults(step.faults)
     elif step.clear_faults:

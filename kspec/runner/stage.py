@@ -22,6 +22,7 @@ __all__ = ["Stage", "cluster_of"]
 
 _ATTEMPTS_AT_A_PORT: Final = 60
 _PORT_SECONDS: Final = 0.1
+_MOST_QUEUED: Final = 16
 
 
 def cluster_of(case: Case) -> MockCluster:
@@ -64,6 +65,7 @@ class Stage:
         self._case = case
         self._faults: list[Any] = []
         self._kept: dict[str, socket.socket] = {}
+        self._fillers: list[socket.socket] = []
 
     async def start(self) -> None:
         """Start the cluster and bring it into the case's state. It is stopped on an error."""
@@ -80,6 +82,8 @@ class Stage:
     async def stop(self) -> None:
         for broker in list(self._kept):
             self._give_back(broker)
+        for filler in self._fillers:
+            filler.close()
         await self.mock.stop()
 
     @property
@@ -167,6 +171,25 @@ class Stage:
         with suppress(OSError):  # another process was quicker
             kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             kept.bind((host, int(port)))
+
+    async def make_unreachable(self, broker: int) -> None:
+        """Stop a broker so that its address neither accepts nor refuses a connection, as with a
+        host that is gone: its queue of connections is full, and the system drops every SYN.
+        """
+        await self.step(f"stop-broker {broker}")
+        kept = self._kept[str(broker)]
+        kept.listen(0)
+        loop = asyncio.get_running_loop()
+        for _ in range(_MOST_QUEUED):
+            filler = socket.socket()
+            filler.setblocking(False)
+            self._fillers.append(filler)
+            try:
+                async with asyncio.timeout(_PORT_SECONDS):
+                    await loop.sock_connect(filler, kept.getsockname())
+            except TimeoutError:
+                return
+        raise KspecError(f"broker {broker}: the system does not limit its queue of connections")
 
     def _give_back(self, broker: str) -> None:
         kept = self._kept.pop(broker, None)

@@ -69,6 +69,8 @@ class Assigned:
 class Consumer:
     """A consumer of one client. ``options`` are those of docs/reference/adapters.md."""
 
+    metadata: type[Topics] = Topics
+
     def __init__(
         self,
         client: ClientRules,
@@ -77,7 +79,8 @@ class Consumer:
     ) -> None:
         self.client = client
         self.membership = membership
-        self.topics = Topics(client)
+        self.topics = self.metadata(client)
+        self.topics.longest_age = options.get("metadata_age_ms", 300_000) / 1000
         self.policy = options.get("offset_reset", "latest")
         self.committed_only = options.get("isolation") == "read_committed"
         self.max_wait_ms = options.get("max_wait_ms", 500)
@@ -186,7 +189,8 @@ class Consumer:
 
     async def prepare(self) -> None:
         """Find leaders and positions. Raises BrokerError, or what a connection does."""
-        if any(self.topics.leaders.get(tp, -1) < 0 for tp in self.assigned):
+        unknown = any(self.topics.leaders.get(tp, -1) < 0 for tp in self.assigned)
+        if unknown or self.topics.are_old:
             await self.topics.refresh(tp[0] for tp in self.assigned)
         await self.find_committed()
         for tp, each in list(self.assigned.items()):

@@ -73,10 +73,12 @@ class Producer:
     """A producer of one client. ``options`` are those of docs/reference/adapters.md."""
 
     batch: type[OutgoingBatch] = OutgoingBatch
+    metadata: type[Topics] = Topics
 
     def __init__(self, client: ClientRules, options: Mapping[str, Any]) -> None:
         self.client = client
-        self.topics = Topics(client)
+        self.topics = self.metadata(client)
+        self.topics.longest_age = options.get("metadata_age_ms", 300_000) / 1000
         self.acks = {"all": -1}.get(options.get("acks", "all"), options.get("acks"))
         self.idempotent = bool(options.get("idempotence", self.acks == -1))
         self.codec = Compression[options.get("compression", "none").upper()]
@@ -194,8 +196,9 @@ class Producer:
         try:
             await self.find_leaders(pending)
             await self.identify()
-            await self.prepare(pending)
-            await self.round(pending)
+            left = self.without_refused(pending)
+            await self.prepare(left)
+            await self.round(left)
         except (LinkClosedError, TimedOutError, BrokerError) as error:
             self.topics.leaders.clear()
             return error
@@ -209,8 +212,17 @@ class Producer:
         return None
 
     async def find_leaders(self, pending: Sequence[OutgoingBatch]) -> None:
-        if any(self.topics.leaders.get(each.tp, -1) < 0 for each in pending):
+        unknown = any(self.topics.leaders.get(each.tp, -1) < 0 for each in pending)
+        if unknown or self.topics.are_old:
             await self.topics.refresh(each.tp[0] for each in pending)
+
+    def without_refused(self, pending: Sequence[OutgoingBatch]) -> list[OutgoingBatch]:
+        """Fail the batches of topics whose metadata has an error that does not pass."""
+        for batch in pending:
+            code = self.topics.errors.get(batch.tp[0], 0)
+            if code and not error_codes.is_retriable(code):
+                batch.fail(code)
+        return [each for each in pending if not each.done]
 
     async def round(self, pending: Sequence[OutgoingBatch]) -> None:
         """Send each leader its batches: a request for the first ones of all partitions, one for

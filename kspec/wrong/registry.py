@@ -11,6 +11,7 @@ from kspec.wrong.consumer import Consumer
 from kspec.wrong.link import Link
 from kspec.wrong.membership import Membership
 from kspec.wrong.producer import Producer
+from kspec.wrong.topics import Topics
 from kspec.wrong.transactional_producer import TransactionalProducer
 
 __all__ = ["MISBEHAVIOURS", "Misbehaviour", "misbehaves", "wrong_client"]
@@ -23,6 +24,7 @@ T = TypeVar(
     type[TransactionalProducer],
     type[Consumer],
     type[Membership],
+    type[Topics],
 )
 
 
@@ -48,8 +50,8 @@ MISBEHAVIOURS: Final[dict[str, Misbehaviour]] = {}
 
 
 def misbehaves(name: str) -> Callable[[T], T]:
-    """Register a ``Client``, or a ``Link``, ``Producer``, ``Consumer`` or ``Membership`` that an
-    otherwise correct client uses.
+    """Register a ``Client``, or a ``Link``, ``Producer``, ``Consumer``, ``Membership`` or
+    ``Topics`` that an otherwise correct client uses.
 
     The first line of its docstring is its description in ``kspec misbehaviours``.
     """
@@ -61,6 +63,13 @@ def misbehaves(name: str) -> Callable[[T], T]:
         client: Any = wrong
         if part is not None:
             client = type(wrong.__name__, (Client,), {part: wrong})
+        if issubclass(wrong, Topics):
+            parts = {
+                name: type(base.__name__, (base,), {"metadata": wrong})
+                for name, base in _PARTS.items()
+                if hasattr(base, "metadata")
+            }
+            client = type(wrong.__name__, (Client,), parts)
         client.name = f"wrong:{name}"
         MISBEHAVIOURS[name] = Misbehaviour(name, " ".join(about.split()), client)
         return wrong

@@ -19,6 +19,7 @@ from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
 __all__ = ["ClientRules", "outcome"]
 
 _NOT_CONTROLLER: Final = 41
+_REBOOTSTRAP_REQUIRED: Final = 129
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 
@@ -58,6 +59,9 @@ class ClientRules:
         self.sasl = _sasl(arguments.get("sasl"))
 
     async def close(self) -> None:
+        await self.close_links()
+
+    async def close_links(self) -> None:
         links, self.links = self.links, {}
         for link in links.values():
             await link.close()
@@ -108,7 +112,17 @@ class ClientRules:
         request: Any = self.codec.message("MetadataRequest")
         link = await self.any_link()
         # An empty list means no topics from version 1 on, and every topic at version 0.
-        self.learn(await link.ask(request(topics=[])))
+        answer = await link.ask(request(topics=[]))
+        await self.check_metadata(answer)
+        self.learn(answer)
+
+    async def check_metadata(self, answer: Any) -> None:
+        """Start over with the bootstrap list if the broker says so (KIP-1102). Raises
+        LinkClosedError, so that the request is made again."""
+        if getattr(answer, "error_code", 0) == _REBOOTSTRAP_REQUIRED:
+            self.brokers = {}
+            await self.close_links()
+            raise LinkClosedError("the broker wants its clients to start over")
 
     def learn(self, metadata: Any) -> None:
         """Update the brokers and the controller."""
@@ -118,7 +132,9 @@ class ClientRules:
         )
 
     def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
-        self.brokers, self.controller_id = brokers, controller_id
+        """A list without brokers is no news of the cluster."""
+        if brokers:
+            self.brokers, self.controller_id = brokers, controller_id
 
     # ---- requests --------------------------------------------------------------------------------
 

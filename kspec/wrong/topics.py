@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
@@ -14,6 +15,7 @@ __all__ = ["TopicPartition", "Topics", "message", "split"]
 
 TopicPartition = tuple[str, int]
 _LEADER_NOT_AVAILABLE: Final = 5
+_METADATA_SECONDS: Final = 300.0
 
 
 def message(name: str) -> Any:
@@ -37,11 +39,22 @@ class Topics:
         self.ids: dict[str, UUID] = {}
         self.errors: dict[str, int] = {}
         self.counts: dict[str, int] = {}
+        self.longest_age: float = _METADATA_SECONDS
+        self._refreshed = time.monotonic()
+
+    @property
+    def are_old(self) -> bool:
+        """Whether what is known has to be learned anew although no broker contradicted it."""
+        return time.monotonic() - self._refreshed >= self.longest_age
+
+    def wanted(self, topics: Iterable[str]) -> list[Any] | None:
+        """Return the topics of a request, and no others."""
+        topic = message("MetadataRequest.MetadataRequestTopic")
+        return [topic(name=name) for name in sorted(set(topics))]
 
     async def refresh(self, topics: Iterable[str]) -> None:
         """Ask any broker for the topics. Raises what opening a connection does."""
-        topic = message("MetadataRequest.MetadataRequestTopic")
-        await self._ask([topic(name=name) for name in sorted(set(topics))])
+        await self._ask(self.wanted(topics))
 
     async def refresh_all(self) -> None:
         """Ask any broker for every topic."""
@@ -52,13 +65,28 @@ class Topics:
         request = message("MetadataRequest")(topics=topics, allow_auto_topic_creation=False)
         link = await self.client.any_link()
         answer = await link.ask(request)
+        await self.client.check_metadata(answer)
+        self._refreshed = time.monotonic()
         self.client.learn(answer)
+        self.take(answer)
+
+    def take(self, answer: Any) -> None:
         for each in answer.topics:
             self.errors[each.name] = each.error_code
             self.counts[each.name] = len(each.partitions)
+            if each.error_code:
+                continue
+            if self.ids.get(each.name, each.topic_id) != each.topic_id:
+                self.forget(each.name)
             self.ids[each.name] = each.topic_id
             for row in each.partitions:
                 self.learn((each.name, row.partition_index), row.leader_id, row.leader_epoch)
+
+    def forget(self, name: str) -> None:
+        """A topic with another id is another topic, and its epochs start anew (KIP-516)."""
+        for tp in [each for each in self.epochs if each[0] == name]:
+            self.leaders.pop(tp, None)
+            del self.epochs[tp]
 
     def learn(self, tp: TopicPartition, leader: int, epoch: int) -> None:
         """Keep a leader, unless what is known is newer (KIP-320)."""

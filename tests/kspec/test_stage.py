@@ -37,3 +37,18 @@ async def test_a_stopped_brokers_port_refuses_and_is_nobody_elses() -> None:
         socket.create_connection(address).close()
     finally:
         await stage.stop()
+
+
+async def test_an_unreachable_brokers_port_neither_accepts_nor_refuses() -> None:
+    case = parse_case(CASE, "x/001-x.yaml").case
+    stage = Stage(cluster_of(case), case)
+    await stage.start()
+    try:
+        host, _, port = stage.mock.addresses[2].rpartition(":")
+        await stage.make_unreachable(2)
+        with pytest.raises(TimeoutError):
+            socket.create_connection((host, int(port)), timeout=0.5)
+        await stage.step("start-broker 2")
+        socket.create_connection((host, int(port))).close()
+    finally:
+        await stage.stop()

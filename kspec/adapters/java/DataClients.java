@@ -51,7 +51,8 @@ final class DataClients {
         "max_in_flight", "max.in.flight.requests.per.connection",
         "delivery_timeout_ms", "delivery.timeout.ms",
         "transactional_id", "transactional.id",
-        "transaction_timeout_ms", "transaction.timeout.ms");
+        "transaction_timeout_ms", "transaction.timeout.ms",
+        "metadata_age_ms", "metadata.max.age.ms");
     private static final Map<String, String> CONSUMER = Map.ofEntries(
         entry("group", "group.id"),
         entry("offset_reset", "auto.offset.reset"),
@@ -59,11 +60,11 @@ final class DataClients {
         entry("max_wait_ms", "fetch.max.wait.ms"),
         entry("partition_max_bytes", "max.partition.fetch.bytes"),
         entry("rack", "client.rack"),
+        entry("metadata_age_ms", "metadata.max.age.ms"),
         entry("protocol", "group.protocol"),
         entry("instance_id", "group.instance.id"),
         entry("session_timeout_ms", "session.timeout.ms"),
         entry("heartbeat_ms", "heartbeat.interval.ms"),
-        entry("metadata_age_ms", "metadata.max.age.ms"),
         entry("max_poll_ms", "max.poll.interval.ms"),
         entry("assignors", "partition.assignment.strategy"),
         entry("remote_assignor", "group.remote.assignor"));

@@ -45,6 +45,7 @@ _PRODUCER: Final = {
     "batch_bytes": "max_batch_size",
     "transactional_id": "transactional_id",
     "transaction_timeout_ms": "transaction_timeout_ms",
+    "metadata_age_ms": "metadata_max_age_ms",
 }
 _IGNORED: Final = ("delivery_timeout_ms",)
 """The request's time-out also bounds the delivery of a record."""

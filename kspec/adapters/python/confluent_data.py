@@ -38,6 +38,7 @@ _PRODUCER: Final = {
     "delivery_timeout_ms": "delivery.timeout.ms",
     "transactional_id": "transactional.id",
     "transaction_timeout_ms": "transaction.timeout.ms",
+    "metadata_age_ms": "topic.metadata.refresh.interval.ms",
 }
 _CONSUMER: Final = {
     "group": "group.id",

@@ -44,6 +44,7 @@ _PRODUCER: Final = {
     "delivery_timeout_ms": "delivery_timeout_ms",
     "transactional_id": "transactional_id",
     "transaction_timeout_ms": "transaction_timeout_ms",
+    "metadata_age_ms": "metadata_max_age_ms",
 }
 _CONSUMER: Final = {
     "group": "group_id",

@@ -67,7 +67,7 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 	var given lines.ProducerOptions
 	err := lines.Options(d.connect.Producer, &given, "acks", "idempotence", "compression",
 		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms", "transactional_id",
-		"transaction_timeout_ms")
+		"transaction_timeout_ms", "metadata_age_ms")
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +105,9 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 	}
 	if given.DeliveryTimeoutMs > 0 {
 		options = append(options, kgo.RecordDeliveryTimeout(lines.Milliseconds(given.DeliveryTimeoutMs)))
+	}
+	if given.MetadataAgeMs != nil {
+		options = append(options, kgo.MetadataMaxAge(milliseconds(*given.MetadataAgeMs)))
 	}
 	if given.TransactionalID != "" {
 		options = append(options, kgo.TransactionalID(given.TransactionalID))

@@ -125,6 +125,7 @@ type ProducerOptions struct {
 	LingerMs          *int   `json:"linger_ms"`
 	BatchBytes        *int32 `json:"batch_bytes"`
 	MaxInFlight       *int   `json:"max_in_flight"`
+	MetadataAgeMs     *int   `json:"metadata_age_ms"`
 	DeliveryTimeoutMs int    `json:"delivery_timeout_ms"`
 
 	TransactionalID      string `json:"transactional_id"`
