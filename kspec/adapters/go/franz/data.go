@@ -107,7 +107,7 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 		options = append(options, kgo.RecordDeliveryTimeout(lines.Milliseconds(given.DeliveryTimeoutMs)))
 	}
 	if given.MetadataAgeMs != nil {
-		options = append(options, kgo.MetadataMaxAge(milliseconds(*given.MetadataAgeMs)))
+		options = append(options, kgo.MetadataMaxAge(lines.Milliseconds(*given.MetadataAgeMs)))
 	}
 	if given.TransactionalID != "" {
 		options = append(options, kgo.TransactionalID(given.TransactionalID))
