@@ -21,7 +21,7 @@ ALLOWED = (
     "kspec.runner.*",
     "wiredump.readers.capture",
     "wiredump.spark.*",
-    "wiredump.tables.run",
+    "wiredump.storage.*",
 )
 """Modules that may open files with these functions."""
 

@@ -227,7 +227,7 @@ def rows(folder: Path) -> dict[str, list[str]]:
             repr(row) for file in each.rglob("*.parquet") for row in pq.read_table(file).to_pylist()
         )
         for each in sorted(folder.iterdir())
-        if each.is_dir() and each.name not in ("lineage", "packets")
+        if each.is_dir() and each.name[0] != "_" and each.name not in ("lineage", "packets")
     }
 
 

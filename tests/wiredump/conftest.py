@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests.support.object_store import Bucket, ObjectStore, object_store
 from tests.wiredump.quickly import require_quick
 
 
@@ -11,3 +14,16 @@ from tests.wiredump.quickly import require_quick
 def extension() -> None:
     """For tests of nothing but the extension, or of both ways beside each other."""
     require_quick()
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[ObjectStore]:
+    """A server that speaks S3."""
+    with object_store() as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(store: ObjectStore) -> Bucket:
+    """An empty bucket."""
+    return store.bucket()

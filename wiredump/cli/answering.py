@@ -18,7 +18,7 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.cli.tables import print_table
 from kproto.dialects import DIALECTS
 from kproto.errors import KprotoError
-from wiredump.cli.chosen import source_options
+from wiredump.cli.chosen import expanded, source_options
 from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
@@ -74,6 +74,7 @@ def put(query: str, sources: tuple[str, ...], options: SourceOptions) -> Answer:
 
     Raises QueryError, and what reading sources raises.
     """
+    sources = expanded(sources)
     folders = [path for path in sources if os.path.isdir(path)]
     if folders and len(sources) > 1:
         raise click.UsageError(f"{folders[0]} is a folder of tables and must be the only source")
@@ -90,11 +91,10 @@ def put(query: str, sources: tuple[str, ...], options: SourceOptions) -> Answer:
                 f"{folders[0]} lacks {', '.join(missing)}: write the tables again with them"
             )
         return answer(folders[0], query)
-    from wiredump.sources.opening import require_path
+    from wiredump.storage import Location
 
     for path in sources:
-        require_path(path)
-        if path != "-" and not os.path.exists(path):
+        if path != "-" and not Location(path).exists():
             raise KprotoError(f"{path} does not exist: name captures, or a folder of tables")
     named_dialect(options.dialect_name)  # fails for an unknown dialect before anything is read
     with passing_folder() as folder:

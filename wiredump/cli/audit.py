@@ -15,7 +15,7 @@ from rich.table import Table
 from kproto.cli.completing import release_names
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
-from wiredump.cli.chosen import source_options
+from wiredump.cli.chosen import expanded, source_options
 from wiredump.cli.making import jobs_option
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
@@ -74,6 +74,7 @@ def audit_command(
 
     The exit status is 0 if the release would accept every request seen, and 1 otherwise.
     """
+    captures = expanded(captures)
     from wiredump.audit import audit
 
     observed, account, unread = _observed(

@@ -21,6 +21,7 @@ __all__ = [
     "account_lines",
     "chosen_tables",
     "counts",
+    "expanded",
     "local",
     "size",
     "source_options",
@@ -117,6 +118,15 @@ def local(context: click.Context, option: click.Parameter, value: str | None) ->
         except UriError as error:
             raise click.BadParameter(str(error), ctx=context, param=option) from None
     return value
+
+
+def expanded(sources: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the sources with the files that match URIs with patterns in their place."""
+    if not any("://" in path for path in sources):
+        return sources
+    from wiredump.storage import expand
+
+    return tuple(path for each in sources for path in expand(each))
 
 
 _memory_option = click.option(

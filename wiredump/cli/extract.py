@@ -13,7 +13,7 @@ from kproto.cli.completing import dialect_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS
 from kproto.transcript import Transcript, write_transcript
-from wiredump.cli.chosen import source_options
+from wiredump.cli.chosen import expanded, source_options
 from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.skipped import require_read, skipped_of
@@ -70,6 +70,7 @@ def extract_command(
     or - for standard input. By default the transcript has no secrets, no names of hosts and no
     contents of records, but it does have topics, groups and client ids.
     """
+    captures = expanded(captures)
     if numbers and client_id is not None:
         raise click.UsageError("--connection and --client-id cannot be combined.")
     # Imported late: --help does not need the codecs, which are slow to import.

@@ -11,7 +11,7 @@ from kproto.cli.completing import dialect_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS
 from kproto.errors import KprotoError
-from wiredump.cli.chosen import source_options
+from wiredump.cli.chosen import expanded, source_options
 from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import counting, reading
 from wiredump.conversation import DEFAULT_PORTS
@@ -60,6 +60,7 @@ def report_command(
 
     The page is one file that loads nothing from elsewhere; its script only sorts tables.
     """
+    tables = expanded(tables)
     folders = [path for path in tables if os.path.isdir(path)]
     if folders and len(tables) > 1:
         raise click.UsageError(f"{folders[0]} is a folder of tables and must be the only argument")
@@ -68,10 +69,9 @@ def report_command(
     if folders:
         _write(folders[0], out, title)
         return
-    from wiredump.sources.opening import require_path
+    from wiredump.storage import Location
 
-    require_path(tables[0])
-    if tables[0] != "-" and not os.path.exists(tables[0]):
+    if tables[0] != "-" and not Location(tables[0]).exists():
         raise KprotoError(f"{tables[0]} does not exist: name a folder of tables, or captures")
     named_dialect(dialect_name)  # fails for an unknown dialect before anything is read
     with passing_folder() as folder:

@@ -11,7 +11,7 @@ import click
 from kproto.cli.completing import api_names, dialect_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS, Dialect
-from wiredump.cli.chosen import source_options
+from wiredump.cli.chosen import expanded, source_options
 from wiredump.cli.collector import collect_seldom
 from wiredump.cli.opening import open_items
 from wiredump.cli.output import Output
@@ -201,6 +201,7 @@ def show_command(
     A CAPTURE is a pcap or pcapng file, optionally compressed, a journal, a broker's request log,
     or - for standard input.
     """
+    captures = expanded(captures)
     codec = named_dialect(dialect_name)
     filters = Filters(
         api_keys=frozenset().union(*(api_keys(api, codec) for api in apis)),

@@ -18,13 +18,15 @@ from wiredump.cli.chosen import (
     account_lines,
     chosen_tables,
     counts,
+    expanded,
     local,
     source_options,
     table_options,
 )
 from wiredump.cli.following import cores_of, seconds, stopping
 from wiredump.skipped import bytes_of, require_read, skipped_of
-from wiredump.sources.opening import kind_of, open_key_log
+from wiredump.sources.opening import kind_of, open_key_log, require_path
+from wiredump.storage import absolute, shown
 from wiredump.tables.run import derived_run, random_run
 
 __all__ = ["spark_command"]
@@ -39,9 +41,9 @@ _BATCH_BYTES = 1 << 30
 
 @click.command("spark")
 @click.argument("captures", nargs=-1, metavar="CAPTURE...")
-@click.option("--out", required=True, metavar="DIR", callback=local,
-              help="Folder to write: new or empty, or, with --follow, the one that the "
-                   "checkpoint belongs to.")  # fmt: skip
+@click.option("--out", required=True, metavar="DIR",
+              help="Folder to write, a path or a URI: new or empty, or, with --follow, the one "
+                   "that the checkpoint belongs to.")  # fmt: skip
 @click.option("--follow", metavar="DIR|GLOB", callback=local,
               help="Read rotating captures as they are closed, instead of "
                    "CAPTUREs.")  # fmt: skip
@@ -91,8 +93,9 @@ def spark_command(
 ) -> int:
     """Write the traffic in CAPTUREs as the tables of `wiredump table`, with Apache Spark.
 
-    CAPTUREs, the key log and DIR must be on a file system that every executor can reach. Settings
-    of spark-submit, PYSPARK_SUBMIT_ARGS and spark-defaults.conf (SPARK_CONF_DIR) take precedence
+    CAPTUREs, the key log and DIR are paths on a file system that every executor mounts, or URIs
+    (s3://, gs://, abfs://, hdfs://), which may be patterns: 's3://bucket/day/*.pcap'. Settings of
+    spark-submit, PYSPARK_SUBMIT_ARGS and spark-defaults.conf (SPARK_CONF_DIR) take precedence
     over those of this command, which prints the master it uses.
 
     With --follow, the command reads the captures that `tcpdump -C`, `-G`, `-W` or `dumpcap -b`
@@ -102,9 +105,12 @@ def spark_command(
     (connections still open, topics, fetches, reassignments, groups, transactions, lineage, account)
     are written with --available-now.
     """
+    captures = expanded(captures)
     tables = chosen_tables(wanted, not no_bodies, packets)
     named_dialect(dialect_name)
     _check(captures, how)
+    if how["follow"]:
+        require_path(out)
     if "-" in captures:
         problem = "Spark's tasks cannot share standard input: name files"
         raise click.BadParameter(problem, param_hint="CAPTURE")
@@ -124,16 +130,16 @@ def spark_command(
     from wiredump.spark.connections import Options
 
     options = Options(
-        out=os.path.abspath(out),
-        paths=dict(enumerate(map(os.path.abspath, captures))),
-        names=dict(enumerate(captures)),
+        out=absolute(out),
+        paths=dict(enumerate(map(absolute, captures))),
+        names=dict(enumerate(map(shown, captures))),
         tables=tables,
         dialect=os.path.abspath(dialect_name) if os.path.isdir(dialect_name) else dialect_name,
         ports=ports,
         bodies=not no_bodies,
         values=values,
         secrets=secrets,
-        keylog=os.path.abspath(keylog) if keylog is not None else None,
+        keylog=absolute(keylog) if keylog is not None else None,
         zone=str(zone),
         memory=memory,
         run=run or _run_of(captures, how),
@@ -157,7 +163,7 @@ def spark_command(
     finally:
         spark.stop()
     if as_json:
-        record = {"out": out, "rows": made.rows, "bytes": bytes_of(made.account)}
+        record = {"out": shown(out), "rows": made.rows, "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account), "again": made.again}
         click.echo(json.dumps({**record, "connections": made.connections, "run": options.run}))
         require_read(made.unread, made.account)
@@ -166,7 +172,7 @@ def spark_command(
     for line in account_lines(made.account):
         click.echo(line)
     for path in made.again:
-        click.echo(f"wiredump: {path} was read twice", err=True)
+        click.echo(f"wiredump: {shown(path)} was read twice", err=True)
     require_read(made.unread, made.account)
     return 0
 

@@ -15,6 +15,7 @@ from wiredump.cli.chosen import (
     account_lines,
     chosen_tables,
     counts,
+    expanded,
     local,
     source_options,
     table_options,
@@ -78,6 +79,7 @@ def table_command(
     A CAPTURE is a pcap or pcapng file, optionally compressed, a journal, a broker's request log,
     or - for standard input.
     """
+    captures = expanded(captures)
     tables = chosen_tables(wanted, not no_bodies, packets)
     named_dialect(dialect_name)  # fails for an unknown dialect before anything is read
     require_pyarrow()

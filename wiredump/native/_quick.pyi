@@ -136,6 +136,7 @@ class Gatherer:
 def read_run(
     run: Any, number: int, files: tuple[tuple[int, int], ...], most: int, /
 ) -> tuple[Packets | None, int]: ...
+def carried_run(run: Any, data: bytes, /) -> Packets: ...
 
 @final
 class Spans:

@@ -1,4 +1,5 @@
-/* Read runs back: packets by their positions, in as few reads as possible. */
+/* Read runs back: packets by their positions, in as few reads as possible, or of bytes that came with
+   the run. */
 #include "wire.h"
 
 #ifndef _WIN32
@@ -139,4 +140,40 @@ done:
     Py_XDECREF(chunk);
     PyBuffer_Release(&run);
     return NULL;
+}
+
+/* carried_run(run, data) -> packets. `data` is their bytes, one after the other. */
+PyObject *carried_run(PyObject *module, PyObject *args) {
+    Py_buffer run;
+    PyObject *data;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O!", &run, &PyBytes_Type, &data)) return NULL;
+    packets_object *packets = packets_new(data, 0);
+    Py_ssize_t count = run.len / (Py_ssize_t)sizeof(entry), size = PyBytes_GET_SIZE(data), at = 0;
+    int fits = run.len % (Py_ssize_t)sizeof(entry) == 0 && size <= UINT32_MAX;
+    for (Py_ssize_t number = 0; packets != NULL && fits && number < count; number++) {
+        entry each = entry_at(&run, number);
+        fits = each.captured && (Py_ssize_t)each.captured <= size - at;
+        if (!fits) break;
+        packet *made = packets_add(packets);
+        if (made == NULL) {
+            Py_CLEAR(packets);
+            break;
+        }
+        made->place = each.place;
+        made->time = each.time;
+        made->link = each.link;
+        made->interface = 0;
+        made->capture = each.capture;
+        made->at = (uint32_t)at;
+        made->captured = each.captured;
+        made->original = each.original;
+        at += each.captured;
+    }
+    if (packets != NULL && (!fits || at != size)) {
+        Py_CLEAR(packets);
+        PyErr_SetString(PyExc_ValueError, "a run and its bytes do not belong together");
+    }
+    PyBuffer_Release(&run);
+    return (PyObject *)packets;
 }

@@ -95,6 +95,7 @@ _Static_assert(sizeof(entry) == 32, "as it is in Python");
 
 extern PyTypeObject runs_type;
 PyObject *read_run(PyObject *module, PyObject *args);
+PyObject *carried_run(PyObject *module, PyObject *args);
 
 /* ---- fields.c: the records of a frame; gathering.c: to where they are gathered ---------------- */
 

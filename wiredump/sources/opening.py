@@ -9,8 +9,6 @@ anything.
 from __future__ import annotations
 
 import io
-import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +30,7 @@ from wiredump.skipped import skipped_by
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.packets import PacketTeller, TakeRow
 from wiredump.sources.quick import QuickStreams, Sink, in_bulk, walks
+from wiredump.storage import Location, is_uri, shown
 from wiredump.tls import require_cryptography
 from wiredump.tls.keylog import KeyLog, KeyLogError
 
@@ -352,7 +351,7 @@ def open_sources(
     memory: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
-    """Open files by path; ``-`` is standard input. The sources close them at the end.
+    """Open files by path or URI; ``-`` is standard input. The sources close them at the end.
 
     Except with ``follow``, the result for a connection depends only on its own packets
     (``Limits.alone``). ``rotated``: the captures are the parts of one, to be read in order instead
@@ -367,6 +366,8 @@ def open_sources(
     """
     if follow and len(paths) != 1:
         raise KprotoError("--follow reads only one file")
+    if follow:
+        require_path(paths[0])
     keys = open_key_log(keylog, follow=follow) if keylog is not None else KeyLog()
     files = []
     with ExitStack() as stack:
@@ -374,7 +375,7 @@ def open_sources(
         for number, path in zip(numbers or count(first), paths, strict=False):
             file = _open(path)
             stack.callback(file.close)
-            files.append(_File(path, cast(BinaryIO, file), _kind(file, follow), number))
+            files.append(_File(shown(path), cast(BinaryIO, file), _kind(file, follow), number))
         stack.pop_all()
     return Sources(
         files,
@@ -412,11 +413,11 @@ def open_key_log(path: str, *, follow: bool = False) -> KeyLog:
 
 
 def require_path(path: str) -> None:
-    """Raise UriError for a name that is not a path on a file system."""
-    if re.match("[A-Za-z][A-Za-z0-9+.-]*://", path) and not os.path.exists(path):
+    """Raise UriError for a URI of a file system that is not local."""
+    if is_uri(path):
         raise UriError(
-            f"{path} is a URI, but a path is needed: mount the file system (an object store, HDFS) "
-            "or copy the file. A capture can also be piped to `wiredump table -`"
+            f"{shown(path)} is a URI, but a path is needed here: mount the file system (an object "
+            "store, HDFS)"
         )
 
 
@@ -427,10 +428,9 @@ def kind_of(path: str) -> Kind:
 
 
 def _open(path: str) -> io.BufferedReader:
-    require_path(path)
     if path == "-":
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False), _HEAD)
-    return io.BufferedReader(io.FileIO(path), _HEAD)
+    return Location(path).open()
 
 
 def _kind(file: io.BufferedReader, follow: bool) -> Kind:

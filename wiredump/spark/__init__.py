@@ -17,16 +17,17 @@ Each stage is complete before the next begins:
    (compressed, damaged, without times).
 2. **Connections** (``connections``): rows are shuffled by endpoints and sorted in the order in
    which one process would read them. A task processes one connection after the other with the code
-   of ``wiredump table``, reads payloads from the file (``payloads``), and writes Parquet. Only
-   headers are shuffled, and only one connection's state is held.
+   of ``wiredump table``, reads payloads from the file (``payloads``), and writes Parquet. Of local
+   captures only positions are shuffled, and only one connection's state is held.
 3. **Knowledge** (``knowledge``): what depends on several connections, from what tasks set aside
    (``apart``): names of topics, fetch sessions, reassignments, groups, transactions.
 
-The files of committed tasks are then moved into place, the bytes are added up, and ``_SUCCESS`` is
-written. The driver holds notes and manifests only.
+The bytes are added up, the files of committed tasks are published (``publishing``), and
+``_SUCCESS`` is written. The driver holds notes and manifests only.
 
 The rows equal those of ``wiredump table``, whatever the size of parts and the number of tasks. The
-driver and every executor must mount captures and output under the same paths.
+driver and every executor must reach captures and output under the same paths or URIs
+(``wiredump.storage``).
 
 This module imports nothing, so that a missing package can be reported in one sentence.
 """

@@ -7,7 +7,6 @@ part begins with the record where the previous one ended.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from wiredump.readers.pcap import LARGEST_RECORD
 from wiredump.spark.heads import Head
+from wiredump.storage import RangedFile
 
 __all__ = ["find_record"]
 
@@ -37,7 +37,7 @@ _BLOCKS: Final = np.array(
 _Bytes = npt.NDArray[np.uint8]
 
 
-def find_record(file: int, size: int, head: Head, start: int) -> int | None:
+def find_record(file: RangedFile, size: int, head: Head, start: int) -> int | None:
     """Return the first byte at or behind ``start`` at which a record seems to begin; ``size`` if
     only the end of the file is left; None if nothing looks like one."""
     if start <= head.first:
@@ -50,7 +50,7 @@ def find_record(file: int, size: int, head: Head, start: int) -> int | None:
     for strict in (True, False):
         position = start
         while position < until:
-            data = os.pread(file, _WINDOW + _RECORD, position)
+            data = file.read_at(position, _WINDOW + _RECORD)
             for at in seek.candidates(data, position):
                 if at >= position + _WINDOW:
                     break
@@ -64,7 +64,7 @@ class _Seek:
     """``holds`` follows the chain from a candidate. A shorter chain must reach the very end of the
     file if ``strict``; otherwise the file may end within a record."""
 
-    def __init__(self, file: int, size: int, head: Head) -> None:
+    def __init__(self, file: RangedFile, size: int, head: Head) -> None:
         self.file, self.size, self.head = file, size, head
 
     def candidates(self, data: bytes, position: int) -> list[int]:
@@ -89,7 +89,7 @@ class _Seek:
 
 
 class _Pcap(_Seek):
-    def __init__(self, file: int, size: int, head: Head) -> None:
+    def __init__(self, file: RangedFile, size: int, head: Head) -> None:
         super().__init__(file, size, head)
         self._unpack: Callable[..., tuple[Any, ...]] = Struct(head.order + "IIII").unpack
         self._fraction = 1_000_000_000 if head.nanoseconds else 1_000_000
@@ -110,7 +110,7 @@ class _Pcap(_Seek):
         return [position + int(at) for at in np.flatnonzero(fits)]
 
     def next(self, at: int) -> int:
-        header = os.pread(self.file, _RECORD, at)
+        header = self.file.read_at(at, _RECORD)
         if len(header) < _RECORD:
             return -1
         seconds, fraction, captured, original = self._unpack(header)
@@ -127,7 +127,7 @@ class _Pcap(_Seek):
 class _Pcapng(_Seek):
     """Blocks begin at multiples of four bytes, and have their length at both ends."""
 
-    def __init__(self, file: int, size: int, head: Head) -> None:
+    def __init__(self, file: RangedFile, size: int, head: Head) -> None:
         super().__init__(file, size, head)
         self._unpack: Callable[..., tuple[Any, ...]] = Struct(head.order + "II").unpack
         self._word: Callable[..., tuple[Any, ...]] = Struct(head.order + "I").unpack
@@ -144,14 +144,14 @@ class _Pcapng(_Seek):
         return [position + skip + 4 * int(at) for at in np.flatnonzero(fits)]
 
     def next(self, at: int) -> int:
-        head = os.pread(self.file, _BLOCK, at)
+        head = self.file.read_at(at, _BLOCK)
         if len(head) < _BLOCK:
             return -1
         _, length = self._unpack(head)
         if length < _SHORTEST_BLOCK or length & 3 or length > LARGEST_RECORD:
             return -1
         if at + length <= self.size:
-            again = os.pread(self.file, 4, at + length - 4)
+            again = self.file.read_at(at + length - 4, 4)
             if len(again) < 4 or self._word(again)[0] != length:
                 return -1
         return at + int(length)

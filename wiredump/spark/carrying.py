@@ -25,6 +25,7 @@ from wiredump.spark.connections import Group, Options, Work
 from wiredump.spark.knowledge import Names
 from wiredump.spark.parts import STAGING, Manifest
 from wiredump.spark.state import Entry, State, StateReader, StateWriter, dump, load
+from wiredump.storage import Location
 
 __all__ = ["LATE_NS", "STATE", "Carrying", "Kept", "carry_connections"]
 
@@ -73,7 +74,7 @@ class _Carrying(Work):
     ) -> None:
         super().__init__(options, task, notes=True)
         if carrying.names is not None:
-            self._aside = Aside(options.tables, known=Names(carrying.names).name)
+            self._aside = Aside(options.tables, known=Names(Location(carrying.names)).name)
         self._ending = carrying.ending
         self._forgotten_ns = carrying.newest_ns - LATE_NS - STALE_NS
         self._task = task

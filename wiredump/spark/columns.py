@@ -10,6 +10,8 @@ SPLIT     what a task read: ``payload`` is a SplitNote
 RUN       usual segments between two ends, by their places: ``payload`` is an array of
           ``runs.ENTRY``, ``flags`` is 1 where they are in the order of their times first, and
           ``payload_size`` what they have in all; ``packet`` and what is sorted by are the first's.
+          ``record`` has the packets' bytes, one after the other, if they are not to be read from
+          the capture by position.
           Only between stages: a job of one's own has segments
 PACKET    a packet without a segment: ``payload`` is its row of the table ``packets``
 ========  ==========================================================================================

@@ -39,8 +39,9 @@ from wiredump.spark.columns import (
     reversed_flow,
 )
 from wiredump.spark.parts import Manifest, PartWriter
-from wiredump.spark.payloads import ChangedError, Payloads
+from wiredump.spark.payloads import Payloads
 from wiredump.spark.runs import ENTRY, Entries, Merging, Order
+from wiredump.storage import ChangedError
 from wiredump.tables.frames import FrameColumns, sink_of
 from wiredump.tls.keylog import KeyLog
 
@@ -168,7 +169,7 @@ class Work:
             if kind == RUN:
                 run, is_merged = given[number], bool(row[3])
                 self._manifest.segments += len(run) // ENTRY.itemsize - 1
-                self._group_of(key).run(order, run, is_merged)
+                self._group_of(key).run(order, run, is_merged, records[number])
                 continue
             if kind != SEGMENT:
                 self.other(kind, given[number])
@@ -308,9 +309,10 @@ class Group:
         self._merging = Merging(self._read)
         self._quick: _Segments | None = None
 
-    def run(self, order: Order, run: bytes, merged: bool) -> None:
-        """Add a run of ``runs.ENTRY``, whose first packet has this place."""
-        self._merging.add(order, run, merged)
+    def run(self, order: Order, run: bytes, merged: bool, data: bytes | None) -> None:
+        """Add a run of ``runs.ENTRY``, whose first packet has this place, with the bytes of its
+        packets if it carries them."""
+        self._merging.add(order, run, merged, data)
 
     def feed(self, order: Order, segment: Segment) -> None:
         self._merging.until(order)
@@ -326,19 +328,19 @@ class Group:
         for event in events:
             self._write(self.items.feed(event))
 
-    def _read(self, run: Entries) -> None:
+    def _read(self, run: Entries, data: bytes | None) -> None:
         module = quick()
         if module is None:
-            self._read_one_by_one(run)
+            self._read_one_by_one(run, data)
             return
         if self._quick is None:
             self._quick = _Segments(self._work, self.carried, self._rows, self._ends)
-        for packets in self._work.payloads.bulk(module, run):
+        for packets in self._work.payloads.bulk(module, run, data):
             self._write(self._quick.bulk(packets))
 
-    def _read_one_by_one(self, run: Entries) -> None:
+    def _read_one_by_one(self, run: Entries, data: bytes | None) -> None:
         segments, out = SegmentReader(Account()), list[Event]()
-        for packet in self._work.payloads.packets(run):
+        for packet in self._work.payloads.packets(run, data):
             segment = segments.feed(packet, out)
             if segment is not None:  # as it was when the run was made
                 self._ends.check(segment)

@@ -19,6 +19,7 @@ from wiredump.spark.naming import aside, changed_names, give
 from wiredump.spark.outputs import Outputs
 from wiredump.spark.parts import STAGING, Manifest, PartWriter
 from wiredump.spark.stages import from_heard
+from wiredump.storage import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +72,8 @@ def prepare(
     names = staging / NAMES
     old = store.folder / last.names if last is not None and last.names else None
     told = [file for _, file, _ in staged(work, micro.kept, _TOPICS)]
-    topics = merge_names([*([old] if old is not None else []), *told], names)
+    before = [old] if old is not None else []
+    topics = merge_names([Location(str(file)) for file in [*before, *told]], Location(str(names)))
     changed = changed_names(old, names)
     renamed = [
         name

@@ -35,6 +35,7 @@ from wiredump.spark.naming import aside, changed_names, give
 from wiredump.spark.outputs import Outputs
 from wiredump.spark.parts import STAGING, Manifest
 from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchanged
+from wiredump.storage import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -217,7 +218,8 @@ class _Run:
         if told or (wanting and commit.names is None):
             old = store.folder / commit.names if commit.names else None
             new = Path(self._work) / STAGING / NAMES
-            merge_names([*([old] if old else []), *told], new)
+            files = [*([old] if old else []), *told]
+            merge_names([Location(str(file)) for file in files], Location(str(new)))
             changed = changed_names(old, new)
             commit.names = f"names/{batch}.parquet"
             put(new, store.folder / commit.names)

@@ -4,10 +4,11 @@ where its first record begins. Only the beginning of a file is read."""
 from __future__ import annotations
 
 from struct import Struct
-from typing import BinaryIO, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from wiredump.readers import pcap, pcapng
 from wiredump.readers.pcap import LARGEST_RECORD
+from wiredump.storage import RangedFile
 
 __all__ = ["CONTEXT_BLOCKS", "PACKET_BLOCKS", "Head", "head_of"]
 
@@ -38,19 +39,18 @@ class Head(NamedTuple):
     seconds: int | None = None
 
 
-def head_of(file: BinaryIO) -> Head | None:
+def head_of(file: RangedFile) -> Head | None:
     """Return the head; None for files that can only be read from beginning to end: compressed ones,
-    and those with an invalid head. The position of ``file`` is undefined afterwards."""
-    start = file.read(_FILE_HEADER)
+    and those with an invalid head."""
+    start = file.read_at(0, _FILE_HEADER)
     if pcap.begins(start):
         return _pcap(file, start)
     if pcapng.begins(start):
-        file.seek(0)
         return _pcapng(file)
     return None
 
 
-def _pcap(file: BinaryIO, start: bytes) -> Head | None:
+def _pcap(file: RangedFile, start: bytes) -> Head | None:
     if len(start) < _FILE_HEADER:
         return None
     order = "<" if Struct("<I").unpack_from(start)[0] in _PCAP_ORDERS else ">"
@@ -58,17 +58,16 @@ def _pcap(file: BinaryIO, start: bytes) -> Head | None:
     if major != 2:
         return None
     limit = min(max(snaplen, pcap.USUAL_LIMIT), LARGEST_RECORD)
-    record = file.read(4)
+    record = file.read_at(_FILE_HEADER, 4)
     seconds = Struct(order + "I").unpack(record)[0] if len(record) == 4 else None
     return Head("pcap", order, _FILE_HEADER, _PCAP_ORDERS[magic], limit, seconds)
 
 
-def _pcapng(file: BinaryIO) -> Head | None:
+def _pcapng(file: RangedFile) -> Head | None:
     """Walk the blocks up to the first packet."""
     order, position = "<", 0
     while position < _LARGEST_HEAD:
-        file.seek(position)
-        head = file.read(_SHORTEST_BLOCK)
+        head = file.read_at(position, _SHORTEST_BLOCK)
         if len(head) < _SHORTEST_BLOCK:
             return Head("pcapng", order, position) if position and not head else None
         block, length = Struct(order + "II").unpack_from(head)

@@ -7,11 +7,9 @@ Only DataFrames are used, so that a session on a Spark Connect server works, too
 from __future__ import annotations
 
 import math
-import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -26,13 +24,9 @@ from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA, SplitNote
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.knowledge import gather_names, give_names
-from wiredump.spark.parts import (
-    STAGING,
-    Manifest,
-    PartWriter,
-    commit,
-)
+from wiredump.spark.parts import STAGING, Manifest, PartWriter
 from wiredump.spark.planning import again, parts_of, plan
+from wiredump.spark.publishing import publish, withdraw
 from wiredump.spark.session import cores_of
 from wiredump.spark.splits import Split, read_runs
 from wiredump.spark.staged import Staged, stage, staged_rows
@@ -46,6 +40,7 @@ from wiredump.spark.stages import (
     task_number,
 )
 from wiredump.spark.texts import write_text
+from wiredump.storage import Location, StorageError
 from wiredump.tables.writer import remove_run, require_room
 
 if TYPE_CHECKING:
@@ -53,6 +48,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
 
+_WRITING: Final = "_writing"
+"""In the staging folder: the run that writes to it. If it cannot be written, nothing can."""
 _BYTES_A_TASK: Final = 256 << 20
 _AT_ONCE: Final = 1 << 30
 """Captures of this many bytes are read in one job, packets and connections; if a guessed boundary
@@ -92,18 +89,21 @@ class Job(msgspec.Struct, kw_only=True):
     def run(self, spark: SparkSession) -> Made:
         """Write the tables. Raises OutputError if the folder cannot be used, and whatever Spark
         raises for a failed task; then there are no tables, and no ``_SUCCESS``."""
-        root = Path(self.options.out)
+        root = Location(self.options.out)
         require_room(root, self.options.run, self.append)
         kinds = {number: kind_of(path) for number, path in self.options.paths.items()}
         captures = [number for number, kind in kinds.items() if kind == "capture"]
         texts = [number for number, kind in kinds.items() if kind != "capture"]
         there = root.exists()
-        (root / STAGING).mkdir(parents=True)
+        (root / STAGING).mkdir()
+        (root / STAGING / _WRITING).write_bytes(self.options.run.encode())
         try:
             return self._run(spark, captures, texts)
         except BaseException:
-            shutil.rmtree(root if not there else root / STAGING, ignore_errors=True)
-            remove_run(root, TABLES, self.options.run)
+            with suppress(OSError, StorageError):
+                remove_run(root, TABLES, self.options.run)
+                withdraw(self.options.out, self.options.run)
+                (root / STAGING if there else root).remove()
             raise
 
     def _run(self, spark: SparkSession, captures: list[int], texts: list[int]) -> Made:
@@ -125,7 +125,7 @@ class Job(msgspec.Struct, kw_only=True):
     ) -> tuple[list[Manifest], list[SplitNote], list[str]]:
         """Read captures; returns the manifests, and the captures that were read again."""
         paths = [(number, self.options.paths[number]) for number in captures]
-        size = sum(os.path.getsize(path) for _, path in paths)
+        size = sum(Location(path).info().size for _, path in paths)
         cores = cores_of(spark) or max(1, size // _BYTES_A_CORE)
         splits = plan(
             paths,
@@ -152,8 +152,8 @@ class Job(msgspec.Struct, kw_only=True):
         unready = any(note.fragments or note.secrets for note in notes)
         if not unready and not again(splits, notes, self.split_bytes):
             return manifests, notes
-        place = Path(self.options.out) / STAGING
-        shutil.rmtree(place)
+        place = Location(self.options.out) / STAGING
+        place.remove()
         place.mkdir()
         return None
 
@@ -179,7 +179,7 @@ class Job(msgspec.Struct, kw_only=True):
 
     @property
     def _place(self) -> str:
-        return os.path.join(self.options.out, STAGING, "packets")
+        return str(Location(self.options.out) / STAGING / "packets")
 
     # ---- connections -------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class Job(msgspec.Struct, kw_only=True):
         if wanting:
             found += run_tasks(_rows(spark, wanting), _naming_task(options.out))
         heard = [
-            os.path.join(options.out, STAGING, HEARD, each.parts[HEARD].file)
+            str(Location(options.out) / STAGING / HEARD / each.parts[HEARD].file)
             for each in manifests
             if HEARD in each.parts
         ]
@@ -247,7 +247,7 @@ class Job(msgspec.Struct, kw_only=True):
         redone: list[str],
         captures: list[int],
     ) -> Made:
-        options, root = self.options, Path(self.options.out)
+        options = self.options
         account = Counter[str]()
         for manifest in manifests:
             account.update(manifest.account)
@@ -261,9 +261,7 @@ class Job(msgspec.Struct, kw_only=True):
         last.close()
         parts = [manifest.parts for manifest in manifests] + [last.parts()]
         wanted = [name for name in TABLES if name in {*options.tables, *DRIVER_TABLES}]
-        commit(options.out, wanted, [_only(each, wanted) for each in parts], options.run)
-        shutil.rmtree(root / STAGING)
-        (root / "_SUCCESS").touch()
+        publish(options.out, wanted, [_only(each, wanted) for each in parts], options.run)
         rows = {name: sum(each[name].rows for each in parts if name in each) for name in wanted}
         count = sum(each.connections for each in manifests)
         return Made(rows, told, count, redone, self._unread(notes))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.rows.exchanges import Row
 from wiredump.spark.apart import decode_heard, schema_of
 from wiredump.spark.parts import STAGING, Manifest, Part, PartWriter
+from wiredump.storage import Location
 
 __all__ = [
     "NAMES",
@@ -40,8 +40,8 @@ class Names:
     """Topic ids with their names and times: rows of ``topics``, or the file of them that
     ``merge_names`` wrote from what all tasks learnt."""
 
-    def __init__(self, told: str | Path | pa.Table) -> None:
-        self._table = told if isinstance(told, pa.Table) else pq.read_table(told)
+    def __init__(self, told: Location | pa.Table) -> None:
+        self._table = told if isinstance(told, pa.Table) else _read(told)
         self._known = {
             row["topic_id"]: (row["topic"], row["first_ns"]) for row in self._table.to_pylist()
         }
@@ -60,14 +60,18 @@ class Names:
         return pc.if_else(known, names, pa.nulls(len(ids), pa.string()))
 
 
-def merge_names(files: Iterable[Path], into: Path) -> list[Row]:
+def _read(file: Location) -> pa.Table:
+    with file.open_input() as source, pq.ParquetFile(source) as found:
+        return found.read()
+
+
+def merge_names(files: Iterable[Location], into: Location) -> list[Row]:
     """Merge files of ``topics``: the earliest name of each id."""
     known: dict[str, tuple[int, str]] = {}
-    for file in sorted(files):
-        for batch in pq.ParquetFile(file).iter_batches():
-            for row in batch.to_pylist():
-                told = row["first_ns"], row["topic"]
-                known[row["topic_id"]] = min(told, known.get(row["topic_id"], told))
+    for file in files:
+        for row in _read(file).to_pylist():
+            told = row["first_ns"], row["topic"]
+            known[row["topic_id"]] = min(told, known.get(row["topic_id"], told))
     rows: list[Row] = [
         ("topics", (topic_id, name, first_ns))
         for topic_id, (first_ns, name) in sorted(known.items())
@@ -75,13 +79,13 @@ def merge_names(files: Iterable[Path], into: Path) -> list[Row]:
     schema = schema_of("topics")
     columns = [list(each) for each in zip(*(row for _, row in rows), strict=True)] or [[]] * 3
     arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
-    pq.write_table(pa.table(arrays, schema=schema), into)
+    pq.write_table(pa.table(arrays, schema=schema), into.path, filesystem=into.filesystem)
     return rows
 
 
 def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
     """Return the table ``topics`` from what tasks wrote."""
-    staging = Path(folder) / STAGING
+    staging = Location(folder) / STAGING
     rows = merge_names([staging / "topics" / file for file in files], staging / NAMES)
     writer = PartWriter(folder, ("topics",), task)
     writer.add(rows)
@@ -90,20 +94,23 @@ def gather_names(folder: str, files: Iterable[str], task: int) -> Manifest:
 
 def give_names(folder: str, table: str, file: str) -> Manifest:
     """Return the file's rows in the form of ``table``, with the names that are known."""
-    staging = Path(folder) / STAGING
+    staging = Location(folder) / STAGING
     place = staging / table
-    place.mkdir(parents=True, exist_ok=True)
+    place.mkdir()
     name = f"named-{os.urandom(8).hex()}-{file}"
     names = Names(staging / NAMES)
     rows, _ = name_rows(names, table, staging / f"unnamed-{table}" / file, place / name)
     return Manifest(parts={table: Part(name, rows)})
 
 
-def name_rows(names: Names, table: str, source: Path, target: Path) -> tuple[int, set[str]]:
+def name_rows(names: Names, table: str, source: Location, target: Location) -> tuple[int, set[str]]:
     """Write the rows of an unnamed file in the form of ``table``; returns their number, and the ids
     without a name."""
     rows, without = 0, set()
-    with pq.ParquetWriter(target, schema_of(table), compression="zstd") as writer:
+    files = target.filesystem
+    with pq.ParquetWriter(
+        target.path, schema_of(table), filesystem=files, compression="zstd"
+    ) as writer:
         for batch, ids in named(names, table, source):
             writer.write_batch(batch)
             rows += batch.num_rows
@@ -111,10 +118,10 @@ def name_rows(names: Names, table: str, source: Path, target: Path) -> tuple[int
     return rows, without
 
 
-def named(names: Names, table: str, source: Path) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
+def named(names: Names, table: str, source: Location) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
     """Return the rows of an unnamed file in the form of ``table``, and the ids without a name."""
     schema = schema_of(table)
-    with pq.ParquetFile(source) as file:
+    with source.open_input() as opened, pq.ParquetFile(opened) as file:
         for batch in file.iter_batches():
             wanted = batch.column("wanted_id")
             known = names.column(wanted, batch.column("wanted_ns"))
@@ -144,7 +151,7 @@ def write_followed(
 ) -> Manifest:
     """Write those of ``tables`` that depend on earlier exchanges, from exchanges that are sorted by
     ``HEARD_ORDER``."""
-    names = Names(Path(folder) / STAGING / NAMES).name if "fetches" in tables else _nameless
+    names = Names(Location(folder) / STAGING / NAMES).name if "fetches" in tables else _nameless
     writer = PartWriter(folder, tuple(name for name in FOLLOWED if name in tables), task)
     place: tuple[str, str] | None = None
     follower: Follower | None = None

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from wiredump.spark.knowledge import Names, name_rows
 from wiredump.spark.parts import STAGING
 from wiredump.spark.stages import each_of, told
+from wiredump.storage import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,10 +44,10 @@ def give(spark: SparkSession, sources: Sequence[str], names: str, folder: str) -
 
 def _give(work: tuple[str, str, str]) -> Iterator[pa.RecordBatch]:
     source, names, folder = work
-    place = Path(folder) / STAGING / "named"
-    place.mkdir(parents=True, exist_ok=True)
+    place = Location(folder) / STAGING / "named"
+    place.mkdir()
     target = place / f"{uuid.uuid4().hex}.parquet"
-    rows, without = name_rows(Names(names), aside(source)[0], Path(source), target)
+    rows, without = name_rows(Names(Location(names)), aside(source)[0], Location(source), target)
     given = Given(source, str(target), rows, sorted(without))
     yield told(msgspec.json.encode(given).decode())
 

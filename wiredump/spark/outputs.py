@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from wiredump.rows.schema import TABLES
 from wiredump.spark.apart import schema_of
 from wiredump.spark.job import DRIVER_TABLES
+from wiredump.storage import Location
 from wiredump.tables.run import run_folder
 from wiredump.tables.writer import OutputError, require_room
 
@@ -40,7 +41,7 @@ class Outputs:
 
     def begin(self) -> None:
         """Start a new stream. Raises OutputError if the folder is not empty."""
-        require_room(self._folder, self._run, self._append)
+        require_room(Location(str(self._folder)), self._run, self._append)
 
     def make(self, *, anew: bool) -> None:
         """Create the tables' folders. Raises OutputError if they cannot be created, or no longer

@@ -1,5 +1,5 @@
 """What tasks write and report: a file for each table and task, under a name of its own until the
-driver moves it.
+driver publishes it.
 
 A task may run twice, or die while writing. So each one writes to files that nobody reads; only
 files in the manifests that tasks return count.
@@ -7,10 +7,10 @@ files in the manifests that tasks return count.
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from wiredump.rows.pieces import Piece
 from wiredump.spark.apart import nameless, schema_of, unnamed
 from wiredump.spark.columns import SplitNote
+from wiredump.storage import Location
 from wiredump.tables.run import run_folder
 from wiredump.tables.writer import STAGING, RowGroups, encodings
 
@@ -31,6 +32,10 @@ __all__ = [
     "decode_manifest",
     "encode_manifest",
 ]
+
+
+_AT_ONCE: Final = 8
+"""Files that are published at a time."""
 
 
 class Part(msgspec.Struct):
@@ -68,14 +73,15 @@ class PartWriter(RowGroups):
 
     def __init__(self, folder: str, tables: Iterable[str], task: int) -> None:
         super().__init__(tables)
-        self._folder = Path(folder) / STAGING
+        self._folder = Location(folder) / STAGING
         self._name = f"part-{task:05d}-{uuid.uuid4().hex}.parquet"
 
     def _open(self, name: str) -> pq.ParquetWriter:
         place = self._folder / name
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir()
         schema = schema_of(name)
-        return pq.ParquetWriter(place / self._name, schema, **encodings(schema))
+        file = place / self._name
+        return pq.ParquetWriter(file.path, schema, filesystem=file.filesystem, **encodings(schema))
 
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)
@@ -99,18 +105,22 @@ def commit(
 ) -> None:
     """Publish the files of the manifests. A table without rows gets an empty file, which has its
     columns."""
-    root = Path(folder)
+    root = Location(folder)
     empty = set(tables)
     for name in empty:
-        run_folder(root, name, run).mkdir(parents=True, exist_ok=True)
+        run_folder(root, name, run).mkdir()
+    moves: list[tuple[Location, Location]] = []
     for each in parts:
         for name, part in each.items():
             target = run_folder(root, name, run) / part.file
-            os.replace(root / STAGING / name / part.file, target)
+            moves.append((root / STAGING / name / part.file, target))
             empty.discard(name)
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        for _ in threads.map(lambda move: move[0].publish(move[1]), moves):
+            pass
     for name in empty:
-        empty_file = run_folder(root, name, run) / "part-none.parquet"
-        pq.write_table(schema_of(name).empty_table(), empty_file)
+        file = run_folder(root, name, run) / "part-none.parquet"
+        pq.write_table(schema_of(name).empty_table(), file.path, filesystem=file.filesystem)
 
 
 def encode_manifest(manifest: Manifest) -> str:

@@ -1,4 +1,5 @@
-"""Read payloads back from captures by position: packets are shuffled without them.
+"""Read payloads back from captures by position: packets of local captures are shuffled without
+them. Those of remote captures travel with their rows.
 
 Few files are open at a time, and payloads that are close together are read at once.
 """
@@ -11,21 +12,17 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
 
-from kproto.errors import KprotoError
 from wiredump.readers import Packet
 from wiredump.spark.runs import Entries
+from wiredump.storage import ChangedError
 
-__all__ = ["ChangedError", "Payloads"]
+__all__ = ["Payloads"]
 
 _FILES: Final = 64
 _APART: Final = 4096
 """Up to this many bytes between two payloads are read rather than skipped."""
 _MOST: Final = 1 << 20
 """The most bytes read at once."""
-
-
-class ChangedError(KprotoError):
-    """A capture changed after its packets were listed."""
 
 
 class Payloads:
@@ -91,8 +88,12 @@ class Payloads:
     def _shorter(self, capture: int) -> ChangedError:
         return ChangedError(f"{self._paths[capture]} was truncated while it was being read")
 
-    def bulk(self, module: ModuleType, run: Entries) -> Iterator[Any]:
-        """Yield the packets of a run in bulk, in the form of the extension."""
+    def bulk(self, module: ModuleType, run: Entries, data: bytes | None) -> Iterator[Any]:
+        """Yield the packets of a run in bulk, in the form of the extension. ``data`` has their
+        bytes; None: they are read from the capture."""
+        if data is not None:
+            yield module.carried_run(run, data)
+            return
         number, count = 0, len(run)
         while number < count:
             try:
@@ -105,10 +106,17 @@ class Payloads:
             self._file(int(run["capture"][number]))
             self._open = tuple(self._files.items())
 
-    def packets(self, run: Entries) -> Iterator[Packet]:
-        """Yield the packets of a run, one by one."""
+    def packets(self, run: Entries, data: bytes | None) -> Iterator[Packet]:
+        """Yield the packets of a run, one by one; ``data`` as in ``bulk``."""
         fields = zip(*(run[name].tolist() for name in run.dtype.names or ()), strict=True)
         rows = list(fields)
+        if data is not None:
+            view, at = memoryview(data), 0
+            for place, time, captured, original, capture, link, _ in rows:
+                packet = view[at : at + captured]
+                yield Packet(place, time, link, packet, original, 0, capture)
+                at += captured
+            return
         first = 0
         while first < len(rows):
             start = end = rows[first][0] + rows[first][6]

@@ -5,17 +5,19 @@ This module knows sizes and notes; only ``true_splits`` reads files.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import BinaryIO, Final, cast
+from typing import Final
+
+import msgspec
 
 from wiredump.readers.pcap import LARGEST_RECORD
 from wiredump.spark.columns import SplitNote
 from wiredump.spark.heads import CONTEXT_BLOCKS, head_of
 from wiredump.spark.order import in_order
 from wiredump.spark.splits import Split
+from wiredump.storage import Location, RangedFile
 
 __all__ = ["DEFAULT_SPLIT", "again", "parts_of", "plan", "true_splits"]
 
@@ -43,14 +45,15 @@ def plan(
     divided. ``packets``: the table of that name is wanted."""
     splits = []
     for capture, path in paths:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            whole = head_of(cast(BinaryIO, file)) is None
+        place = Location(path)
+        with place.open_ranged() as file:
+            size, version = file.size, file.version
+            whole = head_of(file) is None
         step = max(size, 1) if whole else max(1, split_bytes)
         for start in range(0, max(size, 1), step):
             end = min(size, start + step)
             split = Split(path, capture, start, end, size, whole=whole, merged=merged)
-            split.packets = packets
+            split.packets, split.version, split.carried = packets, version, not place.is_local
             splits.append(split)
     return splits
 
@@ -65,10 +68,7 @@ def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> 
         mine = sorted(by_capture[first.capture], key=lambda note: note.start)
         if mine and all(note.whole for note in mine):
             continue
-        whole = Split(
-            first.path, first.capture, 0, first.size, first.size, whole=True, merged=first.merged,
-            packets=first.packets,
-        )  # fmt: skip
+        whole = msgspec.structs.replace(first, end=first.size, exact=False, whole=True, contexts=[])
         if any(note.damaged or note.trouble for note in mine) or not in_order(mine):
             found.append(whole)
         elif not _closes(mine, first.size) or _contexts_in_between(mine):
@@ -101,16 +101,15 @@ def _contexts_in_between(notes: list[SplitNote]) -> bool:
 def true_splits(split: Split, split_bytes: int) -> list[Split]:
     """Return the parts of a capture, each of which begins with a record, by walking from record to
     record. None if that reaches something that cannot be a record."""
-    with open(split.path, "rb") as file:
-        head = head_of(cast(BinaryIO, file))
-    if head is None:
-        return []
-    number = os.open(split.path, os.O_RDONLY)
-    try:
+    with Location(split.path).open_ranged() as file:
+        file.require(split.version)
+        head = head_of(file)
+        if head is None:
+            return []
         if head.format == "pcap":
-            ends = _records(number, head.first, split.size, head.order, head.limit)
+            ends = _records(file, head.first, split.size, head.order, head.limit)
         else:
-            ends = _blocks(number, head.first, split.size, head.order)
+            ends = _blocks(file, head.first, split.size, head.order)
         starts, contexts, known = [0], [[]], []  # type: ignore[var-annotated]
         position = head.first
         for end, is_context in ends:
@@ -122,22 +121,19 @@ def true_splits(split: Split, split_bytes: int) -> list[Split]:
             if is_context:
                 known.append((position, end - position))
             position = end
-    finally:
-        os.close(number)
     ends_of = [*starts[1:], split.size]
     return [
-        Split(
-            split.path, split.capture, start, end, split.size, exact=True, merged=split.merged,
-            contexts=context, packets=split.packets,
+        msgspec.structs.replace(
+            split, start=start, end=end, exact=True, whole=False, contexts=context
         )
         for start, end, context in zip(starts, ends_of, contexts, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 class _Bytes:
     """The headers of a file, read in blocks."""
 
-    def __init__(self, file: int) -> None:
+    def __init__(self, file: RangedFile) -> None:
         self._file = file
         self._data = b""
         self._base = 0
@@ -145,12 +141,12 @@ class _Bytes:
     def at(self, position: int, length: int) -> bytes:
         start = position - self._base
         if start < 0 or start + length > len(self._data):
-            self._data, self._base, start = os.pread(self._file, _READ, position), position, 0
+            self._data, self._base, start = self._file.read_at(position, _READ), position, 0
         return self._data[start : start + length]
 
 
 def _records(
-    file: int, position: int, size: int, order: str, limit: int
+    file: RangedFile, position: int, size: int, order: str, limit: int
 ) -> Iterator[tuple[int, bool]]:
     """Yield where each record ends; -1 for one that is invalid."""
     data, length = _Bytes(file), Struct(order + "8xI4x").unpack
@@ -164,7 +160,7 @@ def _records(
             yield position, False
 
 
-def _blocks(file: int, position: int, size: int, order: str) -> Iterator[tuple[int, bool]]:
+def _blocks(file: RangedFile, position: int, size: int, order: str) -> Iterator[tuple[int, bool]]:
     """Yield where each block ends, and whether later packets depend on it."""
     data = _Bytes(file)
     while position + _BLOCK <= size:

@@ -105,7 +105,10 @@ class QuickRuns:
         """Return packets and bytes of payload since the last call."""
         return cast(tuple[int, int], self._runs.counts())
 
-    def take(self) -> Iterator[pa.RecordBatch]:
+    def take(self, chunk: bytes = b"", position: int = 0) -> Iterator[pa.RecordBatch]:
+        """Return the rows of what was added since the last call, if any. If all of it is in the
+        ``chunk`` of the file that begins at ``position``, rows carry the bytes of their packets in
+        ``record``."""
         if not len(self._runs):
             return
         rows, (keys_at, keys, runs_at, runs, places, times, orders, sizes, _) = self._runs.take()
@@ -114,6 +117,8 @@ class QuickRuns:
             "timestamp_ns": (times,), "payload_size": (sizes,), "key": (keys_at, keys),
             "payload": (runs_at, runs),
         }  # fmt: skip
+        if chunk:
+            known["record"] = _carried(chunk, position, runs_at, runs)
         same = {"kind": RUN, "capture": self._capture, "flags": int(self._merged)}
         yield pa.RecordBatch.from_arrays(
             [
@@ -126,6 +131,17 @@ class QuickRuns:
             ],
             schema=PACKET_SCHEMA,
         )
+
+
+def _carried(chunk: bytes, position: int, runs_at: bytes, runs: bytes) -> tuple[bytes, bytes]:
+    """Return the bytes of the packets of each run, in the form of Arrow's binary columns."""
+    entries = np.frombuffer(runs, ENTRY)
+    starts = entries["place"] + entries["ahead"] - position
+    ends = starts + entries["captured"]
+    data = b"".join([chunk[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
+    sums = np.concatenate([[0], np.cumsum(entries["captured"], dtype=np.int32)])
+    places = np.frombuffer(runs_at, np.int32) // ENTRY.itemsize
+    return sums[places].astype(np.int32).tobytes(), data
 
 
 def _same(value: int, type_: pa.DataType, rows: int) -> pa.Array:
@@ -143,11 +159,13 @@ Order: TypeAlias = tuple[int, int, int]
 
 
 class _Run(NamedTuple):
-    """The rest of a run. ``merged``: packets are sorted by time first."""
+    """The rest of a run. ``merged``: packets are sorted by time first. ``data`` has the bytes of
+    the packets, one after the other; None if they are to be read from the capture."""
 
     entries: Entries
     capture: int
     merged: bool
+    data: memoryview | None
 
     @property
     def head(self) -> Order:
@@ -170,21 +188,25 @@ class _Run(NamedTuple):
 
 
 class Merging:
-    """Rows come sorted by their first packet. ``give`` is called with consecutive runs; at most
-    ``most`` packets are held back for it."""
+    """Rows come sorted by their first packet. ``give`` is called with consecutive runs and the
+    bytes of their packets, or None; at most ``most`` packets are held back for it."""
 
-    def __init__(self, give: Callable[[Entries], object], most: int = 8 * LONGEST) -> None:
+    def __init__(
+        self, give: Callable[[Entries, bytes | None], object], most: int = 8 * LONGEST
+    ) -> None:
         self._give = give
         self._most = most
         self._runs: list[_Run] = []
         self._ready: list[Entries] = []
+        self._data: list[memoryview] = []
         self._number = 0
 
-    def add(self, order: Order, run: bytes, merged: bool) -> None:
-        """A run whose first packet stands there."""
+    def add(self, order: Order, run: bytes, merged: bool, data: bytes | None = None) -> None:
+        """Add a run whose first packet has this place, with the bytes of its packets or without."""
         if self._runs:
             self._before(order)
-        self._runs.append(_Run(np.frombuffer(run, ENTRY), order[1], merged))
+        view = None if data is None else memoryview(data)
+        self._runs.append(_Run(np.frombuffer(run, ENTRY), order[1], merged, view))
 
     def until(self, order: Order | None) -> None:
         """Return everything before a place; everything for None."""
@@ -207,11 +229,17 @@ class Merging:
     def _cut(self, count: int) -> None:
         """The first of a run are next."""
         run = self._runs[0]
-        self._ready.append(run.entries[:count])
+        taken, rest, data = run.entries[:count], run.entries[count:], run.data
+        if self._ready and bool(self._data) != (data is not None):
+            self._flush()
+        self._ready.append(taken)
         self._number += count
-        rest = run.entries[count:]
+        if data is not None:
+            size = int(taken["captured"].sum())
+            self._data.append(data[:size])
+            data = data[size:]
         if len(rest):
-            self._runs[0] = run._replace(entries=rest)
+            self._runs[0] = run._replace(entries=rest, data=data)
         else:
             del self._runs[0]
         if self._number >= self._most:
@@ -220,8 +248,9 @@ class Merging:
     def _flush(self) -> None:
         ready = self._ready
         if ready:
-            self._give(np.concatenate(ready) if len(ready) > 1 else ready[0])
-        self._ready, self._number = [], 0
+            data = b"".join(self._data) if self._data else None
+            self._give(np.concatenate(ready) if len(ready) > 1 else ready[0], data)
+        self._ready, self._data, self._number = [], [], 0
 
 
 def _head(run: _Run) -> Order:

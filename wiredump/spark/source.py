@@ -8,7 +8,7 @@
 
 With the option ``table``, rows are those of a table (``table_source``). Without it, a row is a TCP
 segment (``kind`` 0), without its payload where ``payload_at`` says where that is in
-the file; see ``columns``. Paths are of a file system that every executor has, and may be patterns.
+the file; see ``columns``. Paths and URIs may be patterns.
 Options: ``splitBytes`` (64 MiB), ``whole`` (true: a task a file).
 
 Whether the parts of a file fit together can only be told by all of their notes (``kind`` 3). Here
@@ -23,10 +23,8 @@ once more, and right.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from glob import glob
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -46,6 +44,7 @@ from wiredump.spark.splits import Split, read_split
 from wiredump.spark.stream_reader import StreamReader
 from wiredump.spark.table_schema import spark_schema
 from wiredump.spark.table_source import OptionError, TableReader, table_of
+from wiredump.storage import Location, expand
 
 __all__ = [
     "KafkaCapture",
@@ -137,8 +136,7 @@ def _paths(options: dict[str, str]) -> list[str]:
     given = json.loads(options["paths"]) if "paths" in options else [options.get("path", "")]
     found = []
     for path in given:
-        matching = sorted(glob(path)) or [path]
-        found += matching
+        found += expand(path, paths=True)
     if not any(found):
         raise PartError("there are no captures: name them in load(...)")
     return found
@@ -160,15 +158,15 @@ def _check(split: Split, note: SplitNote) -> None:
     elif note.contexts and split.end < split.size:
         problem = "what follows takes a block that stands within this part"
     elif split.end < split.size and note.end < split.size:
-        with open(split.path, "rb") as file:
-            head = head_of(cast(Any, file))
+        with Location(split.path).open_ranged() as file:
+            head = head_of(file)
             assert head is not None
-            if find_record(file.fileno(), split.size, head, split.end) != note.end:
+            if find_record(file, split.size, head, split.end) != note.end:
                 problem = "the next part would begin in the midst of a packet"
     elif note.first is None and note.packets:
         problem = "no packet was found"
     if problem:
-        name = os.path.basename(split.path)
+        name = Location(split.path).name
         raise PartError(
             f"{name}, bytes {split.start} to {split.end}: {problem}; "
             "set the option whole to true, or use `wiredump spark`, which finds the boundary"

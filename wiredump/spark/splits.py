@@ -7,10 +7,8 @@ states where it began and ended, so that the guess can be checked.
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -45,11 +43,11 @@ from wiredump.spark.heads import Head, head_of
 from wiredump.spark.order import note_walked
 from wiredump.spark.runs import QuickRuns, RunRows
 from wiredump.spark.walks import PcapngWalk, PcapWalk, Walk, Walked
+from wiredump.storage import Location, RangedFile
 
 __all__ = ["Split", "read_runs", "read_split"]
 
 CHUNK: Final = 4 << 20
-_BUFFER: Final = 64 * 1024
 _BEHIND: Final = 64 * 1024
 """Read beyond a part's end for its last record; a longer one needs another read."""
 _ROWS: Final = 8192
@@ -60,7 +58,8 @@ class Split(msgspec.Struct, array_like=True):
     ``exact``: a record begins at ``start``; otherwise the first one behind it is searched for.
     ``contexts`` are earlier pcapng blocks that it needs beside the head of the file. ``whole``:
     only one task can read the capture. ``merged``: there are other captures. ``packets``: the table
-    of that name is wanted."""
+    of that name is wanted. ``version`` is that of the file (``storage.RangedFile``). ``carried``:
+    rows carry their payloads, because reading them by position later costs a request each."""
 
     path: str
     capture: int
@@ -72,6 +71,8 @@ class Split(msgspec.Struct, array_like=True):
     merged: bool = False
     contexts: list[tuple[int, int]] = []
     packets: bool = False
+    version: str = ""
+    carried: bool = False
 
 
 class _Aside:
@@ -108,12 +109,17 @@ def read_runs(split: Split) -> Iterator[pa.RecordBatch]:
 
 def _read(split: Split, *, runs: bool) -> Iterator[pa.RecordBatch]:
     reader = _Reader(split, runs=runs)
-    with open(split.path, "rb") as file:
-        head = None if split.whole else head_of(cast(BinaryIO, file))
+    place = Location(split.path)
+    with place.open_ranged() as file:
+        file.require(split.version)
+        head = None if split.whole else head_of(file)
+        if head is not None:
+            yield from reader.part(file, head)
     if head is None:
         yield from reader.whole()
-    else:
-        yield from reader.part()
+    if split.version:
+        with place.open_ranged() as file:
+            file.require(split.version)
 
 
 class _Reader:
@@ -124,7 +130,7 @@ class _Reader:
         self._module = module = quick()
         self._runs: RunRows | None = None
         self._quick_runs: QuickRuns | None = None
-        if runs and module is None:
+        if runs and module is None and not split.carried:
             self._runs = RunRows(split.capture, split.merged)
         elif runs and module is not None:
             self._quick_runs = QuickRuns(split.capture, split.merged, module)
@@ -141,9 +147,9 @@ class _Reader:
         """Read from beginning to end, with the readers alone."""
         split, note = self._split, self._note
         self._runs = None  # packets may be in another order than that of their times and places
-        with io.BufferedReader(io.FileIO(split.path), _BUFFER) as file:
+        with Location(split.path).open() as file:
             file.peek(1)  # as `wiredump.sources` does: what is read at a time is told of
-            capture = Capture(cast(BinaryIO, file), number=split.capture)
+            capture = Capture(file, number=split.capture)
             packets: Iterable[Packet | Anomaly] = (
                 sorted_within(iter(capture)) if split.merged else merge(capture)
             )
@@ -162,32 +168,25 @@ class _Reader:
 
     # ---- a part ------------------------------------------------------------------------------
 
-    def part(self) -> Iterator[pa.RecordBatch]:
+    def part(self, file: RangedFile, head: Head) -> Iterator[pa.RecordBatch]:
         """Read the records that begin in the part."""
         split, note = self._split, self._note
-        file = os.open(split.path, os.O_RDONLY)
-        try:
-            with open(split.path, "rb") as again:
-                head = head_of(cast(BinaryIO, again))
-            assert head is not None
-            first: int | None = max(split.start, head.first) if split.exact else None
-            if first is None:
-                first = find_record(file, split.size, head, split.start)
-            note.first = first
-            note.end = split.size if first is None else first
-            context = os.pread(file, head.first, 0)
-            for place, length in split.contexts:
-                context += os.pread(file, length, place)
-            walk = self._walk(head, context, 0 if first == head.first else None)
-            in_front = len(walk.secrets) if split.start else 0
-            if first is not None and (first < split.end or split.end >= split.size):
-                yield from self._chunks(file, walk, first)
-            note.contexts_known = split.exact
-            note.trouble, note.contexts = walk.trouble, walk.contexts
-            note.secrets = _key_logs(walk.secrets[in_front:])
-            note.read = split.size
-        finally:
-            os.close(file)
+        first: int | None = max(split.start, head.first) if split.exact else None
+        if first is None:
+            first = find_record(file, split.size, head, split.start)
+        note.first = first
+        note.end = split.size if first is None else first
+        context = file.read_at(0, head.first)
+        for place, length in split.contexts:
+            context += file.read_at(place, length)
+        walk = self._walk(head, context, 0 if first == head.first else None)
+        in_front = len(walk.secrets) if split.start else 0
+        if first is not None and (first < split.end or split.end >= split.size):
+            yield from self._chunks(file, walk, first)
+        note.contexts_known = split.exact
+        note.trouble, note.contexts = walk.trouble, walk.contexts
+        note.secrets = _key_logs(walk.secrets[in_front:])
+        note.read = split.size
         yield from self._last()
 
     def _walk(self, head: Head, context: bytes, time_ns: int | None) -> Walk:
@@ -195,14 +194,14 @@ class _Reader:
             return PcapWalk(head, context, self._split.capture, self._module)
         return PcapngWalk(head, context, self._split.capture, self._module, time_ns)
 
-    def _chunks(self, file: int, walk: Walk, position: int) -> Iterator[pa.RecordBatch]:
+    def _chunks(self, file: RangedFile, walk: Walk, position: int) -> Iterator[pa.RecordBatch]:
         split, note = self._split, self._note
         most = CHUNK
         while position < split.end:
             wanted = min(most, split.end - position + _BEHIND) if most == CHUNK else most
-            chunk = os.pread(file, min(wanted, split.size - position), position)
+            chunk = file.read_at(position, min(wanted, split.size - position))
             walked = walk.walk(chunk, position, split.end)
-            yield from self._walked(chunk, walk.header, walked)
+            yield from self._walked(chunk, position, walk.header, walked)
             at_end = position + len(chunk) >= split.size
             position += walked.end
             if walked.damaged or (at_end and not walked.end):
@@ -213,7 +212,9 @@ class _Reader:
             most = CHUNK if walked.end else LARGEST_RECORD + CHUNK
         note.end = position
 
-    def _walked(self, chunk: bytes, header: int, walked: Walked) -> Iterator[pa.RecordBatch]:
+    def _walked(
+        self, chunk: bytes, position: int, header: int, walked: Walked
+    ) -> Iterator[pa.RecordBatch]:
         view, runs = memoryview(chunk), self._quick_runs
         for packets in walked.packets:
             for number in range(len(packets)) if runs is None else runs.add(packets):
@@ -229,9 +230,12 @@ class _Reader:
             self._note.packets += count
             self._note.segments += count
             self._payload += payload
-        for each in (self._runs, runs):
-            if each is not None and each.full:
-                yield from each.take()
+        if self._runs is not None and self._runs.full:
+            yield from self._runs.take()
+        if runs is not None and self._split.carried:
+            yield from runs.take(chunk, position)
+        elif runs is not None and runs.full:
+            yield from runs.take()
         if len(self._rows):
             yield self._rows.take()
 
@@ -246,7 +250,9 @@ class _Reader:
 
     def _one(self, packet: Packet | Anomaly, order: tuple[int, int], data_at: int | None) -> None:
         """Read one packet. ``data_at`` is where in the file its bytes are, or None if they are not
-        there as such."""
+        there as such, or must not be read there."""
+        if self._split.carried:
+            data_at = None
         if isinstance(packet, Anomaly):
             self._rows.other(ANOMALY, packet, (packet.offset, packet.timestamp_ns), order)
             if packet.kind == "packet":

@@ -7,7 +7,6 @@ the same steps as a small one, which needs one job.
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ import pyarrow as pa
 from wiredump.spark.columns import PACKET_SCHEMA, SPLIT, SQL_SCHEMA, SplitNote
 from wiredump.spark.splits import Split, read_runs
 from wiredump.spark.stages import each_of, told
+from wiredump.storage import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,11 +51,12 @@ def staged_rows(spark: SparkSession, staged: Sequence[Staged]) -> DataFrame:
 def _stage(work: tuple[bytes, str]) -> Iterator[pa.RecordBatch]:
     encoded, folder = work
     split = msgspec.msgpack.decode(encoded, type=Split)
-    os.makedirs(folder, exist_ok=True)
-    file = os.path.join(folder, f"{uuid.uuid4().hex}.arrow")
-    written = Staged(file, split.capture, [])
+    place = Location(folder)
+    place.mkdir()
+    file = place / f"{uuid.uuid4().hex}.arrow"
+    written = Staged(str(file), split.capture, [])
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.ipc.new_stream(file, _SCHEMA, options=options) as out:
+    with file.create() as sink, pa.ipc.new_stream(sink, _SCHEMA, options=options) as out:
         for batch in read_runs(split):
             out.write_batch(batch)
             written.notes += _notes(batch)
@@ -69,5 +70,5 @@ def _notes(batch: pa.RecordBatch) -> Iterable[SplitNote]:
 
 
 def _rows(file: str) -> Iterator[pa.RecordBatch]:
-    with pa.OSFile(file) as source, pa.ipc.open_stream(source) as batches:
+    with Location(file).open_input() as source, pa.ipc.open_stream(source) as batches:
         yield from batches

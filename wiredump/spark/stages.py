@@ -8,10 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from wiredump.spark.apart import HEARD_ORDER, HEARD_SQL
 from wiredump.spark.knowledge import write_followed
 from wiredump.spark.parts import Manifest, decode_manifest, encode_manifest
+from wiredump.storage import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +32,7 @@ __all__ = [
 
 ORDER: Final = ("order_ns", "capture", "ordinal")
 _ANSWER: Final = "answer string"
+_ROWS: Final = 1024
 
 Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -97,11 +100,16 @@ def each_of(
     return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(_at_home(run), schema)
 
 
+def _heard_rows(file: str) -> Iterator[pa.RecordBatch]:
+    with Location(file).open_input() as source, pq.ParquetFile(source) as found:
+        yield from found.iter_batches(_ROWS)
+
+
 def from_heard(
     spark: SparkSession, files: Sequence[str], folder: str, tables: Collection[str], count: int
 ) -> list[Manifest]:
     """Return those of ``tables`` that depend on earlier exchanges, from the exchanges kept."""
-    rows = spark.read.schema(HEARD_SQL).parquet(*files).repartition(count, "table_name", "key")
+    rows = each_of(spark, files, _heard_rows, HEARD_SQL).repartition(count, "table_name", "key")
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield answer(write_followed(folder, tables, batches, task_number()))

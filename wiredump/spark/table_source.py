@@ -33,6 +33,7 @@ from wiredump.spark.apart import NAMED, unnamed
 from wiredump.spark.knowledge import Names, named
 from wiredump.spark.parts import STAGING
 from wiredump.spark.table_schema import with_timestamps
+from wiredump.storage import Location
 from wiredump.tables.jobs import Work, write_share
 from wiredump.tables.making import make_tables
 from wiredump.tables.run import derived_run
@@ -106,7 +107,7 @@ class TableReader(DataSourceReader):
         tasks = self._options.get("tasks")
         if tasks is not None:
             return max(1, int(tasks))
-        size = sum(map(os.path.getsize, self._work.paths))
+        size = sum(Location(path).info().size for path in self._work.paths)
         return max(1, min(_MOST_TASKS, -(-size // _BYTES_A_TASK)))
 
 
@@ -142,7 +143,7 @@ def _shared(
     if unnamed(table) in parts:
         known = Names(pa.ipc.open_stream(names).read_all())
         file = staging / unnamed(table) / parts[unnamed(table)].file
-        yield from (batch for batch, _ in named(known, table, file))
+        yield from (batch for batch, _ in named(known, table, Location(str(file))))
 
 
 def batches_of(file: Path) -> Iterator[pa.RecordBatch]:

@@ -33,6 +33,7 @@ from wiredump.sources.opening import Sources, kind_of, open_sources
 from wiredump.spark.apart import HEARD, HEARD_ORDER, NAMED, UNNAMED, Aside, unnamed
 from wiredump.spark.knowledge import gather_names, give_names, write_followed
 from wiredump.spark.parts import Part, PartWriter, commit
+from wiredump.storage import Location
 from wiredump.tables.making import Made, keep_apart
 from wiredump.tables.processes import Progress, WorkerError, share_out
 from wiredump.tables.work import Work
@@ -61,7 +62,7 @@ def make_tables_together(work: Work, jobs: int, progress: Progress = lambda coun
         raise KprotoError("only one process can read standard input: leave out --jobs")
     kinds = [kind_of(path) for path in work.paths]
     root = Path(work.out)
-    require_room(root, work.run, work.append)
+    require_room(Location(work.out), work.run, work.append)
     there = root.exists()
     (root / STAGING).mkdir(parents=True)
     try:
@@ -69,7 +70,7 @@ def make_tables_together(work: Work, jobs: int, progress: Progress = lambda coun
         made = _put_together(work, shares)
     except BaseException:
         shutil.rmtree(root / STAGING if there else root, ignore_errors=True)
-        remove_run(root, work.tables, work.run)
+        remove_run(Location(work.out), work.tables, work.run)
         raise
     shutil.rmtree(root / STAGING)
     return made

@@ -17,6 +17,7 @@ import pyarrow as pa
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.together import TableRows
 from wiredump.spark.apart import NAMED, Aside, nameless, schema_of, unnamed
+from wiredump.storage import Location
 from wiredump.tables.arrow import of_rows
 from wiredump.tables.writer import TableWriter
 
@@ -69,7 +70,7 @@ class NamingWriter(TableWriter):
 
         rows = [row for _, row in self._names.rows()]
         names = Names(of_rows(schema_of("topics"), rows))
-        return (batch for batch, _ in named(names, table, file))
+        return (batch for batch, _ in named(names, table, Location(str(file))))
 
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)

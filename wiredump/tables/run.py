@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from stat import S_ISREG
-from typing import Final
+from typing import Final, TypeVar
+
+from wiredump.storage import Location
 
 __all__ = ["derived_run", "is_run", "random_run", "run_folder"]
 
 _SAMPLE: Final = 1 << 16
 _DIGEST: Final = 8
+_Folder = TypeVar("_Folder", Path, Location)
 
 
 def is_run(text: str) -> bool:
@@ -33,13 +35,12 @@ def derived_run(paths: Iterable[str]) -> str:
     digest = blake2b(digest_size=_DIGEST)
     for path in paths:
         try:
-            if path == "-" or not S_ISREG(os.stat(path).st_mode):
+            if path == "-" or not Location(path).is_file():
                 return random_run()
-            with open(path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                digest.update(size.to_bytes(8) + file.read(_SAMPLE))
-                file.seek(max(_SAMPLE, size - _SAMPLE))
-                digest.update(file.read(_SAMPLE))
+            with Location(path).open_ranged() as file:
+                size = file.size
+                digest.update(size.to_bytes(8) + file.read_at(0, _SAMPLE))
+                digest.update(file.read_at(max(_SAMPLE, size - _SAMPLE), _SAMPLE))
         except OSError:  # opening it later will report the error
             return random_run()
     return f"r{digest.hexdigest()}"
@@ -50,6 +51,6 @@ def random_run() -> str:
     return f"r{os.urandom(_DIGEST).hex()}"
 
 
-def run_folder(folder: Path, table: str, run: str) -> Path:
+def run_folder(folder: _Folder, table: str, run: str) -> _Folder:
     """Return the folder of a run's files of a table; without a run, the table's folder."""
     return folder / table / f"run={run}" if run else folder / table

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from kproto.errors import KprotoError
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
+from wiredump.storage import Location, StorageError
 from wiredump.tables.arrow import arrow_schema, of_rows, ordered
 from wiredump.tables.held_rows import HeldRows, feed, held_rows
 from wiredump.tables.merging import Part, merged
@@ -261,7 +262,7 @@ class TableWriter(RowGroups):
     ) -> None:  # fmt: skip
         self._tables = tuple(tables)
         super().__init__((*self._tables, *beside))
-        require_room(folder, run, append)
+        require_room(Location(str(folder)), run, append)
         self._run = run
         self._folder = folder
         self._is_new = not folder.exists()
@@ -297,7 +298,7 @@ class TableWriter(RowGroups):
             with suppress(OSError, pa.ArrowException):
                 file.close()
         rmtree(self._work, ignore_errors=True)
-        remove_run(self._folder, self._tables, self._run)
+        remove_run(Location(str(self._folder)), self._tables, self._run)
         if self._is_new:
             with suppress(OSError):
                 self._folder.rmdir()
@@ -321,33 +322,34 @@ class TableWriter(RowGroups):
             raise
 
 
-def require_empty(folder: Path) -> None:
+def require_empty(folder: Location) -> None:
     """Raise OutputError if writing to ``folder`` would mix with what it has."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder} is not empty: name another folder, or empty it")
+    if folder.is_file() or any(folder.iterdir()):
+        raise OutputError(f"{folder.shown} is not empty: name another folder, or empty it")
 
 
-def require_room(folder: Path, run: str, append: bool) -> None:
+def require_room(folder: Location, run: str, append: bool) -> None:
     """Raise OutputError if ``folder`` is not empty; with ``append``, if it has anything but
     complete tables of other runs."""
     if not append or not folder.is_dir():
         require_empty(folder)
         return
-    if any(folder.glob(f"*/run={run}")):
-        raise OutputError(f"{folder} already has the run {run}: set another id with --run")
-    if any(folder.glob("*/*.parquet")):
-        raise OutputError(f"{folder} has tables without a run id: name another folder")
     for name in (UNFINISHED, STAGING):
         if (folder / name).exists():
             raise OutputError(
-                f"{folder / name} exists: another run is writing to the folder, or was killed; if "
-                "no run is writing, remove it"
+                f"{(folder / name).shown} exists: another run is writing to the folder, or was "
+                "killed; if no run is writing, remove it, and the folders run=ID of tables that "
+                f"were published without {folder.shown}/_SUCCESS"
             )
+    if any(folder.glob(f"*/run={run}/*")):
+        raise OutputError(f"{folder.shown} already has the run {run}: set another id with --run")
+    if any(folder.glob("*/*.parquet")):
+        raise OutputError(f"{folder.shown} has tables without a run id: name another folder")
 
 
-def remove_run(folder: Path, tables: Iterable[str], run: str) -> None:
+def remove_run(folder: Location, tables: Iterable[str], run: str) -> None:
     """Remove the files of a failed run, and folders of tables that only it used."""
     for name in tables:
-        rmtree(run_folder(folder, name, run), ignore_errors=True)
-        with suppress(OSError):
+        with suppress(OSError, StorageError):
+            run_folder(folder, name, run).remove()
             (folder / name).rmdir()

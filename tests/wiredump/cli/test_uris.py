@@ -1,4 +1,4 @@
-"""A URI is told of as such, wherever a path is wanted: nothing is written beside it."""
+"""A URI is reported where only a path will do: nothing is written beside it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,10 @@ URI = "s3a://bucket/day/a.pcap"
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["show", URI],
-        ["table", URI, "--out", "tables"],
-        ["table", URI, "--out", "tables", "--jobs", "2"],
+        ["show", "--follow", URI],
         ["table", "a.pcap", "--out", URI],
-        ["extract", URI, "--out", "one.jsonl", "--connection", "0"],
-        ["audit", URI, "--to", "kafka-4.1"],
-        ["report", URI, "--out", "page.html"],
-        ["spark", URI, "--out", "tables"],
-        ["spark", "a.pcap", "--out", URI],
         ["spark", "--follow", URI, "--checkpoint", "c", "--out", "tables"],
-        ["show", "a.pcap", "--keylog", "hdfs://host/keys.log"],
+        ["spark", "--follow", "in", "--checkpoint", "c", "--out", URI],
     ],
 )
 def test_uris(
@@ -39,7 +32,7 @@ def test_uris(
         main(arguments)
     assert ended.value.code in (1, 2)
     told = capsys.readouterr().err
-    assert "is a URI, but a path is needed: mount" in told
+    assert "is a URI, but a path is needed here: mount" in told
     assert told.count("\n") == 1
     assert os.listdir() == ["a.pcap"]
 

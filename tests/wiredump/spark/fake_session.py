@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from wiredump.spark import stages
+from wiredump.spark.apart import HEARD, HEARD_SQL, schema_of
 from wiredump.spark.columns import PACKET_SCHEMA, SQL_SCHEMA
 
-_SCHEMAS = {SQL_SCHEMA: PACKET_SCHEMA}
+_SCHEMAS = {SQL_SCHEMA: PACKET_SCHEMA, HEARD_SQL: schema_of(HEARD)}
 _now = 0
 
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
-    for module in ("microbatch", "stages"):
+    for module in ("job", "microbatch", "stages"):
         monkeypatch.setattr(f"wiredump.spark.{module}.task_number", lambda: _now)
     assert stages.task_number() == 0
     return FakeSession()
@@ -118,19 +118,15 @@ class FakeFrame:
 
 
 class FakeSession:
-    """What of a SparkSession ``wiredump.spark.follow`` uses."""
+    """What ``wiredump.spark`` uses of a SparkSession."""
 
     def range(self, start: int, end: int, step: int, parts: int) -> FakeFrame:
         assert (start, step) == (0, 1)
         assert parts == max(1, end)
         return FakeFrame([pa.table({"id": [each]}) for each in range(end)])
 
-    @property
-    def read(self) -> FakeSession:
-        return self
-
-    def schema(self, text: str) -> FakeSession:
-        return self
-
-    def parquet(self, *files: str) -> FakeFrame:
-        return FakeFrame([pq.read_table(file) for file in files])
+    def createDataFrame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> FakeFrame:
+        names = [column.split()[0] for column in schema.split(",")]
+        return FakeFrame(
+            [pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))]
+        )

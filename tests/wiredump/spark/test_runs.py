@@ -26,10 +26,10 @@ from wiredump.rows.schema import ON_REQUEST
 from wiredump.spark import runs
 from wiredump.spark.columns import RUN, SPLIT
 from wiredump.spark.connections import Options, write_connections
-from wiredump.spark.payloads import ChangedError
 from wiredump.spark.planning import plan
 from wiredump.spark.runs import ENTRY, LONGEST, Merging
 from wiredump.spark.splits import read_runs
+from wiredump.storage import ChangedError
 
 __all__ = ["session"]
 
@@ -207,13 +207,28 @@ def test_any_runs_come_back_in_order(seed: int, merged: bool, captures: int, mos
             at = end
     pieces.sort(key=lambda piece: piece[0])
     given_back: list[tuple[int, int, int]] = []
-    merging = Merging(lambda run: given_back.extend(order_of(entry, merged) for entry in run), most)
+
+    def give(run: np.ndarray, data: bytes | None) -> None:
+        given_back.extend(order_of(entry, merged) for entry in run)
+        if data is not None:
+            told = [bytes([int(entry["place"]) % 251]) * int(entry["captured"]) for entry in run]
+            assert data == b"".join(told)
+        else:
+            assert not run["captured"].any()
+
+    merging = Merging(give, most)
     for order, entries in pieces:
         if len(entries) == 1 and rng.random() < 0.5:
             merging.until(order)
             given_back.append(order)
         else:
-            merging.add(order, entries.tobytes(), merged)
+            data = None
+            if rng.random() < 0.5:  # the bytes of its packets travel with the run
+                entries["captured"] = [rng.randint(1, 5) for _ in entries]
+                data = b"".join(
+                    bytes([int(each["place"]) % 251]) * int(each["captured"]) for each in entries
+                )
+            merging.add(order, entries.tobytes(), merged, data)
     merging.until(None)
     assert given_back == sorted(every)
 

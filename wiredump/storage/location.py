@@ -1,0 +1,317 @@
+"""A file or folder by path or by URI, with the operations of ``pathlib.Path`` that are needed.
+
+Where there are no folders (object stores), creating one does nothing, and one exists if something
+is in it. ``pyarrow`` is imported only for URIs, and for operations that its readers and writers of
+Parquet need.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from wiredump.storage.connections import Uri, connect, is_object_store, local, parsed
+from wiredump.storage.errors import NO_BUCKET, StorageError, not_found, translated
+from wiredump.storage.ranged import LocalFile, RangedFile, RemoteFile
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+    from pyarrow.fs import FileInfo, FileSystem
+
+__all__ = ["Info", "Location", "absolute", "is_uri", "shown"]
+
+_BUFFER: Final = 64 * 1024
+_REMOTE_BUFFER: Final = 1 << 20
+
+
+class Info(NamedTuple):
+    """``modified_ns`` is 0 where the file system does not have it."""
+
+    size: int
+    modified_ns: int
+    is_file: bool
+
+
+def is_uri(where: str) -> bool:
+    """Whether a name is a URI of a remote file system. ``file://`` is local."""
+    uri = parsed(where)
+    return uri is not None and uri.scheme != "file"
+
+
+def absolute(where: str) -> str:
+    """Return a name that means the same in another working directory."""
+    return where if is_uri(where) else os.path.abspath(_local_path(where))
+
+
+def shown(where: str) -> str:
+    """Return a name for people and for tables: a URI without credentials and query."""
+    uri = parsed(where)
+    return where if uri is None else uri.shown
+
+
+def _local_path(where: str) -> str:
+    uri = parsed(where)
+    return where if uri is None else f"/{uri.path}"
+
+
+class Location:
+    """A file or folder. Raises StorageError for a file system that cannot be used."""
+
+    def __init__(self, where: str) -> None:
+        uri = parsed(where)
+        if uri is not None and uri.scheme == "file":
+            where, uri = f"/{uri.path}", None
+        self._uri: Uri | None = uri
+        self._path = where if uri is None else uri.path
+
+    # -- names -------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        """The name, from which an equal location can be made."""
+        uri = self._uri
+        if uri is None:
+            return self._path
+        return f"{uri.scheme}://{uri.authority}/{self._path}{uri.query}"
+
+    def __repr__(self) -> str:
+        return f"Location({self.shown!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Location) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __truediv__(self, name: str) -> Location:
+        path = f"{self._path.rstrip('/')}/{name}" if self._path else name
+        return self._at(path)
+
+    def _at(self, path: str) -> Location:
+        if self._uri is None:
+            return Location(path)
+        return Location(self._uri._replace(path=path).text)
+
+    @property
+    def shown(self) -> str:
+        """The name for people, without credentials and query."""
+        return self._path if self._uri is None else self._uri._replace(path=self._path).shown
+
+    @property
+    def name(self) -> str:
+        return self._path.rstrip("/").rpartition("/")[2]
+
+    @property
+    def parent(self) -> Location:
+        return self._at(self._path.rstrip("/").rpartition("/")[0])
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on the local file system, which may be mounted from elsewhere."""
+        return self._uri is None
+
+    @property
+    def _is_object(self) -> bool:
+        """Whether it is in an object store, which has no folders and cannot rename."""
+        return self._uri is not None and is_object_store(self._uri.scheme)
+
+    # -- pyarrow -----------------------------------------------------------------------------
+
+    @property
+    def filesystem(self) -> FileSystem:
+        """The file system, as pyarrow's functions take it beside ``path``."""
+        return local() if self._uri is None else self._connected()[0]
+
+    @property
+    def path(self) -> str:
+        """The path in ``filesystem``."""
+        if self._uri is None:
+            return self._path
+        root = self._connected()[1]
+        return f"{root.rstrip('/')}/{self._path}" if root else self._path
+
+    def _connected(self) -> tuple[FileSystem, str]:
+        assert self._uri is not None
+        return connect(self._uri.scheme, self._uri.authority, self._uri.query)
+
+    def _pyarrow_info(self) -> FileInfo:
+        with translated(self.shown):
+            return self.filesystem.get_file_info(self.path)
+
+    def _require_bucket(self) -> None:
+        """Raise StorageError if the bucket of the URI does not exist."""
+        if not self._is_object:
+            return
+        files, root = self._connected()
+        bucket = root or self._path.partition("/")[0]
+        with translated(self.shown):
+            about = files.get_file_info(bucket)
+        if about.type.name == "NotFound":
+            raise StorageError(f"{self.shown}: {NO_BUCKET}")
+
+    # -- what is there -----------------------------------------------------------------------
+
+    def info(self) -> Info:
+        """Return its size and time. Raises FileNotFoundError."""
+        if self._uri is None:
+            about = os.stat(self._path)
+            return Info(about.st_size, about.st_mtime_ns, os.path.isfile(self._path))
+        from pyarrow.fs import FileType
+
+        found = self._pyarrow_info()
+        if found.type == FileType.NotFound:
+            self._require_bucket()
+            raise not_found(self.shown)
+        return Info(found.size or 0, found.mtime_ns or 0, found.type == FileType.File)
+
+    def exists(self) -> bool:
+        try:
+            self.info()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_file(self) -> bool:
+        try:
+            return self.info().is_file
+        except FileNotFoundError:
+            return False
+
+    def is_dir(self) -> bool:
+        try:
+            return not self.info().is_file
+        except FileNotFoundError:
+            return False
+
+    def iterdir(self) -> Iterator[Location]:
+        """Yield what is in a folder, in the order of names; nothing if it does not exist."""
+        yield from self._listed(recursive=False)
+
+    def files(self) -> Iterator[Location]:
+        """Yield the files in a folder and in those within, in the order of names."""
+        for each in self._listed(recursive=True):
+            if each.is_file():
+                yield each
+
+    def _listed(self, *, recursive: bool) -> Iterator[Location]:
+        for path, _ in self.listed(recursive=recursive):
+            yield self / path
+
+    def listed(self, *, recursive: bool) -> list[tuple[str, bool]]:
+        """Return the paths in a folder, relative to it and sorted, and whether each is a file."""
+        from pyarrow.fs import FileSelector, FileType
+
+        base = self.path
+        selector = FileSelector(base, allow_not_found=True, recursive=recursive)
+        with translated(self.shown):
+            found = self.filesystem.get_file_info(selector)
+        if not found:
+            self._require_bucket()
+        start = len(base.strip("/"))
+        names = [(each.path.strip("/")[start:].lstrip("/"), each.type) for each in found]
+        return sorted((name, kind == FileType.File) for name, kind in names if name)
+
+    def glob(self, pattern: str) -> Iterator[Location]:
+        """Yield what matches a pattern (``globs.expand``) in the order of names."""
+        from wiredump.storage.globs import matching
+
+        yield from (self / name for name in matching(self, pattern))
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def open(self) -> io.BufferedReader:
+        """Open a file from its beginning. Raises OSError and StorageError."""
+        if self._uri is None:
+            return io.BufferedReader(io.FileIO(self._path), _BUFFER)
+        return io.BufferedReader(cast(Any, self._native()), _REMOTE_BUFFER)
+
+    def open_input(self) -> NativeFile:
+        """Open a file, as pyarrow's readers take it."""
+        return self._native()
+
+    def _native(self) -> Any:
+        self._require_file()
+        with translated(self.shown):
+            return self.filesystem.open_input_file(self.path)
+
+    def _require_file(self) -> None:
+        """Raise an error that says what is missing: pyarrow opens a file of a bucket that does not
+        exist, and a folder, like a file that does not exist."""
+        if not self.info().is_file:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.shown)
+
+    def open_ranged(self) -> RangedFile:
+        """Open a file for reads anywhere. Raises OSError and StorageError."""
+        if self._uri is None:
+            return LocalFile(self._path)
+        about = self.info()
+        file = self._native()
+        return RemoteFile(file, self.shown, _version(file, about))
+
+    def read_bytes(self) -> bytes:
+        with self.open() as file:
+            return file.read()
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def mkdir(self, mode: int = 0o777, parents: bool = True, exist_ok: bool = True) -> None:
+        """Create a folder and those it is in, unless they exist or folders do not have to."""
+        if self._uri is None:
+            os.makedirs(self._path, exist_ok=True)
+        elif not self._is_object:
+            with translated(self.shown):
+                self.filesystem.create_dir(self.path, recursive=True)
+
+    def create(self) -> NativeFile:
+        """Create a file or replace one, as a file of pyarrow's; the folder must exist."""
+        with translated(self.shown):
+            return self.filesystem.open_output_stream(self.path)
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write a file as a whole."""
+        with translated(self.shown), self.create() as file:
+            file.write(data)
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove a file."""
+        if missing_ok and not self.exists():
+            return
+        with translated(self.shown):
+            self.filesystem.delete_file(self.path)
+
+    def remove(self) -> None:
+        """Remove a folder with everything in it, if it exists."""
+        if self.listed(recursive=False) or self.is_dir():
+            with translated(self.shown):
+                self.filesystem.delete_dir(self.path)
+
+    def rmdir(self) -> None:
+        """Remove an empty folder; does nothing if it has something."""
+        if self.is_dir() and not self.listed(recursive=False):
+            with translated(self.shown):
+                self.filesystem.delete_dir(self.path)
+
+    def publish(self, target: Location) -> None:
+        """Put a complete file where readers find it, on the same file system. Object stores copy
+        it, without a byte passing through here; the source stays until its folder is removed. Other
+        file systems rename it."""
+        with translated(target.shown):
+            if self._is_object:
+                self.filesystem.copy_file(self.path, target.path)
+            else:
+                self.filesystem.move(self.path, target.path)
+
+
+def _version(file: Any, about: Info) -> str:
+    try:
+        found = file.metadata() or {}
+    except (NotImplementedError, AttributeError, OSError):
+        found = {}
+    tag = next((value for name, value in found.items() if _text(name).lower() == "etag"), None)
+    return f"{about.size} {_text(tag) if tag is not None else about.modified_ns}"
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
