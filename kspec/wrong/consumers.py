@@ -122,8 +122,8 @@ class RaisesWhatPasses(Consumer):
 class StaysWithTheOldLeader(Consumer):
     """Never looks for another leader."""
 
-    def __init__(self, client: Any, options: Any) -> None:
-        super().__init__(client, options)
+    def __init__(self, client: Any, options: Any, *more: Any) -> None:
+        super().__init__(client, options, *more)
         self.first: dict[TopicPartition, int] = {}
 
     def look_again(self, tp: TopicPartition, row: Any, answer: Any) -> None:
