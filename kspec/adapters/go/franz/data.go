@@ -469,5 +469,3 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	}
 	return lines.Returned{Raw: found, Result: found}, nil
 }
-
-func milliseconds(number int) time.Duration { return time.Duration(number) * time.Millisecond }
