@@ -25,6 +25,7 @@ from kproto.znodes import Stat
 from kspec.model import Case, Expectation
 from kspec.runner.files import load_cases
 from kspec.sources import sources_of
+from kspec.wrong.catalog import MISBEHAVIOURS
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.coverage import coverage, gaps
 from mockbroker.commands import COMMANDS, PROXY_COMMANDS, Command
@@ -310,6 +311,30 @@ def _case(case: Case, variants: int) -> str:
     return about + rules
 
 
+def _wrong_clients() -> str:
+    """Which cases catch which misbehaviour, and in which it only breaks a should."""
+    fails: dict[str, list[str]] = {}
+    lax: dict[str, list[str]] = {}
+    for file in load_cases():
+        wrong = file.case.wrong
+        if wrong is None:
+            continue
+        number = file.id[: len(file.group) + len("/001")]
+        link = f"[{number}](cases.md#{number.replace('/', '-')})"
+        by = fails if wrong.verdict == "fail" else lax
+        by.setdefault(wrong.by, []).append(link)
+        for name in wrong.also:
+            fails.setdefault(name, []).append(link)
+        for name in wrong.lax:
+            lax.setdefault(name, []).append(link)
+    rows = [
+        [_code(name), each.about, ", ".join(fails.get(name, [])), ", ".join(lax.get(name, []))]
+        for name, each in sorted(MISBEHAVIOURS.items())
+    ]
+    count = f"{len(rows)} misbehaviours, {len(fails)} of which fail a case.\n\n"
+    return count + _table("misbehaviour", "what it does", "fails", "non-strict in", rows=rows)
+
+
 def _sources(case: Case) -> str:
     found = sources_of(case.source)
     return "; ".join(f"[{each.document}]({each.address}){each.detail}" for each in found)
@@ -342,6 +367,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "cluster-options": _cluster_options,
     "action-kinds": lambda: _classes(get_args(actions.Change)),
     "action-values": lambda: _classes(_VALUES),
+    "wrong-clients": _wrong_clients,
     "cases": _cases,
     "expected-differences": _expected_differences,
     "suite-results": partial(_rows, suites.results),
