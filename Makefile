@@ -95,6 +95,8 @@ conformance: ## run every case on every installed client; write docs/reference/c
 	@$(PYTHON) -m kspec run --jobs 4 --out .cache/conformance \
 	  --write-baseline tests/kspec/known.json || [ $$? -eq 1 ]
 	@$(PYTHON) -m kspec publish .cache/conformance/results.json --out docs/reference/conformance
+	@for client in kafka-python confluent-kafka franz-go; do $(PYTHON) -m kspec report .cache/conformance \
+	  --client $$client --for-maintainers --out docs/reference/maintainers/$$client.md || exit 1; done
 
 mutate: ## change each row of the controllers' tables; a test of the row must fail
 	@$(BOOTSTRAP)

@@ -71,6 +71,7 @@ commands = program(
         "compare": "kspec.cli.compare:compare_command",
         "fuzz": "kspec.clientfuzz.cli:fuzz",
         "publish": "kspec.cli.publish:publish_command",
+        "report": "kspec.cli.report:report_command",
         "vectors": "kspec.cli.vectors:vectors_command",
     },
 )

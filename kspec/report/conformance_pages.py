@@ -22,9 +22,15 @@ __all__ = [
     "GENERATED",
     "Place",
     "Run",
+    "RunCase",
+    "RunResult",
     "Sentences",
     "Written",
     "as_pages",
+    "cause_text",
+    "causes_of",
+    "page_name",
+    "plain",
     "read_results",
     "stale_sentences",
     "unwritten",
@@ -56,7 +62,7 @@ class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Sentences = Mapping[str, Mapping[str, Written]]
 """Maps a client and a case (``framing/002``) to an explanation."""
 
-_Causes: TypeAlias = Mapping[str, Sequence[tuple["_Case", "_Result"]]]
+_Causes: TypeAlias = Mapping[str, Sequence[tuple["RunCase", "RunResult"]]]
 
 _MARKS: Final[Mapping[Verdict, str]] = {
     "pass": "✓",
@@ -118,7 +124,7 @@ class _Client(msgspec.Struct, frozen=True):
     raw_calls: dict[str, str] = {}
 
 
-class _Case(msgspec.Struct, frozen=True):
+class RunCase(msgspec.Struct, frozen=True):
     id: str
     title: str
     source: str
@@ -135,12 +141,13 @@ class _Case(msgspec.Struct, frozen=True):
         return self.id[: self.id.index("/")]
 
 
-class _Finding(msgspec.Struct, frozen=True):
+class RunFinding(msgspec.Struct, frozen=True):
     level: str
     says: str
     holds: bool | None
     evidence: str
     severity: Severity = "wrong result"
+    journal: list[int] = []
 
     @property
     def broken(self) -> bool:
@@ -148,19 +155,19 @@ class _Finding(msgspec.Struct, frozen=True):
         return request and self.holds == self.level.endswith("_not")
 
 
-class _Variant(msgspec.Struct, frozen=True):
+class RunVariant(msgspec.Struct, frozen=True):
     name: str
     verdict: Verdict
-    findings: list[_Finding]
+    findings: list[RunFinding]
 
 
-class _Result(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True):
     client: str
     case: str
     verdict: Verdict
     why: str
     unsteady: str
-    variants: list[_Variant]
+    variants: list[RunVariant]
     severity: Severity | None = None
 
     @property
@@ -176,10 +183,12 @@ class Run(msgspec.Struct, frozen=True):
     date: str
     clients: dict[str, _Client]
     absent: dict[str, str]
-    cases: list[_Case]
-    results: list[_Result]
+    cases: list[RunCase]
+    results: list[RunResult]
+    suite: int = 1
+    kspec: str = ""
 
-    def with_verdict(self, client: str, verdict: Verdict) -> Iterator[tuple[_Case, _Result]]:
+    def with_verdict(self, client: str, verdict: Verdict) -> Iterator[tuple[RunCase, RunResult]]:
         """The client's results of this verdict, in the order of the cases."""
         found = {each.case: each for each in self.results if each.client == client}
         for case in self.cases:
@@ -201,7 +210,7 @@ def read_results(text: bytes) -> Run:
 def as_pages(run: Run, sentences: Sentences) -> dict[str, str]:
     """Map file names to pages: ``index.md``, ``cases.md``, and one page per client."""
     pages = {"index.md": _index(run, sentences), "cases.md": _by_case(run)}
-    pages |= {_file(client): _client_page(client, run, sentences) for client in run.clients}
+    pages |= {page_name(client): _client_page(client, run, sentences) for client in run.clients}
     return pages
 
 
@@ -227,7 +236,7 @@ def unwritten(run: Run, sentences: Sentences) -> list[tuple[str, str]]:
     ]
 
 
-def _failures(run: Run) -> Iterator[tuple[str, str, _Result]]:
+def _failures(run: Run) -> Iterator[tuple[str, str, RunResult]]:
     for client in run.clients:
         for case, each in run.with_verdict(client, "fail"):
             yield client, case.number, each
@@ -237,10 +246,10 @@ def _failures(run: Run) -> Iterator[tuple[str, str, _Result]]:
 
 
 def _index(run: Run, sentences: Sentences) -> str:
-    causes = {client: _causes(client, run, sentences) for client in run.clients}
+    causes = {client: causes_of(client, run, sentences) for client in run.clients}
     failed = sum(each.verdict == "fail" for each in run.results)
     judged = sum(each.verdict != "unsupported" for each in run.results)
-    absent = "".join(f"\n{name} was absent: {_plain(why)}\n" for name, why in run.absent.items())
+    absent = "".join(f"\n{name} was absent: {plain(why)}\n" for name, why in run.absent.items())
     parts = [
         "# What released clients do\n",
         GENERATED,
@@ -261,7 +270,7 @@ def _clients(run: Run, causes: Mapping[str, _Causes]) -> str:
     rows = [["client", "release", "language", *order, "causes"]]
     for name, client in run.clients.items():
         counts = [str(client.verdicts.get(verdict, 0)) for verdict in order]
-        row = [_link(name, _file(name)), client.version, client.language, *counts]
+        row = [_link(name, page_name(name)), client.version, client.language, *counts]
         rows.append([*row, str(len(causes[name]))])
     return _table(rows)
 
@@ -278,7 +287,7 @@ def _by_severity(causes: Mapping[str, _Causes]) -> str:
         ]
         if found:
             failures = sum(len(each) for _, each in found)
-            clients = dict.fromkeys(_link(client, _file(client)) for client, _ in found)
+            clients = dict.fromkeys(_link(client, page_name(client)) for client, _ in found)
             rows.append([severity, str(len(found)), str(failures), ", ".join(clients)])
     return _table(rows)
 
@@ -288,7 +297,7 @@ def _groups(run: Run) -> str:
     groups = list(_grouped(run))
     rows = [["client", *(_link(group, f"cases.md#{group}") for group, _ in groups)]]
     for client in run.clients:
-        row = [_link(client, _file(client))]
+        row = [_link(client, page_name(client))]
         for _, cases in groups:
             found = [verdicts.get((client, case.id), "unsupported") for case in cases]
             judged = sum(verdict != "unsupported" for verdict in found)
@@ -312,14 +321,14 @@ def _by_case(run: Run) -> str:
     return "\n".join(parts)
 
 
-def _mark(case: _Case, client: str, verdict: Verdict | None) -> str:
+def _mark(case: RunCase, client: str, verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     mark = _MARKS[verdict]
-    return _link(mark, f"{_file(client)}#{_slug(case)}") if verdict == "fail" else mark
+    return _link(mark, f"{page_name(client)}#{_slug(case)}") if verdict == "fail" else mark
 
 
-def _grouped(run: Run) -> Iterator[tuple[str, list[_Case]]]:
+def _grouped(run: Run) -> Iterator[tuple[str, list[RunCase]]]:
     for group, cases in groupby(run.cases, lambda case: case.group):
         yield group, list(cases)
 
@@ -350,19 +359,19 @@ def _client_page(client: str, run: Run, sentences: Sentences) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _causes(client: str, run: Run, sentences: Sentences) -> _Causes:
+def causes_of(client: str, run: Run, sentences: Sentences) -> _Causes:
     """The failures of a client by their explanation, the worst first."""
-    found: dict[str, list[tuple[_Case, _Result]]] = {}
+    found: dict[str, list[tuple[RunCase, RunResult]]] = {}
     failed = sorted(run.with_verdict(client, "fail"), key=lambda failure: failure[1].rank)
     for case, each in failed:
         written = sentences.get(client, {}).get(case.number)
-        found.setdefault(_cause(each, written), []).append((case, each))
+        found.setdefault(cause_text(each, written), []).append((case, each))
     return found
 
 
 def _failed(client: str, run: Run, sentences: Sentences) -> Iterator[str]:
     """One section for each explanation, with the cases that it explains."""
-    causes = _causes(client, run, sentences)
+    causes = causes_of(client, run, sentences)
     for cause, found in causes.items():
         case, worst = found[0]
         others = f" and {len(found) - 1} more" if len(found) > 1 else f": {case.title}"
@@ -375,31 +384,31 @@ def _failed(client: str, run: Run, sentences: Sentences) -> Iterator[str]:
         yield "None.\n"
 
 
-def _cause(each: _Result, written: Written | None) -> str:
+def cause_text(each: RunResult, written: Written | None) -> str:
     if written is None:
         return f"{_judged(each.why)}\n"
     places = ", ".join(str(place) for place in written.source)
-    return f"{_plain(written.seen)}" + (f" Source: {places}.\n" if places else "\n")
+    return f"{plain(written.seen)}" + (f" Source: {places}.\n" if places else "\n")
 
 
-def _failure(case: _Case, each: _Result) -> str:
+def _failure(case: RunCase, each: RunResult) -> str:
     failed = [variant for variant in each.variants if variant.verdict == "fail"]
     parts = [f"`{_short(variant.name, 40)}`" for variant in failed if variant.name]
     within = f" Failed with {', '.join(parts)}." if 0 < len(parts) < len(each.variants) else ""
     broken = "".join(_requirement(level, each) for level in ("must", "must_not"))
     return (
-        f'- <a id="{_slug(case)}"></a>**{case.number}: {case.title}.** {_plain(case.about)}'
+        f'- <a id="{_slug(case)}"></a>**{case.number}: {case.title}.** {plain(case.about)}'
         f" Source: {_sources(case)}.{within}{broken}\n"
     )
 
 
-def _sources(case: _Case) -> str:
+def _sources(case: RunCase) -> str:
     """Return the case's documents, as links where they are known."""
     found = [f"{_link(each.document, each.address)}{each.detail}" for each in case.sources]
     return "; ".join(found) or case.source
 
 
-def _requirement(level: str, each: _Result) -> str:
+def _requirement(level: str, each: RunResult) -> str:
     """Return the rules of this level that are broken in any variant."""
     broken = {
         finding.says: None
@@ -439,20 +448,20 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return _plain(text).replace("|", "\\|")
+    return plain(text).replace("|", "\\|")
 
 
 def _link(text: str, target: str) -> str:
     return f"[{text}]({target})"
 
 
-def _file(client: str) -> str:
+def page_name(client: str) -> str:
     """``platformatic-kafka.md`` for ``@platformatic/kafka``."""
     return "-".join(re.findall(r"[\w.]+", client)) + ".md"
 
 
 def _judged(why: str) -> str:
-    text = without_folders(_plain(why))
+    text = without_folders(plain(why))
     return f"`{_short(text, 300).replace('`', chr(39))}`"
 
 
@@ -460,10 +469,10 @@ def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _slug(case: _Case) -> str:
+def _slug(case: RunCase) -> str:
     return case.number.replace("/", "-")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return the text on one line."""
     return " ".join(text.split())

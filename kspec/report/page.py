@@ -19,9 +19,10 @@ from kspec.model import SEVERITIES, SUITE, CaseFile
 from kspec.report.conformance_pages import Sentences, Written
 from kspec.report.data import LONGEST_TALK, resolved, without_folders
 from kspec.report.files import client_page_path, journal_path
+from kspec.report.maintainers import Block, inline
 from kspec.results import Report, Result, VariantResult
 
-__all__ = ["as_client_html", "as_html"]
+__all__ = ["as_client_html", "as_html", "as_maintainers_html"]
 
 MOST_TRAFFIC: Final = 2_000_000
 """Characters of journals on one page. Failures are first; the journals' files have everything."""
@@ -93,6 +94,7 @@ def _pages() -> Pages:
     made = Pages("kspec.report")
     made.environment.filters["short"] = _short
     made.environment.filters["documents"] = resolved
+    made.environment.filters["inline"] = inline
     made.environment.globals |= {
         "marks": _MARKS,
         "legend": _LEGEND,
@@ -144,6 +146,11 @@ def as_client_html(report: Report, client: str, sentences: Sentences | None = No
             if shown.result.judgement.verdict == "non-strict"
         ],
     )
+
+
+def as_maintainers_html(blocks: Sequence[Block]) -> str:
+    """Return the page of ``kspec.report.maintainers``."""
+    return _pages().render("maintainers.html", blocks=blocks)
 
 
 def _rank(case: _Case) -> int:

@@ -23,13 +23,15 @@ from kspec.runner.adapters import Adapter
 from kspec.runner.play import play
 from kspec.wire import Evidence
 
-__all__ = ["JOBS", "JOBS_AGAIN", "ClientUnderTest", "run", "run_pairs"]
+__all__ = ["FEW", "JOBS", "JOBS_AGAIN", "ClientUnderTest", "run", "run_pairs"]
 
 JOBS: Final = 8
 """Plays at a time by default. A play mostly waits: 187 of kafka-python took 190 s in sum, 8 s of
 them computing."""
 JOBS_AGAIN: Final = 2
-"""Plays at a time where a failure is confirmed, so that the machine's load cannot be its reason."""
+"""Plays at a time where failures are confirmed: the machine's load must not be their reason."""
+FEW: Final = 5
+"""So many failures, such as those that a baseline lacks, are confirmed one after the other."""
 
 
 class ClientUnderTest(Protocol):
@@ -94,7 +96,7 @@ async def run_pairs(
 
     try:
         await _work(pairs, first, jobs)
-        await _work(doubted, second, min(jobs, JOBS_AGAIN))
+        await _work(doubted, second, min(jobs, 1 if len(doubted) <= FEW else JOBS_AGAIN))
     except* KprotoError as errors:
         raise errors.exceptions[0] from None
     finally:

@@ -1,0 +1,68 @@
+"""``kspec report``: a page about one client of a run, for its maintainers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from kproto.errors import KprotoError
+from kproto.journal import Entry, read_journal
+from kspec.cli.compare import read_run
+from kspec.cli.publish import FINDINGS, read_sentences
+from kspec.errors import KspecError
+from kspec.report import as_maintainers_html, as_markdown, findings_of, journal_file
+from kspec.runner.files import CASES, load_cases
+
+__all__ = ["report_command"]
+
+
+@click.command("report")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--client", required=True, metavar="NAME", help="The client, as the run names it.")
+@click.option("--for-maintainers", is_flag=True, required=True,
+              help="Write what its maintainers need: the rule, the traffic, a reproducer, and what "
+                   "other clients do.")  # fmt: skip
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+              help="File to write, .md or .html. Default: print Markdown.")  # fmt: skip
+@click.option(
+    "--findings",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    default=FINDINGS,
+    help="YAML file of explanations, as for `kspec publish`.",
+)
+@click.option(
+    "--cases",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=CASES,
+    help="Folder of the run's cases, if they were your own.",
+)
+def report_command(
+    folder: Path, client: str, for_maintainers: bool, out: Path | None, findings: Path, cases: Path
+) -> None:
+    """Write a page about one client from the folder that `kspec run --out` made."""
+    assert for_maintainers  # the only kind so far
+    run = read_run(folder / "results.json")
+    if client not in run.clients:
+        raise KspecError(f"{client!r} is not in this run; it has {', '.join(run.clients)}")
+    counts = {each.case: len(each.variants) for each in run.results if each.client == client}
+
+    def traffic(case: str, place: int) -> Sequence[Entry]:
+        path = folder / journal_file(client, case, place, counts[case])
+        if not path.exists():
+            return ()
+        try:
+            with path.open(encoding="utf-8") as lines:
+                return list(read_journal(lines))
+        except (KprotoError, UnicodeDecodeError) as error:
+            raise KspecError(f"{path}: {error}") from None
+
+    known = {each.id: each for each in load_cases(cases)}
+    blocks = findings_of(client, run, read_sentences(findings), known, traffic)
+    if out is None:
+        click.echo(as_markdown(blocks), nl=False)
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    is_html = out.suffix in (".html", ".htm")
+    out.write_text(as_maintainers_html(blocks) if is_html else as_markdown(blocks), "utf-8")
