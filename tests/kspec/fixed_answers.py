@@ -136,7 +136,8 @@ async def play_fixed(program: Program) -> Fixed:
         assert isinstance(adapter, ProcessAdapter)
         try:
             for name, asked in FIXED_CALLS.items():
-                if asked.call not in adapter.greeting.capabilities:
+                calls = {asked.call, *(op for op, _ in asked.before)}
+                if not calls <= set(adapter.greeting.capabilities):
                     continue
                 if asked.rule:
                     mock.fault(**asked.rule, times=1)

@@ -1,22 +1,32 @@
 // Drives kafkajs by the protocol of docs/reference/adapters.md.
 
 import { createRequire } from 'node:module'
-import { ascending, byTopic, clientCall, elements, Returned, serve, Unsupported } from './lines.mjs'
+import {
+  ascending, byTopic, checkOptions, clientCall, elements, Inbox, inTime, Returned, serve, textOf, Unsupported
+} from './lines.mjs'
 
 const require = createRequire(import.meta.url)
-const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
+const { CompressionTypes, Kafka, logLevel, PartitionAssigners } = require('kafkajs')
 const { version } = require('kafkajs/package.json')
 
 let admin
 let connected
 let timeout
 let kafka
+let connection
 let producer
-let producerOptions
+let consumer
+let inbox
+let polled
+let assigned
 
 const PRODUCER_OPTIONS = [
   'acks', 'idempotence', 'compression', 'linger_ms', 'max_in_flight', 'delivery_timeout_ms'
 ] // a call is a batch, and a delivery takes as long as its retries
+const CONSUMER_OPTIONS = [
+  'group', 'offset_reset', 'isolation', 'max_wait_ms', 'partition_max_bytes', 'rack', 'protocol',
+  'session_timeout_ms', 'heartbeat_ms', 'assignors'
+]
 const PRODUCER_RETRY = { retries: 3, initialRetryTime: 50 }
 
 /** Options that differ from its defaults. */
@@ -36,7 +46,7 @@ function connect(call) {
     password: call.sasl.password
   }
   return clientCall(() => {
-    producerOptions = call.producer ?? {}
+    connection = call
     kafka = new Kafka({
       clientId: call.client_id,
       brokers: call.bootstrap.split(','),
@@ -64,6 +74,8 @@ const asked = work =>
 async function close() {
   await producer?.disconnect().catch(() => {})
   producer = undefined
+  await consumer?.disconnect().catch(() => {})
+  consumer = undefined
   const closing = admin
   admin = undefined
   await closing?.disconnect().catch(() => {}) // its state may not allow a clean close
@@ -126,8 +138,8 @@ const operations = {
 
   /** A call of the client is a batch of each partition; it returns the offsets of batches. */
   async produce({ records }) {
-    const missing = Object.keys(producerOptions).filter(name => !PRODUCER_OPTIONS.includes(name))
-    if (missing.length) throw new Unsupported(`the client has no option for ${missing.join(', ')}`)
+    const producerOptions = connection.producer ?? {}
+    checkOptions(producerOptions, PRODUCER_OPTIONS)
     const { acks, idempotence, compression, max_in_flight: maxInFlightRequests } = producerOptions
     const topics = new Map()
     for (const { topic, partition, key = null, value = null } of records) {
@@ -143,13 +155,15 @@ const operations = {
         })
         await producer.connect()
       }
-      return producer.sendBatch({
+      const sending = producer.sendBatch({
         topicMessages: [...topics].map(([topic, messages]) => ({ topic, messages })),
         timeout,
         ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
         ...(compression ? { compression: CompressionTypes[COMPRESSIONS[compression]] } : {})
       })
+      return inTime(sending, connection)
     })
+    if (written === undefined) return new Returned(written, records.map(() => ({ pending: true })))
     const places = records.map(({ topic, partition }) => {
       const found = elements(written).find(
         each => each?.topicName === topic && each?.partition === partition
@@ -157,6 +171,98 @@ const operations = {
       return found ? { topic, partition, base_offset: Number(found.baseOffset) } : {}
     })
     return new Returned(written, places)
+  },
+
+  /** A consumer is a member of a group, whose partitions the group assigns. */
+  async subscribe({ topics, pattern }) {
+    const given = connection.consumer ?? {}
+    checkOptions(given, CONSUMER_OPTIONS)
+    if (given.protocol === 'consumer') throw new Unsupported('the client has no groups of KIP-848')
+    if (given.offset_reset === 'none') throw new Unsupported('the client always resets its offset')
+    const assigners = (given.assignors ?? ['roundrobin']).map(name => {
+      if (name !== 'roundrobin') throw new Unsupported(`the client has no assigner ${name}`)
+      return PartitionAssigners.roundRobin
+    })
+    inbox = new Inbox()
+    polled = new Map()
+    assigned = []
+    await clientCall(async () => {
+      consumer = kafka.consumer({
+        groupId: given.group,
+        partitionAssigners: assigners,
+        maxWaitTimeInMs: given.max_wait_ms,
+        readUncommitted: given.isolation !== 'read_committed',
+        ...(given.partition_max_bytes ? { maxBytesPerPartition: given.partition_max_bytes } : {}),
+        ...(given.rack ? { rackId: given.rack } : {}),
+        ...(given.session_timeout_ms ? { sessionTimeout: given.session_timeout_ms } : {}),
+        ...(given.heartbeat_ms ? { heartbeatInterval: given.heartbeat_ms } : {})
+      })
+      const { GROUP_JOIN, CRASH } = consumer.events
+      consumer.on(GROUP_JOIN, ({ payload }) => {
+        assigned = Object.entries(payload.memberAssignment).flatMap(([topic, indexes]) =>
+          indexes.map(index => `${topic}-${index}`)
+        )
+      })
+      consumer.on(CRASH, ({ payload }) => inbox.fail(payload.error))
+      await consumer.connect()
+      const wanted = pattern === undefined ? topics : [new RegExp(pattern)]
+      await consumer.subscribe({ topics: wanted, fromBeginning: given.offset_reset === 'earliest' })
+      await consumer.run({
+        autoCommit: false,
+        eachMessage: async ({ topic, partition, message }) => {
+          const offset = Number(message.offset)
+          inbox.add({ topic, partition, offset, key: textOf(message.key), value: textOf(message.value) })
+        }
+      })
+    })
+  },
+
+  async assignment() {
+    return new Returned(assigned, ascending(assigned))
+  },
+
+  async poll({ records, ms }) {
+    checkOptions(connection.consumer ?? {}, CONSUMER_OPTIONS)
+    if (!consumer) throw new Unsupported('a consumer has what its group assigns')
+    const returned = await inbox.poll(records, ms)
+    for (const { topic, partition, offset } of returned.result) {
+      polled.set(`${topic}-${partition}`, offset + 1)
+    }
+    return returned
+  },
+
+  async commit({ offsets }) {
+    const wanted = offsets ? Object.entries(offsets) : [...polled]
+    await clientCall(() =>
+      consumer.commitOffsets(
+        wanted.map(([key, offset]) => {
+          const [[topic, [partition]]] = byTopic([key])
+          return { topic, partition, offset: String(offset) }
+        })
+      )
+    )
+    return new Returned(undefined, null)
+  },
+
+  async committed({ partitions }) {
+    const topics = byTopic(partitions).map(([topic]) => topic)
+    const groupId = connection.consumer?.group
+    const fetched = await asked(admin => admin.fetchOffsets({ groupId, topics }))
+    const found = {}
+    for (const each of elements(fetched)) {
+      for (const row of elements(each?.partitions)) {
+        const key = `${each.topic}-${row.partition}`
+        if (partitions.includes(key)) found[key] = Number(row.offset)
+      }
+    }
+    return new Returned(fetched, found)
+  },
+
+  async close_consumer() {
+    const closing = consumer
+    consumer = undefined
+    await clientCall(() => closing?.disconnect())
+    return new Returned(undefined, null)
   },
 
   async list_reassignments({ partitions: wanted }) {
@@ -200,7 +306,7 @@ await serve('kafkajs', version, {
   connect,
   close,
   operations,
-  options: { ...options('timeout_ms'), 'producer.retry': PRODUCER_RETRY },
+  options: { ...options('timeout_ms'), 'producer.retry': PRODUCER_RETRY, 'run.autoCommit': false },
   code,
   named
 })

@@ -19,9 +19,10 @@ export class Returned {
 
 /** The client threw `error`. */
 class Thrown extends Error {
-  constructor(error) {
+  constructor(error, records = []) {
     super(String(error), { cause: error })
     this.error = error
+    this.records = records
   }
 }
 
@@ -70,6 +71,7 @@ async function answer(operations, call, described, named) {
     return {
       ok: false,
       ...described(error.error),
+      ...(error.records.length ? { records: error.records } : {}),
       ...(partitions.length ? { partitions: Object.fromEntries(partitions) } : {})
     }
   }
@@ -132,6 +134,73 @@ export function byTopic(keys) {
     found.get(topic).push(Number(index))
   }
   return [...found]
+}
+
+/** How long `produce` waits for outcomes: less than the 15 seconds after which the suite ends an adapter. */
+const LONGEST_OUTCOME = 13000
+
+/** What `sending` gives; undefined if it gives nothing in the time that `connect` leaves for outcomes. */
+export function inTime(sending, connect) {
+  const delivery = connect.producer?.delivery_timeout_ms ?? 0
+  const limit = Math.min(delivery + connect.timeout_ms + 4000, LONGEST_OUTCOME)
+  let timer
+  const over = new Promise(resolve => {
+    timer = setTimeout(resolve, limit)
+  })
+  return Promise.race([sending, over]).finally(() => clearTimeout(timer))
+}
+
+/** Throws Unsupported for an option that is not among `names`. */
+export function checkOptions(given, names) {
+  const missing = Object.keys(given).filter(name => !names.includes(name))
+  if (missing.length) throw new Unsupported(`the client has no option for ${missing.join(', ')}`)
+}
+
+/** A key or a value as text, or its bytes in hex if it is no UTF-8. */
+export function textOf(data) {
+  if (data === null || data === undefined) return null
+  if (!Buffer.isBuffer(data)) return String(data)
+  const text = data.toString('utf8')
+  return Buffer.from(text, 'utf8').equals(data) ? text : { hex: data.toString('hex') }
+}
+
+/**
+ * The records and errors that a consumer pushes, for `poll`: it ends when there are as many records, at
+ * an error, or when its time is over.
+ */
+export class Inbox {
+  records = []
+  failed = undefined
+  arrived = () => {}
+
+  add(record) {
+    this.records.push(record)
+    this.arrived()
+  }
+
+  fail(error) {
+    this.failed ??= error
+    this.arrived()
+  }
+
+  async poll(count, ms) {
+    const ends = Date.now() + ms
+    while (this.records.length < count && !this.failed && Date.now() < ends) {
+      let timer
+      await new Promise(resolve => {
+        this.arrived = resolve
+        timer = setTimeout(resolve, ends - Date.now())
+      })
+      clearTimeout(timer)
+    }
+    const found = this.records.splice(0)
+    if (this.failed) {
+      const error = this.failed
+      this.failed = undefined
+      throw new Thrown(error, found)
+    }
+    return new Returned(found, found)
+  }
 }
 
 /** The elements of an array that the client returned; none if it is not an array. */

@@ -17,6 +17,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from kspec.adapters.python.lines import (
+    PENDING,
     Operation,
     Raised,
     Returned,
@@ -26,6 +27,7 @@ from kspec.adapters.python.lines import (
     client_call,
     keys_of,
     outcome,
+    outcome_seconds,
     partition_of,
     place_of,
     polled,
@@ -88,6 +90,7 @@ class DataClients:
     def __init__(self, runner: Runner, options: Mapping[str, Any], call: Mapping[str, Any]) -> None:
         self._runner = runner
         self._options = options
+        self._outcome_seconds = outcome_seconds(call)
         self._for_producer = call.get("producer", {})
         self._for_consumer = call.get("consumer", {})
         self._producer: AIOKafkaProducer | None = None
@@ -148,6 +151,9 @@ class DataClients:
     async def _produce(self, call: dict[str, Any]) -> Returned:
         producer = await self._started_producer()
         sent = [await self._sent(producer, record) for record in call["records"]]
+        futures = [each for each in sent if not isinstance(each, Raised)]
+        if futures:
+            await asyncio.wait(futures, timeout=self._outcome_seconds)
         found = [each if isinstance(each, Raised) else await _awaited(each) for each in sent]
         return Returned(found, [_outcome(each) for each in found])
 
@@ -283,6 +289,9 @@ async def _started(client: Any) -> Any:
 
 
 async def _awaited(future: Any) -> Any:
+    """Return what the client made of a record: PENDING if it has not yet."""
+    if not future.done():
+        return PENDING
     try:
         with client_call():
             return await future
@@ -291,6 +300,8 @@ async def _awaited(future: Any) -> Any:
 
 
 def _outcome(found: Any) -> dict[str, Any]:
+    if found is PENDING:
+        return PENDING
     if isinstance(found, Raised):
         return outcome(found.error)
     return place_of(found)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kspec.adapters.python.lines import (
+    PENDING,
     Operation,
     Raised,
     Returned,
@@ -16,6 +17,7 @@ from kspec.adapters.python.lines import (
     chosen,
     client_call,
     keys_of,
+    outcome_seconds,
     partition_of,
     polled,
     text_of,
@@ -75,6 +77,7 @@ class DataClients:
     ) -> None:
         self._options = options
         self._seconds = call["timeout_ms"] / 1000
+        self._outcome_seconds = outcome_seconds(call)
         self._for_producer = call.get("producer", {})
         self._for_consumer = call.get("consumer", {})
         self._described = described
@@ -137,8 +140,9 @@ class DataClients:
         for number, record in enumerate(call["records"]):
             self._send(producer, number, record, found)
         with client_call():
-            producer.flush()
-        return Returned(found, found)
+            producer.flush(self._outcome_seconds)
+        given = [PENDING if each is None else each for each in found]
+        return Returned(given, given)
 
     def send(self, call: dict[str, Any]) -> Returned:
         producer = self.producer

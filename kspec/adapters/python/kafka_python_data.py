@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -13,6 +14,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from kspec.adapters.python.lines import (
+    PENDING,
     Operation,
     Raised,
     Returned,
@@ -22,6 +24,7 @@ from kspec.adapters.python.lines import (
     client_call,
     keys_of,
     outcome,
+    outcome_seconds,
     partition_of,
     place_of,
     polled,
@@ -74,6 +77,7 @@ class DataClients:
     def __init__(self, options: Mapping[str, Any], call: Mapping[str, Any]) -> None:
         self._options = options
         self._timeout_ms = call["timeout_ms"]
+        self._outcome_seconds = outcome_seconds(call)
         self._for_producer = call.get("producer", {})
         self._for_consumer = call.get("consumer", {})
         self._producer: KafkaProducer | None = None
@@ -133,8 +137,9 @@ class DataClients:
 
     def produce(self, call: dict[str, Any]) -> Returned:
         producer = self.producer
+        ends = time.monotonic() + self._outcome_seconds
         sent = [self._sent(producer, record) for record in call["records"]]
-        found = [each if isinstance(each, Raised) else _awaited(each) for each in sent]
+        found = [each if isinstance(each, Raised) else _awaited(each, ends) for each in sent]
         return Returned(found, [_outcome(each) for each in found])
 
     def send(self, call: dict[str, Any]) -> Returned:
@@ -263,15 +268,18 @@ class DataClients:
         return Returned(found, found)
 
 
-def _awaited(future: Any) -> Any:
+def _awaited(future: Any, ends: float) -> Any:
+    """Return what the client made of a record: PENDING if it did not in time."""
     try:
         with client_call():
-            return future.get()
+            return future.get(timeout=max(ends - time.monotonic(), 0.001))
     except Raised as raised:
-        return raised
+        return raised if future.is_done else PENDING
 
 
 def _outcome(found: Any) -> dict[str, Any]:
+    if found is PENDING:
+        return PENDING
     if isinstance(found, Raised):
         return outcome(found.error)
     return place_of(found)

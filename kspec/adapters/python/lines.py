@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 __all__ = [
+    "PENDING",
     "Adapter",
     "Failure",
     "Operation",
@@ -45,6 +46,7 @@ __all__ = [
     "get",
     "keys_of",
     "outcome",
+    "outcome_seconds",
     "partition_of",
     "place_of",
     "polled",
@@ -284,6 +286,19 @@ def classic_only(given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("protocol", "classic") != "classic":
         raise Unsupported("the client has no consumer groups of KIP-848")
     return {name: value for name, value in given.items() if name != "protocol"}
+
+
+PENDING = {"pending": True}
+"""The outcome of a record that the client gave none."""
+_LONGEST_OUTCOME_SECONDS = 13.0
+
+
+def outcome_seconds(connect: Mapping[str, Any]) -> float:
+    """How long ``produce`` waits for its records' outcomes, by the members of ``connect``: less
+    than the 15 seconds after which the suite ends an adapter."""
+    delivery: float = connect.get("producer", {}).get("delivery_timeout_ms", 0)
+    timeout: float = connect["timeout_ms"]
+    return min((delivery + timeout) / 1000 + 4, _LONGEST_OUTCOME_SECONDS)
 
 
 def polled(count: int, milliseconds: float, poll: Callable[[float], Any]) -> Returned:
