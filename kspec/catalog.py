@@ -76,6 +76,7 @@ CLIENTS: Final[tuple[Client, ...]] = (
     ),
     Client("kafkajs", "node", "kafkajs", "2.2.4"),
     Client("@platformatic/kafka", "node", "platformatic", "1.35.0", oldest_node=(20, 19)),
+    Client("kafka-ts", "node", "kafka_ts", "1.5.0", oldest_node=(20, 0)),
     Client("kafka-clients", "java", "AdminAdapter", "4.4.0"),
     Client("kafka-clients-3.9", "java", "AdminAdapter", "3.9.2"),
     Client("franz-go", "go", "franz", "v1.22.2", package="github.com/twmb/franz-go"),

@@ -37,7 +37,7 @@ TOOLCHAINS: dict[str, Toolchain] = {
     "node": Toolchain(
         "node",
         ["--version"],
-        "the kafkajs and @platformatic/kafka clients",
+        "the clients in Node",
         "install Node.js, 20.19 or newer (Debian 13: nodejs; or nodejs.org)",
     ),
     "npm": Toolchain("npm", ["--version"], "fetching those clients", "install npm (Debian: npm)"),

@@ -9,6 +9,8 @@ needs a Kerberos realm. Texts are those of Kafka's login modules.
 from __future__ import annotations
 
 import re
+import secrets
+import string
 from collections.abc import Callable, Iterable
 from hmac import compare_digest
 from typing import Final, TypeAlias
@@ -50,6 +52,10 @@ _OTHER_ID = (
 _HIDDEN: Final = b"[hidden]"
 _MIN_REAUTH_MS: Final = 1_000
 """A client that re-authenticates sooner is refused."""
+
+_SALT_DIGITS: Final = string.digits + string.ascii_lowercase
+_SALT_LENGTH: Final = 25
+"""Kafka's salts are 130 random bits in base 36, as text."""
 
 OnToken: TypeAlias = Callable[[TokenLogin], None]
 
@@ -207,8 +213,15 @@ class SaslUsers:
             raise scramp.ScramException("no such user")
         key = (mechanism, user)
         if key not in self._scram_keys:
-            self._scram_keys[key] = scramp.ScramMechanism(mechanism).make_auth_info(password)
+            self._scram_keys[key] = scramp.ScramMechanism(mechanism).make_auth_info(
+                password, salt=_new_salt()
+            )
         return self._scram_keys[key]
+
+
+def _new_salt() -> bytes:
+    """Return a salt as Kafka makes them: the text of a random number, rather than any bytes."""
+    return "".join(secrets.choice(_SALT_DIGITS) for _ in range(_SALT_LENGTH)).encode()
 
 
 class SaslSession:

@@ -136,8 +136,8 @@ async def play_fixed(program: Program) -> Fixed:
         assert isinstance(adapter, ProcessAdapter)
         try:
             for name, asked in FIXED_CALLS.items():
-                calls = {asked.call, *(op for op, _ in asked.before)}
-                if not calls <= set(adapter.greeting.capabilities):
+                needed = {asked.call, *(op for op, _ in asked.before)}
+                if not needed <= set(adapter.greeting.capabilities):
                     continue
                 if asked.rule:
                     mock.fault(**asked.rule, times=1)

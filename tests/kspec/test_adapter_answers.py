@@ -17,7 +17,10 @@ from tests.kspec.which import params, program
 
 EXPECTED = json.loads(Path(__file__).with_name("fixed_answers.json").read_text())
 
-RAW_CALLS = {"@platformatic/kafka": {"alter_reassignments", "list_reassignments"}}
+RAW_CALLS = {
+    "@platformatic/kafka": {"alter_reassignments", "list_reassignments"},
+    "kafka-ts": {"alter_reassignments", "create_topics", "elect_leaders", "list_reassignments"},
+}
 
 
 @pytest.mark.slow

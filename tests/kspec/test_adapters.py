@@ -103,7 +103,7 @@ async def test_an_adapter_that_ignores_the_end_of_input_is_ended(tmp_path, monke
 # ---- real clients -------------------------------------------------------------------------------
 
 MOVERS = {"kproto", "kafka-python", "kafkajs", "@platformatic/kafka", "kafka-clients",
-          "kafka-clients-3.9", "franz-go", "sarama", "kafka-go"}  # fmt: skip
+          "kafka-clients-3.9", "franz-go", "sarama", "kafka-go", "kafka-ts"}  # fmt: skip
 """Those with calls for reassignments."""
 
 

@@ -279,7 +279,7 @@ def _awaited(future: Any, ends: float) -> Any:
 
 def _outcome(found: Any) -> dict[str, Any]:
     if found is PENDING:
-        return PENDING
+        return dict(PENDING)
     if isinstance(found, Raised):
         return outcome(found.error)
     return place_of(found)
