@@ -8,6 +8,7 @@ have JSON already, and all messages without the engine. The texts are equal eith
 from __future__ import annotations
 
 import json
+import sys
 from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -26,7 +27,7 @@ from wiredump.model import Exchange, Frame
 from wiredump.native import quick
 from wiredump.redact import holds_secrets, redacted
 
-__all__ = ["BodyTexts", "SideText", "texts_of"]
+__all__ = ["BodyTexts", "SideText", "brief_texts_of", "texts_of"]
 
 _WITH_FLOATS: Final = frozenset({"AlterClientQuotasRequest", "DescribeClientQuotasResponse"})
 
@@ -35,7 +36,7 @@ _head: Final = Struct(">ihh").unpack_from
 _size: Final = Struct(">i").pack
 
 
-class SideText(NamedTuple):
+class SideText(msgspec.Struct, frozen=True, gc=False):
     """One frame. The fields are those of ``bodies.Side``; ``header`` and ``body`` are JSON text."""
 
     message: str
@@ -83,7 +84,7 @@ def texts_of(
     """Return the texts of both sides. ``codec`` is as in ``bodies.read``. ``values`` keeps records
     in bodies, ``secrets`` keeps passwords, tokens and keys."""
     using = codec_of(item, codec)
-    printed = _printed(item, using, values, secrets) if quick() is not None else None
+    printed = _printed(item, using, _Form(not values, sys.maxsize, secrets))
     if printed is not None:
         return printed
     bodies = read(item, codec)
@@ -98,7 +99,24 @@ def texts_of(
     )
 
 
+def brief_texts_of(
+    item: Exchange, codec: Dialect | None, longest: int, *, secrets: bool = False
+) -> BodyTexts | None:
+    """Return the texts of both sides, with ``(N bytes)`` in place of bytes longer than ``longest``.
+    None if a side has to be decoded."""
+    return _printed(item, codec_of(item, codec), _Form(False, longest, secrets))
+
+
 # ---- printed ---------------------------------------------------------------------------------
+
+
+class _Form(NamedTuple):
+    """``sizes`` and ``longest`` are those of ``text_printer``; ``secrets`` are kept if it is
+    true."""
+
+    sizes: bool
+    longest: int
+    secrets: bool
 
 
 class _Printers(NamedTuple):
@@ -108,15 +126,17 @@ class _Printers(NamedTuple):
     body: TextPrinter
 
 
-def _printed(item: Exchange, using: Dialect, values: bool, secrets: bool) -> BodyTexts | None:
+def _printed(item: Exchange, using: Dialect, form: _Form) -> BodyTexts | None:
     """Print both sides; None if one of them has to be decoded."""
+    if quick() is None:
+        return None
     request = response = None
     codes: tuple[int, ...] = ()
     throttle: int | None = None
     api, key = "", item.api_key
     if item.request is not None:
         version = item.api_version
-        printers = _printers_of(using, key, version, True, values, secrets)
+        printers = _printers_of(using, key, version, True, form)
         raw = item.request.raw
         if printers is None or len(raw) < _HEAD or _head(raw)[1:] != (key, version):
             return None
@@ -128,7 +148,7 @@ def _printed(item: Exchange, using: Dialect, values: bool, secrets: bool) -> Bod
         if item.response_version is None:
             return None
         version = item.response_version
-        printers = _printers_of(using, key, version, False, values, secrets)
+        printers = _printers_of(using, key, version, False, form)
         side = None if printers is None else _side(item.response, printers, version)
         if printers is None or side is None:
             return None
@@ -153,7 +173,7 @@ def _side(
 
 @lru_cache(maxsize=1024)
 def _printers_of(
-    using: Dialect, key: int, version: int, is_request: bool, values: bool, secrets: bool
+    using: Dialect, key: int, version: int, is_request: bool, form: _Form
 ) -> _Printers | None:
     try:
         api = using.api(key, version)
@@ -162,11 +182,11 @@ def _printers_of(
             header = text_printer(RequestHeader, api.request_header_version(version))
         else:
             header = text_printer(ResponseHeader, api.response_header_version(version))
-        body = text_printer(cls, version, sizes=not values)
+        body = text_printer(cls, version, sizes=form.sizes, longest=form.longest)
     except KprotoError:
         return None
     name = cls.MESSAGE_NAME
-    if header is None or body is None or (holds_secrets(name) and not secrets):
+    if header is None or body is None or (holds_secrets(name) and not form.secrets):
         return None
     return _Printers(api.request.MESSAGE_NAME.removesuffix("Request"), name, header, body)
 

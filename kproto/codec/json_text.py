@@ -7,6 +7,7 @@ cannot print. The caller then decodes the message.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -37,15 +38,18 @@ def is_error_code(item: FieldPlan) -> bool:
     return item.kind == "int16" and item.name.endswith("error_code")
 
 
-def text_printer(cls: type[RootStruct], version: int, *, sizes: bool = False) -> TextPrinter | None:
+def text_printer(
+    cls: type[RootStruct], version: int, *, sizes: bool = False, longest: int = sys.maxsize
+) -> TextPrinter | None:
     """Return the printer of a message at a version. With ``sizes``, records are printed as their
-    size in bytes. Raises UnsupportedVersionError if there is no such version."""
+    size in bytes. Bytes longer than ``longest`` are printed as the text ``(N bytes)``. Raises
+    UnsupportedVersionError if there is no such version."""
     compiled = registry.compiled_plan(cls, version)
     if compiled is None:
         return None
     plan = registry.plan_of(cls, version)
     described = tuple(_struct(each, sizes, each is plan.root) for each in plan.structs)
-    return compiled.printer(described).print
+    return compiled.printer(described, longest).print
 
 
 def _struct(

@@ -270,7 +270,7 @@ PyObject *decode_struct(reader *in, const struct_plan *plan);        /* decode.c
 int validate_struct(reader *in, const struct_plan *plan);            /* validate.c */
 int validate_elements(reader *in, const field_plan *field, int64_t count);
 int validate_field(reader *in, const field_plan *field);
-PyObject *plan_printer(PyObject *plan, PyObject *description);       /* print.c */
+PyObject *plan_printer(PyObject *plan, PyObject *args);              /* print.c */
 PyObject *encode_message(plan_object *self, PyObject *message);      /* encode.c; new reference */
 
 PyObject *methods_of(PyObject *module, PyObject *args); /* entry.c: the methods of Message */

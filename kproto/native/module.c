@@ -125,8 +125,8 @@ PyMethodDef plan_methods[] = {
      "takes(data, offset=0) -> (decoder took it, validator took it), without asking Python"},
     {"select", plan_select, METH_VARARGS,
      "select(levels, count of columns) -> Selection; see kproto.columns"},
-    {"printer", plan_printer, METH_O,
-     "printer(fields of each struct) -> Printer; see kproto.codec.json_text"},
+    {"printer", plan_printer, METH_VARARGS,
+     "printer(fields of each struct, longest bytes) -> Printer; see kproto.codec.json_text"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -30,6 +30,7 @@ typedef struct {
     plan_object *plan;
     PyObject *description; /* owns the keys */
     struct_steps *structs; /* one for each of the plan's */
+    Py_ssize_t longest;    /* of longer bytes only the size is printed, as a text */
 } printer_object;
 
 typedef struct {
@@ -150,6 +151,15 @@ static int put_base64(output *out, const uint8_t *p, Py_ssize_t size, const char
     return 0;
 }
 
+static int put_bytes(output *out, const uint8_t *p, Py_ssize_t size) {
+    if (size <= out->printer->longest) return put_base64(out, p, size, STANDARD, 1);
+    if (need(out, LONGEST_NUMBER + 10)) return -1;
+    put_text(out, "\"(", 2);
+    put_number(out, size);
+    put_text(out, " bytes)\"", 8);
+    return 0;
+}
+
 static inline int64_t get_integer(int kind, const uint8_t *p) {
     switch (kind) {
     case KIND_BOOL: return *p != 0;
@@ -193,7 +203,7 @@ static int print_blob(output *out, reader *in, const field_plan *field, int is_s
     const uint8_t *p = in->at;
     in->at += size;
     return is_string ? put_string(out, p, (Py_ssize_t)size)
-                     : put_base64(out, p, (Py_ssize_t)size, STANDARD, 1);
+                     : put_bytes(out, p, (Py_ssize_t)size);
 }
 
 static int print_array(output *out, reader *in, const field_plan *field) {
@@ -497,16 +507,19 @@ static int add_steps(printer_object *self, Py_ssize_t index, PyObject *given) {
     return 0;
 }
 
-PyObject *plan_printer(PyObject *plan, PyObject *description) {
-    if (!PyTuple_Check(description) ||
-        PyTuple_GET_SIZE(description) != ((plan_object *)plan)->struct_count) {
-        PyErr_SetString(PyExc_ValueError, "printer(one tuple for each struct)");
+PyObject *plan_printer(PyObject *plan, PyObject *args) {
+    PyObject *description;
+    Py_ssize_t longest;
+    if (!PyArg_ParseTuple(args, "O!n:printer", &PyTuple_Type, &description, &longest)) return NULL;
+    if (PyTuple_GET_SIZE(description) != ((plan_object *)plan)->struct_count) {
+        PyErr_SetString(PyExc_ValueError, "printer(one tuple for each struct, longest bytes)");
         return NULL;
     }
     printer_object *self = PyObject_GC_New(printer_object, &printer_type);
     if (self == NULL) return NULL;
     self->plan = (plan_object *)Py_NewRef(plan);
     self->description = Py_NewRef(description);
+    self->longest = longest;
     self->structs = PyMem_Calloc((size_t)self->plan->struct_count, sizeof *self->structs);
     PyObject_GC_Track(self);
     int failed = self->structs == NULL;

@@ -11,6 +11,8 @@ from kproto.codec.json_text import text_printer
 from kproto.errors import KprotoError
 from kproto.schema.model import NewStruct
 from wiredump.bodies import Side, find_errors, without_records
+from wiredump.field_trees import bytes_fields, changed
+from wiredump.show.told import LONGEST_BYTES, shortened_bytes
 
 
 def gives_up(cls: Any, version: int) -> bool:
@@ -38,8 +40,10 @@ class _Only:
 def same_text(cls: Any, version: int, data: bytes, offset: int = 0) -> bool:
     """Compare the printers with decoding. Returns whether the message was printed."""
     plain, sized = (text_printer(cls, version, sizes=sizes) for sizes in (False, True))
+    short = text_printer(cls, version, longest=LONGEST_BYTES)
     assert plain is not None
     assert sized is not None
+    assert short is not None
     printed, with_sizes = plain(data, offset), sized(data, offset)
     assert (printed is None) == (with_sizes is None)
     try:
@@ -54,7 +58,12 @@ def same_text(cls: Any, version: int, data: bytes, offset: int = 0) -> bool:
         return False
     assert printed[0].encode() == msgspec.json.encode(value), data.hex()
     assert with_sizes[0].encode() == msgspec.json.encode(_with_sizes(cls, version, value))
-    assert printed[1:] == with_sizes[1:]
+    shortened = short(data, offset)
+    assert shortened is not None
+    assert shortened[0].encode() == msgspec.json.encode(
+        changed(value, bytes_fields(cls, version), shortened_bytes)
+    )
+    assert printed[1:] == with_sizes[1:] == shortened[1:]
     assert printed[1] == end
     assert set(printed[2]) == codes
     assert len(set(printed[2])) == len(printed[2])

@@ -111,8 +111,8 @@ def test_wrong_arguments() -> None:
         key = (0, b'"key":', b"", 0)
         for steps in ((), ((),), ((1,),), ((key, key),), ((key[:3],),), (((*key[:3], 1),),)):
             with pytest.raises((ValueError, TypeError)):
-                plan.printer(steps)
-        assert plan.printer(((key,),)).print(b"\x00\x01a", 0) == ('{"key":"a"}', 3, (), None)
+                plan.printer(steps, 9)
+        assert plan.printer(((key,),), 9).print(b"\x00\x01a", 0) == ('{"key":"a"}', 3, (), None)
 
 
 @pytest.mark.counts_memory
@@ -130,6 +130,6 @@ def test_nothing_leaks() -> None:
                 assert printer(data, 0) is not None
                 assert printer(data[:-1], 0) is None
             with pytest.raises(ValueError, match="one tuple"):
-                plan.printer(())
+                plan.printer((), 9)
 
         assert least_growth(once) < LOOPS

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import click
 from rich.console import Console, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from kproto.cli.tables import print_table
+from wiredump.show.lines import Line
 
 __all__ = ["Output"]
 
@@ -32,13 +32,13 @@ class Output:
     def __init__(self, *, flush: bool = False, before: Callable[[], object] = lambda: None) -> None:
         width = None if sys.stdout.isatty() else _WIDE
         self._console = _Console(highlight=False, markup=False, emoji=False, width=width)
-        self._coloured = self._console.color_system is not None
+        self.coloured = self._console.color_system is not None
         self._flush = flush
         self._before = before
 
-    def line(self, text: Text) -> None:
+    def line(self, text: Line) -> None:
         """Write one line, neither wrapped nor cut."""
-        if self._coloured:
+        if self.coloured:
             self._before()
             self._console.print(text, soft_wrap=True)
         else:

@@ -62,7 +62,7 @@ class Show:
         self._output = output
         self._filters = filters
         self._codec = codec
-        self._lines = LineWriter(width=width, dates=dates)
+        self._lines = LineWriter(width=width, dates=dates, styled=output.coloured)
         self._secrets = secrets
         self._as_json = as_json
         self._as_hex = as_hex

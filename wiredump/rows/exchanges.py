@@ -31,23 +31,26 @@ def rows_of(
     values: bool = False,
     secrets: bool = False,
     texts: BodyTexts | None = None,
-) -> Iterator[Row]:
+) -> list[Row]:
     """Return the rows that depend only on the item. Without ``bodies`` the frames are not decoded,
     and what needs that is left out: ``bodies``, ``negotiations``, and the errors in ``requests``.
     ``values`` keeps records in bodies, ``secrets`` keeps passwords, tokens and keys. ``texts`` has
     the bodies as text, if they were made before."""
     if isinstance(item, Anomaly):
-        yield anomaly_row(item)
-        return
-    for frame in (item.request, item.response):
-        if frame is not None:
-            yield "frames", _frame(item, frame)
+        return [anomaly_row(item)]
+    rows: list[Row] = [
+        ("frames", _frame(item, frame))
+        for frame in (item.request, item.response)
+        if frame is not None
+    ]
     if bodies and texts is None:
         texts = texts_of(item, codec, values=values, secrets=secrets)
-    yield "requests", _request(item, texts)
+    rows.append(("requests", _request(item, texts)))
     if texts is not None:
-        yield from _bodies(item, texts)
-        yield from _negotiations(item, texts)
+        _add_bodies(rows, item, texts)
+        if item.api_key == _API_VERSIONS or _UNSUPPORTED_VERSION in texts.codes:
+            rows += _negotiations(item, texts)
+    return rows
 
 
 def anomaly_row(item: Anomaly) -> Row:
@@ -129,21 +132,20 @@ def _problem(texts: BodyTexts | None) -> str | None:
     return "; ".join(problems) or None
 
 
-def _bodies(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
+def _add_bodies(rows: list[Row], item: Exchange, texts: BodyTexts) -> None:
+    connection, key = item.connection.id, _known(item.api_key)
     for frame, side in ((item.request, texts.request), (item.response, texts.response)):
         if frame is not None and side is not None:
-            message, version, header, body, problem = side
-            yield "bodies", (
-                item.connection.id, frame.direction, frame.offset, _known(item.api_key),
-                message or None, _known(version), _correlation_id(item, frame), header, body,
-                problem or None,
+            row = (
+                connection, frame.direction, frame.offset, key, side.message or None,
+                _known(side.version), _correlation_id(item, frame), side.header, side.body,
+                side.problem or None,
             )  # fmt: skip
+            rows.append(("bodies", row))
 
 
 def _negotiations(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
     if item.request is None or item.response is None:
-        return
-    if item.api_key != _API_VERSIONS and _UNSUPPORTED_VERSION not in texts.codes:
         return
     software = item.software
     who = (

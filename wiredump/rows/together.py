@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kproto.dialects import Dialect
@@ -116,7 +117,16 @@ class TableRows:
     def add(self, item: Item) -> Iterator[Rows]:
         """Return the rows of an item."""
         self.counts.add(item)
-        return self._wanted(self._rows(item))
+        if not isinstance(item, Exchange):
+            return self._wanted(iter(rows_of(item)))
+        texts = None
+        if self._decodes and (self._tables & _SAID or self._listens(item)):
+            texts = texts_of(item, self._codec, values=self._values, secrets=self._secrets)
+        others = self._wanted(self._others(item, texts)) if self._decodes else iter(())
+        if not self._tables & _OF_EXCHANGES:
+            return others
+        rows = rows_of(item, self._codec, bodies=texts is not None, texts=texts)
+        return chain([each for each in rows if each[0] in self._tables], others)
 
     @property
     def wants_names(self) -> bool:
@@ -181,21 +191,11 @@ class TableRows:
             if name in tables:
                 yield each
 
-    def _rows(self, item: Item) -> Iterator[Rows]:
-        if not isinstance(item, Exchange):
-            yield from rows_of(item)
-            return
-        texts = None
-        if self._decodes and (self._tables & _SAID or self._listens(item)):
-            texts = texts_of(item, self._codec, values=self._values, secrets=self._secrets)
-        if self._tables & _OF_EXCHANGES:
-            yield from rows_of(
-                item, self._codec, bodies=texts is not None, values=self._values,
-                secrets=self._secrets, texts=texts,
-            )  # fmt: skip
+    def _others(self, item: Exchange, texts: BodyTexts | None) -> Iterator[Rows]:
+        """Return the rows that depend on more than the exchange, or on its records."""
         if texts is not None:
             yield from self._learnt(item, texts)
-        if self._decodes and self._batches is not None:
+        if self._batches is not None and item.api_key in CARRYING:
             bodies = texts.decoded if texts is not None else None
             reading = partial(read, item, self._codec) if bodies is None else lambda: bodies
             yield from self._batches.add(item, reading)

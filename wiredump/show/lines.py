@@ -12,33 +12,58 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 from rich.text import Text
 
 from kproto.journal import printable
-from wiredump.bodies import ErrorFound, Side
+from wiredump.bodies import ErrorFound
 from wiredump.model import Anomaly, Connection, Exchange, Frame
 from wiredump.show.told import Told, seconds
 
-__all__ = ["DEFAULT_WIDTH", "LineWriter"]
+__all__ = ["DEFAULT_WIDTH", "Line", "LineWriter", "PlainLine"]
 
 DEFAULT_WIDTH: Final = 200
 MOST_ERRORS: Final = 5
 
 
+class PlainLine:
+    """What ``LineWriter`` needs of ``Text``, without styles."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    @property
+    def plain(self) -> str:
+        return "".join(self._parts)
+
+    def append(self, text: str, style: str | None = None) -> None:
+        self._parts.append(text)
+
+
+Line: TypeAlias = Text | PlainLine
+
+
+def _styled() -> Text:
+    return Text(no_wrap=True, overflow="ignore")
+
+
 class LineWriter:
     """Formats lines. ``width`` limits each body, in characters; None means no limit. Times are
-    seconds since ``start_ns``, or dates if ``dates``."""
+    seconds since ``start_ns``, or dates if ``dates``. Lines are ``Text`` if ``styled``, which takes
+    several times as long as a ``PlainLine``."""
 
-    def __init__(self, *, width: int | None = DEFAULT_WIDTH, dates: bool = False) -> None:
+    def __init__(
+        self, *, width: int | None = DEFAULT_WIDTH, dates: bool = False, styled: bool = True
+    ) -> None:
+        self._line = _styled if styled else PlainLine
         self.width = width
         self.dates = dates
         self.start_ns = 0
 
     # -- exchanges ---------------------------------------------------------------------------
 
-    def exchange(self, told: Told) -> Text:
+    def exchange(self, told: Told) -> Line:
         exchange = told.exchange
         line = self._begin(told.timestamp_ns, exchange.connection)
         self._who(line, exchange)
@@ -46,8 +71,8 @@ class LineWriter:
         self._response(line, told)
         return line
 
-    def _begin(self, timestamp_ns: int, connection: Connection | None) -> Text:
-        line = Text(no_wrap=True, overflow="ignore")
+    def _begin(self, timestamp_ns: int, connection: Connection | None) -> Line:
+        line = self._line()
         line.append(self.time(timestamp_ns), style="dim")
         if connection is not None:
             line.append(f" c{connection.number}", style="cyan")
@@ -63,7 +88,7 @@ class LineWriter:
             return f"{whole}.{rest // 1000:06}"  # a time outside of the calendar
         return f"{date}.{rest // 1000:06}Z"
 
-    def _who(self, line: Text, exchange: Exchange) -> None:
+    def _who(self, line: Line, exchange: Exchange) -> None:
         connection = exchange.connection
         software = exchange.software or connection.software
         if software is not None:
@@ -72,12 +97,12 @@ class LineWriter:
             line.append(f" ({printable(exchange.client_id)})")
         self._ends(line, connection)
 
-    def _ends(self, line: Text, connection: Connection) -> None:
+    def _ends(self, line: Line, connection: Connection) -> None:
         ends = f" {connection.client} > {connection.broker}"
         line.append(printable(ends), style="dim")
 
-    def _request(self, line: Text, told: Told) -> None:
-        exchange, bodies = told.exchange, told.bodies
+    def _request(self, line: Line, told: Told) -> None:
+        exchange = told.exchange
         if exchange.request is None:
             self._mark(line, "no request was seen")
             line.append(f" #{exchange.correlation_id}")
@@ -87,15 +112,15 @@ class LineWriter:
         elif exchange.api_key < 0:
             self._mark(line, "no header")
         else:
-            line.append(f" {bodies.api}", style="bold")
+            line.append(f" {told.api}", style="bold")
             line.append(f" v{exchange.api_version} #{exchange.correlation_id}")
         if exchange.dialect != "kafka":
             line.append(f" [{printable(exchange.dialect)}]", style="magenta")
         self._body(line, self._texts(told)[0])
-        self._problem(line, exchange.request, bodies.request)
+        self._problem(line, exchange.request, told.problems[0])
 
-    def _response(self, line: Text, told: Told) -> None:
-        exchange, bodies = told.exchange, told.bodies
+    def _response(self, line: Line, told: Told) -> None:
+        exchange = told.exchange
         if exchange.response is None:
             if not exchange.expected:
                 wanted = "acks=0" if exchange.api_key == 0 else "none due"
@@ -117,13 +142,13 @@ class LineWriter:
         if exchange.response_version is None and not exchange.response.sasl:
             line.append(f" {exchange.response.size} bytes")
             return
-        if bodies.errors:
-            self._errors(line, bodies.errors)
+        if told.errors:
+            self._errors(line, told.errors)
         else:
             self._body(line, self._texts(told)[1])
-        self._problem(line, exchange.response, bodies.response)
+        self._problem(line, exchange.response, told.problems[1])
 
-    def _errors(self, line: Text, errors: list[ErrorFound]) -> None:
+    def _errors(self, line: Line, errors: list[ErrorFound]) -> None:
         for number, error in enumerate(errors[:MOST_ERRORS]):
             line.append("; " if number else " ")
             line.append(error.name, style="bold red")
@@ -134,7 +159,7 @@ class LineWriter:
         if len(errors) > MOST_ERRORS:
             line.append(f"; and {len(errors) - MOST_ERRORS} more errors", style="red")
 
-    def _body(self, line: Text, text: str) -> None:
+    def _body(self, line: Line, text: str) -> None:
         if text:
             line.append(f" {self._cut(text)}")
 
@@ -147,31 +172,33 @@ class LineWriter:
             return printable(text)
         return printable(text[: max(0, self.width - 1)]) + "…"
 
-    def _problem(self, line: Text, frame: Frame, side: Side | None) -> None:
-        if side is None or not (side.problem or frame.missing):
+    def _problem(self, line: Line, frame: Frame, problem: str) -> None:
+        if not (problem or frame.missing):
             return
         parts = []
         if not frame.whole:
             parts.append(f"cut: {len(frame.raw)} of {frame.size} bytes")
-        if side.problem and side.problem != "cut":
-            parts.append(side.problem)
+        if problem and problem != "cut":
+            parts.append(problem)
         self._mark(line, "; ".join(parts))
 
-    def _mark(self, line: Text, text: str) -> None:
+    def _mark(self, line: Line, text: str) -> None:
         line.append(f" !! {printable(text)}", style="red")
 
-    def bodies(self, told: Told) -> Iterator[Text]:
+    def bodies(self, told: Told) -> Iterator[Line]:
         """Yield both bodies, indented, in lines of their own."""
         for name, side in (("request", told.bodies.request), ("response", told.bodies.response)):
             if side is not None and side.body is not None:
                 text = json.dumps(side.body, indent=2, ensure_ascii=False)
                 for number, row in enumerate(text.split("\n")):
                     head = f"    {name} " if not number else "    "
-                    yield Text(head + printable(row), no_wrap=True, overflow="ignore")
+                    line = self._line()
+                    line.append(head + printable(row))
+                    yield line
 
     # -- anomalies ---------------------------------------------------------------------------
 
-    def anomaly(self, anomaly: Anomaly) -> Text:
+    def anomaly(self, anomaly: Anomaly) -> Line:
         line = self._begin(anomaly.timestamp_ns, anomaly.connection)
         if anomaly.connection is not None:
             self._ends(line, anomaly.connection)

@@ -73,8 +73,7 @@ class Summary:
     def exchange(self, told: Told) -> None:
         exchange = told.exchange
         self._connection(exchange.connection.number)
-        sides = (told.bodies.request, told.bodies.response)
-        self.undecoded += any(side is not None and side.problem for side in sides)
+        self.undecoded += any(told.problems)
         if exchange.request is None:
             return  # counted as an anomaly
         key = (told.api or "unknown", exchange.api_version)
@@ -85,7 +84,7 @@ class Summary:
         api.unanswered += told.unanswered
         if exchange.latency_ns is not None:
             api.latencies.add(exchange.latency_ns)
-        for name in dict.fromkeys(error.name for error in told.bodies.errors):
+        for name in dict.fromkeys(error.name for error in told.errors):
             api.errors[name] += 1
 
     def anomaly(self, anomaly: Anomaly) -> None:

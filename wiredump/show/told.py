@@ -9,16 +9,20 @@ from typing import Any, Final
 import msgspec
 
 from kproto.dialects import Dialect
-from wiredump.bodies import Bodies, Side, read
+from wiredump.bodies import Bodies, ErrorFound, Side, read
+from wiredump.body_texts import BodyTexts, brief_texts_of
 from wiredump.dialects import codec_of
 from wiredump.field_trees import base64_size, bytes_fields, changed
 from wiredump.model import Exchange
 from wiredump.redact import redacted
 
-__all__ = ["Told", "json_text", "seconds"]
+__all__ = ["LONGEST_BYTES", "Told", "json_text", "seconds", "shortened_bytes"]
 
-LONGEST_BYTES: Final = 40
-"""Characters of base64 that a line shows."""
+LONGEST_BYTES: Final = 30
+"""The most bytes that a line shows in base64."""
+
+_LONGEST_TEXT: Final = 40
+"""The characters of base64 that these take."""
 
 
 class Told:
@@ -45,9 +49,29 @@ class Told:
             request=_without_secrets(bodies.request), response=_without_secrets(bodies.response)
         )
 
+    @cached_property
+    def _brief(self) -> BodyTexts | None:
+        """Both bodies as short texts. None if they have to be decoded: for the places of errors,
+        or because they cannot be printed otherwise."""
+        brief = brief_texts_of(self.exchange, self._codec, LONGEST_BYTES, secrets=self.secrets)
+        return brief if brief is not None and not brief.codes else None
+
     @property
     def api(self) -> str:
-        return self.bodies.api
+        return self.bodies.api if self._brief is None else self._brief.api
+
+    @property
+    def errors(self) -> list[ErrorFound]:
+        """The error codes in the response."""
+        return self.bodies.errors if self._brief is None else []
+
+    @property
+    def problems(self) -> tuple[str, str]:
+        """Why the request and the response could not be read whole; empty where they could."""
+        if self._brief is not None:
+            return "", ""
+        request, response = self.bodies.request, self.bodies.response
+        return request.problem if request else "", response.problem if response else ""
 
     @property
     def timestamp_ns(self) -> int:
@@ -72,17 +96,15 @@ class Told:
     def failed(self) -> bool:
         """Whether something is wrong: an error code, a missing response, a body that cannot be
         decoded."""
-        sides = (self.bodies.request, self.bodies.response)
-        return (
-            bool(self.bodies.errors)
-            or self.unanswered
-            or any(side is not None and side.problem for side in sides)
-        )
+        return bool(self.errors) or self.unanswered or any(self.problems)
 
     @property
     def short_texts(self) -> tuple[str, str]:
         """As ``texts``, with the length of long bytes in place of the bytes."""
-        return self._short(self.bodies.request), self._short(self.bodies.response)
+        if self._brief is None:
+            return self._short(self.bodies.request), self._short(self.bodies.response)
+        request, response = self._brief.request, self._brief.response
+        return (request and request.body) or "", (response and response.body) or ""
 
     def _short(self, side: Side | None) -> str:
         if side is None or side.body is None:
@@ -90,7 +112,7 @@ class Told:
         if not side.message:  # a token of any mechanism
             return json_text(side.body)
         tree = bytes_fields(self.codec.message(side.message), side.version)
-        return json_text(changed(side.body, tree, _shortened))
+        return json_text(changed(side.body, tree, shortened_bytes))
 
     @cached_property
     def texts(self) -> tuple[str, str]:
@@ -116,13 +138,14 @@ def seconds(duration_ns: int) -> str:
     return f"{milliseconds:.1f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
 
 
-def _shortened(name: str, held: Any) -> tuple[str, Any]:
+def shortened_bytes(name: str, held: Any) -> tuple[str, Any]:
+    """Replace long bytes in a field's JSON by their number, for ``field_trees.changed``."""
     return name, [_bytes(item) for item in held] if isinstance(held, list) else _bytes(held)
 
 
 def _bytes(text: str) -> str:
     """Return base64 text, or the number of bytes if it is too long to be read."""
-    if len(text) <= LONGEST_BYTES:
+    if len(text) <= _LONGEST_TEXT:
         return text
     return f"({base64_size(text)} bytes)"
 
