@@ -206,7 +206,8 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
 
 
 _KINDS_OF_STEP: Final = (
-    "call", "together", "reconnect", "cluster", "unreachable", "faults", "clear_faults", "wait",
+    "call", "together", "reconnect", "cluster", "unreachable", "silent", "certificate",
+    "faults", "clear_faults", "wait",
     "pause_ms",
 )  # fmt: skip
 

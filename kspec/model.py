@@ -21,6 +21,7 @@ __all__ = [
     "CaseFile",
     "ClientCall",
     "ClientSpec",
+    "ClientTlsSpec",
     "ClusterSpec",
     "ConsumerSpec",
     "Expectation",
@@ -28,8 +29,10 @@ __all__ = [
     "ProducerSpec",
     "Rule",
     "Selector",
+    "ServerCertificate",
     "Severity",
     "Step",
+    "TlsSpec",
     "Variant",
     "Wait",
     "Wrong",
@@ -158,6 +161,25 @@ class Expectation(Strict, frozen=True):
     groups: dict[str, Any] | None = None
 
 
+ServerCertificate: TypeAlias = Literal[
+    "valid", "intermediate", "expired", "not-yet-valid", "other-host", "other-ca", "client-only"
+]
+
+
+class TlsSpec(Strict, frozen=True):
+    """TLS at every listener. ``version`` None is any from 1.2 on."""
+
+    certificate: ServerCertificate = "valid"
+    client_certificate: Literal["asked", "required"] | None = None
+    version: Literal["1.2", "1.3"] | None = None
+
+
+class ClientTlsSpec(Strict, frozen=True):
+    """A client that uses TLS, and its own certificate, if it has one."""
+
+    certificate: Literal["valid", "other-ca"] | None = None
+
+
 class ClusterSpec(Strict, frozen=True):
     """The mock cluster, with the options of ``mockbroker serve``."""
 
@@ -171,6 +193,7 @@ class ClusterSpec(Strict, frozen=True):
     auto_create_topics: bool = False
     clock: Literal["wall", "manual"] = "wall"
     sasl: list[str] = []
+    tls: TlsSpec | None = None
     scram_iterations: int | None = None
     scram_final: str | None = None
     broker_configs: dict[str, str] = {}
@@ -218,6 +241,7 @@ class ClientSpec(Strict, frozen=True):
     bootstrap: list[int] | None = None
     client_id: str = "kspec"
     sasl: dict[str, str] | None = None
+    tls: ClientTlsSpec | None = None
     producer: ProducerSpec = ProducerSpec()
     consumer: ConsumerSpec = ConsumerSpec()
     options: dict[str, Any] = {}
@@ -254,6 +278,8 @@ class Step(Strict, frozen=True):
     reconnect: bool = False
     cluster: str | None = None
     unreachable: int | None = None
+    silent: int | None = None
+    certificate: ServerCertificate | None = None
     faults: list[Rule] | None = None
     clear_faults: bool = False
     wait: Wait | None = None

@@ -32,6 +32,8 @@ class Greeting(msgspec.Struct, frozen=True):
     version: str = ""
     language: str = ""
     capabilities: list[str] = []
+    connect: list[str] = []
+    """The members of ``connect`` that not every adapter takes: ``tls``."""
     options: dict[str, str] = {}
     """Options that differ from the client's defaults. ``timeout_ms`` comes from the case."""
     raw_calls: dict[str, str] = {}

@@ -14,12 +14,12 @@ import msgspec
 
 from kproto.journal import Entry
 from kspec.case_parser import step_name
-from kspec.errors import AdapterError, AdapterFault
+from kspec.errors import AbsentError, AdapterError, AdapterFault
 from kspec.kinds import Answer
 from kspec.model import Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
 from kspec.runner.adapters import Adapter
 from kspec.runner.rounds import poll_in_rounds, waits_for_partitions
-from kspec.runner.stage import Stage, cluster_of
+from kspec.runner.stage import Stage
 from kspec.steps import produced_records
 from kspec.wire import CallRecord, Direction, Evidence, select
 from mockbroker.errors import ClusterError
@@ -43,8 +43,12 @@ async def play(case: Case, adapters: Adapters) -> Evidence:
     Raises KprotoError if the case cannot be staged. The client's behaviour is evidence, and so is a
     step that it makes impossible for the cluster.
     """
-    stage = Stage(cluster_of(case), case)
     played = Evidence(wire_only=any(each.wire_only for each in adapters.values()))
+    try:
+        stage = Stage(case)
+    except AbsentError as error:
+        _leave_out(case, Answer(unsupported=str(error)), played)
+        return played
     await stage.start()
     try:
         await _act(case, stage, adapters, played)
@@ -99,17 +103,28 @@ async def _connect(
     }
     if spec.sasl is not None:
         arguments["sasl"] = spec.sasl
+    if spec.tls is not None:
+        arguments["tls"] = stage.client_files(spec.tls)
     before, started = stage.mock.journal.last_sequence, time.monotonic()
-    answer = await adapters[by].call("connect", arguments)
+    if spec.tls is not None and "tls" not in adapters[by].greeting.connect:
+        answer = Answer(unsupported="the adapter does not connect by TLS")
+    else:
+        answer = await adapters[by].call("connect", arguments)
     if answer.failure is None and answer.unsupported is None:
         return
     spent = (time.monotonic() - started) * 1000
-    until = stage.mock.journal.last_sequence
+    _leave_out(case, answer, played, (before, stage.mock.journal.last_sequence, spent))
+
+
+def _leave_out(
+    case: Case, answer: Answer, played: Evidence, place: tuple[int, int, float] = (0, 0, 0.0)
+) -> None:
+    """Give each call that was not made the answer of ``connect``."""
     for call in (each for step in case.steps for each in step.calls):
         name = step_name(call)
         if name not in played.calls:
-            played.calls[name] = CallRecord(name, "connect", before, until, spent, answer)
-    played.calls["connect"] = CallRecord("connect", "connect", before, until, spent, answer)
+            played.calls[name] = CallRecord(name, "connect", *place, answer)
+    played.calls["connect"] = CallRecord("connect", "connect", *place, answer)
 
 
 def _given(spec: ProducerSpec | ConsumerSpec) -> dict[str, Any]:
@@ -130,6 +145,10 @@ async def _take(step: Step, case: Case, stage: Stage, adapters: Adapters, played
         await stage.step(step.cluster)
     elif step.unreachable is not None:
         await stage.make_unreachable(step.unreachable)
+    elif step.silent is not None:
+        await stage.make_silent(step.silent)
+    elif step.certificate is not None:
+        stage.use_certificate(step.certificate)
     elif step.faults is not None:
         stage.add_faults(step.faults)
     elif step.clear_faults:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
+import ssl
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -11,7 +14,7 @@ from typing import Any, Final
 from kproto.schema.versions import Versions
 from kspec.case_parser import api_key
 from kspec.errors import KspecError
-from kspec.model import Case, ClusterSpec
+from kspec.model import Case, ClientTlsSpec, ClusterSpec, ServerCertificate
 from kspec.partition_rows import batches
 from kspec.steps import take_step
 from mockbroker import MockCluster
@@ -25,7 +28,7 @@ _PORT_SECONDS: Final = 0.1
 _MOST_QUEUED: Final = 16
 
 
-def cluster_of(case: Case) -> MockCluster:
+def cluster_of(case: Case, tls: ssl.SSLContext | None = None) -> MockCluster:
     """Return a cluster that is not yet started. Raises KprotoError if the case asks for the
     impossible."""
     spec = case.cluster
@@ -41,6 +44,7 @@ def cluster_of(case: Case) -> MockCluster:
         broker_configs=spec.broker_configs,
         reply35=spec.reply35,
         sasl=spec.sasl,
+        tls=tls,
         scram_iterations=spec.scram_iterations,
         scram_final=spec.scram_final,
         propagation_ms=spec.propagation_ms,
@@ -57,11 +61,20 @@ def _apis(spec: ClusterSpec) -> dict[int, Versions | None]:
     return found
 
 
+def _certificates() -> Any:
+    """Return the module, which needs a package that only cases of TLS need."""
+    return importlib.import_module("kspec.runner.certificates")
+
+
 class Stage:
     """A started cluster, its steps and its faults."""
 
-    def __init__(self, mock: MockCluster, case: Case) -> None:
-        self.mock = mock
+    def __init__(self, case: Case) -> None:
+        self._tls: ssl.SSLContext | None = None
+        if case.cluster.tls is not None:
+            self._tls = _certificates().server_context(case.cluster.tls)
+            self._tls.sni_callback = self._note_handshake
+        self.mock = cluster_of(case, self._tls)
         self._case = case
         self._faults: list[Any] = []
         self._kept: dict[str, socket.socket] = {}
@@ -190,6 +203,31 @@ class Stage:
             except TimeoutError:
                 return
         raise KspecError(f"broker {broker}: the system does not limit its queue of connections")
+
+    async def make_silent(self, broker: int) -> None:
+        """Stop a broker so that its port accepts connections, and nobody reads what they send."""
+        await self.step(f"stop-broker {broker}")
+        self._kept[str(broker)].listen()
+
+    # ---- TLS -------------------------------------------------------------------------------------
+
+    def _note_handshake(self, *_about: object) -> None:
+        """Note a ClientHello, as a connection whose handshake fails leaves no other trace."""
+        self.mock.journal.record(
+            time.time_ns(), broker_id=0, connection_id=0, direction="event", event="client-hello"
+        )
+
+    def use_certificate(self, kind: ServerCertificate) -> None:
+        """Let the listeners have another certificate for the handshakes to come."""
+        if self._tls is None:
+            raise KspecError("the cluster has no TLS")
+        _certificates().use_certificate(self._tls, kind)
+
+    @staticmethod
+    def client_files(spec: ClientTlsSpec) -> dict[str, str]:
+        """Return the paths of a client's trusted authority, certificate and key."""
+        files: dict[str, str] = _certificates().client_files(spec)
+        return files
 
     def _give_back(self, broker: str) -> None:
         kept = self._kept.pop(broker, None)

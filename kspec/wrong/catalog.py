@@ -17,6 +17,7 @@ from kspec.wrong import (
     quotas,
     retries,
     routing,
+    secured,
     transactions,
     versions,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "quotas",
     "retries",
     "routing",
+    "secured",
     "transactions",
     "versions",
     "wrong_client",

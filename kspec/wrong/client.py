@@ -50,6 +50,7 @@ class Client(ClientRules):
             "client": self.name,
             "version": "1",
             "language": "python",
+            "connect": ["tls"],
             "capabilities": sorted({*calls.CALLS, *DATA_CALLS}),
         }
 

@@ -142,7 +142,7 @@ class InsistsOnItsSession(Client):
                     return await link.authenticate(sasl)
                 link = self.link(client_id=self.client_id, timeout=self.timeout, sasl=sasl)
                 self.links[address] = link
-                return await link.open(*address)
+                return await link.open(*address, self.tls)
             except BrokerError as problem:
                 await link.close()
                 refused = problem

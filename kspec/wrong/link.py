@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from struct import Struct
@@ -73,12 +74,14 @@ class Link:
 
     # ---- life cycle ------------------------------------------------------------------------------
 
-    async def open(self, host: str, port: int) -> None:
+    async def open(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         """Open the connection. Raises LinkClosedError, TimedOutError, DecodeError or
         BrokerError."""
         try:
             async with asyncio.timeout(self.timeout):
-                self._reader, self._writer = await asyncio.open_connection(host, port)
+                self._reader, self._writer = await asyncio.open_connection(
+                    host, port, ssl=tls, server_hostname=None if tls is None else host
+                )
         except TimeoutError:
             self.closed = TimedOutError(f"no connection to {host}:{port} in time")
             raise self.closed from None

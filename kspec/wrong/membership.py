@@ -60,7 +60,7 @@ class GroupCoordinators(Coordinators):
                 link = client.link(
                     client_id=client.client_id, timeout=client.timeout, sasl=client.sasl
                 )
-                await link.open(*address)
+                await link.open(*address, self.client.tls)
                 self.links[address] = link
             return link
 

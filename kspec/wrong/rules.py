@@ -7,6 +7,7 @@ misbehaviour overrides one of these methods or provides another ``link``.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -50,6 +51,7 @@ class ClientRules:
         self.controller_id = -1
         self.client_id = "kspec"
         self.sasl: SaslMechanism | None = None
+        self.tls: ssl.SSLContext | None = None
 
     def connect(self, arguments: Mapping[str, Any]) -> None:
         self.timeout = arguments["timeout_ms"] / 1000
@@ -57,6 +59,15 @@ class ClientRules:
         self.bootstrap = [_address(each) for each in arguments["bootstrap"].split(",")]
         self.brokers, self.controller_id, self.links = {}, -1, {}
         self.sasl = _sasl(arguments.get("sasl"))
+        tls = arguments.get("tls")
+        self.tls = None if tls is None else self.context(tls)
+
+    def context(self, files: Mapping[str, str]) -> ssl.SSLContext:
+        """Trust one authority, and check the broker's name (KIP-294)."""
+        context = ssl.create_default_context(cafile=files["ca"])
+        if "certificate" in files:
+            context.load_cert_chain(files["certificate"], files["key"])
+        return context
 
     async def close(self) -> None:
         await self.close_links()
@@ -79,7 +90,7 @@ class ClientRules:
             await link.close()
         link = self.link(client_id=self.client_id, timeout=self.timeout, sasl=self.sasl)
         self.links[address] = link
-        await link.open(*address)
+        await link.open(*address, self.tls)
         return link
 
     async def renew(self, link: Link, sasl: SaslMechanism) -> None:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from kspec.case_parser import parse_case
-from kspec.runner.stage import Stage, cluster_of
+from kspec.runner.stage import Stage
 
 CASE = """\
 title: t
@@ -23,7 +23,7 @@ may:
 
 async def test_a_stopped_brokers_port_refuses_and_is_nobody_elses() -> None:
     case = parse_case(CASE, "x/001-x.yaml").case
-    stage = Stage(cluster_of(case), case)
+    stage = Stage(case)
     await stage.start()
     try:
         host, _, port = stage.mock.addresses[2].rpartition(":")
@@ -41,7 +41,7 @@ async def test_a_stopped_brokers_port_refuses_and_is_nobody_elses() -> None:
 
 async def test_an_unreachable_brokers_port_neither_accepts_nor_refuses() -> None:
     case = parse_case(CASE, "x/001-x.yaml").case
-    stage = Stage(cluster_of(case), case)
+    stage = Stage(case)
     await stage.start()
     try:
         host, _, port = stage.mock.addresses[2].rpartition(":")

@@ -6,9 +6,12 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -65,6 +68,7 @@ public final class AdminAdapter {
         greeting.put("client", "kafka-clients").put("version", version()).put("language", "java");
         greeting.set("capabilities", JSON.valueToTree(
             Stream.concat(CAPABILITIES.stream(), DataClients.CAPABILITIES.stream()).sorted().toList()));
+        greeting.putArray("connect").add("tls");
         Map<String, Object> options = options("timeout_ms");
         options.putAll(DataClients.options());
         options.put("JVM", String.join(" ", ManagementFactory.getRuntimeMXBean().getInputArguments()));
@@ -96,13 +100,24 @@ public final class AdminAdapter {
         config.put("bootstrap.servers", call.get("bootstrap").asText());
         config.put("client.id", call.get("client_id").asText());
         config.putAll(options(timeoutMs));
+        JsonNode tls = call.get("tls");
         JsonNode sasl = call.get("sasl");
+        config.put("security.protocol",
+            (sasl == null ? "" : "SASL_") + (tls == null ? "PLAINTEXT" : "SSL"));
+        if (tls != null) {
+            config.put("ssl.truststore.type", "PEM");
+            config.put("ssl.truststore.location", tls.get("ca").asText());
+            if (tls.has("certificate")) {
+                config.put("ssl.keystore.type", "PEM");
+                config.put("ssl.keystore.certificate.chain", text(tls.get("certificate")));
+                config.put("ssl.keystore.key", text(tls.get("key")));
+            }
+        }
         if (sasl != null) {
             String mechanism = sasl.get("mechanism").asText();
             String module = mechanism.startsWith("SCRAM")
                 ? "org.apache.kafka.common.security.scram.ScramLoginModule"
                 : "org.apache.kafka.common.security.plain.PlainLoginModule";
-            config.put("security.protocol", "SASL_PLAINTEXT");
             config.put("sasl.mechanism", mechanism);
             config.put("sasl.jaas.config", String.format(
                 "%s required username=\"%s\" password=\"%s\";", module,
@@ -111,6 +126,14 @@ public final class AdminAdapter {
         data = new DataClients(config, call);
         admin = asked(() -> Admin.create(config));
         return Returned.NOTHING;
+    }
+
+    private static String text(JsonNode path) {
+        try {
+            return Files.readString(Path.of(path.asText()));
+        } catch (IOException unreadable) {
+            throw new UncheckedIOException(unreadable);
+        }
     }
 
     private Returned close() {

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.helpers import create_ssl_context
 
 from kspec.adapters.python import aiokafka_data
 from kspec.adapters.python.lines import (
@@ -20,6 +21,7 @@ from kspec.adapters.python.lines import (
     elements,
     get,
     outcome,
+    secured,
     serve,
 )
 
@@ -56,12 +58,18 @@ class Adapter:
         self._options = {
             "bootstrap_servers": call["bootstrap"],
             "client_id": call["client_id"],
+            "security_protocol": secured(call),
             "request_timeout_ms": self._timeout_ms,
         }
+        tls = call.get("tls")
+        if tls is not None:
+            with client_call():
+                self._options["ssl_context"] = create_ssl_context(
+                    cafile=tls["ca"], certfile=tls.get("certificate"), keyfile=tls.get("key")
+                )
         sasl = call.get("sasl")
         if sasl is not None:
             self._options |= {
-                "security_protocol": "SASL_PLAINTEXT",
                 "sasl_mechanism": sasl["mechanism"],
                 "sasl_plain_username": sasl["username"],
                 "sasl_plain_password": sasl["password"],
@@ -154,4 +162,4 @@ def _by_code(code: Any, message: Any = None) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
-    serve(Adapter())
+    serve(Adapter(), connects=["tls"])

@@ -25,6 +25,7 @@ from kspec.adapters.python.lines import (
     client_call,
     data_operations,
     outcome,
+    secured,
     serve,
 )
 
@@ -63,13 +64,19 @@ class Adapter:
         options = {
             "bootstrap.servers": call["bootstrap"],
             "client.id": call["client_id"],
+            "security.protocol": secured(call),
             **_time_outs(call["timeout_ms"]),
             "log_level": 0,
         }
+        tls = call.get("tls")
+        if tls is not None:
+            options["ssl.ca.location"] = tls["ca"]
+            if "certificate" in tls:
+                options["ssl.certificate.location"] = tls["certificate"]
+                options["ssl.key.location"] = tls["key"]
         sasl = call.get("sasl")
         if sasl is not None:
             options |= {
-                "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": sasl["mechanism"],
                 "sasl.username": sasl["username"],
                 "sasl.password": sasl["password"],
@@ -205,4 +212,4 @@ def _described(error: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(Adapter(), described=_described)
+    serve(Adapter(), described=_described, connects=["tls"])

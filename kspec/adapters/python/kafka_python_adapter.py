@@ -22,6 +22,7 @@ from kspec.adapters.python.lines import (
     elements,
     get,
     outcome,
+    secured,
     serve,
 )
 
@@ -62,12 +63,19 @@ class Adapter:
         self._options = {
             "bootstrap_servers": call["bootstrap"].split(","),
             "client_id": call["client_id"],
+            "security_protocol": secured(call),
             **_time_outs(self._timeout_ms),
         }
+        tls = call.get("tls")
+        if tls is not None:
+            self._options |= {
+                "ssl_cafile": tls["ca"],
+                "ssl_certfile": tls.get("certificate"),
+                "ssl_keyfile": tls.get("key"),
+            }
         sasl = call.get("sasl")
         if sasl is not None:
             self._options |= {
-                "security_protocol": "SASL_PLAINTEXT",
                 "sasl_mechanism": sasl["mechanism"],
                 "sasl_plain_username": sasl["username"],
                 "sasl_plain_password": sasl["password"],
@@ -219,4 +227,4 @@ def _by_code(row: Any) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
-    serve(Adapter())
+    serve(Adapter(), connects=["tls"])

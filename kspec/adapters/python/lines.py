@@ -51,6 +51,7 @@ __all__ = [
     "place_of",
     "polled",
     "record_of",
+    "secured",
     "serve",
     "text_of",
 ]
@@ -118,9 +119,14 @@ class Adapter(Protocol):
     def operations(self) -> Mapping[str, Operation]: ...
 
 
-def serve(adapter: Adapter, described: Callable[[Exception], dict[str, Any]] | None = None) -> None:
+def serve(
+    adapter: Adapter,
+    described: Callable[[Exception], dict[str, Any]] | None = None,
+    connects: Collection[str] = (),
+) -> None:
     """Write the greeting, then answer every line of stdin. ``described`` turns the client's
-    exception into the members of an answer."""
+    exception into the members of an answer; ``connects`` names members of ``connect`` that not
+    every adapter takes."""
 
     def close(_call: dict[str, Any]) -> Returned:
         adapter.close()
@@ -137,6 +143,7 @@ def serve(adapter: Adapter, described: Callable[[Exception], dict[str, Any]] | N
             "version": adapter.version,
             "language": "python",
             "capabilities": sorted(adapter.operations()),
+            "connect": sorted(connects),
             "options": {name: str(value) for name, value in adapter.options().items()},
         }
     )
@@ -220,6 +227,12 @@ def by_topic(keys: Any) -> dict[str, list[int]]:
         topic, partition = partition_of(key)
         found.setdefault(topic, []).append(partition)
     return found
+
+
+def secured(call: Mapping[str, Any]) -> str:
+    """Return Kafka's name of the security protocol that ``connect`` asks for."""
+    over = "SSL" if "tls" in call else "PLAINTEXT"
+    return f"SASL_{over}" if "sasl" in call else over
 
 
 class _DataClients(Protocol):

@@ -41,6 +41,7 @@ func main() {
 	a := &adapter{server: lines.Server{
 		Client:  "franz-go",
 		Version: lines.ModuleVersion("github.com/twmb/franz-go"),
+		Connect: []string{"tls"},
 		Options: options,
 		Code:    code,
 	}}
@@ -76,6 +77,13 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 		kgo.RequestTimeoutOverhead(a.timeout),
 		kgo.RetryTimeout(a.timeout),
 		kgo.MetadataMinAge(10 * time.Millisecond),
+	}
+	if call.TLS != nil {
+		config, err := call.TLS.Config()
+		if err != nil {
+			return lines.Returned{}, err
+		}
+		options = append(options, kgo.DialTLSConfig(config))
 	}
 	if call.SASL != nil {
 		options = append(options, kgo.SASL(mechanism(*call.SASL)))

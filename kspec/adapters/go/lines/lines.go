@@ -5,6 +5,8 @@ package lines
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +26,7 @@ type Call struct {
 	TimeoutMs int    `json:"timeout_ms"`
 	ClientID  string `json:"client_id"`
 	SASL      *SASL  `json:"sasl"`
+	TLS       *TLS   `json:"tls"`
 
 	// Topics is a list of names, or topics to create by name: see Names and NewTopics.
 	Topics json.RawMessage `json:"topics"`
@@ -48,6 +51,31 @@ type Call struct {
 
 	// Calls are the calls of "together".
 	Calls []Call `json:"calls"`
+}
+
+// TLS holds the paths of PEM files; Certificate and Key may be "".
+type TLS struct {
+	CA          string `json:"ca"`
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+}
+
+// Config reads the files.
+func (t TLS) Config() (*tls.Config, error) {
+	data, err := os.ReadFile(t.CA)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	config.RootCAs.AppendCertsFromPEM(data)
+	if t.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
 }
 
 // SASL holds the mechanism and credentials.
@@ -228,8 +256,10 @@ type Operation func(Call) (Returned, error)
 // Server is an adapter: the client, its operations, and the options that differ from its defaults.
 type Server struct {
 	Client, Version string
-	Options         map[string]string
-	Operations      map[string]Operation
+	// Connect names the members of connect that not every adapter takes.
+	Connect    []string
+	Options    map[string]string
+	Operations map[string]Operation
 	// Code returns Kafka's code of a client's error; it ignores wrapped errors.
 	Code func(error) (int16, bool)
 }
@@ -262,6 +292,7 @@ func (s Server) Serve() {
 	slices.Sort(capabilities)
 	write(out, map[string]any{
 		"client": s.Client, "version": s.Version, "language": "go", "capabilities": capabilities,
+		"connect": append([]string{}, s.Connect...),
 		"options": s.Options,
 	})
 	in := bufio.NewScanner(os.Stdin)
