@@ -67,7 +67,9 @@ async function answer(operations, call, described, named) {
   } catch (error) {
     if (error instanceof Unsupported) return { unsupported: error.message }
     if (!(error instanceof Thrown)) return { adapter_error: describe(error) }
-    const partitions = Object.entries(named(error.error)).map(([key, one]) => [key, described(one)])
+    // The outcomes of produce are those of records, which no error names.
+    const names = call.op === 'produce' ? {} : named(error.error)
+    const partitions = Object.entries(names).map(([key, one]) => [key, described(one)])
     return {
       ok: false,
       ...described(error.error),

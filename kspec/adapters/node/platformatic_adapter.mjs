@@ -8,9 +8,13 @@ import {
   Admin,
   alterPartitionReassignmentsV0,
   alterPartitionReassignmentsV1,
-  listPartitionReassignmentsV0
+  Consumer,
+  listPartitionReassignmentsV0,
+  Producer
 } from '@platformatic/kafka'
-import { ascending, byTopic, clientCall, elements, Returned, serve, Unsupported } from './lines.mjs'
+import {
+  ascending, byTopic, checkOptions, clientCall, elements, Inbox, inTime, Returned, serve, textOf, Unsupported
+} from './lines.mjs'
 
 // The package does not export its package.json, so it is read from npm's folder.
 const manifest = new URL('node_modules/@platformatic/kafka/package.json', import.meta.url)
@@ -18,6 +22,19 @@ const { version } = JSON.parse(readFileSync(manifest, 'utf8'))
 
 let admin
 let timeout
+let connection
+let producer
+let consumer
+let inbox
+let polled
+
+const PRODUCER_OPTIONS = ['acks', 'idempotence', 'compression', 'linger_ms', 'delivery_timeout_ms']
+// A call is a batch, and a delivery takes as long as its retries.
+const PRODUCER_RETRIES = { retries: 3, retryDelay: 50 }
+const CONSUMER_OPTIONS = [
+  'group', 'offset_reset', 'isolation', 'max_wait_ms', 'partition_max_bytes', 'protocol', 'instance_id',
+  'session_timeout_ms', 'heartbeat_ms', 'remote_assignor'
+]
 
 /** Options that differ from its defaults. */
 const options = timeout => ({
@@ -36,20 +53,23 @@ const rawCalls = {
 
 function connect(call) {
   timeout = call.timeout_ms
+  connection = call
   return clientCall(() => {
-    admin = new Admin({
-      clientId: call.client_id,
-      bootstrapBrokers: call.bootstrap.split(','),
-      ...options(timeout),
-      ...(call.sasl ? { sasl: call.sasl } : {})
-    })
+    admin = new Admin(common())
   })
 }
 
+const common = () => ({
+  clientId: connection.client_id,
+  bootstrapBrokers: connection.bootstrap.split(','),
+  ...options(timeout),
+  ...(connection.sasl ? { sasl: connection.sasl } : {})
+})
+
 async function close() {
-  const closing = admin
-  admin = undefined
-  await closing?.close().catch(() => {}) // its state may not allow a clean close
+  const closing = [producer?.close(true), consumer?.close(true), admin?.close()]
+  admin = producer = consumer = undefined
+  for (const each of closing) await each?.catch(() => {}) // its state may not allow a clean close
 }
 
 /** The client's connection to the controller, for a raw call. */
@@ -105,6 +125,116 @@ const operations = {
     return new Returned(created, Object.fromEntries(names.map(name => [name, null])))
   },
 
+  /** A call of the client is a batch of each partition; it returns the offsets of batches. */
+  async produce({ records }) {
+    const given = connection.producer ?? {}
+    checkOptions(given, PRODUCER_OPTIONS)
+    const { acks, idempotence: idempotent, compression } = given
+    const written = await clientCall(() => {
+      producer ??= new Producer({ ...common(), ...PRODUCER_RETRIES })
+      const sending = producer.send({
+        messages: records.map(({ topic, partition, key, value }) => ({
+          topic,
+          partition,
+          key: bytesOf(key),
+          value: bytesOf(value)
+        })),
+        ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
+        ...(idempotent === undefined ? {} : { idempotent }),
+        ...(compression === undefined ? {} : { compression })
+      })
+      return inTime(sending, connection)
+    })
+    if (written === undefined) return new Returned(written, records.map(() => ({ pending: true })))
+    const places = records.map(({ topic, partition }) => {
+      const isHere = each => each?.topic === topic && each?.partition === partition
+      const found = elements(written?.offsets).find(isHere)
+      return found ? { topic, partition, base_offset: Number(found.offset) } : {}
+    })
+    return new Returned(written, places)
+  },
+
+  /** A consumer is a member of a group, whose partitions the group assigns. */
+  async subscribe({ topics, pattern }) {
+    const given = connection.consumer ?? {}
+    checkOptions(given, CONSUMER_OPTIONS)
+    if (pattern !== undefined) throw new Unsupported('consume takes the names of topics')
+    inbox = new Inbox()
+    polled = new Map()
+    const fallbackMode = { none: 'fail' }[given.offset_reset] ?? given.offset_reset
+    await clientCall(async () => {
+      consumer = new Consumer({
+        ...common(),
+        groupId: given.group,
+        ...(given.protocol ? { groupProtocol: given.protocol } : {}),
+        ...(given.remote_assignor ? { groupRemoteAssignor: given.remote_assignor } : {}),
+        ...(given.instance_id ? { groupInstanceId: given.instance_id } : {}),
+        ...(given.session_timeout_ms ? { sessionTimeout: given.session_timeout_ms } : {}),
+        ...(given.heartbeat_ms ? { heartbeatInterval: given.heartbeat_ms } : {})
+      })
+      const stream = await consumer.consume({
+        topics,
+        autocommit: false,
+        mode: 'committed',
+        maxWaitTime: given.max_wait_ms,
+        ...(fallbackMode ? { fallbackMode } : {}),
+        ...(given.isolation ? { isolationLevel: given.isolation === 'read_committed' ? 1 : 0 } : {}),
+        ...(given.partition_max_bytes ? { maxBytesPerPartition: given.partition_max_bytes } : {})
+      })
+      const to = inbox
+      stream.on('data', ({ topic, partition, offset, key, value }) => {
+        to.add({ topic, partition, offset: Number(offset), key: textOf(key), value: textOf(value) })
+      })
+      stream.on('error', error => to.fail(error))
+    })
+  },
+
+  async assignment() {
+    const assigned = elements(consumer?.assignments).flatMap(({ topic, partitions }) =>
+      partitions.map(index => `${topic}-${index}`)
+    )
+    return new Returned(assigned, ascending(assigned))
+  },
+
+  async poll({ records, ms }) {
+    checkOptions(connection.consumer ?? {}, CONSUMER_OPTIONS)
+    if (!consumer) throw new Unsupported('a consumer has what its group assigns')
+    const returned = await inbox.poll(records, ms)
+    for (const { topic, partition, offset } of returned.result) {
+      polled.set(`${topic}-${partition}`, offset + 1)
+    }
+    return returned
+  },
+
+  async commit({ offsets }) {
+    const wanted = (offsets ? Object.entries(offsets) : [...polled]).map(([key, offset]) => {
+      const [[topic, [partition]]] = byTopic([key])
+      return { topic, partition, offset: BigInt(offset), leaderEpoch: -1 }
+    })
+    await clientCall(() => consumer.commit({ offsets: wanted }))
+    return new Returned(undefined, null)
+  },
+
+  /** It returns the offsets of a topic's partitions by their numbers. */
+  async committed({ partitions: wanted }) {
+    const topics = byTopic(wanted).map(([topic, partitions]) => ({ topic, partitions }))
+    const fetched = await clientCall(() => consumer.listCommittedOffsets({ topics }))
+    const found = {}
+    for (const [topic, offsets] of fetched) {
+      offsets.forEach((offset, index) => {
+        if (wanted.includes(`${topic}-${index}`)) found[`${topic}-${index}`] = Number(offset)
+      })
+    }
+    return new Returned(fetched, found)
+  },
+
+  async close_consumer() {
+    const closing = consumer
+    consumer = undefined
+    await clientCall(() => closing?.close(true))
+    return new Returned(undefined, null)
+  },
+
   async alter_reassignments({ assignments, allow_replication_factor_change: allow = true }) {
     const topics = byTopic(Object.keys(assignments)).map(([name, indexes]) => ({
       name,
@@ -145,6 +275,8 @@ const operations = {
   }
 }
 
+const bytesOf = text => (text === undefined || text === null ? undefined : Buffer.from(text))
+
 /** The partitions of a response to AlterPartitionReassignments, by "topic-partition". */
 function rows(response) {
   return elements(response?.responses).flatMap(topic =>
@@ -174,7 +306,12 @@ await serve('@platformatic/kafka', version, {
   connect,
   close,
   operations,
-  options: options('timeout_ms'),
+  options: {
+    ...options('timeout_ms'),
+    'retries of Producer': PRODUCER_RETRIES.retries,
+    'autocommit of consume': false,
+    'mode of consume': 'committed'
+  },
   rawCalls,
   code,
   message,
