@@ -58,6 +58,8 @@ KNOWN_HOSTS = {
     "semver.org",
     "opencollective.com",  # where npm's lock file says a dependency is funded
     "www.apache.org",
+    "www.cve.org",
+    "www.rfc-editor.org",
     "www.w3.org",  # XML namespaces
 }
 
