@@ -70,8 +70,8 @@ def test_html_says_the_same(run, tmp_path):
 
 
 def test_markup_of_a_client_stays_text():
-    assert inline("a <b> [x](https://e.org/) `<c>` **d**") == (
-        'a &lt;b&gt; <a href="https://e.org/">x</a> <code>&lt;c&gt;</code> <b>d</b>'
+    assert inline("a <b> [x](https://e.example/) `<c>` **d**") == (
+        'a &lt;b&gt; <a href="https://e.example/">x</a> <code>&lt;c&gt;</code> <b>d</b>'
     )
 
 
