@@ -21,11 +21,12 @@ let polled
 let assigned
 
 const PRODUCER_OPTIONS = [
-  'acks', 'idempotence', 'compression', 'linger_ms', 'max_in_flight', 'delivery_timeout_ms'
+  'acks', 'idempotence', 'compression', 'linger_ms', 'max_in_flight', 'delivery_timeout_ms',
+  'metadata_age_ms'
 ] // a call is a batch, and a delivery takes as long as its retries
 const CONSUMER_OPTIONS = [
   'group', 'offset_reset', 'isolation', 'max_wait_ms', 'partition_max_bytes', 'rack', 'protocol',
-  'session_timeout_ms', 'heartbeat_ms', 'assignors'
+  'session_timeout_ms', 'heartbeat_ms', 'assignors', 'metadata_age_ms'
 ]
 const PRODUCER_RETRY = { retries: 3, initialRetryTime: 50 }
 
@@ -151,7 +152,8 @@ const operations = {
         producer = kafka.producer({
           retry: PRODUCER_RETRY,
           ...(idempotence === undefined ? {} : { idempotent: idempotence }),
-          ...(maxInFlightRequests === undefined ? {} : { maxInFlightRequests })
+          ...(maxInFlightRequests === undefined ? {} : { maxInFlightRequests }),
+          ...metadataAge(producerOptions)
         })
         await producer.connect()
       }
@@ -191,6 +193,7 @@ const operations = {
         groupId: given.group,
         partitionAssigners: assigners,
         maxWaitTimeInMs: given.max_wait_ms,
+        ...metadataAge(given),
         readUncommitted: given.isolation !== 'read_committed',
         ...(given.partition_max_bytes ? { maxBytesPerPartition: given.partition_max_bytes } : {}),
         ...(given.rack ? { rackId: given.rack } : {}),
@@ -287,6 +290,8 @@ const operations = {
     return new Returned(listed, Array.isArray(listed?.topics) ? ongoing : listed?.topics)
   }
 }
+
+const metadataAge = ({ metadata_age_ms: age }) => (age === undefined ? {} : { metadataMaxAge: age })
 
 const COMPRESSIONS = { none: 'None', gzip: 'GZIP', snappy: 'Snappy', lz4: 'LZ4', zstd: 'ZSTD' }
 

@@ -28,12 +28,12 @@ let consumer
 let inbox
 let polled
 
-const PRODUCER_OPTIONS = ['acks', 'idempotence', 'compression', 'linger_ms', 'delivery_timeout_ms']
+const PRODUCER_OPTIONS = ['acks', 'idempotence', 'compression', 'linger_ms', 'delivery_timeout_ms', 'metadata_age_ms']
 // A call is a batch, and a delivery takes as long as its retries.
 const PRODUCER_RETRIES = { retries: 3, retryDelay: 50 }
 const CONSUMER_OPTIONS = [
   'group', 'offset_reset', 'isolation', 'max_wait_ms', 'partition_max_bytes', 'protocol', 'instance_id',
-  'session_timeout_ms', 'heartbeat_ms', 'remote_assignor'
+  'session_timeout_ms', 'heartbeat_ms', 'remote_assignor', 'metadata_age_ms'
 ]
 
 /** Options that differ from its defaults. */
@@ -131,7 +131,7 @@ const operations = {
     checkOptions(given, PRODUCER_OPTIONS)
     const { acks, idempotence: idempotent, compression } = given
     const written = await clientCall(() => {
-      producer ??= new Producer({ ...common(), ...PRODUCER_RETRIES })
+      producer ??= new Producer({ ...common(), ...PRODUCER_RETRIES, ...metadataAge(given) })
       const sending = producer.send({
         messages: records.map(({ topic, partition, key, value }) => ({
           topic,
@@ -165,6 +165,7 @@ const operations = {
     await clientCall(async () => {
       consumer = new Consumer({
         ...common(),
+        ...metadataAge(given),
         groupId: given.group,
         ...(given.protocol ? { groupProtocol: given.protocol } : {}),
         ...(given.remote_assignor ? { groupRemoteAssignor: given.remote_assignor } : {}),
@@ -274,6 +275,8 @@ const operations = {
     return new Returned(listed, Array.isArray(listed?.topics) ? ongoing : listed?.topics)
   }
 }
+
+const metadataAge = ({ metadata_age_ms: age }) => (age === undefined ? {} : { metadataMaxAge: age })
 
 const bytesOf = text => (text === undefined || text === null ? undefined : Buffer.from(text))
 

@@ -33,6 +33,7 @@ var producerNames = map[string]string{
 	"linger_ms": "linger.ms", "batch_bytes": "batch.size", "max_in_flight": "max.in.flight",
 	"delivery_timeout_ms": "delivery.timeout.ms", "transactional_id": "transactional.id",
 	"transaction_timeout_ms": "transaction.timeout.ms",
+	"metadata_age_ms":        "topic.metadata.refresh.interval.ms",
 }
 
 var consumerNames = map[string]string{
@@ -42,6 +43,7 @@ var consumerNames = map[string]string{
 	"session_timeout_ms": "session.timeout.ms", "heartbeat_ms": "heartbeat.interval.ms",
 	"max_poll_ms": "max.poll.interval.ms", "assignors": "partition.assignment.strategy",
 	"remote_assignor": "group.remote.assignor",
+	"metadata_age_ms": "topic.metadata.refresh.interval.ms",
 }
 
 // data is a producer and a consumer, each made by its first call.

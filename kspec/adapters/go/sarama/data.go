@@ -97,11 +97,14 @@ func (d *data) closeConsumer(lines.Call) (lines.Returned, error) {
 func (d *data) producerConfig(manual bool) (*sarama.Config, error) {
 	var given lines.ProducerOptions
 	err := lines.Options(d.connect.Producer, &given, "acks", "idempotence", "compression",
-		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms")
+		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms", "metadata_age_ms")
 	if err != nil {
 		return nil, err
 	}
 	config := d.config()
+	if given.MetadataAgeMs != nil {
+		config.Metadata.RefreshFrequency = lines.Milliseconds(*given.MetadataAgeMs)
+	}
 	config.Producer.Timeout = d.connect.Timeout()
 	config.Producer.Return.Successes = true
 	if manual {
@@ -224,7 +227,7 @@ func (d *data) consumerConfig() (*sarama.Config, lines.ConsumerOptions, error) {
 	var given lines.ConsumerOptions
 	err := lines.Options(d.connect.Consumer, &given, "group", "offset_reset", "isolation",
 		"max_wait_ms", "partition_max_bytes", "rack", "protocol", "instance_id",
-		"session_timeout_ms", "heartbeat_ms", "assignors")
+		"session_timeout_ms", "heartbeat_ms", "assignors", "metadata_age_ms")
 	if err == nil && given.Protocol == "consumer" {
 		err = lines.Unsupported("the client has no groups of KIP-848")
 	}
@@ -245,6 +248,9 @@ func (d *data) consumerConfig() (*sarama.Config, lines.ConsumerOptions, error) {
 		config.Consumer.Fetch.Default = *given.PartitionMaxBytes
 	}
 	config.RackID = given.Rack
+	if given.MetadataAgeMs != nil {
+		config.Metadata.RefreshFrequency = lines.Milliseconds(*given.MetadataAgeMs)
+	}
 	config.Consumer.Group.InstanceId = given.InstanceID
 	if given.SessionTimeoutMs != nil {
 		config.Consumer.Group.Session.Timeout = lines.Milliseconds(*given.SessionTimeoutMs)
