@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kproto.records import Compression, RecordBatches
@@ -185,3 +185,11 @@ class PassesOverCompressedBatches(Consumer):
 
     def is_hidden(self, batch: Batch, aborted: Aborted) -> bool:
         return super().is_hidden(batch, aborted) or batch.compression is not Compression.NONE
+
+
+@misbehaves("reads-what-is-not-committed")
+class ReadsWhatIsNotCommitted(Consumer):
+    """Fetches up to the high watermark although only committed records were asked for."""
+
+    def __init__(self, client: Any, options: Mapping[str, Any], *more: Any) -> None:
+        super().__init__(client, {**options, "isolation": "read_uncommitted"}, *more)

@@ -282,6 +282,7 @@ class TransactionalProducer(Producer):
     async def commit_offsets(
         self, offsets: Mapping[TopicPartition, int], group: GroupMetadata
     ) -> None:
+        await self.learn_ids(offsets)
         request = self.offsets_body(offsets, group)
 
         def first(answer: Any) -> int:
@@ -309,8 +310,17 @@ class TransactionalProducer(Producer):
             generation_id_or_member_epoch=group.generation,
             member_id=group.member_id,
             group_instance_id=group.instance_id,
-            topics=[topic(name=name, partitions=rows) for name, rows in topics.items()],
+            topics=[
+                topic(name=name, topic_id=self.topics.ids[name], partitions=rows)
+                for name, rows in topics.items()
+            ],
         )
+
+    async def learn_ids(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Newer versions name topics by id."""
+        unknown = {name for name, _ in offsets} - set(self.topics.ids)
+        if unknown:
+            await self.topics.refresh(unknown)
 
     def is_in_transaction(self) -> bool:
         return True

@@ -94,7 +94,7 @@ final class DataClients {
     /** Options that differ from the clients' defaults. */
     static Map<String, Object> options() {
         Map<String, Object> options = new LinkedHashMap<>();
-        options.put("max.block.ms of the producer", "timeout_ms");
+        options.put("max.block.ms of the producer", "timeout_ms, three times that with a transactional.id");
         options.put("enable.auto.commit of the consumer", false);
         return options;
     }
@@ -184,7 +184,8 @@ final class DataClients {
             throws AdminAdapter.Raised, AdminAdapter.Unsupported {
         if (producer == null) {
             Properties config = config(forProducer, PRODUCER);
-            config.put("max.block.ms", timeoutMs);
+            config.put("max.block.ms",
+                config.containsKey("transactional.id") ? 3 * timeoutMs : timeoutMs);
             producer = AdminAdapter.asked(() -> new KafkaProducer<>(
                 config, new ByteArraySerializer(), new ByteArraySerializer()));
         }

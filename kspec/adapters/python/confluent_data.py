@@ -27,6 +27,7 @@ __all__ = ["OPTIONS", "DataClients"]
 
 OPTIONS: Final = {
     "request.timeout.ms of Producer": "timeout_ms",
+    "timeout of calls about transactions": "three times timeout_ms",
     "enable.auto.commit of Consumer": False,
     "group.id of Consumer": "kspec, where the case has none: it is required",
 }
@@ -107,10 +108,11 @@ class DataClients:
     def close(self) -> None:
         producer, consumer = self._producer, self._consumer
         self._producer = self._consumer = None
-        if producer is not None:
-            producer.purge()
-            producer.flush(0.1)
         with suppress(Exception):  # its state may not allow a clean close
+            if producer is not None:
+                producer.purge()
+                producer.flush(0.1)
+        with suppress(Exception):
             if consumer is not None:
                 consumer.close()
 
@@ -160,7 +162,7 @@ class DataClients:
         producer = self.producer
         with client_call():
             if not self._is_ready:
-                producer.init_transactions(self._seconds)
+                producer.init_transactions(3 * self._seconds)
                 self._is_ready = True
             producer.begin_transaction()
         return Returned(None, None)
@@ -170,19 +172,19 @@ class DataClients:
         offsets = [_partition(key, offset) for key, offset in call["offsets"].items()]
         with client_call():
             group = consumer.consumer_group_metadata()
-            producer.send_offsets_to_transaction(offsets, group, self._seconds)
+            producer.send_offsets_to_transaction(offsets, group, 3 * self._seconds)
         return Returned(None, None)
 
     def commit_transaction(self, _call: dict[str, Any]) -> Returned:
         producer = self.producer
         with client_call():
-            producer.commit_transaction(self._seconds)
+            producer.commit_transaction(3 * self._seconds)
         return Returned(None, None)
 
     def abort_transaction(self, _call: dict[str, Any]) -> Returned:
         producer = self.producer
         with client_call():
-            producer.abort_transaction(self._seconds)
+            producer.abort_transaction(3 * self._seconds)
         return Returned(None, None)
 
     def _send(

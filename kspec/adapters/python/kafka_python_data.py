@@ -34,7 +34,7 @@ from kspec.adapters.python.lines import (
 __all__ = ["OPTIONS", "DataClients"]
 
 OPTIONS: Final = {
-    "max_block_ms of KafkaProducer": "timeout_ms",
+    "max_block_ms of KafkaProducer": "timeout_ms, three times that with a transactional_id",
     "enable_auto_commit of KafkaConsumer": False,
 }
 _PRODUCER: Final = {
@@ -119,10 +119,9 @@ class DataClients:
             given = chosen(self._for_producer, _PRODUCER)
             if given.get("compression_type") == "none":
                 given["compression_type"] = None
+            block_ms = (3 if "transactional_id" in given else 1) * self._timeout_ms
             with client_call():
-                self._producer = KafkaProducer(
-                    **self._options, max_block_ms=self._timeout_ms, **given
-                )
+                self._producer = KafkaProducer(**self._options, max_block_ms=block_ms, **given)
         return self._producer
 
     @property
