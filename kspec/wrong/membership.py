@@ -36,7 +36,7 @@ _SUBSCRIPTION_VERSION: Final = 1
 _version_of: Final = Struct(">h")
 _LEAVES_BY_LIST: Final = 3
 _OFFSETS_BY_GROUP: Final = 8
-_OFFSETS_BY_TOPIC_ID: Final = 10
+_STABLE_SINCE: Final = 7
 _JOIN_SLACK: Final = 5.0
 
 
@@ -131,11 +131,11 @@ class Membership:
         if self.fatal is not None:
             raise self.fatal
         await self.look_for_partitions()
-        if not self.needs_to_join:
-            return
-        if self.joining is None:
+        if self.joining is None and self.needs_to_join:
             self.give_up_before_joining()
             self.joining = asyncio.create_task(self.join_until_done())
+        if self.joining is None:
+            return
         await asyncio.wait({self.joining}, timeout=0.05 if self.owned else seconds)
         if self.joining.done():
             task, self.joining = self.joining, None
@@ -385,6 +385,10 @@ class Membership:
         if revoked:
             self.join_again("partitions were given up")
 
+    @property
+    def is_joining(self) -> bool:
+        return self.joining is not None and not self.joining.done()
+
     # ---- heartbeats ------------------------------------------------------------------------------
 
     async def beat(self) -> None:
@@ -395,12 +399,12 @@ class Membership:
             if self.is_too_slow():
                 await self.leave_slow_application()
                 return
-            if self.joining is not None or self.generation == _NO_GENERATION:
+            if self.is_joining or self.generation == _NO_GENERATION:
                 continue
             generation = self.generation
             try:
                 answer = await self.ask(self.heartbeat_body, self.client.timeout)
-                if self.generation == generation and self.joining is None:
+                if self.generation == generation and not self.is_joining:
                     self.heed_heartbeat(answer.error_code)
             except (LinkClosedError, TimedOutError):
                 self.coordinators.forget(GROUP, self.group)
@@ -410,7 +414,7 @@ class Membership:
                     return
 
     def is_too_slow(self) -> bool:
-        return self.joining is None and (_now() - self.polled) * 1000 > self.max_poll_ms
+        return not self.is_joining and (_now() - self.polled) * 1000 > self.max_poll_ms
 
     async def leave_slow_application(self) -> None:
         with suppress(LinkClosedError, TimedOutError, BrokerError):
@@ -573,7 +577,7 @@ class Membership:
             return request(
                 group_id=self.group,
                 topics=[topic(name=name, partition_indexes=each) for name, each in wanted.items()],
-                require_stable=True,
+                require_stable=version >= _STABLE_SINCE,
             )
         group = message("OffsetFetchRequest.OffsetFetchRequestGroup")
         topics = message("OffsetFetchRequest.OffsetFetchRequestTopics")
