@@ -18,6 +18,7 @@ from kproto.errors import (
 )
 from kspec.wrong import calls
 from kspec.wrong.consumer import Consumer, Interrupted
+from kspec.wrong.consumer_group_member import ConsumerGroupMember
 from kspec.wrong.data_calls import DATA_CALLS, DataClients
 from kspec.wrong.link import BrokerError
 from kspec.wrong.membership import Membership
@@ -31,10 +32,6 @@ _DATA_SECONDS: Final = 9.0
 """Longer than a producer may try, and than a case polls."""
 
 
-class NoCallError(Exception):
-    """The client lacks what the case chose."""
-
-
 class Client(ClientRules):
     """``call`` takes and returns the content of a line of the adapter protocol."""
 
@@ -43,6 +40,7 @@ class Client(ClientRules):
     transactional: ClassVar[type[TransactionalProducer]] = TransactionalProducer
     consumer: ClassVar[type[Consumer]] = Consumer
     membership: ClassVar[type[Membership]] = Membership
+    consumer_group_member: ClassVar[type[ConsumerGroupMember]] = ConsumerGroupMember
     data: DataClients | None = None
 
     def greeting(self) -> dict[str, Any]:
@@ -55,9 +53,9 @@ class Client(ClientRules):
         }
 
     def new_consumer(self, options: Mapping[str, Any]) -> Consumer:
-        if options.get("protocol", "classic") != "classic":
-            raise NoCallError("no consumer groups of KIP-848")
-        member = self.membership(self, options) if options.get("group") else None
+        is_classic = options.get("protocol", "classic") == "classic"
+        made = self.membership if is_classic else self.consumer_group_member
+        member = made(self, options) if options.get("group") else None
         return self.consumer(self, options, member)
 
     async def close(self) -> None:
@@ -91,8 +89,6 @@ class Client(ClientRules):
                 return {"unsupported": f"no call for {op!r}"}
             async with asyncio.timeout((8 if self.least_attempts else 2) * self.timeout):
                 return self.success(await calls.CALLS[op](self, arguments))
-        except NoCallError as error:
-            return {"unsupported": str(error)}
         except Exception as error:
             return self.failure(error)
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from kspec.wrong.client import Client
 from kspec.wrong.consumer import Consumer
+from kspec.wrong.consumer_group_member import ConsumerGroupMember
 from kspec.wrong.link import Link
 from kspec.wrong.membership import Membership
 from kspec.wrong.producer import Producer
@@ -42,9 +43,11 @@ _PARTS: Final[Mapping[str, type]] = {
     "transactional": TransactionalProducer,
     "producer": Producer,
     "consumer": Consumer,
+    "consumer_group_member": ConsumerGroupMember,
     "membership": Membership,
 }
-"""The first base class that fits decides: a transactional producer is a producer, too."""
+"""The first base class that fits decides: a transactional producer is a producer, too, and a
+member of a consumer group a member."""
 
 MISBEHAVIOURS: Final[dict[str, Misbehaviour]] = {}
 

@@ -1,0 +1,264 @@
+"""The membership of the reference consumer in a group of KIP-848, each rule in a method.
+
+There is one request, ConsumerGroupHeartbeat. It joins with epoch 0, keeps the session, says what
+changed, owns up to partitions, and leaves with epoch -1, or -2 for a static member that may come
+back. The coordinator assigns; a member gives up first what it has to give up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from kproto.errors import UnsupportedVersionError
+from kspec.wrong.coordinators import GROUP
+from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
+from kspec.wrong.membership import Membership
+from kspec.wrong.rules import ClientRules
+from kspec.wrong.topics import TopicPartition, message
+
+__all__ = ["ConsumerGroupMember"]
+
+_HEARTBEAT: Final = 68
+_JOINING: Final = 0
+_LEAVING: Final = -1
+_LEAVING_FOR_A_WHILE: Final = -2
+_UNKNOWN_MEMBER_ID: Final = 25
+_FENCED_MEMBER_EPOCH: Final = 110
+_STALE_MEMBER_EPOCH: Final = 113
+_OWN_ID_SINCE: Final = 1
+_FIRST_INTERVAL: Final = 5.0
+_POLL_PAUSE: Final = 0.02
+_SHORTEST_PAUSE: Final = 0.05
+
+
+class ConsumerGroupMember(Membership):
+    """A member of a consumer group."""
+
+    def __init__(self, client: ClientRules, options: Mapping[str, Any]) -> None:
+        super().__init__(client, options)
+        self.member_id = self.new_id()
+        self.generation = _JOINING
+        self.assignor: str | None = options.get("remote_assignor")
+        self.rack: str | None = options.get("rack")
+        self.interval = _FIRST_INTERVAL
+        self.target: dict[UUID, list[int]] | None = None
+        self.told: dict[str, Any] = {}
+        """What the coordinator was told since the member joined."""
+        self.is_in_doubt = False
+        """Whether the last request may be lost, so that everything is told again."""
+        self.failures = 0
+        self.woken = asyncio.Event()
+
+    def new_id(self) -> str:
+        """The member makes its id itself, and keeps it (KIP-1082)."""
+        return str(uuid4())
+
+    # ---- the application's part ------------------------------------------------------------------
+
+    def join_again(self, reason: str) -> None:
+        self.woken.set()
+
+    async def take_part(self, seconds: float) -> None:
+        self.polled = asyncio.get_running_loop().time()
+        if self.fatal is not None:
+            raise self.fatal
+        if self.beating is None:
+            self.beating = asyncio.create_task(self.beat())
+        if not self.owned:
+            await asyncio.sleep(min(_POLL_PAUSE, max(seconds, 0)))
+        if self.fatal is not None:
+            raise self.fatal
+
+    def leaves_at_close(self) -> bool:
+        return self.generation > 0
+
+    async def leave(self, reason: str) -> None:
+        epoch = _LEAVING if self.instance_id is None else _LEAVING_FOR_A_WHILE
+        await self.ask(self.leaving_body(epoch), self.client.timeout)
+
+    def leaving_body(self, epoch: int) -> Any:
+        return message("ConsumerGroupHeartbeatRequest")(
+            group_id=self.group,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            instance_id=self.instance_id,
+        )
+
+    def forget_membership(self) -> None:
+        """The id stays the member's."""
+        self.generation, self.owned = _JOINING, frozenset()
+        self.target, self.told = None, {}
+
+    # ---- heartbeats ------------------------------------------------------------------------------
+
+    async def beat(self) -> None:
+        while self.fatal is None:
+            seconds = await self.beat_once()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.woken.wait(), seconds)
+            self.woken.clear()
+
+    async def beat_once(self) -> float:
+        """Send a heartbeat; return the seconds until the next one."""
+        try:
+            answer = await self.ask(self.heartbeat_body, self.client.timeout)
+        except (LinkClosedError, TimedOutError):
+            self.coordinators.forget(GROUP, self.group)
+            self.is_in_doubt = True
+            return self.next_try()
+        except UnsupportedVersionError as error:
+            self.fatal = error
+            return 0
+        except BrokerError as error:  # of FindCoordinator
+            return self.pass_or_end(error)
+        if answer.error_code:
+            return self.heed_error(answer)
+        self.failures = 0
+        self.is_in_doubt = False
+        self.generation = answer.member_epoch
+        self.interval = self.interval_in(answer)
+        if answer.member_id and not self.member_id:
+            self.member_id = answer.member_id
+        if answer.assignment is not None:
+            self.target = {
+                each.topic_id: list(each.partitions) for each in answer.assignment.topic_partitions
+            }
+        if self.target is not None and await self.reconcile():
+            return self.until_owning_up()
+        return self.interval
+
+    def interval_in(self, answer: Any) -> float:
+        """The coordinator says how often."""
+        return float(answer.heartbeat_interval_ms) / 1000
+
+    def until_owning_up(self) -> float:
+        """What a member has changed, it tells at once."""
+        return 0
+
+    def next_try(self) -> float:
+        self.failures += 1
+        return self.pause(self.failures)
+
+    def heartbeat_body(self, link: Link) -> Any:
+        """Everything when joining or in doubt, and else what changed."""
+        known = link.choose_version(_HEARTBEAT) >= _OWN_ID_SINCE
+        wanted = self.everything(known)
+        told = {} if self.tells_everything() else self.told
+        changed = {name: value for name, value in wanted.items() if told.get(name) != value}
+        self.told = wanted
+        return message("ConsumerGroupHeartbeatRequest")(
+            group_id=self.group,
+            member_id=self.member_id if known or self.generation else "",
+            member_epoch=self.generation,
+            instance_id=self.instance_id,
+            **{name: value for name, value in changed.items() if value is not None},
+        )
+
+    def tells_everything(self) -> bool:
+        return self.generation == _JOINING or self.is_in_doubt
+
+    def everything(self, with_regex: bool) -> dict[str, Any]:
+        return {
+            "rack_id": self.rack,
+            "rebalance_timeout_ms": self.max_poll_ms,
+            "subscribed_topic_names": None if self.pattern else sorted(self.names),
+            "subscribed_topic_regex": self.pattern if with_regex else None,
+            "server_assignor": self.assignor,
+            "topic_partitions": self.owned_rows(),
+        }
+
+    def owned_rows(self) -> list[Any]:
+        row = message("ConsumerGroupHeartbeatRequest.TopicPartitions")
+        rows: dict[str, list[int]] = {}
+        for name, index in sorted(self.owned):
+            rows.setdefault(name, []).append(index)
+        return [row(topic_id=self.topics.ids[name], partitions=each) for name, each in rows.items()]
+
+    # ---- the assignment --------------------------------------------------------------------------
+
+    async def reconcile(self) -> bool:
+        """Own what is assigned; return whether that is a change.
+
+        A topic whose id is not known yet is left for the next time.
+        """
+        assert self.target is not None
+        names = {topic_id: name for name, topic_id in self.topics.ids.items()}
+        if any(topic_id not in names for topic_id in self.target):
+            with suppress(LinkClosedError, TimedOutError, BrokerError):
+                await self.find_topics()
+            names = {topic_id: name for name, topic_id in self.topics.ids.items()}
+        wanted = frozenset(
+            (names[topic_id], index)
+            for topic_id, indexes in self.target.items()
+            if topic_id in names
+            for index in indexes
+        )
+        before, self.owned = self.owned, self.adopted(wanted)
+        return before != self.owned
+
+    async def find_topics(self) -> None:
+        if self.pattern is not None:
+            await self.topics.refresh_all()
+        else:
+            await self.topics.refresh(self.names)
+
+    def adopted(self, wanted: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        return wanted
+
+    # ---- errors ----------------------------------------------------------------------------------
+
+    def heed_error(self, answer: Any) -> float:
+        """Do what the error asks for; return the seconds until the next heartbeat."""
+        code = answer.error_code
+        if code == _FENCED_MEMBER_EPOCH:
+            return self.heed_fence()
+        if code == _UNKNOWN_MEMBER_ID:
+            return self.heed_unknown()
+        self.is_in_doubt = True
+        return self.pass_or_end(BrokerError(code, answer.error_message))
+
+    def heed_fence(self) -> float:
+        """Give everything up, and join again with epoch 0."""
+        self.forget_membership()
+        return self.next_try()
+
+    def heed_unknown(self) -> float:
+        self.forget_membership()
+        return self.next_try()
+
+    def pass_or_end(self, error: BrokerError) -> float:
+        if self.coordinators.passes(error.code):
+            if error.code in (15, 16):
+                self.coordinators.forget(GROUP, self.group)
+            return self.next_try()
+        self.end(error)
+        return 0
+
+    def end(self, error: Exception) -> None:
+        """Only the application can do something about it."""
+        self.fatal = error
+        self.owned = frozenset()
+
+    # ---- offsets ---------------------------------------------------------------------------------
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, tuple[int, int]]
+    ) -> dict[TopicPartition, int]:
+        """Commit with the member's epoch. If another one came meanwhile, commit with that."""
+        epoch = self.generation
+        found = await super().commit(offsets)
+        if _STALE_MEMBER_EPOCH in found.values():
+            if self.generation == epoch:
+                await self.beat_at_once()
+            if self.generation != epoch:
+                found = await super().commit(offsets)
+        return found
+
+    async def beat_at_once(self) -> None:
+        """Learn the epoch with a heartbeat that goes out now."""
+        self.woken.set()
+        await asyncio.sleep(_SHORTEST_PAUSE)
