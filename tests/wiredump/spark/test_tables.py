@@ -17,6 +17,7 @@ from mockbroker import MockCluster
 from tests.captures import damage
 from tests.mockbroker.wire import connect
 from tests.support.full import either
+from tests.support.toolchain import require_module
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.pipeline import LOCAL, load, single
 from wiredump.rows.schema import ON_REQUEST
@@ -116,6 +117,17 @@ def test_a_mock_clusters_traffic(spark, tmp_path: Path, journal) -> None:
     compare(tmp_path / "one", tmp_path / "spark")
     software = pq.read_table(tmp_path / "spark" / "connections")["software_name"].to_pylist()
     assert set(software) == {"acc"}
+
+
+def test_groups_transactions_and_tls_of_a_real_kafka(spark, tmp_path: Path) -> None:
+    """A compressed pcapng with its own secrets, which one task reads."""
+    require_module("cryptography")
+    paths = [str(Path(__file__).parents[1] / "questions" / "operations.pcapng.zst")]
+    single(paths, tmp_path / "one")
+    through_spark(spark, paths, tmp_path / "spark", 1 << 20)
+    compare(tmp_path / "one", tmp_path / "spark")
+    for name in ("groups", "transactions"):
+        assert pq.read_table(tmp_path / "spark" / name).num_rows
 
 
 def test_the_folder_has_to_be_empty(spark, tmp_path: Path) -> None:
