@@ -61,7 +61,6 @@ _OPTIONS = (
     click.option("--run", metavar="ID", callback=_run,
                  help="Id of this run, which each row carries.  [default: derived from the "
                       "sources' contents]"),
-    click.option("--append", is_flag=True, help="Allow DIR to have tables of other runs."),
     click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object."),
 )  # fmt: skip
 

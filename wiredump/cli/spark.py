@@ -39,6 +39,10 @@ _SPLIT_BYTES = 256 << 20
 _BATCH_BYTES = 1 << 30
 
 
+def _columns(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (value or "").split(",") if name.strip())
+
+
 @click.command("spark")
 @click.argument("captures", nargs=-1, metavar="CAPTURE...")
 @click.option("--out", required=True, metavar="DIR",
@@ -70,6 +74,13 @@ _BATCH_BYTES = 1 << 30
 @click.option("--partitions", type=click.IntRange(1),
               help="Number of tasks that share the connections.  [default: two for each core, or "
               "one for each 256 MiB; with --follow: the cores of local[N], or 32]")  # fmt: skip
+@click.option("--mode", type=click.Choice(["error", "append", "overwrite"]),
+              help="What to do if DIR has tables: fail, write beside other runs, or replace them "
+                   "all.  [default: error]")  # fmt: skip
+@click.option("--append", is_flag=True, help="Deprecated: use --mode append.")
+@click.option("--partition-by", metavar="COLUMN,COLUMN...", callback=_columns,
+              help="Divide tables into folders by the values of these of their columns, or by "
+                   "date: date,api.")  # fmt: skip
 @table_options
 @source_options
 def spark_command(
@@ -118,6 +129,10 @@ def spark_command(
     from wiredump.spark.session import master_of, require_spark, start
 
     require_spark()
+    if how["partition_by"]:
+        from wiredump.spark.partitioning import require_columns
+
+        require_columns(how["partition_by"])
     if keylog is not None and how["follow"]:
         raise click.UsageError(
             "--keylog and --follow cannot be combined, because the state of ciphers is not kept "
@@ -179,6 +194,13 @@ def spark_command(
 
 def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
     """Raise click.UsageError for options that do not belong together."""
+    if how["append"]:
+        if how["mode"] not in (None, "append"):
+            raise click.UsageError("--append and --mode contradict each other.")
+        click.echo("wiredump: --append is deprecated; use --mode append", err=True)
+        how["mode"] = "append"
+    if how["follow"] and (how["mode"] == "overwrite" or how["partition_by"]):
+        raise click.UsageError("--follow cannot overwrite tables or divide them by columns.")
     if how["follow"] is None:
         if not captures:
             raise click.UsageError("Name at least one CAPTURE, or use --follow.")
@@ -206,7 +228,8 @@ def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: 
 
     return Job(
         options=options, split_bytes=how["split_bytes"], partitions=how["partitions"],
-        rotated=how["rotated"], append=how["append"], say=say,
+        rotated=how["rotated"], append=how["mode"] == "append",
+        overwrite=how["mode"] == "overwrite", partition_by=how["partition_by"], say=say,
     ).run(spark)  # fmt: skip
 
 
@@ -220,7 +243,7 @@ def _follow(spark: Any, options: Options, how: dict[str, Any], say: _Say, master
         partitions=how["partitions"] or cores_of(master),
         split_bytes=how["split_bytes"],
         batch_bytes=how["batch_bytes"],
-        append=how["append"],
+        append=how["mode"] == "append",
         say=say,
     )
     with stopping(how["trigger"], say) as wait:

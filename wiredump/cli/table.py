@@ -53,6 +53,7 @@ def _uncollected() -> Iterator[None]:
 @click.option("--rotated", is_flag=True,
               help="CAPTUREs are the parts of one capture, in this order: do not merge them by "
                    "time.")  # fmt: skip
+@click.option("--append", is_flag=True, help="Allow DIR to have tables of other runs.")
 @table_options
 @source_options
 def table_command(

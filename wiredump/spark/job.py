@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,9 +24,10 @@ from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA, SplitNote
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.knowledge import gather_names, give_names
-from wiredump.spark.parts import STAGING, Manifest, PartWriter
+from wiredump.spark.partitioning import divide
+from wiredump.spark.parts import STAGING, Manifest, Part, PartWriter
 from wiredump.spark.planning import again, parts_of, plan
-from wiredump.spark.publishing import publish, withdraw
+from wiredump.spark.publishing import is_incomplete, publish, require_tables, withdraw
 from wiredump.spark.session import cores_of
 from wiredump.spark.splits import Split, read_runs
 from wiredump.spark.staged import Staged, stage, staged_rows
@@ -77,20 +78,26 @@ class Made(NamedTuple):
 
 class Job(msgspec.Struct, kw_only=True):
     """What to write from which files. ``options.paths`` has captures and text files. ``rotated``:
-    the captures are the parts of one; ``append``: the folder may have other runs."""
+    the captures are the parts of one; ``append``: the folder may have other runs; ``overwrite``:
+    the tables replace all that it has. ``partition_by`` are columns (``partitioning``)."""
 
     options: Options
     split_bytes: int
     partitions: int | None = None
     rotated: bool = False
     append: bool = False
+    overwrite: bool = False
+    partition_by: tuple[str, ...] = ()
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession) -> Made:
         """Write the tables. Raises OutputError if the folder cannot be used, and whatever Spark
         raises for a failed task; then there are no tables, and no ``_SUCCESS``."""
         root = Location(self.options.out)
-        require_room(root, self.options.run, self.append)
+        if self.overwrite:
+            require_tables(root)
+        else:
+            require_room(root, self.options.run, self.append)
         kinds = {number: kind_of(path) for number, path in self.options.paths.items()}
         captures = [number for number, kind in kinds.items() if kind == "capture"]
         texts = [number for number, kind in kinds.items() if kind != "capture"]
@@ -101,8 +108,9 @@ class Job(msgspec.Struct, kw_only=True):
             return self._run(spark, captures, texts)
         except BaseException:
             with suppress(OSError, StorageError):
-                remove_run(root, TABLES, self.options.run)
-                withdraw(self.options.out, self.options.run)
+                if not self.overwrite or is_incomplete(self.options.out, self.options.run):
+                    remove_run(root, TABLES, self.options.run)
+                    withdraw(self.options.out, self.options.run)
                 (root / STAGING if there else root).remove()
             raise
 
@@ -116,7 +124,7 @@ class Job(msgspec.Struct, kw_only=True):
         if texts:
             manifests += self._texts(spark, texts)
         manifests += self._learn(spark, manifests)
-        return self._commit(manifests, notes, redone, captures)
+        return self._commit(spark, manifests, notes, redone, captures)
 
     # ---- packets -----------------------------------------------------------------------------
 
@@ -242,6 +250,7 @@ class Job(msgspec.Struct, kw_only=True):
 
     def _commit(
         self,
+        spark: SparkSession,
         manifests: list[Manifest],
         notes: list[SplitNote],
         redone: list[str],
@@ -261,7 +270,11 @@ class Job(msgspec.Struct, kw_only=True):
         last.close()
         parts = [manifest.parts for manifest in manifests] + [last.parts()]
         wanted = [name for name in TABLES if name in {*options.tables, *DRIVER_TABLES}]
-        publish(options.out, wanted, [_only(each, wanted) for each in parts], options.run)
+        files: list[Mapping[str, Part]] = [_only(each, wanted) for each in parts]
+        if self.partition_by:
+            self.say(f"dividing tables by {', '.join(self.partition_by)}")
+            files = divide(spark, options.out, self.partition_by, wanted, files)
+        publish(options.out, wanted, files, options.run, overwrite=self.overwrite)
         rows = {name: sum(each[name].rows for each in parts if name in each) for name in wanted}
         count = sum(each.connections for each in manifests)
         return Made(rows, told, count, redone, self._unread(notes))

@@ -115,6 +115,8 @@ def commit(
             target = run_folder(root, name, run) / part.file
             moves.append((root / STAGING / name / part.file, target))
             empty.discard(name)
+    for place in {target.parent for _, target in moves}:
+        place.mkdir()
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for _ in threads.map(lambda move: move[0].publish(move[1]), moves):
             pass

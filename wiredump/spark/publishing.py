@@ -21,10 +21,20 @@ from typing import Final
 
 import msgspec
 
+from wiredump.rows.schema import TABLES
 from wiredump.spark.parts import STAGING, Part, commit
 from wiredump.storage import Location
+from wiredump.tables.writer import OutputError
 
-__all__ = ["MANIFESTS", "SUCCESS", "RunManifest", "publish", "withdraw"]
+__all__ = [
+    "MANIFESTS",
+    "SUCCESS",
+    "RunManifest",
+    "is_incomplete",
+    "publish",
+    "require_tables",
+    "withdraw",
+]
 
 MANIFESTS: Final = "_manifests"
 SUCCESS: Final = "_SUCCESS"
@@ -40,9 +50,11 @@ class RunManifest(msgspec.Struct):
 
 
 def publish(
-    folder: str, tables: Iterable[str], parts: Iterable[Mapping[str, Part]], run: str
-) -> None:
-    """Publish the files in the manifests of tasks, and remove the staging folder."""
+    folder: str, tables: Iterable[str], parts: Iterable[Mapping[str, Part]], run: str,
+    *, overwrite: bool = False,
+) -> None:  # fmt: skip
+    """Publish the files in the manifests of tasks, and remove the staging folder. With
+    ``overwrite`` all other tables in the folder are removed first."""
     root, parts = Location(folder), list(parts)
     manifest = RunManifest(run, False, {name: {} for name in tables})
     for each in parts:
@@ -52,6 +64,12 @@ def publish(
     place.parent.mkdir()
     place.write_bytes(msgspec.json.encode(manifest))
     (root / SUCCESS).unlink(missing_ok=True)
+    if overwrite:
+        for name in TABLES:
+            (root / name).remove()
+        for old in (root / MANIFESTS).iterdir():
+            if old != place:
+                old.unlink()
     commit(folder, manifest.files, parts, run)
     (root / STAGING).remove()
     manifest.complete = True
@@ -64,6 +82,25 @@ def withdraw(folder: str, run: str) -> None:
     place = _place(Location(folder), run)
     place.unlink(missing_ok=True)
     place.parent.rmdir()
+
+
+def is_incomplete(folder: str, run: str) -> bool:
+    """Whether this run began to be published, and not more."""
+    place = _place(Location(folder), run)
+    if not place.exists():
+        return False
+    return not msgspec.json.decode(place.read_bytes(), type=RunManifest).complete
+
+
+def require_tables(folder: Location) -> None:
+    """Raise OutputError if a folder to overwrite has anything but tables."""
+    if folder.is_file():
+        raise OutputError(f"{folder.shown} is a file: name another folder")
+    for each in folder.iterdir():
+        if each.name not in {*TABLES, MANIFESTS, SUCCESS}:
+            raise OutputError(
+                f"{folder.shown} is not overwritten, because it has {each.name}, which is no table"
+            )
 
 
 def _place(root: Location, run: str) -> Location:
