@@ -24,6 +24,7 @@ LAZY = {
     "kproto.client.zookeeper": "kazoo is an extra",
     "mockbroker.cli": "as kproto.cli",
     "wiredump.cli": "as kproto.cli",
+    "wiredump.storage": "pyarrow is imported for URIs alone",
     "mockbroker.commands": "`mockbroker ctl` imports no cluster",
     "mockbroker.serving.operations": "greenlet is an extra",
     "mockbroker.pytest_plugin": "every pytest run imports the plugin",

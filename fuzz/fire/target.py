@@ -21,7 +21,7 @@ PEM: Final = ROOT / "tests/client/localhost.pem"
 """Make a certificate for localhost with its key."""
 USER: Final = "fire"
 PASSWORD: Final = "brigade"
-_PATIENCE: Final = 30.0
+_PATIENCE: Final = 120.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _UNSERVED: Final = re.compile(
     r"^mockbroker: (?:.* from .*: .*, so it refuses the request; "
