@@ -5,6 +5,7 @@ from __future__ import annotations
 from kspec.wrong import (
     answers,
     committed_offsets,
+    consumer_group_members,
     consumers,
     correlation,
     flexible,
@@ -30,6 +31,7 @@ __all__ = [
     "Misbehaviour",
     "answers",
     "committed_offsets",
+    "consumer_group_members",
     "consumers",
     "correlation",
     "flexible",

@@ -260,12 +260,8 @@ func (d *data) groupOptions(given lines.ConsumerOptions) ([]kgo.Opt, error) {
 		kgo.OnPartitionsLost(d.tracked(false)),
 	}
 	if given.Protocol == "consumer" {
-		// The client derives the broker's assignor, range or uniform, from its own.
-		balancer := kgo.StickyBalancer
-		if given.RemoteAssignor == "range" {
-			balancer = kgo.RangeBalancer
-		}
-		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(balancer()))
+		return nil, lines.Unsupported(
+			"this adapter makes a client for each subscription, so that it drives no KIP-848 member")
 	}
 	if given.InstanceID != "" {
 		options = append(options, kgo.InstanceID(given.InstanceID))
@@ -352,7 +348,7 @@ func (d *data) assignment(lines.Call) (lines.Returned, error) {
 // commit commits the given offsets, or those after the records that were polled.
 func (d *data) commit(call lines.Call) (lines.Returned, error) {
 	if d.consumer == nil {
-		return lines.Returned{}, errors.New("nothing is subscribed")
+		return lines.Returned{}, lines.Unsupported("the subscription was not possible")
 	}
 	offsets := d.consumer.UncommittedOffsets()
 	if call.Offsets != nil {
@@ -394,7 +390,7 @@ func (d *data) commit(call lines.Call) (lines.Returned, error) {
 // committed asks for the offsets of the group; the consumer's own call does not ask the broker.
 func (d *data) committed(call lines.Call) (lines.Returned, error) {
 	if d.consumer == nil {
-		return lines.Returned{}, errors.New("nothing is subscribed")
+		return lines.Returned{}, lines.Unsupported("the subscription was not possible")
 	}
 	var given lines.ConsumerOptions
 	if err := json.Unmarshal(d.connect.Consumer, &given); err != nil {
@@ -447,11 +443,12 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 		return lines.Returned{}, err
 	}
 	if d.consumer == nil {
-		return lines.Returned{}, errors.New("nothing is assigned or subscribed")
+		return lines.Returned{}, lines.Unsupported("the subscription was not possible")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lines.Milliseconds(call.Ms))
 	defer cancel()
 	found := []lines.Record{}
+	var group error
 	for len(found) < count && ctx.Err() == nil {
 		fetches, _ := lines.Ask(func() (kgo.Fetches, error) { return d.consumer.PollFetches(ctx), nil })
 		fetches.EachRecord(func(record *kgo.Record) {
@@ -461,11 +458,20 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 			})
 		})
 		for _, each := range fetches.Errors() {
+			// This one is information: the client joins its group again by itself.
+			var session *kgo.ErrGroupSession
+			if errors.As(each.Err, &session) {
+				group = each.Err
+				continue
+			}
 			// The end of the time to poll is no error of the client's.
 			if !errors.Is(each.Err, context.DeadlineExceeded) || ctx.Err() == nil {
 				return lines.Returned{}, lines.Raised{Err: each.Err, Records: found}
 			}
 		}
+	}
+	if group != nil && len(found) < count {
+		return lines.Returned{}, lines.Raised{Err: group, Records: found}
 	}
 	return lines.Returned{Raw: found, Result: found}, nil
 }
