@@ -92,7 +92,7 @@ requirements: ## run every test and write docs/reference/requirements.md: the te
 conformance: ## run every case on every installed client; write docs/reference/conformance
 	@$(BOOTSTRAP) --toolchains
 	@rm -rf .cache/conformance
-	@$(PYTHON) -m kspec run --jobs 4 --out .cache/conformance \
+	@$(PYTHON) -m kspec run --jobs 12 --baseline tests/kspec/known.json --out .cache/conformance \
 	  --write-baseline tests/kspec/known.json || [ $$? -eq 1 ]
 	@$(PYTHON) -m kspec publish .cache/conformance/results.json --out docs/reference/conformance
 	@for client in kafka-python confluent-kafka franz-go; do $(PYTHON) -m kspec report .cache/conformance \

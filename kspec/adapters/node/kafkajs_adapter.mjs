@@ -235,6 +235,7 @@ const operations = {
   },
 
   async commit({ offsets }) {
+    if (!consumer) throw new Unsupported('the subscription was not possible')
     const wanted = offsets ? Object.entries(offsets) : [...polled]
     await clientCall(() =>
       consumer.commitOffsets(

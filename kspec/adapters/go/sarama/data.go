@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -430,7 +429,7 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 		return lines.Returned{}, err
 	}
 	if d.reports == nil {
-		return lines.Returned{}, errors.New("nothing is assigned or subscribed")
+		return lines.Returned{}, lines.Unsupported("the subscription was not possible")
 	}
 	if err := d.consume(); err != nil {
 		return lines.Returned{}, err
