@@ -192,7 +192,7 @@ def _kafka_python(case: Case, actions: Sequence[Action], bootstrap: str) -> str:
     if made - {"produce"}:
         names.append("from kafka.admin import KafkaAdminClient")
         clients.append("@cache\ndef admin():\n    return KafkaAdminClient(**OPTIONS)")
-    if any(each in made for each in ("alter_reassignments",)):
+    if "alter_reassignments" in made:
         names.append("from kafka import TopicPartition")
     if "produce" in made:
         producer = _renamed(_given(case.client.producer), _KAFKA_PYTHON_PRODUCER)

@@ -114,7 +114,7 @@ class Consumer:
         self.adopt(())
 
     def adopt(self, partitions: Iterable[TopicPartition]) -> None:
-        """Have these partitions assigned, and keep what is known of those that stay."""
+        """Replace the assignment; partitions that stay keep their positions."""
         wanted = sorted(partitions)
         if wanted != sorted(self.assigned):
             self.assigned = {tp: self.assigned.get(tp) or Assigned(None) for tp in wanted}

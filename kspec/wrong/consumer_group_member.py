@@ -47,9 +47,9 @@ class ConsumerGroupMember(Membership):
         self.interval = _FIRST_INTERVAL
         self.target: dict[UUID, list[int]] | None = None
         self.told: dict[str, Any] = {}
-        """What the coordinator was told since the member joined."""
+        """The fields that the member has sent since it joined, with their last values."""
         self.is_in_doubt = False
-        """Whether the last request may be lost, so that everything is told again."""
+        """Whether the last request may be lost; the next one then has every field."""
         self.failures = 0
         self.woken = asyncio.Event()
 

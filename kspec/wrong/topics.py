@@ -44,7 +44,7 @@ class Topics:
 
     @property
     def are_old(self) -> bool:
-        """Whether what is known has to be learned anew although no broker contradicted it."""
+        """Whether the metadata has reached its maximum age."""
         return time.monotonic() - self._refreshed >= self.longest_age
 
     def wanted(self, topics: Iterable[str]) -> list[Any] | None:

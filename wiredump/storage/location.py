@@ -151,7 +151,7 @@ class Location:
         if about.type.name == "NotFound":
             raise StorageError(f"{self.shown}: {NO_BUCKET}")
 
-    # -- what is there -----------------------------------------------------------------------
+    # -- listing -----------------------------------------------------------------------------
 
     def info(self) -> Info:
         """Return its size and time. Raises FileNotFoundError."""

@@ -199,7 +199,7 @@ def test_a_folder_is_not_a_file(bucket: Bucket) -> None:
 
 def test_no_access(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket.put("a", b"")
-    # moto checks credentials only if it is told to.
+    # moto does not check credentials by default.
     monkeypatch.setattr("moto.settings.INITIAL_NO_AUTH_ACTION_COUNT", 0)
     with pytest.raises(StorageError, match=r"access was denied: check the credentials in the env"):
         Location(bucket.uri("a").replace("testing:testing", "wrong:wrong")).info()

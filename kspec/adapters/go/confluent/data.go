@@ -21,13 +21,6 @@ var dataOptions = map[string]string{
 	"group.id of Consumer":           "kspec, where the case has none: it is required",
 }
 
-// dataCalls are those of operations.
-var dataCalls = []string{
-	"produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
-	"abort_transaction", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position",
-	"commit", "committed", "close_consumer",
-}
-
 var producerNames = map[string]string{
 	"acks": "acks", "idempotence": "enable.idempotence", "compression": "compression.type",
 	"linger_ms": "linger.ms", "batch_bytes": "batch.size", "max_in_flight": "max.in.flight",

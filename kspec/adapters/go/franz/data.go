@@ -23,12 +23,6 @@ var dataOptions = map[string]string{
 	"DisableAutoCommit of a group's client": "true",
 }
 
-var dataCalls = []string{
-	"produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
-	"abort_transaction", "assign", "subscribe", "assignment", "poll", "commit", "committed",
-	"close_consumer",
-}
-
 // data is a producer and a consumer, each made by its first call.
 type data struct {
 	common   []kgo.Opt

@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -56,14 +55,7 @@ func main() {
 		"list_reassignments":  a.listReassignments,
 		"elect_leaders":       a.electLeaders,
 	}
-	for _, name := range dataCalls {
-		a.server.Operations[name] = func(call lines.Call) (lines.Returned, error) {
-			if a.data == nil {
-				return lines.Returned{}, errors.New("connect comes first")
-			}
-			return a.data.operations()[name](call)
-		}
-	}
+	lines.Add(a.server, (*data).operations, func() *data { return a.data })
 	maps.Copy(a.server.Options, dataOptions)
 	a.server.Serve()
 }

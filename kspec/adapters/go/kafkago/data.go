@@ -21,11 +21,6 @@ var dataOptions = map[string]string{
 	"WriteMessages's ctx": "delivery_timeout_ms",
 }
 
-// dataCalls are those of operations.
-var dataCalls = []string{
-	"produce", "assign", "subscribe", "poll", "position", "commit", "committed", "close_consumer",
-}
-
 // data is a writer, and a reader for each partition or one for a group, each made by its first call.
 type data struct {
 	client    *kafka.Client

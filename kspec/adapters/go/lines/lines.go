@@ -264,6 +264,18 @@ type Server struct {
 	Code func(error) (int16, bool)
 }
 
+// Add adds the operations of what connect makes. made returns it, and nil before there is one.
+func Add[T any](s Server, operations func(*T) map[string]Operation, made func() *T) {
+	for name := range operations(new(T)) {
+		s.Operations[name] = func(call Call) (Returned, error) {
+			if made() == nil {
+				return Returned{}, errors.New("connect comes first")
+			}
+			return operations(made())[name](call)
+		}
+	}
+}
+
 // ModuleVersion returns the version of a dependency that this binary was built with.
 func ModuleVersion(path string) string {
 	info, ok := debug.ReadBuildInfo()

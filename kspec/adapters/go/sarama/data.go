@@ -22,12 +22,6 @@ var dataOptions = map[string]string{
 	"Producer.MaxMessageBytes, also a batch's limit": "batch_bytes, where the case has it",
 }
 
-// dataCalls are those of operations.
-var dataCalls = []string{
-	"produce", "assign", "subscribe", "unsubscribe", "assignment", "poll", "commit", "committed",
-	"close_consumer",
-}
-
 // data is a producer, and a consumer of partitions or a member of a group, each made by its first call.
 type data struct {
 	servers  []string

@@ -54,14 +54,7 @@ func main() {
 		"list_reassignments":  a.ready(a.listReassignments),
 		"elect_leaders":       a.ready(a.electLeaders),
 	}
-	for _, name := range dataCalls {
-		a.server.Operations[name] = func(call lines.Call) (lines.Returned, error) {
-			if a.data == nil {
-				return lines.Returned{}, errors.New("connect comes first")
-			}
-			return a.data.operations()[name](call)
-		}
-	}
+	lines.Add(a.server, (*data).operations, func() *data { return a.data })
 	maps.Copy(a.server.Options, dataOptions)
 	a.server.Serve()
 }
