@@ -13,14 +13,16 @@ async def test_a_link_is_closed_while_it_is_opened(monkeypatch: pytest.MonkeyPat
     """A session that ends closes it before there is a socket."""
     begun = asyncio.Event()
 
-    async def never(host: str, port: int) -> None:
+    async def never(host: str, port: int, **_tls: object) -> None:
         begun.set()
         await asyncio.Event().wait()
 
     monkeypatch.setattr(asyncio, "open_connection", never)
     link = Link(client_id="c", timeout=60, sasl=None)
     opening = asyncio.create_task(link.open("127.0.0.1", 1))
-    await begun.wait()
+    beginning = asyncio.create_task(begun.wait())
+    await asyncio.wait({beginning, opening}, return_when=asyncio.FIRST_COMPLETED)
+    assert not opening.done()
     await link.close()
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -89,7 +89,7 @@ def _object_store(scheme: str, authority: str, query: str) -> tuple[FileSystem, 
     from pyarrow.fs import FileSystem
 
     # Otherwise the client waits for the metadata service of a virtual machine that is not there.
-    if scheme == "s3" and "AWS_ACCESS_KEY_ID" in os.environ:
+    if scheme == "s3" and ("AWS_ACCESS_KEY_ID" in os.environ or "@" in authority):
         os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
     with translated(Uri(scheme, authority, "", "").shown):
         files, root = FileSystem.from_uri(f"{scheme}://{authority}/{query}")
