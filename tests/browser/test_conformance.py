@@ -14,7 +14,7 @@ import pytest
 from kspec.report import as_html
 from tests.browser.layout import covered, faint, runs_over, tiny
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
-from tests.kspec.made_report import twelve_clients
+from tests.kspec.made_report import every_client
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -110,11 +110,11 @@ async def a_failure_opens_at_one_click(seen: Any) -> None:
 
 
 async def test_failures_are_within_reach_and_filtered(browser: Any, tmp_path: Path) -> None:
-    """With twelve clients, too."""
+    """With every client, too."""
     path = tmp_path / "report.html"
-    report = twelve_clients()
+    report = every_client()
     path.write_text(as_html(report), "utf-8")
-    async with opened(browser, path.as_uri(), width=DESKTOP, name="twelve", whole=False) as watched:
+    async with opened(browser, path.as_uri(), width=DESKTOP, name="every", whole=False) as watched:
         seen = watched.page
         evidence = seen.locator("#failures .evidence").first
         assert await evidence.is_visible()
@@ -131,8 +131,8 @@ async def test_failures_are_within_reach_and_filtered(browser: Any, tmp_path: Pa
         assert await seen.locator(".case:visible").count() == 0
         await seen.click("button[type=reset]")
         # The page applies its filters once the form has been reset, after the click has returned.
-        await seen.locator("th[data-client]:visible").nth(11).wait_for()
-        assert await seen.locator("th[data-client]:visible").count() == 12
+        await seen.locator("th[data-client]:visible").nth(14).wait_for()
+        assert await seen.locator("th[data-client]:visible").count() == 15
         head = seen.locator(".matrix thead th").nth(3)
         await seen.evaluate("document.querySelector('.matrix-scroll').scrollTo(0, 2000)")
         box, room = [await each.bounding_box() for each in (head, seen.locator(".matrix-scroll"))]

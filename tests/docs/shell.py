@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -32,6 +33,8 @@ import wiredump.cli
 __all__ = ["Session", "check", "matches"]
 
 ROOT: Final = Path(__file__).parents[2]
+_PATIENCE: Final = 30.0
+"""Seconds that a cluster may take to record what its clients did."""
 TOOLS: Final[dict[str, tuple[click.Command, Callable[[], object]]]] = {
     "kproto": (kproto.__main__.cli, kproto.__main__.main),
     "mockbroker": (mockbroker.cli.cli, mockbroker.cli.main),
@@ -160,12 +163,22 @@ class Session:
             ended, printed = self._run_pytest(first[1:])
             found = [printed]
         elif first[0] in TOOLS and not more and not re.search(r"[<>$*]", line):
-            ended, found = _run_tool([self.real(word) for word in first])
+            words = [self.real(word) for word in first]
+            ended, found = _run_tool(words)
+            # A broker notes that its client has gone a moment after the client has.
+            until = time.monotonic() + _PATIENCE
+            while words[:2] == ["wiredump", "show"] and self._ports:
+                if self._prints(shown, found) or time.monotonic() > until:
+                    break
+                time.sleep(0.1)
+                ended, found = _run_tool(words)
         else:
             ended, found = self._run_shell(line)
         assert ended == code, f"{line}: exit code {ended}\n{found[-1]}"
-        texts = [self._as_shown(text) for text in found]
-        assert any(matches(shown, text) for text in texts), f"$ {line}\n{texts[-1]}"
+        assert self._prints(shown, found), f"$ {line}\n{self._as_shown(found[-1])}"
+
+    def _prints(self, shown: str, found: Sequence[str]) -> bool:
+        return any(matches(shown, self._as_shown(text)) for text in found)
 
     def _run_shell(self, line: str) -> tuple[int, list[str]]:
         named = {words[0] for words in _words(line)}

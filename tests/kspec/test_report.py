@@ -17,7 +17,7 @@ from kspec.report.page import MOST_TRAFFIC
 from kspec.results import Greeting, Report
 from kspec.runner.files import load_cases
 from kspec.sources import sources_of
-from tests.kspec.made_report import made, twelve_clients
+from tests.kspec.made_report import every_client, made
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' {{ 7 * 7 }} &amp; \u202e\x00]]>"
 CASES = load_cases()[:3]
@@ -100,7 +100,7 @@ def test_nothing_from_a_client_becomes_markup(clients):
 
 
 def test_failures_come_first_and_new_ones_before_known_ones():
-    report = twelve_clients()
+    report = every_client()
     page = Page(as_html(report))
     assert [each for each in page.ids if each in ("clients", "failures", "matrix", "others")] == [
         "clients", "failures", "matrix", "others",
@@ -121,7 +121,7 @@ def test_failures_come_first_and_new_ones_before_known_ones():
 
 
 def test_a_page_of_one_client_says_what_was_run_and_how_to_repeat_it():
-    report = twelve_clients()
+    report = every_client()
     page = Page(as_client_html(report, "kafkajs"))
     failed = [each for each in report.results
               if each.client == "kafkajs" and each.judgement.verdict == "fail"]  # fmt: skip
