@@ -53,10 +53,11 @@ async def run(
     on_greeting: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
     again: Callable[[Result], bool] = lambda _result: False,
 ) -> list[Result]:
-    """Play every client in every case and return the results in that order."""
+    """Play every client in every case and return the results in that order, without the passes
+    that rest on calls which never succeed."""
     pairs = [(client, case) for client in contestants for case in cases]
-    return await run_pairs(
-        pairs, jobs=jobs, on_result=on_result, on_greeting=on_greeting, again=again
+    return without_empty_passes(
+        await run_pairs(pairs, jobs=jobs, on_result=on_result, on_greeting=on_greeting, again=again)
     )
 
 
@@ -101,7 +102,7 @@ async def run_pairs(
         raise errors.exceptions[0] from None
     finally:
         await asyncio.gather(*(pool.stop() for pool in pools.values()))
-    return without_empty_passes([results[client.name, case.id] for client, case in pairs])
+    return [results[client.name, case.id] for client, case in pairs]
 
 
 async def _work(
