@@ -46,7 +46,7 @@ demo-capture: ## run the demo quietly and record it in .cache/demo.pcapng
 	@mkdir -p .cache
 	@$(PYTHON) -m demo --quiet --journal .cache/demo.pcapng
 
-test: ## run every test (sixteen minutes on two cores)
+test: ## run every test (fourteen minutes on two cores)
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTEST) $(SHARED_WAITING) $(PYTEST_ARGS)
 
