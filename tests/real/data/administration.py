@@ -13,7 +13,7 @@ from kproto.messages import (
     ListGroupsRequest,
 )
 from tests.real.data.batches import batch
-from tests.real.data.groups import one_member
+from tests.real.data.groups import joined, one_member
 from tests.real.data.registry import session
 from tests.real.data.requests import commit, committed, join, leave, produce, read_log
 from tests.real.data.side import CLOSED, Side
@@ -64,6 +64,7 @@ async def describe_a_group(k: Side) -> None:
     k.names.text(pending.member_id, "second")
     await k.ask(describe)
     waiting = k.start(join(k, pending.member_id), "second", version=9)
+    await joined(k, 2)
     await k.still_waits(waiting)
     await k.ask(describe)
     await k.ask(join(k, first), version=9)

@@ -73,6 +73,18 @@ async def rebalancing(k: Side, member: str, generation: int) -> None:
     raise Failed(f"{k.group} does not rebalance")
 
 
+async def joined(k: Side, count: int) -> None:
+    """Wait until the group counts this many members. A join that waits has been received only
+    then: a busy broker may take longer than a moment to read it."""
+    body = DescribeGroupsRequest(groups=[k.group])
+    for _ in range(500):
+        answer = await k.ask(body, version=k.version_of(15), quiet=True)
+        if answer is not CLOSED and len(answer.groups[0].members) == count:
+            return
+        await asyncio.sleep(0.01)
+    raise Failed(f"{k.group} has not {count} members")
+
+
 async def _empty(k: Side) -> None:
     """Wait until the group has ended the rebalance without members, which a thread of Kafka's does
     some time after the last one left: a member that joins before takes part in it."""
@@ -166,6 +178,7 @@ async def join_again_with_other_protocols(k: Side) -> None:
     answer = await _end(k, "second", waiting)
     second, generation = answer.member_id, answer.generation_id
     again = k.start(join(k, second, protocols=(("sticky", b"new"), ("range", b"r"))), "second")
+    await rebalancing(k, first, generation)
     await k.still_waits(again)
     await k.ask(heartbeat(k, first, generation))
     await _join(k, "first", first, protocols=(("sticky", b"1"), ("range", b"2")))
@@ -177,6 +190,7 @@ async def join_twice_while_the_group_syncs(k: Side) -> None:
     first, _ = await one_member(k)
     second = await _pending(k, "second")
     waiting = k.start(join(k, second), "second")
+    await joined(k, 2)
     await k.still_waits(waiting)
     await _join(k, "first", first)
     answer = await _end(k, "second", waiting)
@@ -204,6 +218,7 @@ async def join_too_many(k: Side) -> None:
         name = f"member {i}"
         member = await _pending(k, name)
         waiting.append((name, k.start(join(k, member), name)))
+        await joined(k, i + 2)
         await k.still_waits(waiting[-1][1])
     await _join(k, "first", first)
     for name, task in waiting:
@@ -275,6 +290,7 @@ async def join_statically_while_the_first_waits(k: Side) -> None:
     first, generation = answer.member_id, answer.generation_id
     await k.ask(sync(k, first, generation, [(first, b"all")], instance="one"))
     waiting = k.start(join(k, instance="two"), "two")
+    await joined(k, 2)
     await k.still_waits(waiting)
     again = k.start(join(k, instance="two"), "two again")
     await k.still_waits(again)
@@ -348,6 +364,7 @@ async def sync_that_is_overtaken(k: Side) -> None:
     first, _ = await one_member(k)
     second = await _pending(k, "second")
     joining = k.start(join(k, second), "second")
+    await joined(k, 2)
     await k.still_waits(joining)
     await _join(k, "first", first)
     answer = await _end(k, "second", joining)
@@ -412,6 +429,7 @@ async def leave_wrongly(k: Side) -> None:
 async def leave_together(k: Side) -> None:
     first, generation = await one_member(k, instance="one")
     waiting = k.start(join(k, instance="two"), "two")
+    await joined(k, 2)
     await k.still_waits(waiting)
     await k.ask(leave(k))
     await k.ask(leave(k, (first, "other"), ("nobody", "one"), ("nobody", None), ("", "three")))
