@@ -31,7 +31,7 @@ LAZY = {
     "mockbroker.faults.conflicts": "a circle with rule, for a type alone",
     "wiredump.readers.ledger": "a circle with stream, for a type alone",
     "wiredump.redact": "imported without codecs",
-    "wiredump.rows.together": "imported without codecs",
+    "wiredump.tables.table_rows": "imported without codecs",
     "wiredump.sources.captures": "most captures have no TLS",
     "wiredump.sources.lent": "the extension may be absent",
     "wiredump.spark": "pyspark is an extra, and slow to import",

@@ -27,8 +27,8 @@ __all__ = [
     "RequestShape",
     "Requests",
     "Responses",
-    "apart",
     "every_request",
+    "id_distance",
 ]
 
 REQUEST_PREFIX: Final = SIZE_LENGTH + 8
@@ -216,9 +216,15 @@ class Responses:
         newest, answered = self._asked.newest, self._asked.answered
         if correlation_id >= RESERVED:
             return True
-        if answered is not None and answered < RESERVED and apart(correlation_id, answered) <= 0:
+        if (
+            answered is not None
+            and answered < RESERVED
+            and id_distance(correlation_id, answered) <= 0
+        ):
             return False
-        return newest is None or newest >= RESERVED or abs(apart(correlation_id, newest)) <= NEAR
+        return (
+            newest is None or newest >= RESERVED or abs(id_distance(correlation_id, newest)) <= NEAR
+        )
 
     def follows(self, search: Search, first: Candidate, at: int) -> bool | None:
         if len(search.held) - at < RESPONSE_PREFIX:
@@ -227,10 +233,12 @@ class Responses:
         if not SIZE_LENGTH <= size <= DEFAULT_MAX_SIZE:
             return False
         _, before = _response(search.held, first.at)
-        return correlation_id in self._asked.waiting or 0 < apart(correlation_id, before) <= NEAR
+        return (
+            correlation_id in self._asked.waiting or 0 < id_distance(correlation_id, before) <= NEAR
+        )
 
 
-def apart(correlation_id: int, before: int) -> int:
+def id_distance(correlation_id: int, before: int) -> int:
     """Return the distance from one correlation id to another, which wrap."""
     return ((correlation_id - before + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 

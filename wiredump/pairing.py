@@ -19,7 +19,7 @@ from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import DecodeError, KprotoError, UnsupportedVersionError
 from kproto.framing import SIZE_LENGTH
 from kproto.journal import ClientSoftware
-from wiredump.boundaries import NEAR, REQUEST_PREFIX, Asked, apart, every_request
+from wiredump.boundaries import NEAR, REQUEST_PREFIX, Asked, every_request, id_distance
 from wiredump.dialects import certain
 from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
@@ -92,7 +92,7 @@ class Pairing:
         known, mine = self.connection.client_id, request_client_id(raw)
         if known is not None and mine is not None and known != mine:
             return False
-        return self._newest is None or 0 < apart(_prefix(raw)[3], self._newest) <= NEAR
+        return self._newest is None or 0 < id_distance(_prefix(raw)[3], self._newest) <= NEAR
 
     def is_response(self, raw: bytes) -> bool | None:
         """Whether a frame, or the captured part of it, decodes as the response to the oldest
@@ -102,7 +102,11 @@ class Pairing:
         if not waiting:
             return False
         is_cut = len(raw) < SIZE_LENGTH + _size(raw)[0]
-        if is_cut and self._answered is not None and apart(correlation_id, self._answered) <= 0:
+        if (
+            is_cut
+            and self._answered is not None
+            and id_distance(correlation_id, self._answered) <= 0
+        ):
             return False  # brokers answer in order
         asked = self._open[waiting[0]]
         is_auto = isinstance(self._codec, AutoDialect)

@@ -11,8 +11,8 @@ from demo.__main__ import main
 from demo.wire import PROFILES
 from tests.support.toolchain import require_module
 from wiredump.model import Anomaly, Exchange
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
+from wiredump.tables.table_rows import TableRows
 
 
 @pytest.mark.slow

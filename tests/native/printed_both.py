@@ -12,7 +12,7 @@ from kproto.errors import KprotoError
 from kproto.schema.model import NewStruct
 from wiredump.bodies import Side, find_errors, without_records
 from wiredump.field_trees import bytes_fields, changed
-from wiredump.show.told import LONGEST_BYTES, shortened_bytes
+from wiredump.show.exchange_view import LONGEST_BYTES, shortened_bytes
 
 
 def gives_up(cls: Any, version: int) -> bool:

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 from tests.support import toolchain
 from wiredump import native
 from wiredump.readers import Capture, Limits, Streams
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.quick import QuickStreams, walks
 from wiredump.tables.making import make_tables
+from wiredump.tables.table_rows import TableRows
 
 __all__ = ["Outcome", "read_in_python", "read_quickly", "require_quick", "tables_of"]
 

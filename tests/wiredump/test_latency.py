@@ -24,8 +24,8 @@ from tests.wiredump.readers.conversations import (
 from tests.wiredump.rows.tabled import named
 from tests.wiredump.spark.made_up import pcap
 from wiredump import native
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
+from wiredump.tables.table_rows import TableRows
 
 
 @dataclass

@@ -36,9 +36,9 @@ def make(
         if rotated:
             raise click.UsageError("--rotated and --jobs cannot be combined.")
         return make_tables_together(work, jobs or usable_cores(), progress)
-    from wiredump.rows.together import TableRows
     from wiredump.sources import open_sources
     from wiredump.tables.making import make_tables
+    from wiredump.tables.table_rows import TableRows
 
     codec = named_dialect(work.dialect)
     rows = TableRows(

@@ -18,11 +18,11 @@ from wiredump.cli.output import Output
 from wiredump.cli.progress import Bar
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Connection, Exchange, Item
+from wiredump.show.exchange_view import ExchangeView
 from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
 from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
 from wiredump.show.records import anomaly_record, exchange_record, json_line
 from wiredump.show.summary import Summary
-from wiredump.show.told import Told
 from wiredump.skipped import require_read
 
 __all__ = ["Show", "show_command"]
@@ -72,10 +72,10 @@ class Show:
 
     def add(self, item: Item) -> None:
         if isinstance(item, Exchange):
-            told = Told(item, self._codec, secrets=self._secrets)
-            self._start(told.timestamp_ns, item.connection)
-            if self._filters.passes(told, self._lines.start_ns):
-                self._exchange(told)
+            view = ExchangeView(item, self._codec, secrets=self._secrets)
+            self._start(view.timestamp_ns, item.connection)
+            if self._filters.passes(view, self._lines.start_ns):
+                self._exchange(view)
             return
         self._start(item.timestamp_ns, item.connection)
         if self._filters.passes_anomaly(item, self._lines.start_ns):
@@ -93,27 +93,27 @@ class Show:
             opened_ns = connection.opened_ns if connection is not None else 0
             self._lines.start_ns = opened_ns if 0 < opened_ns < timestamp_ns else timestamp_ns
 
-    def _exchange(self, told: Told) -> None:
+    def _exchange(self, view: ExchangeView) -> None:
         self.shown += 1
-        self.summary.exchange(told)
+        self.summary.exchange(view)
         if self._as_json:
-            record = exchange_record(told)
+            record = exchange_record(view)
             if self._as_hex:
                 # Imported late, here and below: annotation needs construct.
                 from wiredump.show.hexes import field_rows
 
-                for direction, rows in field_rows(told).items():
+                for direction, rows in field_rows(view).items():
                     record[direction]["fields"] = rows
             self._output.plain(json_line(record))
             return
-        self._output.line(self._lines.exchange(told))
+        self._output.line(self._lines.exchange(view))
         if self._bodies:
-            for line in self._lines.bodies(told):
+            for line in self._lines.bodies(view):
                 self._output.line(line)
         if self._as_hex:
             from wiredump.show.hexes import annotated
 
-            for line in annotated(told, unfold=self._unfold):
+            for line in annotated(view, unfold=self._unfold):
                 self._output.line(line)
 
     def finish(self, account: Mapping[str, int], connections: Iterable[Connection]) -> None:

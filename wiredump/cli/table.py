@@ -86,9 +86,7 @@ def table_command(
     require_pyarrow()
     with _uncollected():
         # Imported late: these need pyarrow, or are slow to import.
-        import wiredump.rows.together
-        import wiredump.sources
-        import wiredump.tables.making  # noqa: F401
+        pass
 
     work = Work(
         captures, out, tables, dialect_name, ports, not no_bodies, values, secrets, keylog, zone,

@@ -24,7 +24,7 @@ import msgspec
 from wiredump.knowledge.asks import Ask, Listed, Partition, asks, covers, listed
 from wiredump.knowledge.clusters import Clusters
 from wiredump.knowledge.heard import ALTER, LIST, Heard
-from wiredump.knowledge.lives import Life
+from wiredump.knowledge.partition_reassignment import PartitionReassignment
 from wiredump.rows.exchanges import Row
 
 __all__ = ["MOST_PARTITIONS", "Reassignments"]
@@ -41,7 +41,7 @@ class _Cluster(msgspec.Struct):
     """``replicas`` as they were last seen, and when."""
 
     replicas: dict[Partition, tuple[list[int], int]] = {}
-    lives: dict[Partition, Life] = {}
+    current: dict[Partition, PartitionReassignment] = {}
 
 
 class Reassignments:
@@ -64,9 +64,9 @@ class Reassignments:
     def end(self) -> Iterator[Row]:
         """Return the rows of the reassignments whose end was not captured."""
         for name, cluster in sorted(self._known.items()):
-            for life in cluster.lives.values():
-                yield life.row(
-                    self._clusters.name(name), "in progress" if life.pending else "unknown"
+            for reassignment in cluster.current.values():
+                yield reassignment.row(
+                    self._clusters.name(name), "in progress" if reassignment.pending else "unknown"
                 )
         self._known.clear()
 
@@ -81,13 +81,13 @@ class Reassignments:
         if cluster is not None:
             into = self._cluster(kept)
             into.replicas = {**cluster.replicas, **into.replicas}
-            into.lives = {**cluster.lives, **into.lives}
+            into.current = {**cluster.current, **into.current}
 
     # -- 45 ----------------------------------------------------------------------------------
 
     def _asked(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
         def under_way(topic: str | None) -> list[Partition]:
-            return [each for each in cluster.lives if topic is None or each[0] == topic]
+            return [each for each in cluster.current if topic is None or each[0] == topic]
 
         found = asks(heard, under_way)
         if not found and heard.request is not None and heard.request.get("topics", ()) is None:
@@ -101,33 +101,35 @@ class Reassignments:
             yield from self._ask(self._clusters.name(name), cluster, heard, ask)
 
     def _ask(self, name: str, cluster: _Cluster, heard: Heard, ask: Ask) -> Iterator[Row]:
-        before = cluster.lives.get(ask.partition)
-        life = Life.of(heard, ask, _before(cluster, heard, ask.partition, before))
+        before = cluster.current.get(ask.partition)
+        reassignment = PartitionReassignment.of(
+            heard, ask, _before(cluster, heard, ask.partition, before)
+        )
         if ask.code == 0:
-            cluster.lives.pop(ask.partition, None)
+            cluster.current.pop(ask.partition, None)
             if ask.target is not None:
-                cluster.lives[ask.partition] = life
+                cluster.current[ask.partition] = reassignment
                 if before is not None:
                     yield before.row(name, "replaced", "another target", heard)
             elif before is not None:
                 yield before.row(name, "cancelled", "cancelled", heard)
             else:
-                life.asked = None
-                yield life.row(name, "cancelled", "cancelled", heard)
+                reassignment.asked = None
+                yield reassignment.row(name, "cancelled", "cancelled", heard)
         elif ask.code is None:
             if ask.target is not None and before is None:
-                cluster.lives[ask.partition] = life
+                cluster.current[ask.partition] = reassignment
             else:
-                yield life.row(name, "unknown")
+                yield reassignment.row(name, "unknown")
         else:
-            yield life.row(name, "refused")
+            yield reassignment.row(name, "refused")
             if (
                 ask.code == _NO_REASSIGNMENT_IN_PROGRESS
                 and before is not None
                 and before.accepted
                 and before.since_ns <= heard.requested_ns
             ):
-                del cluster.lives[ask.partition]
+                del cluster.current[ask.partition]
                 yield before.row(name, "completed", "nothing to cancel", heard)
 
     # -- 46 ----------------------------------------------------------------------------------
@@ -140,22 +142,27 @@ class Reassignments:
             _list(cluster, heard, row)
         there = {row.partition for row in rows}
         gone = [
-            life
-            for life in cluster.lives.values()
-            if life.partition not in there
-            and life.accepted
-            and life.since_ns <= heard.requested_ns
-            and covers(heard, life.partition)
+            reassignment
+            for reassignment in cluster.current.values()
+            if reassignment.partition not in there
+            and reassignment.accepted
+            and reassignment.since_ns <= heard.requested_ns
+            and covers(heard, reassignment.partition)
         ]
         yield from self._end(name, cluster, gone, "not listed", heard)
 
     def _end(
-        self, name: str, cluster: _Cluster, lives: Iterable[Life], evidence: str, heard: Heard
+        self,
+        name: str,
+        cluster: _Cluster,
+        current: Iterable[PartitionReassignment],
+        evidence: str,
+        heard: Heard,
     ) -> Iterator[Row]:
-        for life in lives:
-            del cluster.lives[life.partition]
+        for reassignment in current:
+            del cluster.current[reassignment.partition]
             outcome = "unknown" if evidence == "topic deleted" else "completed"
-            yield life.row(self._clusters.name(name), outcome, evidence, heard)  # type: ignore[arg-type]
+            yield reassignment.row(self._clusters.name(name), outcome, evidence, heard)  # type: ignore[arg-type]
 
     # -- what metadata shows -----------------------------------------------------------------
 
@@ -167,20 +174,28 @@ class Reassignments:
             cluster.replicas[partition] = (replicas, heard.completed_ns)
             if len(cluster.replicas) > self._most:
                 del cluster.replicas[next(iter(cluster.replicas))]
-            life = cluster.lives.get(partition)
-            if life is None or life.target is None or life.since_ns > heard.requested_ns:
+            reassignment = cluster.current.get(partition)
+            if (
+                reassignment is None
+                or reassignment.target is None
+                or reassignment.since_ns > heard.requested_ns
+            ):
                 continue
-            target = set(life.target)
+            target = set(reassignment.target)
             if set(replicas) == target and target <= set(isr):
-                done.append(life)
-            elif life.accepted:
-                life.pending = True
+                done.append(reassignment)
+            elif reassignment.accepted:
+                reassignment.pending = True
         yield from self._end(name, cluster, done, "metadata", heard)
 
     def _deleted(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
         rows = (heard.response or {}).get("responses") or ()
         names = {row.get("name") for row in rows if not row.get("errorCode")}
-        gone = [life for life in cluster.lives.values() if life.partition[0] in names]
+        gone = [
+            reassignment
+            for reassignment in cluster.current.values()
+            if reassignment.partition[0] in names
+        ]
         yield from self._end(name, cluster, gone, "topic deleted", heard)
 
 
@@ -194,11 +209,14 @@ _TAKES: Final[dict[int, Callable[[Reassignments, str, _Cluster, Heard], Iterator
 
 
 def _before(
-    cluster: _Cluster, heard: Heard, partition: Partition, life: Life | None
+    cluster: _Cluster,
+    heard: Heard,
+    partition: Partition,
+    reassignment: PartitionReassignment | None,
 ) -> list[int] | None:
     """Return the replicas before a request, without those that another reassignment is adding."""
-    if life is not None:
-        return life.before
+    if reassignment is not None:
+        return reassignment.before
     seen = cluster.replicas.get(partition)
     return seen[0] if seen is not None and seen[1] <= heard.requested_ns else None
 
@@ -206,20 +224,24 @@ def _before(
 def _list(cluster: _Cluster, heard: Heard, row: Listed) -> None:
     """Note that the partition is being reassigned."""
     now = heard.completed_ns
-    life = cluster.lives.get(row.partition)
-    if life is None:
+    reassignment = cluster.current.get(row.partition)
+    if reassignment is None:
         before = [broker for broker in row.replicas if broker not in row.adding]
         released = row.target is not None
-        life = Life(row.partition, now, target=row.target, before=before if released else None)
-        cluster.lives[row.partition] = life
-    elif heard.completed_ns < life.since_ns:
+        reassignment = PartitionReassignment(
+            row.partition, now, target=row.target, before=before if released else None
+        )
+        cluster.current[row.partition] = reassignment
+    elif heard.completed_ns < reassignment.since_ns:
         return
-    life.accepted = life.pending = True
-    life.first_listed_ns = now if life.first_listed_ns is None else life.first_listed_ns
-    life.last_listed_ns = now
-    life.adding, life.removing = row.adding, row.removing
-    if row.target is not None and life.before is None:
-        life.before = [broker for broker in row.replicas if broker not in row.adding]
+    reassignment.accepted = reassignment.pending = True
+    reassignment.first_listed_ns = (
+        now if reassignment.first_listed_ns is None else reassignment.first_listed_ns
+    )
+    reassignment.last_listed_ns = now
+    reassignment.adding, reassignment.removing = row.adding, row.removing
+    if row.target is not None and reassignment.before is None:
+        reassignment.before = [broker for broker in row.replicas if broker not in row.adding]
 
 
 def _partitions(body: dict[str, Any] | None) -> Iterator[tuple[Partition, dict[str, Any]]]:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from wiredump.readers import fate
+from wiredump.readers import segment_outcome
 from wiredump.readers.account import Account
-from wiredump.readers.fate import Fate
 from wiredump.readers.ledger import Limits
 from wiredump.readers.merge import merge
 from wiredump.readers.model import Anomaly, Event, Packet, Segment
+from wiredump.readers.segment_outcome import SegmentOutcome
 from wiredump.readers.segments import SegmentReader
 from wiredump.readers.share import Share
 from wiredump.readers.tcp import TcpReassembler
@@ -22,7 +22,7 @@ __all__ = ["PacketSink", "Streams", "Unread"]
 class PacketSink(Protocol):
     """Receives every packet with TCP, and every packet that cannot be read."""
 
-    def segment(self, packet: Packet, segment: Segment, fate: Fate) -> None:
+    def segment(self, packet: Packet, segment: Segment, outcome: SegmentOutcome) -> None:
         """Called after the segment's events were processed."""
 
     def piece(self, packet: Packet, addresses: bytes) -> None:
@@ -124,9 +124,9 @@ class Streams:
             if sink is None or isinstance(packet, Anomaly):
                 yield from events_of(segment)
             else:
-                events, told = fate.feed(self._tcp, segment)
+                events, outcome = segment_outcome.feed(self._tcp, segment)
                 yield from events
-                sink.segment(packet, segment, told)
+                sink.segment(packet, segment, outcome)
         out = []
         self._segments.close(out)
         if tells:

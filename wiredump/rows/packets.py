@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
 from wiredump.readers import Anomaly, Packet, Segment
-from wiredump.readers.fate import Fate
+from wiredump.readers.segment_outcome import SegmentOutcome
 
 __all__ = ["PIECE", "Record", "piece_row", "record_of", "segment_row", "unread_row"]
 
@@ -36,15 +36,15 @@ def record_of(packet: Packet) -> Record:
 
 
 def segment_row(
-    segment: Segment, record: Record, fate: Fate, connection: int
+    segment: Segment, record: Record, outcome: SegmentOutcome, connection: int
 ) -> tuple[Any, ...]:  # fmt: skip
     """Return the row of a packet with a segment, or that completes one. ``connection`` is the
     connection's id."""
     return (
         segment.capture, segment.offset, segment.timestamp_ns, *record, *_ends(segment.flow),
         segment.sequence, segment.acknowledgement, segment.flags, segment.window,
-        len(segment.payload), segment.missing, connection, fate.offset, fate.retransmitted,
-        fate.anomalous, None, segment.tunnel or None,
+        len(segment.payload), segment.missing, connection, outcome.offset, outcome.retransmitted,
+        outcome.anomalous, None, segment.tunnel or None,
     )  # fmt: skip
 
 

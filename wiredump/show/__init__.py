@@ -2,12 +2,12 @@
 
 ::
 
-    filters    select items
-    told       an exchange with its content, decoded once and without secrets
-    lines      one line per exchange or anomaly
-    hexes      annotated bytes of the frames
-    records    the same as JSON objects
-    summary    totals
+    filters        select items
+    exchange_view  an exchange with its content, decoded once and without secrets
+    lines          one line per exchange or anomaly
+    hexes          annotated bytes of the frames
+    records        the same as JSON objects
+    summary        totals
 
 No files and no terminal: ``wiredump.cli`` owns those. All text contains printable characters only,
 whatever a peer sent.

@@ -11,7 +11,7 @@ from kproto.dialects import Dialect, dialect
 from kproto.errors import UnknownNameError
 from kproto.journal import squash
 from wiredump.model import Anomaly
-from wiredump.show.told import Told
+from wiredump.show.exchange_view import ExchangeView
 
 __all__ = ["Filters", "Moment", "api_keys", "duration", "moment"]
 
@@ -45,17 +45,17 @@ class Filters:
     until: Moment | None = None
     grep: str = ""
 
-    def passes(self, told: Told, start_ns: int) -> bool:
-        exchange = told.exchange
+    def passes(self, view: ExchangeView, start_ns: int) -> bool:
+        exchange = view.exchange
         return (
             (not self.api_keys or exchange.api_key in self.api_keys)
             and (self.client_id is None or exchange.client_id == self.client_id)
             and self._is_software(exchange.connection if exchange.request is None else exchange)
             and (not self.connections or exchange.connection.number in self.connections)
             and (not self.min_latency_ns or (exchange.latency_ns or 0) >= self.min_latency_ns)
-            and self._in_time(told.timestamp_ns, start_ns)
-            and (not self.errors or told.failed)
-            and (not self.grep or any(self.grep in text for text in told.texts))
+            and self._in_time(view.timestamp_ns, start_ns)
+            and (not self.errors or view.failed)
+            and (not self.grep or any(self.grep in text for text in view.texts))
         )
 
     def passes_anomaly(self, anomaly: Anomaly, start_ns: int) -> bool:

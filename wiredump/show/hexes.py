@@ -19,16 +19,16 @@ from kproto.framing import SIZE_LENGTH
 from kproto.hexview import NOTHING, Redaction, hex_lines
 from wiredump.model import Frame
 from wiredump.redact import REDACTED, hidden_paths, holds_secrets
-from wiredump.show.told import Told
+from wiredump.show.exchange_view import ExchangeView
 
 __all__ = ["annotated", "field_rows"]
 
 _TOKEN: Final = "sasl token"
 
 
-def annotated(told: Told, *, unfold: bool = False) -> Iterator[Text]:
+def annotated(view: ExchangeView, *, unfold: bool = False) -> Iterator[Text]:
     """Yield the lines of the request's frame, then those of the response's."""
-    for direction, frame, fields, hidden in _frames(told):
+    for direction, frame, fields, hidden in _frames(view):
         title = f"    {direction}, {frame.size} bytes"
         if not frame.whole:
             title += f", of which {len(frame.raw)} are there"
@@ -36,35 +36,35 @@ def annotated(told: Told, *, unfold: bool = False) -> Iterator[Text]:
         yield from hex_lines(frame.raw, fields, unfold=unfold, hidden=hidden)
 
 
-def field_rows(told: Told) -> dict[str, list[dict[str, Any]]]:
+def field_rows(view: ExchangeView) -> dict[str, list[dict[str, Any]]]:
     """Return the same for programs: the rows of all fields, by direction."""
     return {
         direction: [_row(row, hidden) for row in fields.rows]
-        for direction, _, fields, hidden in _frames(told)
+        for direction, _, fields, hidden in _frames(view)
     }
 
 
-def _frames(told: Told) -> Iterator[tuple[str, Frame, PartialFields, Redaction]]:
-    exchange, bodies = told.exchange, told.bodies
+def _frames(view: ExchangeView) -> Iterator[tuple[str, Frame, PartialFields, Redaction]]:
+    exchange, bodies = view.exchange, view.bodies
     for direction, frame, side in (
         ("request", exchange.request, bodies.request),
         ("response", exchange.response, bodies.response),
     ):
         if frame is None or frame.json is not None:  # a request log has no bytes
             continue
-        fields = _fields(told, direction, frame)
+        fields = _fields(view, direction, frame)
         message = side.message if side is not None else ""
-        yield direction, frame, fields, NOTHING if told.secrets else _hidden(message, fields)
+        yield direction, frame, fields, NOTHING if view.secrets else _hidden(message, fields)
 
 
-def _fields(told: Told, direction: str, frame: Frame) -> PartialFields:
-    exchange, raw = told.exchange, frame.raw
+def _fields(view: ExchangeView, direction: str, frame: Frame) -> PartialFields:
+    exchange, raw = view.exchange, frame.raw
     if frame.sasl or (direction == "response" and exchange.response_version is None):
         return _unread(frame)
     if direction == "request":
-        return request_fields_partly(told.codec, raw)
+        return request_fields_partly(view.codec, raw)
     return response_fields_partly(
-        told.codec, raw, api_key=exchange.api_key, api_version=exchange.response_version or 0
+        view.codec, raw, api_key=exchange.api_key, api_version=exchange.response_version or 0
     )
 
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from kproto.journal import printable
 from wiredump.bodies import ErrorFound
 from wiredump.model import Anomaly, Connection, Exchange, Frame
-from wiredump.show.told import Told, seconds
+from wiredump.show.exchange_view import ExchangeView, seconds
 
 __all__ = ["DEFAULT_WIDTH", "Line", "LineWriter", "PlainLine"]
 
@@ -63,12 +63,12 @@ class LineWriter:
 
     # -- exchanges ---------------------------------------------------------------------------
 
-    def exchange(self, told: Told) -> Line:
-        exchange = told.exchange
-        line = self._begin(told.timestamp_ns, exchange.connection)
+    def exchange(self, view: ExchangeView) -> Line:
+        exchange = view.exchange
+        line = self._begin(view.timestamp_ns, exchange.connection)
         self._who(line, exchange)
-        self._request(line, told)
-        self._response(line, told)
+        self._request(line, view)
+        self._response(line, view)
         return line
 
     def _begin(self, timestamp_ns: int, connection: Connection | None) -> Line:
@@ -101,8 +101,8 @@ class LineWriter:
         ends = f" {connection.client} > {connection.broker}"
         line.append(printable(ends), style="dim")
 
-    def _request(self, line: Line, told: Told) -> None:
-        exchange = told.exchange
+    def _request(self, line: Line, view: ExchangeView) -> None:
+        exchange = view.exchange
         if exchange.request is None:
             self._mark(line, "no request was seen")
             line.append(f" #{exchange.correlation_id}")
@@ -112,15 +112,15 @@ class LineWriter:
         elif exchange.api_key < 0:
             self._mark(line, "no header")
         else:
-            line.append(f" {told.api}", style="bold")
+            line.append(f" {view.api}", style="bold")
             line.append(f" v{exchange.api_version} #{exchange.correlation_id}")
         if exchange.dialect != "kafka":
             line.append(f" [{printable(exchange.dialect)}]", style="magenta")
-        self._body(line, self._texts(told)[0])
-        self._problem(line, exchange.request, told.problems[0])
+        self._body(line, self._texts(view)[0])
+        self._problem(line, exchange.request, view.problems[0])
 
-    def _response(self, line: Line, told: Told) -> None:
-        exchange = told.exchange
+    def _response(self, line: Line, view: ExchangeView) -> None:
+        exchange = view.exchange
         if exchange.response is None:
             if not exchange.expected:
                 wanted = "acks=0" if exchange.api_key == 0 else "none due"
@@ -130,23 +130,23 @@ class LineWriter:
                 self._mark(line, "no answer was seen")
             return
         latency = exchange.latency_ns
-        line.append(" ->", style="bold red" if told.failed else "bold green")
+        line.append(" ->", style="bold red" if view.failed else "bold green")
         if latency is not None:
-            line.append(f" {seconds(latency)}", style="red" if told.failed else "green")
+            line.append(f" {seconds(latency)}", style="red" if view.failed else "green")
         elif exchange.request is not None:
             self._mark(line, "before its request, by the capture's clock")
-        if told.fell_back:
+        if view.fell_back:
             line.append(f" [falls back to v{exchange.response_version}]", style="yellow")
         if not exchange.in_order:
             line.append(" [out of order]", style="yellow")
         if exchange.response_version is None and not exchange.response.sasl:
             line.append(f" {exchange.response.size} bytes")
             return
-        if told.errors:
-            self._errors(line, told.errors)
+        if view.errors:
+            self._errors(line, view.errors)
         else:
-            self._body(line, self._texts(told)[1])
-        self._problem(line, exchange.response, told.problems[1])
+            self._body(line, self._texts(view)[1])
+        self._problem(line, exchange.response, view.problems[1])
 
     def _errors(self, line: Line, errors: list[ErrorFound]) -> None:
         for number, error in enumerate(errors[:MOST_ERRORS]):
@@ -163,8 +163,8 @@ class LineWriter:
         if text:
             line.append(f" {self._cut(text)}")
 
-    def _texts(self, told: Told) -> tuple[str, str]:
-        return told.texts if self.width is None else told.short_texts
+    def _texts(self, view: ExchangeView) -> tuple[str, str]:
+        return view.texts if self.width is None else view.short_texts
 
     def _cut(self, text: str) -> str:
         """Return ``text`` with unprintable characters escaped, and cut to the width."""
@@ -185,9 +185,9 @@ class LineWriter:
     def _mark(self, line: Line, text: str) -> None:
         line.append(f" !! {printable(text)}", style="red")
 
-    def bodies(self, told: Told) -> Iterator[Line]:
+    def bodies(self, view: ExchangeView) -> Iterator[Line]:
         """Yield both bodies, indented, in lines of their own."""
-        for name, side in (("request", told.bodies.request), ("response", told.bodies.response)):
+        for name, side in (("request", view.bodies.request), ("response", view.bodies.response)):
             if side is not None and side.body is not None:
                 text = json.dumps(side.body, indent=2, ensure_ascii=False)
                 for number, row in enumerate(text.split("\n")):

@@ -8,7 +8,7 @@ from typing import Any
 from kproto.errors import DecodeError
 from wiredump.bodies import Side
 from wiredump.model import Anomaly, Connection, Frame
-from wiredump.show.told import Told
+from wiredump.show.exchange_view import ExchangeView
 
 __all__ = ["anomaly_record", "exchange_record", "json_line"]
 
@@ -18,12 +18,12 @@ def json_line(record: dict[str, Any]) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
-def exchange_record(told: Told) -> dict[str, Any]:
-    exchange, bodies = told.exchange, told.bodies
+def exchange_record(view: ExchangeView) -> dict[str, Any]:
+    exchange, bodies = view.exchange, view.bodies
     software = exchange.software or exchange.connection.software
     return {
         "type": "exchange",
-        "timestamp_ns": told.timestamp_ns,
+        "timestamp_ns": view.timestamp_ns,
         **_connection(exchange.connection),
         "client_id": exchange.client_id,
         "software": {"name": software.name, "version": software.version} if software else None,

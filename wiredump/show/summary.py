@@ -14,7 +14,7 @@ from rich.text import Text
 
 from kproto.journal import printable
 from wiredump.model import Anomaly, Connection
-from wiredump.show.told import Told, seconds
+from wiredump.show.exchange_view import ExchangeView, seconds
 from wiredump.skipped import bytes_of, skipped_of
 
 __all__ = ["Latencies", "Summary"]
@@ -70,21 +70,21 @@ class Summary:
         self.account: Mapping[str, int] = {}
         self.closed: Counter[str] = Counter()
 
-    def exchange(self, told: Told) -> None:
-        exchange = told.exchange
+    def exchange(self, view: ExchangeView) -> None:
+        exchange = view.exchange
         self._connection(exchange.connection.number)
-        self.undecoded += any(told.problems)
+        self.undecoded += any(view.problems)
         if exchange.request is None:
             return  # counted as an anomaly
-        key = (told.api or "unknown", exchange.api_version)
+        key = (view.api or "unknown", exchange.api_version)
         if key not in self.apis and len(self.apis) >= MOST_NAMES:
             key = ("others", -1)
         api = self.apis.setdefault(key, _Api())
         api.requests += 1
-        api.unanswered += told.unanswered
+        api.unanswered += view.unanswered
         if exchange.latency_ns is not None:
             api.latencies.add(exchange.latency_ns)
-        for name in dict.fromkeys(error.name for error in told.errors):
+        for name in dict.fromkeys(error.name for error in view.errors):
             api.errors[name] += 1
 
     def anomaly(self, anomaly: Anomaly) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from wiredump.model import Connection
 from wiredump.readers import Anomaly, Packet, Segment
-from wiredump.readers.fate import Fate
+from wiredump.readers.segment_outcome import SegmentOutcome
 from wiredump.rows.packets import piece_row, record_of, segment_row, unread_row
 
 __all__ = ["PacketTeller", "TakeRow"]
@@ -23,9 +23,9 @@ class PacketTeller:
         self._connections = connections
         self._add = add
 
-    def segment(self, packet: Packet, segment: Segment, fate: Fate) -> None:
-        connection = self._connections[fate.connection].id
-        self._add(segment_row(segment, record_of(packet), fate, connection))
+    def segment(self, packet: Packet, segment: Segment, outcome: SegmentOutcome) -> None:
+        connection = self._connections[outcome.connection].id
+        self._add(segment_row(segment, record_of(packet), outcome, connection))
 
     def piece(self, packet: Packet, addresses: bytes) -> None:
         self._add(piece_row(packet, addresses))

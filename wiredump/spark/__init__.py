@@ -20,7 +20,7 @@ Each stage is complete before the next begins:
    of ``wiredump table``, reads payloads from the file (``payloads``), and writes Parquet. Of local
    captures only positions are shuffled, and only one connection's state is held.
 3. **Knowledge** (``knowledge``): what depends on several connections, from what tasks set aside
-   (``apart``): names of topics, fetch sessions, reassignments, groups, transactions.
+   (``deferred_rows``): names of topics, fetch sessions, reassignments, groups, transactions.
 
 The bytes are added up, the files of committed tasks are published (``publishing``), and
 ``_SUCCESS`` is written. The driver holds notes and manifests only.

@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from wiredump.readers import Anomaly
 from wiredump.readers.tcp import STALE_NS
-from wiredump.spark.apart import Aside
 from wiredump.spark.columns import ANOMALY
 from wiredump.spark.connections import Group, Options, Work
-from wiredump.spark.knowledge import Names
-from wiredump.spark.parts import STAGING, Manifest
 from wiredump.spark.state import Entry, State, StateReader, StateWriter, dump, load
 from wiredump.storage import Location
+from wiredump.tables.deferred_merge import Names
+from wiredump.tables.deferred_rows import DeferredRows
+from wiredump.tables.parts import STAGING, Manifest
 
 __all__ = ["LATE_NS", "STATE", "Carrying", "Kept", "carry_connections"]
 
@@ -74,7 +74,9 @@ class _Carrying(Work):
     ) -> None:
         super().__init__(options, task, notes=True)
         if carrying.names is not None:
-            self._aside = Aside(options.tables, known=Names(Location(carrying.names)).name)
+            self._deferred = DeferredRows(
+                options.tables, known=Names(Location(carrying.names)).name
+            )
         self._ending = carrying.ending
         self._forgotten_ns = carrying.newest_ns - LATE_NS - STALE_NS
         self._task = task

@@ -36,6 +36,7 @@ import pyarrow as pa
 
 from wiredump.readers import Anomaly, Segment
 from wiredump.rows.packets import Record
+from wiredump.tables.parts import SplitNote
 
 __all__ = [
     "ANOMALY",
@@ -48,7 +49,6 @@ __all__ = [
     "SQL_SCHEMA",
     "PacketRows",
     "RawPacket",
-    "SplitNote",
     "reversed_flow",
 ]
 
@@ -93,41 +93,6 @@ class RawPacket(msgspec.Struct, array_like=True):
     original_length: int
     data: bytes
     interface: int | None = None
-
-
-class SplitNote(msgspec.Struct):
-    """What a task read of a capture. ``first`` is the record it began with, None where it found
-    none; ``end`` the first one behind its last. ``trouble`` says why it takes the whole capture to
-    read this part of it. ``contexts`` are the places and lengths of blocks that what follows cannot
-    be read without, ``contexts_known`` whether it was told of those in front of it. ``late``: so
-    many packets at most came before one of theirs that is older than they are; ``earliest`` and
-    ``latest`` (the highest times, sorted) say the same across splits. ``secrets`` are TLS key
-    logs that it holds. ``reason`` is the first thing that its format has against it.
-    """
-
-    capture: int
-    start: int
-    first: int | None = None
-    end: int = 0
-    size: int = 0
-    read: int = 0
-    packets: int = 0
-    segments: int = 0
-    fragments: int = 0
-    malformed: int = 0
-    others: dict[str, int] = {}
-    reason: str = ""
-    payload: int = 0
-    anomalous: int = 0
-    damaged: bool = False
-    whole: bool = False
-    trouble: str = ""
-    contexts: list[tuple[int, int]] = []
-    contexts_known: bool = False
-    late: int = 0
-    earliest: int | None = None
-    latest: list[int] = []
-    secrets: list[bytes] = []
 
 
 def reversed_flow(flow: bytes) -> bytes:

@@ -18,31 +18,38 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import Dialect
 from wiredump.model import Item
 from wiredump.native import quick
-from wiredump.readers import Account, Anomaly, Event, Limits, Segment, TcpReassembler, fate
+from wiredump.readers import (
+    Account,
+    Anomaly,
+    Event,
+    Limits,
+    Segment,
+    TcpReassembler,
+    segment_outcome,
+)
 from wiredump.readers.segments import SegmentReader
 from wiredump.rows.connections import ConnectionCounts
 from wiredump.rows.packets import Record, segment_row
 from wiredump.rows.pieces import Rows
-from wiredump.rows.together import TableRows
 from wiredump.skipped import skipped
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
 from wiredump.sources.quick import QuickSegments, Sink
-from wiredump.spark.apart import HEARD, NAMED, UNNAMED, Aside
 from wiredump.spark.columns import (
     ANOMALY,
     PACKET,
     RUN,
     SEGMENT,
     SPLIT,
-    SplitNote,
     reversed_flow,
 )
-from wiredump.spark.parts import Manifest, PartWriter
 from wiredump.spark.payloads import Payloads
 from wiredump.spark.runs import ENTRY, Entries, Merging, Order
 from wiredump.storage import ChangedError
+from wiredump.tables.deferred_rows import HEARD, NAMED, UNNAMED, DeferredRows
 from wiredump.tables.frames import FrameColumns, sink_of
+from wiredump.tables.parts import Manifest, PartWriter, SplitNote
+from wiredump.tables.table_rows import TableRows
 from wiredump.tls.keylog import KeyLog
 
 __all__ = ["Carried", "Group", "Options", "Work", "write_connections"]
@@ -82,12 +89,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.taken, HEARD, *UNNAMED)
 
     def rows(
-        self, codec: Dialect, aside: Aside, counts: ConnectionCounts | None = None
+        self, codec: Dialect, deferred: DeferredRows, counts: ConnectionCounts | None = None
     ) -> TableRows:
         """Make the row writer of some of the connections."""
         return TableRows(
             codec, tables=self.taken, bodies=self.bodies, values=self.values,
-            secrets=self.secrets, apart=aside, counts=counts,
+            secrets=self.secrets, deferral=deferred, counts=counts,
         )  # fmt: skip
 
 
@@ -121,7 +128,7 @@ class Work:
         for each in options.secrets_within:
             self._keys.add(each.decode("ascii", "replace") + "\n")
         self._writer = PartWriter(options.out, options.files, task)
-        self._aside = Aside(options.tables)
+        self._deferred = DeferredRows(options.tables)
         self._manifest = Manifest()
         self._keeps_notes = notes
         self._frames: FrameColumns | None = None
@@ -221,7 +228,7 @@ class Work:
     def write(self, items: Iterable[Item], rows: TableRows) -> None:
         for item in items:
             self._manifest.saw(*span(item))
-            self._writer.add(self._aside.rows(rows.add(item)))
+            self._writer.add(self._deferred.rows(rows.add(item)))
 
     def fresh(self) -> Carried:
         """Return the state of ends without earlier packets."""
@@ -234,13 +241,13 @@ class Work:
             self._manifest.saw(capture, first, last)
 
     def rows(self, counts: ConnectionCounts) -> TableRows:
-        return self._options.rows(self.codec, self._aside, counts)
+        return self._options.rows(self.codec, self._deferred, counts)
 
     def sink(self, rows: TableRows) -> Sink | None:
         """Return where frames go that need no item; None if all need one."""
 
         def take(made: Iterable[Rows]) -> None:
-            self._writer.add(self._aside.rows(made))
+            self._writer.add(self._deferred.rows(made))
 
         return sink_of(rows, self._writer, take, self._frames)
 
@@ -349,16 +356,16 @@ class Group:
     def _write(self, items: Iterable[Item]) -> None:
         self._work.write(items, self._rows)
 
-    def feed_telling(self, order: Order, segment: Segment, told: bytes) -> tuple[Any, ...]:
-        """The same, and the row of its packet, of which ``told`` is the record. Where packets are
+    def feed_telling(self, order: Order, segment: Segment, packed: bytes) -> tuple[Any, ...]:
+        """The same, and the row of its packet, of which ``packed`` is the record. Where packets are
         asked for there are no runs in one part, and perhaps some in what was carried over."""
         self._merging.until(order)
         if self._quick is not None:
             self._quick.all_back()
-        record = msgspec.msgpack.decode(told, type=Record)
-        events, became = fate.feed(self._tcp, segment)
+        record = msgspec.msgpack.decode(packed, type=Record)
+        events, outcome = segment_outcome.feed(self._tcp, segment)
         self._take(events)
-        return segment_row(segment, record, became, self.items.connections[became.connection].id)
+        return segment_row(segment, record, outcome, self.items.connections[outcome.connection].id)
 
     def tell(self, anomaly: Anomaly) -> None:
         self._write(self.items.feed(anomaly))

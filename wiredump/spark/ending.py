@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wiredump.rows.connections import account_rows, lineage_rows
-from wiredump.spark.apart import HEARD, NAMED, unnamed
 from wiredump.spark.carrying import Kept
 from wiredump.spark.checkpoint import Checkpoint, Taken, put
 from wiredump.spark.job import DRIVER_TABLES
-from wiredump.spark.knowledge import NAMES, merge_names
 from wiredump.spark.microbatch import Micro
 from wiredump.spark.naming import aside, changed_names, give
 from wiredump.spark.outputs import Outputs
-from wiredump.spark.parts import STAGING, Manifest, PartWriter
 from wiredump.spark.stages import from_heard
 from wiredump.storage import Location
+from wiredump.tables.deferred_merge import NAMES, merge_names
+from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
+from wiredump.tables.parts import STAGING, Manifest, PartWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from wiredump.spark.apart import HEARD, NAMED, unnamed
 from wiredump.spark.carrying import Carrying, Kept
 from wiredump.spark.checkpoint import Checkpoint, Commit, End, Intent, Settings, Taken, put
 from wiredump.spark.connections import Options
 from wiredump.spark.ending import Ending, Sums, prepare, staged
 from wiredump.spark.job import LostError, Made
-from wiredump.spark.knowledge import NAMES, merge_names
 from wiredump.spark.microbatch import Micro, MicroBatch
 from wiredump.spark.naming import aside, changed_names, give
 from wiredump.spark.outputs import Outputs
-from wiredump.spark.parts import STAGING, Manifest
 from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchanged
 from wiredump.storage import Location
+from wiredump.tables.deferred_merge import NAMES, merge_names
+from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
+from wiredump.tables.parts import STAGING, Manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,8 +23,8 @@ from wiredump.spark.columns import (
     SPLIT,
     PacketRows,
     RawPacket,
-    SplitNote,
 )
+from wiredump.tables.parts import SplitNote
 
 __all__ = ["Waiting", "begin_waiting", "join_fragments"]
 

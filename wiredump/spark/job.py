@@ -19,13 +19,10 @@ from kproto.errors import KprotoError
 from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.schema import TABLES
 from wiredump.sources.opening import kind_of
-from wiredump.spark.apart import HEARD, NAMED, unnamed
-from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA, SplitNote
+from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
-from wiredump.spark.knowledge import gather_names, give_names
 from wiredump.spark.partitioning import divide
-from wiredump.spark.parts import STAGING, Manifest, Part, PartWriter
 from wiredump.spark.planning import again, parts_of, plan
 from wiredump.spark.publishing import is_incomplete, publish, require_tables, withdraw
 from wiredump.spark.session import cores_of
@@ -42,6 +39,9 @@ from wiredump.spark.stages import (
 )
 from wiredump.spark.texts import write_text
 from wiredump.storage import Location, StorageError
+from wiredump.tables.deferred_merge import gather_names, give_names
+from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
+from wiredump.tables.parts import STAGING, Manifest, Part, PartWriter, SplitNote
 from wiredump.tables.writer import remove_run, require_room
 
 if TYPE_CHECKING:

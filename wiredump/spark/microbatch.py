@@ -20,14 +20,14 @@ import pyarrow as pa
 from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.spark.carrying import Carrying, Kept, carry_connections
-from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, PacketRows, SplitNote
+from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, PacketRows
 from wiredump.spark.connections import Options
 from wiredump.spark.fragments import begin_waiting, join_fragments
-from wiredump.spark.parts import STAGING
 from wiredump.spark.planning import again, plan
 from wiredump.spark.splits import Split, read_runs
 from wiredump.spark.stages import ORDER, Task, answer, answers, each_of, task_number
 from wiredump.spark.state import dump, load, read_one, write_one
+from wiredump.tables.parts import STAGING, SplitNote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

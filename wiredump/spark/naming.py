@@ -12,10 +12,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wiredump.spark.knowledge import Names, name_rows
-from wiredump.spark.parts import STAGING
-from wiredump.spark.stages import each_of, told
+from wiredump.spark.stages import answer_batch, each_of
 from wiredump.storage import Location
+from wiredump.tables.deferred_merge import Names, name_rows
+from wiredump.tables.parts import STAGING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def _give(work: tuple[str, str, str]) -> Iterator[pa.RecordBatch]:
     target = place / f"{uuid.uuid4().hex}.parquet"
     rows, without = name_rows(Names(Location(names)), aside(source)[0], Location(source), target)
     given = Given(source, str(target), rows, sorted(without))
-    yield told(msgspec.json.encode(given).decode())
+    yield answer_batch(msgspec.json.encode(given).decode())
 
 
 def aside(path: str) -> tuple[str, str]:

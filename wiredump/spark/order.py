@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from wiredump.readers import Anomaly
 from wiredump.readers.merge import WINDOW
-from wiredump.spark.columns import SplitNote
 from wiredump.spark.walks import Walked
+from wiredump.tables.parts import SplitNote
 
 __all__ = ["in_order", "note_walked"]
 

@@ -15,9 +15,9 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from wiredump.rows.schema import TABLES
-from wiredump.spark.apart import schema_of
 from wiredump.spark.job import DRIVER_TABLES
 from wiredump.storage import Location
+from wiredump.tables.deferred_rows import schema_of
 from wiredump.tables.run import run_folder
 from wiredump.tables.writer import OutputError, require_room
 

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
 from wiredump.rows.schema import TABLES
-from wiredump.spark.apart import schema_of
-from wiredump.spark.parts import STAGING, Part
-from wiredump.spark.stages import each_of, told
+from wiredump.spark.stages import answer_batch, each_of
 from wiredump.storage import Location
+from wiredump.tables.deferred_rows import schema_of
+from wiredump.tables.parts import STAGING, Part
 from wiredump.tables.writer import encodings
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _divide(work: tuple[str, str, str, list[str]]) -> Iterator[pa.RecordBatch]:
             max_partitions=_MOST,
             use_threads=False,  # so that rows keep their order
         )
-    yield told(msgspec.json.encode(divided).decode())
+    yield answer_batch(msgspec.json.encode(divided).decode())
 
 
 def _dated(table: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 
 from wiredump.readers.pcap import LARGEST_RECORD
-from wiredump.spark.columns import SplitNote
 from wiredump.spark.heads import CONTEXT_BLOCKS, head_of
 from wiredump.spark.order import in_order
 from wiredump.spark.splits import Split
 from wiredump.storage import Location, RangedFile
+from wiredump.tables.parts import SplitNote
 
 __all__ = ["DEFAULT_SPLIT", "again", "parts_of", "plan", "true_splits"]
 

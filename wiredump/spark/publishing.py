@@ -22,8 +22,8 @@ from typing import Final
 import msgspec
 
 from wiredump.rows.schema import TABLES
-from wiredump.spark.parts import STAGING, Part, commit
 from wiredump.storage import Location
+from wiredump.tables.parts import STAGING, Part, commit
 from wiredump.tables.writer import OutputError
 
 __all__ = [

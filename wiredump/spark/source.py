@@ -37,7 +37,7 @@ from pyspark.sql.datasource import (
 
 from kproto.errors import KprotoError
 from wiredump.spark.boundaries import find_record
-from wiredump.spark.columns import SPLIT, SQL_SCHEMA, SplitNote
+from wiredump.spark.columns import SPLIT, SQL_SCHEMA
 from wiredump.spark.heads import head_of
 from wiredump.spark.planning import DEFAULT_SPLIT, plan
 from wiredump.spark.splits import Split, read_split
@@ -45,6 +45,7 @@ from wiredump.spark.stream_reader import StreamReader
 from wiredump.spark.table_schema import spark_schema
 from wiredump.spark.table_source import OptionError, TableReader, table_of
 from wiredump.storage import Location, expand
+from wiredump.tables.parts import SplitNote
 
 __all__ = [
     "KafkaCapture",

@@ -37,13 +37,13 @@ from wiredump.spark.columns import (
     SPLIT,
     PacketRows,
     RawPacket,
-    SplitNote,
 )
 from wiredump.spark.heads import Head, head_of
 from wiredump.spark.order import note_walked
 from wiredump.spark.runs import QuickRuns, RunRows
 from wiredump.spark.walks import PcapngWalk, PcapWalk, Walk, Walked
 from wiredump.storage import Location, RangedFile
+from wiredump.tables.parts import SplitNote
 
 __all__ = ["Split", "read_runs", "read_split"]
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from wiredump.spark.columns import PACKET_SCHEMA, SPLIT, SQL_SCHEMA, SplitNote
+from wiredump.spark.columns import PACKET_SCHEMA, SPLIT, SQL_SCHEMA
 from wiredump.spark.splits import Split, read_runs
-from wiredump.spark.stages import each_of, told
+from wiredump.spark.stages import answer_batch, each_of
 from wiredump.storage import Location
+from wiredump.tables.parts import SplitNote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +61,7 @@ def _stage(work: tuple[bytes, str]) -> Iterator[pa.RecordBatch]:
         for batch in read_runs(split):
             out.write_batch(batch)
             written.notes += _notes(batch)
-    yield told(msgspec.json.encode(written).decode())
+    yield answer_batch(msgspec.json.encode(written).decode())
 
 
 def _notes(batch: pa.RecordBatch) -> Iterable[SplitNote]:

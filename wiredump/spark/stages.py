@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wiredump.spark.apart import HEARD_ORDER, HEARD_SQL
-from wiredump.spark.knowledge import write_followed
-from wiredump.spark.parts import Manifest, decode_manifest, encode_manifest
 from wiredump.storage import Location
+from wiredump.tables.deferred_merge import write_followed
+from wiredump.tables.deferred_rows import HEARD_ORDER, HEARD_SQL
+from wiredump.tables.parts import Manifest, decode_manifest, encode_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,12 +22,12 @@ __all__ = [
     "ORDER",
     "Task",
     "answer",
+    "answer_batch",
     "answers",
     "each_of",
     "from_heard",
     "run_tasks",
     "task_number",
-    "told",
 ]
 
 ORDER: Final = ("order_ns", "capture", "ordinal")
@@ -37,14 +37,14 @@ _ROWS: Final = 1024
 Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def told(text: str) -> pa.RecordBatch:
+def answer_batch(text: str) -> pa.RecordBatch:
     """Return a task's result as a row."""
     return pa.RecordBatch.from_pydict({"answer": [text]})
 
 
 def answer(manifest: Manifest) -> pa.RecordBatch:
     """Return the result of a task that wrote files."""
-    return told(encode_manifest(manifest))
+    return answer_batch(encode_manifest(manifest))
 
 
 def run_tasks(rows: DataFrame, task: Task) -> list[Manifest]:

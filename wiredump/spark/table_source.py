@@ -26,17 +26,17 @@ from kproto.errors import KprotoError
 from wiredump.knowledge.following import FOLLOWED
 from wiredump.readers.share import Share
 from wiredump.rows.schema import TABLES, UNDECODED
-from wiredump.rows.together import TableRows
 from wiredump.sources.opening import kind_of, open_sources
 from wiredump.sources.request_logs import time_zone
-from wiredump.spark.apart import NAMED, unnamed
-from wiredump.spark.knowledge import Names, named
-from wiredump.spark.parts import STAGING
 from wiredump.spark.table_schema import with_timestamps
 from wiredump.storage import Location
+from wiredump.tables.deferred_merge import Names, named
+from wiredump.tables.deferred_rows import NAMED, unnamed
 from wiredump.tables.jobs import Work, write_share
 from wiredump.tables.making import make_tables
+from wiredump.tables.parts import STAGING
 from wiredump.tables.run import derived_run
+from wiredump.tables.table_rows import TableRows
 from wiredump.tables.work import passing_folder
 
 __all__ = ["OptionError", "TableReader", "batches_of", "table_of"]

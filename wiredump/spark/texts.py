@@ -5,9 +5,9 @@ from __future__ import annotations
 from kproto.cli.dialect_option import named_dialect
 from wiredump.sources.opening import open_sources, span
 from wiredump.sources.request_logs import time_zone
-from wiredump.spark.apart import Aside
 from wiredump.spark.connections import Options
-from wiredump.spark.parts import Manifest, PartWriter
+from wiredump.tables.deferred_rows import DeferredRows
+from wiredump.tables.parts import Manifest, PartWriter
 
 __all__ = ["write_text"]
 
@@ -15,9 +15,9 @@ __all__ = ["write_text"]
 def write_text(number: int, options: Options, task: int) -> Manifest:
     """Write the rows of one file."""
     codec = named_dialect(options.dialect)
-    aside = Aside(options.tables, number + 1)
+    deferred = DeferredRows(options.tables, number + 1)
     writer = PartWriter(options.out, options.files, task)
-    rows = options.rows(codec, aside)
+    rows = options.rows(codec, deferred)
     sources = open_sources(
         [options.paths[number]],
         codec=codec,
@@ -28,7 +28,7 @@ def write_text(number: int, options: Options, task: int) -> Manifest:
     manifest = Manifest()
     for item in sources:
         manifest.saw(*span(item))
-        writer.add(aside.rows(rows.add(item)))
+        writer.add(deferred.rows(rows.add(item)))
     writer.add(rows.end(sources.connections, (), {}))
     writer.close()
     manifest.connections = len(sources.connections)

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from wiredump.native import quick
 from wiredump.rows.pieces import Rows
-from wiredump.rows.together import TableRows
 from wiredump.sources.quick import Sink
 from wiredump.tables.arrow import arrow_schema
+from wiredump.tables.table_rows import TableRows
 from wiredump.tables.writer import RowGroups
 
 __all__ = ["FrameColumns", "sink_of"]

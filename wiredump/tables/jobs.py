@@ -4,8 +4,8 @@ Each process reads all of every capture, but takes only the connections of some 
 (``readers.share``): finding the pair of a packet is cheap, and no bytes pass between processes.
 This works because a connection in tables depends only on its own packets (``Limits.alone``). What
 depends on several connections (topic names, the tables of ``knowledge.following``) is set aside
-and merged at the end, by the code that Spark uses (``wiredump.spark.apart``,
-``wiredump.spark.knowledge``).
+and merged at the end, by the code that Spark uses (``wiredump.tables.deferred_rows``,
+``wiredump.tables.deferred_merge``).
 
 The rows are those of one process, but each process writes a file of its own, so the order differs.
 """
@@ -28,14 +28,14 @@ from kproto.errors import KprotoError
 from wiredump.knowledge.following import FOLLOWED
 from wiredump.readers.share import Share
 from wiredump.rows.connections import account_rows, lineage_rows
-from wiredump.rows.together import TableRows
 from wiredump.sources.opening import Sources, kind_of, open_sources
-from wiredump.spark.apart import HEARD, HEARD_ORDER, NAMED, UNNAMED, Aside, unnamed
-from wiredump.spark.knowledge import gather_names, give_names, write_followed
-from wiredump.spark.parts import Part, PartWriter, commit
 from wiredump.storage import Location
+from wiredump.tables.deferred_merge import gather_names, give_names, write_followed
+from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, NAMED, UNNAMED, DeferredRows, unnamed
 from wiredump.tables.making import Made, keep_apart
+from wiredump.tables.parts import Part, PartWriter, commit
 from wiredump.tables.processes import Progress, WorkerError, share_out
+from wiredump.tables.table_rows import TableRows
 from wiredump.tables.work import Work
 from wiredump.tables.writer import STAGING, remove_run, require_room
 
@@ -88,7 +88,7 @@ def _taken(work: Work) -> tuple[str, ...]:
 def write_share(
     work: Work, kinds: Sequence[str], share: Share, progress: Progress = lambda count: None
 ) -> ShareParts:
-    """Write the files of one share to the staging folder, with what ``apart`` sets aside."""
+    """Write the files of one share to the staging folder, with what ``deferral`` sets aside."""
     writer = PartWriter(work.out, (*_taken(work), HEARD, *UNNAMED), share.number)
     captures = [number for number, kind in enumerate(kinds) if kind == "capture"]
     account: dict[str, int] = {}
@@ -119,14 +119,14 @@ def _read(
         memory=None if work.memory is None else work.memory // share.of, progress=progress,
     )  # fmt: skip
     is_text = sources.read[0].kind != "capture"
-    aside = Aside(work.tables, numbers[0] + 1 if is_text else 0)
+    deferred = DeferredRows(work.tables, numbers[0] + 1 if is_text else 0)
     rows = TableRows(
         codec, tables=_taken(work), bodies=work.bodies, values=work.values, secrets=work.secrets,
-        apart=aside,
+        deferral=deferred,
     )  # fmt: skip
-    keep_apart(sources, rows, writer, work.tables, lambda made: writer.add(aside.rows(made)))
+    keep_apart(sources, rows, writer, work.tables, lambda made: writer.add(deferred.rows(made)))
     for item in sources:
-        writer.add(aside.rows(rows.add(item)))
+        writer.add(deferred.rows(rows.add(item)))
     writer.add(rows.end(sources.connections, (), {}))
     return sources
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from wiredump.model import Anomaly, Item
 from wiredump.rows.pieces import Rows
-from wiredump.rows.together import TableRows
 from wiredump.sources import Sources
 from wiredump.tables.frames import FrameColumns, sink_of
+from wiredump.tables.table_rows import TableRows
 from wiredump.tables.writer import RowGroups, TableWriter
 
 __all__ = ["Made", "keep_apart", "make_tables"]

@@ -15,10 +15,10 @@ from typing import Final
 import pyarrow as pa
 
 from wiredump.rows.pieces import Piece, Rows
-from wiredump.rows.together import TableRows
-from wiredump.spark.apart import NAMED, Aside, nameless, schema_of, unnamed
 from wiredump.storage import Location
 from wiredump.tables.arrow import of_rows
+from wiredump.tables.deferred_rows import NAMED, DeferredRows, nameless, schema_of, unnamed
+from wiredump.tables.table_rows import TableRows
 from wiredump.tables.writer import TableWriter
 
 __all__ = ["NamingWriter", "wanting"]
@@ -32,7 +32,7 @@ def wanting(tables: Iterable[str]) -> list[str]:
 
 
 class NamingWriter(TableWriter):
-    """Writes the rows of ``rows``, sorted by ``aside``."""
+    """Writes the rows of ``rows``, sorted by ``deferred``."""
 
     def __init__(
         self, folder: Path, tables: tuple[str, ...], rows: TableRows,
@@ -41,12 +41,12 @@ class NamingWriter(TableWriter):
         self._wanting = wanting(tables)
         super().__init__(folder, tables, map(unnamed, self._wanting), run=run, append=append)
         self._names = rows.names
-        self.aside = Aside((), known=rows.names.name)
-        rows.name_later(self.aside.name)
+        self.deferred = DeferredRows((), known=rows.names.name)
+        rows.name_later(self.deferred.name)
 
     def take(self, rows: Iterable[Rows]) -> None:
         """Write rows; those that need a name wait."""
-        self.add(self.aside.rows(rows))
+        self.add(self.deferred.rows(rows))
 
     def close(self) -> None:
         """Write the rows that waited, then close."""
@@ -66,7 +66,7 @@ class NamingWriter(TableWriter):
 
     def _named(self, table: str, file: Path) -> Iterator[pa.RecordBatch]:
         # This needs pyarrow.compute, and many runs have no such file.
-        from wiredump.spark.knowledge import Names, named
+        from wiredump.tables.deferred_merge import Names, named
 
         rows = [row for _, row in self._names.rows()]
         names = Names(of_rows(schema_of("topics"), rows))

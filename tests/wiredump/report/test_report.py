@@ -55,9 +55,9 @@ from wiredump.report.measured import MOST_SHOWN, measure
 from wiredump.report.page import SECTIONS, page
 from wiredump.report.requests import MOST_EXAMPLES, Client, measure_requests
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES
-from wiredump.rows.together import TableRows
 from wiredump.tables.reading import InputError, TableFolder
 from wiredump.tables.requests import table_rows
+from wiredump.tables.table_rows import TableRows
 from wiredump.tables.writer import TableWriter
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' $\\frac{1}{ &amp; \u202e\x00]]>"

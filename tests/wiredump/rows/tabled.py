@@ -11,7 +11,7 @@ from kproto.journal import ClientSoftware
 from wiredump.model import Connection, Exchange, Frame, Item, Place
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.rows.together import TableRows
+from wiredump.tables.table_rows import TableRows
 
 KAFKA = kproto.dialect("kafka")
 Tables = dict[str, list[dict[str, Any]]]

@@ -32,8 +32,8 @@ from wiredump.model import Exchange
 from wiredump.rows import record_columns
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.rows.together import TableRows
 from wiredump.tables import writer
+from wiredump.tables.table_rows import TableRows
 from wiredump.tables.writer import TableWriter
 
 RECORDS = [column.name for column in TABLES["records"].columns]

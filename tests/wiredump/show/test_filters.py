@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from kproto.errors import UnknownNameError
 from tests.wiredump.show import examples
 from wiredump.model import Exchange, Item
+from wiredump.show.exchange_view import ExchangeView
 from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
-from wiredump.show.told import Told
 
 ITEMS = examples.listen(
     examples.FALLBACK
@@ -27,7 +27,7 @@ def kept(items: list[Item] = ITEMS, **filters) -> list[int | str]:
     out: list[int | str] = []
     for item in items:
         if isinstance(item, Exchange):
-            if chosen.passes(Told(item), 0):
+            if chosen.passes(ExchangeView(item), 0):
                 out.append(item.correlation_id)
         elif chosen.passes_anomaly(item, 0):
             out.append(item.kind)

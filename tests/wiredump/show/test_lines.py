@@ -9,8 +9,8 @@ import pytest
 from tests.wiredump.show import examples
 from tests.wiredump.talk import KAFKA, Piece
 from wiredump.model import Exchange
+from wiredump.show.exchange_view import ExchangeView
 from wiredump.show.lines import LineWriter
-from wiredump.show.told import Told
 
 ENDS = "10.0.0.1:50000 > 10.0.0.2:9092"
 
@@ -19,7 +19,7 @@ def lines(pieces: list[Piece], **how) -> list[str]:
     secrets = how.pop("secrets", False)
     writer = LineWriter(**how)
     return [
-        writer.exchange(Told(item, secrets=secrets)).plain
+        writer.exchange(ExchangeView(item, secrets=secrets)).plain
         if isinstance(item, Exchange)
         else writer.anomaly(item).plain
         for item in examples.listen(pieces)

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from tests.wiredump.show import examples
 from wiredump.model import Exchange
+from wiredump.show.exchange_view import ExchangeView
 from wiredump.show.summary import Latencies, Summary
-from wiredump.show.told import Told
 
 
 @given(st.lists(st.integers(0, 10**13), min_size=1), st.sampled_from([0.5, 0.99, 1.0, 0.01]))
@@ -31,7 +31,7 @@ def summary_of(pieces) -> Summary:
     summary = Summary()
     for item in examples.listen(pieces):
         if isinstance(item, Exchange):
-            summary.exchange(Told(item))
+            summary.exchange(ExchangeView(item))
         else:
             summary.anomaly(item)
     return summary

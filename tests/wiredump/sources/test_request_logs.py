@@ -15,8 +15,8 @@ from wiredump.bodies import read
 from wiredump.cli import main
 from wiredump.model import Anomaly, Exchange
 from wiredump.rows.exchanges import rows_of
+from wiredump.show.exchange_view import ExchangeView
 from wiredump.show.hexes import annotated
-from wiredump.show.told import Told
 from wiredump.sources import open_sources
 from wiredump.sources.request_logs import RequestLogItems
 
@@ -205,4 +205,4 @@ def test_a_damaged_line_is_an_anomaly_and_the_rest_is_read(data: st.DataObject) 
 
 def test_a_hex_view_has_no_bytes_to_show() -> None:
     for exchange in exchanges_of(lines_of("4.4.0")):
-        assert list(annotated(Told(exchange, None))) == []
+        assert list(annotated(ExchangeView(exchange, None))) == []

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from wiredump.spark import stages
-from wiredump.spark.apart import HEARD, HEARD_SQL, schema_of
 from wiredump.spark.columns import PACKET_SCHEMA, SQL_SCHEMA
+from wiredump.tables.deferred_rows import HEARD, HEARD_SQL, schema_of
 
 _SCHEMAS = {SQL_SCHEMA: PACKET_SCHEMA, HEARD_SQL: schema_of(HEARD)}
 _now = 0

@@ -16,21 +16,21 @@ import pyarrow.parquet as pq
 
 from tests.wiredump.spark.engines import running_on
 from wiredump.rows.schema import ON_REQUEST, TABLES
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
-from wiredump.spark.apart import HEARD, HEARD_ORDER, NAMED, unnamed
-from wiredump.spark.columns import FRAGMENT, PACKET_SCHEMA, SPLIT, SplitNote
+from wiredump.spark.columns import FRAGMENT, PACKET_SCHEMA, SPLIT
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
-from wiredump.spark.knowledge import (
+from wiredump.spark.planning import again, plan
+from wiredump.spark.splits import Split, read_runs
+from wiredump.tables.deferred_merge import (
     gather_names,
     give_names,
     write_followed,
 )
-from wiredump.spark.parts import STAGING, Manifest
-from wiredump.spark.planning import again, plan
-from wiredump.spark.splits import Split, read_runs
+from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, NAMED, unnamed
 from wiredump.tables.making import make_tables
+from wiredump.tables.parts import STAGING, Manifest, SplitNote
+from wiredump.tables.table_rows import TableRows
 
 LOCAL = tuple(name for name in TABLES if name not in ("lineage", "account"))
 Tables = dict[str, list[str]]

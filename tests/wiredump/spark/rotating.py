@@ -11,11 +11,11 @@ from typing import Any
 
 from tests.wiredump.spark.pipeline import Tables, load
 from wiredump.rows.schema import TABLES
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 from wiredump.spark.connections import Options
 from wiredump.spark.follow import Follow
 from wiredump.tables.making import make_tables
+from wiredump.tables.table_rows import TableRows
 
 EVERY = tuple(TABLES)
 

@@ -162,7 +162,7 @@ def test_nothing_is_visible_before(
         real(self, target)
 
     monkeypatch.setattr(Location, "publish", publish)
-    monkeypatch.setattr("wiredump.spark.parts._AT_ONCE", 1)
+    monkeypatch.setattr("wiredump.tables.parts._AT_ONCE", 1)
     job(bucket, [path]).run(session)
     visible = [key for key in seen[0] if not key.startswith(("tables/_", "in/"))]
     assert visible == []

@@ -17,11 +17,11 @@ from tests.wiredump.tls.recorded import (
     server_context,
 )
 from wiredump.rows.schema import TABLES
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job
 from wiredump.tables.making import make_tables
+from wiredump.tables.table_rows import TableRows
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 

@@ -14,8 +14,8 @@ from tests.wiredump import talk
 from tests.wiredump.rows.tabled import connections_of, exchange
 from wiredump.model import Item
 from wiredump.rows.schema import TABLES
-from wiredump.rows.together import TableRows
 from wiredump.tables.arrow import to_table
+from wiredump.tables.table_rows import TableRows
 
 LISTENED_TO = [0, 1, 3, 4, 6, 19, 20, 43, 45, 46, 60, 69, 75, 77, 78]
 

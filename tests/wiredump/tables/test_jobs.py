@@ -26,10 +26,10 @@ from wiredump import native
 from wiredump.cli import cli
 from wiredump.readers.share import Share
 from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 from wiredump.tables import jobs, processes
 from wiredump.tables.making import make_tables
+from wiredump.tables.table_rows import TableRows
 
 USUAL = tuple(name for name in TABLES if name not in ON_REQUEST)
 FRAMES_ONLY = ("lineage", "account", "connections", "frames", "anomalies")

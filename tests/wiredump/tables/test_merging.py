@@ -18,8 +18,8 @@ from tests.native.test_memory import LOOPS, least_growth
 from wiredump import native
 from wiredump.rows.pieces import Chosen, Piece, Whole
 from wiredump.rows.schema import TABLES
-from wiredump.spark.apart import schema_of, unnamed
 from wiredump.tables.arrow import ordered
+from wiredump.tables.deferred_rows import schema_of, unnamed
 from wiredump.tables.merging import Part, merged
 from wiredump.tables.writer import _size, _sized
 

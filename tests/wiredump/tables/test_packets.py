@@ -19,8 +19,8 @@ from wiredump.cli import cli
 from wiredump.readers import Anomaly, Capture, Packet
 from wiredump.rows.packets import PIECE
 from wiredump.rows.schema import TABLES
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
+from wiredump.tables.table_rows import TableRows
 
 Row = dict[str, Any]
 TOLD = ("frames", "anomalies", "packets", "connections")

@@ -33,10 +33,10 @@ from tests.wiredump.talk import delivered, listen, talks
 from wiredump.cli import main
 from wiredump.model import Item
 from wiredump.rows.schema import ON_REQUEST, SCHEMA_VERSION, TABLES, UNDECODED
-from wiredump.rows.together import TableRows
 from wiredump.sources import open_sources
 from wiredump.tables.arrow import arrow_schema
 from wiredump.tables.reading import InputError, TableFolder
+from wiredump.tables.table_rows import TableRows
 from wiredump.tables.writer import UNFINISHED, OutputError, RowGroups, TableWriter
 
 
@@ -266,7 +266,7 @@ def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> 
     program = (
         "import os, sys\n"
         "from wiredump.cli import main\n"
-        "from wiredump.rows.together import TableRows\n"
+        "from wiredump.tables.table_rows import TableRows\n"
         "TableRows.end = lambda *arguments: os._exit(9)\n"
         f"main(['table', {str(capture)!r}, '--out', {str(tmp_path / 't')!r}])"
     )

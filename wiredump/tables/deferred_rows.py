@@ -29,7 +29,7 @@ __all__ = [
     "HEARD_SQL",
     "NAMED",
     "UNNAMED",
-    "Aside",
+    "DeferredRows",
     "decode_heard",
     "nameless",
     "schema_of",
@@ -92,10 +92,11 @@ def schema_of(name: str) -> pa.Schema:
     return arrow_schema(name)
 
 
-class Aside:
-    """The ``wiredump.rows.together.Apart`` of one group of connections, or of all: ``rows`` sorts
-    the rows of an item, and adds the exchanges to keep. ``part`` is 0 for captures; every other
-    source starts again in time behind them. ``known`` has topic names that were learnt before."""
+class DeferredRows:
+    """The ``wiredump.tables.table_rows.Deferral`` of one group of connections, or of all: ``rows``
+    sorts the rows of an item, and adds the exchanges to keep. ``part`` is 0 for captures; every
+    other source starts again in time behind them. ``known`` has topic names that were learnt
+    before."""
 
     def __init__(self, tables: Iterable[str], part: int = 0, known: NameOf | None = None) -> None:
         self._part = part
@@ -156,6 +157,6 @@ def nameless(piece: Piece) -> Piece | None:
     return Piece(counts=piece.counts, shared=shared, own=piece.own)
 
 
-def decode_heard(told: bytes) -> Heard:
+def decode_heard(packed: bytes) -> Heard:
     """Decode a row of ``heard``."""
-    return msgspec.msgpack.decode(told, type=Heard)
+    return msgspec.msgpack.decode(packed, type=Heard)

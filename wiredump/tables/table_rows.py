@@ -26,7 +26,7 @@ from wiredump.rows.schema import TABLES
 if TYPE_CHECKING:
     from wiredump.rows.batches import BatchRows, NameOf
 
-__all__ = ["Apart", "TableRows"]
+__all__ = ["Deferral", "TableRows"]
 
 _WITHOUT_BODIES: Final = frozenset({"lineage", "account", "frames", "packets"})
 """Tables that do not depend on bodies. (``anomalies`` does: some are found in bodies.)"""
@@ -49,7 +49,7 @@ _WITHOUT_EXCHANGES: Final = frozenset({"lineage", "account", "connections", "fra
 """Tables that, without bodies, need frames and counts, but no exchanges."""
 
 
-class Apart(Protocol):
+class Deferral(Protocol):
     """Collects what depends on more than the items at hand, to be merged later."""
 
     def heard(self, heard: Heard) -> None:
@@ -64,9 +64,9 @@ class TableRows:
 
     Nothing is decoded that those tables do not need. Without ``bodies`` nothing is: then
     ``requests`` has no errors, and tables that are not in ``UNDECODED`` have no rows. ``values``
-    keeps the contents of records, ``secrets`` keeps passwords, tokens and keys. With ``apart`` the
-    items are some of many, and the tables of ``knowledge.following`` have no rows. ``counts`` are
-    continued. ``names`` are the topic names in the items so far.
+    keeps the contents of records, ``secrets`` keeps passwords, tokens and keys. With ``deferral``
+    the items are some of many, and the tables of ``knowledge.following`` have no rows. ``counts``
+    are continued. ``names`` are the topic names in the items so far.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class TableRows:
         bodies: bool = True,
         values: bool = False,
         secrets: bool = False,
-        apart: Apart | None = None,
+        deferral: Deferral | None = None,
         counts: ConnectionCounts | None = None,
     ) -> None:
-        self._apart = apart
+        self._deferral = deferral
         self.order = InOrder()
         self._codec = codec
         self._tables = frozenset(tables)
@@ -95,7 +95,7 @@ class TableRows:
         )
         self._batches: BatchRows | None = None
         self._followers: dict[str, Follower] = {}
-        self._ask(self.names.name if apart is None else apart.name, apart is not None)
+        self._ask(self.names.name if deferral is None else deferral.name, deferral is not None)
 
     def _ask(self, name_of: NameOf, apart: bool) -> None:
         counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables
@@ -213,8 +213,8 @@ class TableRows:
         heard = heard_of(item, texts)
         if heard is not None:
             self.names.learn(heard)
-            if self._apart is not None:
-                self._apart.heard(heard)
+            if self._deferral is not None:
+                self._deferral.heard(heard)
             elif TABLE_OF.get(heard.api_key) in self._followers:
                 for each in self.order.add(heard):
                     yield from self._in_order(each)

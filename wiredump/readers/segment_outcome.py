@@ -9,10 +9,10 @@ from wiredump.readers.model import Event, Segment
 from wiredump.readers.stream import distance
 from wiredump.readers.tcp import SYN, TcpReassembler
 
-__all__ = ["Fate", "feed"]
+__all__ = ["SegmentOutcome", "feed"]
 
 
-class Fate(NamedTuple):
+class SegmentOutcome(NamedTuple):
     """``connection`` is the number of the connection, ``offset`` the position of the payload in its
     direction (None without payload, or if unknown). ``retransmitted`` and ``anomalous`` count bytes
     of the payload; all other bytes are returned as data, now or once earlier bytes have arrived."""
@@ -23,7 +23,7 @@ class Fate(NamedTuple):
     anomalous: int
 
 
-def feed(tcp: TcpReassembler, segment: Segment) -> tuple[list[Event], Fate]:
+def feed(tcp: TcpReassembler, segment: Segment) -> tuple[list[Event], SegmentOutcome]:
     """Call ``TcpReassembler.feed``; returns its events and what happened to the segment. Events of
     other segments, which this one completes, are not counted: those are data or gaps."""
     account = tcp.counts
@@ -34,6 +34,6 @@ def feed(tcp: TcpReassembler, segment: Segment) -> tuple[list[Event], Fate]:
     if stream.started and (segment.payload or segment.missing):
         sequence = segment.sequence + bool(segment.flags & SYN)
         offset = stream.next + distance(sequence, stream.next_sequence)
-    return events, Fate(
+    return events, SegmentOutcome(
         number, offset, account.retransmitted - retransmitted, account.anomalous - anomalous
     )

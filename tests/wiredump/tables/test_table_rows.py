@@ -15,7 +15,7 @@ from wiredump.model import Exchange
 from wiredump.redact import redacted
 from wiredump.rows.exchanges import rows_of
 from wiredump.rows.schema import TABLES, UNDECODED
-from wiredump.rows.together import TableRows
+from wiredump.tables.table_rows import TableRows
 
 TIMES = {"first_ns", "last_ns", "requested_ns", "responded_ns", "response_last_ns", "packet"}
 TIMES |= {"asked_ns", "answered_ns", "first_listed_ns", "last_listed_ns", "ended_ns"}

@@ -16,7 +16,7 @@ from wiredump.field_trees import base64_size, bytes_fields, changed
 from wiredump.model import Exchange
 from wiredump.redact import redacted
 
-__all__ = ["LONGEST_BYTES", "Told", "json_text", "seconds", "shortened_bytes"]
+__all__ = ["LONGEST_BYTES", "ExchangeView", "json_text", "seconds", "shortened_bytes"]
 
 LONGEST_BYTES: Final = 30
 """The most bytes that a line shows in base64."""
@@ -25,7 +25,7 @@ _LONGEST_TEXT: Final = 40
 """The characters of base64 that these take."""
 
 
-class Told:
+class ExchangeView:
     """An exchange to show. ``codec`` is a dialect that was loaded from a folder, for exchanges in
     it."""
 

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wiredump.rows.pieces import Piece
-from wiredump.spark.apart import nameless, schema_of, unnamed
-from wiredump.spark.columns import SplitNote
 from wiredump.storage import Location
+from wiredump.tables.deferred_rows import nameless, schema_of, unnamed
 from wiredump.tables.run import run_folder
 from wiredump.tables.writer import STAGING, RowGroups, encodings
 
@@ -28,6 +27,7 @@ __all__ = [
     "Manifest",
     "Part",
     "PartWriter",
+    "SplitNote",
     "commit",
     "decode_manifest",
     "encode_manifest",
@@ -43,6 +43,41 @@ class Part(msgspec.Struct):
 
     file: str
     rows: int
+
+
+class SplitNote(msgspec.Struct):
+    """What a task read of a capture. ``first`` is the record it began with, None where it found
+    none; ``end`` the first one behind its last. ``trouble`` says why it takes the whole capture to
+    read this part of it. ``contexts`` are the places and lengths of blocks that what follows cannot
+    be read without, ``contexts_known`` whether it was told of those in front of it. ``late``: so
+    many packets at most came before one of theirs that is older than they are; ``earliest`` and
+    ``latest`` (the highest times, sorted) say the same across splits. ``secrets`` are TLS key
+    logs that it holds. ``reason`` is the first thing that its format has against it.
+    """
+
+    capture: int
+    start: int
+    first: int | None = None
+    end: int = 0
+    size: int = 0
+    read: int = 0
+    packets: int = 0
+    segments: int = 0
+    fragments: int = 0
+    malformed: int = 0
+    others: dict[str, int] = {}
+    reason: str = ""
+    payload: int = 0
+    anomalous: int = 0
+    damaged: bool = False
+    whole: bool = False
+    trouble: str = ""
+    contexts: list[tuple[int, int]] = []
+    contexts_known: bool = False
+    late: int = 0
+    earliest: int | None = None
+    latest: list[int] = []
+    secrets: list[bytes] = []
 
 
 class Manifest(msgspec.Struct):

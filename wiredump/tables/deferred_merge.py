@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.rows.exchanges import Row
-from wiredump.spark.apart import decode_heard, schema_of
-from wiredump.spark.parts import STAGING, Manifest, Part, PartWriter
 from wiredump.storage import Location
+from wiredump.tables.deferred_rows import decode_heard, schema_of
+from wiredump.tables.parts import STAGING, Manifest, Part, PartWriter
 
 __all__ = [
     "NAMES",

@@ -11,14 +11,14 @@ from wiredump.knowledge.asks import Ask, Partition
 from wiredump.knowledge.heard import Heard
 from wiredump.rows.exchanges import Row
 
-__all__ = ["Life", "Outcome"]
+__all__ = ["Outcome", "PartitionReassignment"]
 
 Outcome: TypeAlias = Literal[
     "completed", "cancelled", "replaced", "refused", "in progress", "unknown"
 ]
 
 
-class Life(msgspec.Struct):
+class PartitionReassignment(msgspec.Struct):
     """One reassignment. ``asked`` is None if the capture began later. From ``since_ns`` on, what is
     seen of the partition is about this reassignment. ``accepted``: the broker accepted it, or
     listed it."""
@@ -74,7 +74,7 @@ class Life(msgspec.Struct):
         return (body or {}).get("allowReplicationFactorChange")
 
     @classmethod
-    def of(cls, heard: Heard, ask: Ask, before: list[int] | None) -> Life:
+    def of(cls, heard: Heard, ask: Ask, before: list[int] | None) -> PartitionReassignment:
         """Make one that begins, or that is refused."""
         return cls(
             ask.partition,
