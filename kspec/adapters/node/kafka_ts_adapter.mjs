@@ -5,7 +5,7 @@
 
 import { createRequire } from 'node:module'
 import {
-  ascending, byTopic, checkOptions, clientCall, elements, inTime, Returned, serve
+  ascending, byTopic, checkOptions, clientCall, describe, elements, inTime, Returned, serve
 } from './lines.mjs'
 
 const require = createRequire(import.meta.url)
@@ -23,6 +23,8 @@ let producer
 
 const PRODUCER_OPTIONS = ['acks', 'idempotence', 'linger_ms', 'delivery_timeout_ms']
 // A call is a batch. It always waits for all replicas with a producer id, and has no time for a delivery.
+
+const PRODUCER_RETRIES = { maxRetries: 3, retryDelayMs: 50 }
 
 const SASL = { PLAIN: saslPlain, 'SCRAM-SHA-256': saslScramSha256, 'SCRAM-SHA-512': saslScramSha512 }
 
@@ -170,7 +172,7 @@ const operations = {
     checkOptions(others, PRODUCER_OPTIONS)
     if (acks !== undefined && acks !== 'all') checkOptions({ 'acks other than all': acks }, [])
     if (idempotence === false) checkOptions({ 'no idempotence': idempotence }, [])
-    producer ??= client.createProducer({})
+    producer ??= client.createProducer(PRODUCER_RETRIES)
     const sent = records.map(record =>
       producer.send([{ value: null, ...record }]).then(
         () => ({ topic: record.topic, partition: record.partition }),
@@ -179,16 +181,13 @@ const operations = {
     )
     const found = await Promise.all(sent.map(each => inTime(each, connection)))
     const outcomes = found.map(each =>
-      each === undefined ? { pending: true } : each instanceof Error ? described(each) : each
+      each === undefined ? { pending: true } : each instanceof Error ? describe(each, { code }) : each
     )
     return new Returned(found, outcomes)
   }
 }
 
 const code = error => (error instanceof KafkaTSApiError ? error.errorCode : null)
-
-/** The members of an outcome. */
-const described = error => ({ error: error.constructor.name, code: code(error), message: error.message })
 
 /** The rows of a response that an error comes with. It is thrown for the first row that has an error. */
 function named(error) {
@@ -213,7 +212,7 @@ await serve('kafka-ts', version, {
   connect,
   close,
   operations,
-  options: options('timeout_ms'),
+  options: { ...options('timeout_ms'), createProducer: PRODUCER_RETRIES },
   rawCalls,
   code,
   named

@@ -4,13 +4,13 @@ import { createRequire } from 'node:module'
 import {
   ascending, byTopic, checkOptions, clientCall, elements, Inbox, inTime, Returned, serve, textOf, Unsupported
 } from './lines.mjs'
+import { Transactions } from './transactions.mjs'
 
 const require = createRequire(import.meta.url)
 const { CompressionTypes, Kafka, logLevel, PartitionAssigners } = require('kafkajs')
 const { version } = require('kafkajs/package.json')
 
 let admin
-let connected
 let timeout
 let kafka
 let connection
@@ -20,15 +20,19 @@ let inbox
 let polled
 let assigned
 
+/** Clients that were told to connect, each with its promise. */
+const connecting = new WeakMap()
+
 const PRODUCER_OPTIONS = [
   'acks', 'idempotence', 'compression', 'linger_ms', 'max_in_flight', 'delivery_timeout_ms',
-  'metadata_age_ms'
+  'metadata_age_ms', 'transactional_id', 'transaction_timeout_ms'
 ] // a call is a batch, and a delivery takes as long as its retries
 const CONSUMER_OPTIONS = [
   'group', 'offset_reset', 'isolation', 'max_wait_ms', 'partition_max_bytes', 'rack', 'protocol',
   'session_timeout_ms', 'heartbeat_ms', 'assignors', 'metadata_age_ms'
 ]
-const PRODUCER_RETRY = { retries: 3, initialRetryTime: 50 }
+const DATA_RETRY = { retries: 3, initialRetryTime: 50 }
+const TRANSACTIONAL = { idempotent: true, maxInFlightRequests: 1 } // as its documentation demands
 
 /** Options that differ from its defaults. */
 const options = timeout => ({
@@ -39,6 +43,21 @@ const options = timeout => ({
   retry: { retries: 1, initialRetryTime: 50 }
 })
 
+const transactions = new Transactions(
+  async () => {
+    const producer = await readyProducer()
+    return clientCall(() => producer.transaction())
+  },
+  (transaction, { offsets }) => {
+    const topics = byTopic(Object.keys(offsets)).map(([topic, indexes]) => ({
+      topic,
+      partitions: indexes.map(partition => ({ partition, offset: String(offsets[`${topic}-${partition}`]) }))
+    }))
+    const consumerGroupId = connection.consumer?.group
+    return clientCall(() => transaction.sendOffsets({ consumerGroupId, topics }))
+  }
+)
+
 function connect(call) {
   timeout = call.timeout_ms
   const sasl = call.sasl && {
@@ -48,33 +67,73 @@ function connect(call) {
   }
   return clientCall(() => {
     connection = call
-    kafka = new Kafka({
+    const common = {
       clientId: call.client_id,
       brokers: call.bootstrap.split(','),
       ...options(timeout),
       ...(sasl ? { sasl } : {})
-    })
-    admin = kafka.admin()
-    connected = undefined
+    }
+    kafka = new Kafka({ ...common, retry: DATA_RETRY }) // for producers and consumers
+    admin = new Kafka(common).admin()
   })
 }
 
-/** Call the connected client. If connecting fails, the next call tries again, like an application. */
-const asked = work =>
-  clientCall(async () => {
-    connected ??= admin.connect()
-    try {
-      await connected
-    } catch (error) {
-      connected = undefined
-      throw error
-    }
-    return work(admin)
-  })
+/** Connect `client` if it is not. If connecting fails, the next call tries again, like an application. */
+async function connects(client) {
+  if (!connecting.has(client)) connecting.set(client, client.connect())
+  try {
+    await connecting.get(client)
+  } catch (error) {
+    connecting.delete(client)
+    throw error
+  }
+  return client
+}
+
+const asked = work => clientCall(async () => work(await connects(admin)))
+
+/** The producer, made by the first call of it and connected. */
+async function readyProducer() {
+  if (!producer) {
+    const given = connection.producer ?? {}
+    checkOptions(given, PRODUCER_OPTIONS)
+    const { idempotence, max_in_flight: maxInFlightRequests, transactional_id: transactionalId } = given
+    const { transaction_timeout_ms: transactionTimeout } = given
+    producer = await clientCall(() =>
+      kafka.producer({
+        ...metadataAge(given),
+        ...(idempotence === undefined ? {} : { idempotent: idempotence }),
+        ...(maxInFlightRequests === undefined ? {} : { maxInFlightRequests }),
+        ...(transactionalId === undefined ? {} : { transactionalId, ...TRANSACTIONAL }),
+        ...(transactionTimeout === undefined ? {} : { transactionTimeout })
+      })
+    )
+  }
+  return clientCall(() => connects(producer))
+}
+
+/** A function that sends `records` within the transaction, if there is one. */
+async function sendBatch(records) {
+  const to = (await transactions.current()) ?? (await readyProducer())
+  const { acks, compression } = connection.producer ?? {}
+  const topics = new Map()
+  for (const { topic, partition, key = null, value = null } of records) {
+    if (!topics.has(topic)) topics.set(topic, [])
+    topics.get(topic).push({ key, value, ...(partition === undefined ? {} : { partition }) })
+  }
+  return () =>
+    to.sendBatch({
+      topicMessages: [...topics].map(([topic, messages]) => ({ topic, messages })),
+      timeout,
+      ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
+      ...(compression ? { compression: CompressionTypes[COMPRESSIONS[compression]] } : {})
+    })
+}
 
 async function close() {
   await producer?.disconnect().catch(() => {})
   producer = undefined
+  transactions.clear()
   await consumer?.disconnect().catch(() => {})
   consumer = undefined
   const closing = admin
@@ -139,32 +198,8 @@ const operations = {
 
   /** A call of the client is a batch of each partition; it returns the offsets of batches. */
   async produce({ records }) {
-    const producerOptions = connection.producer ?? {}
-    checkOptions(producerOptions, PRODUCER_OPTIONS)
-    const { acks, idempotence, compression, max_in_flight: maxInFlightRequests } = producerOptions
-    const topics = new Map()
-    for (const { topic, partition, key = null, value = null } of records) {
-      if (!topics.has(topic)) topics.set(topic, [])
-      topics.get(topic).push({ key, value, ...(partition === undefined ? {} : { partition }) })
-    }
-    const written = await clientCall(async () => {
-      if (!producer) {
-        producer = kafka.producer({
-          retry: PRODUCER_RETRY,
-          ...(idempotence === undefined ? {} : { idempotent: idempotence }),
-          ...(maxInFlightRequests === undefined ? {} : { maxInFlightRequests }),
-          ...metadataAge(producerOptions)
-        })
-        await producer.connect()
-      }
-      const sending = producer.sendBatch({
-        topicMessages: [...topics].map(([topic, messages]) => ({ topic, messages })),
-        timeout,
-        ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
-        ...(compression ? { compression: CompressionTypes[COMPRESSIONS[compression]] } : {})
-      })
-      return inTime(sending, connection)
-    })
+    const sending = await sendBatch(records)
+    const written = await clientCall(() => inTime(sending(), connection))
     if (written === undefined) return new Returned(written, records.map(() => ({ pending: true })))
     const places = records.map(({ topic, partition }) => {
       const found = elements(written).find(
@@ -174,6 +209,13 @@ const operations = {
     })
     return new Returned(written, places)
   },
+
+  async send({ records }) {
+    transactions.sends((await sendBatch(records))())
+    return new Returned(undefined, null)
+  },
+
+  ...transactions.operations,
 
   /** A consumer is a member of a group, whose partitions the group assigns. */
   async subscribe({ topics, pattern }) {
@@ -206,7 +248,10 @@ const operations = {
           indexes.map(index => `${topic}-${index}`)
         )
       })
-      consumer.on(CRASH, ({ payload }) => inbox.fail(payload.error))
+      consumer.on(CRASH, ({ payload: { error, restart } }) => {
+        if (restart) inbox.report(error)
+        else inbox.fail(error)
+      })
       await consumer.connect()
       const wanted = pattern === undefined ? topics : [new RegExp(pattern)]
       await consumer.subscribe({ topics: wanted, fromBeginning: given.offset_reset === 'earliest' })
@@ -312,7 +357,12 @@ await serve('kafkajs', version, {
   connect,
   close,
   operations,
-  options: { ...options('timeout_ms'), 'producer.retry': PRODUCER_RETRY, 'run.autoCommit': false },
+  options: {
+    ...options('timeout_ms'),
+    'retry of producers and consumers': DATA_RETRY,
+    'a producer with a transactionalId': TRANSACTIONAL,
+    'run.autoCommit': false
+  },
   code,
   named
 })

@@ -87,7 +87,7 @@ function whole(value) {
 const DEEPEST = 8
 
 /** An error: its class, Kafka's code if it shows one, its message, and the errors it wraps. */
-function describe(error, adapter = {}, depth = 0) {
+export function describe(error, adapter = {}, depth = 0) {
   if (!(error instanceof Error)) return { error: typeof error, code: null, message: whole(error) }
   const within = depth < DEEPEST
   const wrapped = within && Array.isArray(error.errors) ? error.errors : []
@@ -168,11 +168,13 @@ export function textOf(data) {
 
 /**
  * The records and errors that a consumer pushes, for `poll`: it ends when there are as many records, at
- * an error, or when its time is over.
+ * an error, or when its time is over. An error that the client reports while it goes on does not end it,
+ * and is its error only if the records did not come.
  */
 export class Inbox {
   records = []
   failed = undefined
+  reported = undefined
   arrived = () => {}
 
   add(record) {
@@ -180,9 +182,15 @@ export class Inbox {
     this.arrived()
   }
 
+  /** The client reports an error and stops. */
   fail(error) {
     this.failed ??= error
     this.arrived()
+  }
+
+  /** The client reports an error and goes on. */
+  report(error) {
+    this.reported ??= error
   }
 
   async poll(count, ms) {
@@ -196,11 +204,9 @@ export class Inbox {
       clearTimeout(timer)
     }
     const found = this.records.splice(0)
-    if (this.failed) {
-      const error = this.failed
-      this.failed = undefined
-      throw new Thrown(error, found)
-    }
+    const error = this.failed ?? (found.length < count ? this.reported : undefined)
+    this.failed = this.reported = undefined
+    if (error) throw new Thrown(error, found)
     return new Returned(found, found)
   }
 }

@@ -13,8 +13,9 @@ import {
   Producer
 } from '@platformatic/kafka'
 import {
-  ascending, byTopic, checkOptions, clientCall, elements, Inbox, inTime, Returned, serve, textOf, Unsupported
+  ascending, byTopic, checkOptions, clientCall, describe, elements, Inbox, inTime, Returned, serve, textOf, Unsupported
 } from './lines.mjs'
+import { Transactions } from './transactions.mjs'
 
 // The package does not export its package.json, so it is read from npm's folder.
 const manifest = new URL('node_modules/@platformatic/kafka/package.json', import.meta.url)
@@ -25,12 +26,18 @@ let timeout
 let connection
 let producer
 let consumer
+let streams
+let consumeOptions
 let inbox
 let polled
 
-const PRODUCER_OPTIONS = ['acks', 'idempotence', 'compression', 'linger_ms', 'delivery_timeout_ms', 'metadata_age_ms']
-// A call is a batch, and a delivery takes as long as its retries.
-const PRODUCER_RETRIES = { retries: 3, retryDelay: 50 }
+/** The messages that the consumer returned, by partition and offset. */
+const messages = new Map()
+
+const PRODUCER_OPTIONS = [
+  'acks', 'idempotence', 'compression', 'linger_ms', 'delivery_timeout_ms', 'metadata_age_ms', 'transactional_id'
+] // a call is a batch, and a delivery takes as long as its retries
+const DATA_RETRIES = { retries: 3, retryDelay: 50 } // of a producer or consumer
 const CONSUMER_OPTIONS = [
   'group', 'offset_reset', 'isolation', 'max_wait_ms', 'partition_max_bytes', 'protocol', 'instance_id',
   'session_timeout_ms', 'heartbeat_ms', 'remote_assignor', 'metadata_age_ms'
@@ -66,9 +73,26 @@ const common = () => ({
   ...(connection.sasl ? { sasl: connection.sasl } : {})
 })
 
+const transactions = new Transactions(
+  () => clientCall(() => madeProducer().beginTransaction()),
+  async (transaction, { offsets }) => {
+    const last = Object.entries(offsets).map(([key, offset]) => {
+      const message = messages.get(`${key}@${offset - 1}`)
+      if (!message) throw new Unsupported('addOffset takes a message that a consumer returned')
+      return message
+    })
+    await clientCall(async () => {
+      await transaction.addConsumer(consumer)
+      for (const message of last) await transaction.addOffset(message)
+    })
+  }
+)
+
 async function close() {
+  transactions.clear()
   const closing = [producer?.close(true), consumer?.close(true), admin?.close()]
   admin = producer = consumer = undefined
+  messages.clear()
   for (const each of closing) await each?.catch(() => {}) // its state may not allow a clean close
 }
 
@@ -80,6 +104,104 @@ async function controller() {
   const connection = connections?.get?.(id)
   if (!connection) throw new Unsupported(`a raw call needs a connection, and there is none to ${id}`)
   return connection
+}
+
+function madeProducer() {
+  const given = connection.producer ?? {}
+  const { transactional_id: transactionalId } = given
+  producer ??= new Producer({
+    ...common(),
+    ...DATA_RETRIES,
+    ...metadataAge(given),
+    ...(transactionalId === undefined ? {} : { transactionalId, idempotent: true })
+  })
+  return producer
+}
+
+/** A function that sends `records` within the transaction, if there is one. */
+async function send(records) {
+  const given = connection.producer ?? {}
+  checkOptions(given, PRODUCER_OPTIONS)
+  const { acks, idempotence: idempotent, compression } = given
+  const transaction = await transactions.current()
+  return () =>
+    (transaction ?? madeProducer()).send({
+      messages: records.map(({ topic, partition, key, value }) => ({
+        topic,
+        partition,
+        key: bytesOf(key),
+        value: bytesOf(value)
+      })),
+      ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
+      ...(idempotent === undefined ? {} : { idempotent }),
+      ...(compression === undefined ? {} : { compression })
+    })
+}
+
+function makeConsumer(given) {
+  inbox = new Inbox()
+  polled = new Map()
+  streams = []
+  const fallbackMode = { none: 'fail' }[given.offset_reset] ?? given.offset_reset
+  consumeOptions = {
+    autocommit: false,
+    mode: 'committed',
+    maxWaitTime: given.max_wait_ms,
+    ...(fallbackMode ? { fallbackMode } : {}),
+    ...(given.isolation ? { isolationLevel: given.isolation === 'read_committed' ? 1 : 0 } : {}),
+    ...(given.partition_max_bytes ? { maxBytesPerPartition: given.partition_max_bytes } : {})
+  }
+  consumer = new Consumer({
+    ...common(),
+    ...DATA_RETRIES,
+    ...metadataAge(given),
+    groupId: given.group,
+    ...(given.protocol ? { groupProtocol: given.protocol } : {}),
+    ...(given.remote_assignor ? { groupRemoteAssignor: given.remote_assignor } : {}),
+    ...(given.instance_id ? { groupInstanceId: given.instance_id } : {}),
+    ...(given.session_timeout_ms ? { sessionTimeout: given.session_timeout_ms } : {}),
+    ...(given.heartbeat_ms ? { heartbeatInterval: given.heartbeat_ms } : {})
+  })
+  const to = inbox
+  consumer.on('error', error => to.report(error))
+  consumer.on('consumer:heartbeat:error', ({ error }) => to.report(error))
+}
+
+/** The offsets of the batches that were written, although `send` was rejected with `error`. */
+function writtenDespite(error) {
+  const answered = elements(error.response?.responses).flatMap(({ name: topic, partitionResponses }) =>
+    elements(partitionResponses)
+      .filter(row => row.errorCode === 0)
+      .map(({ index: partition, baseOffset: offset }) => ({ topic, partition, offset }))
+  )
+  return [...elements(error.produced?.offsets), ...answered, ...elements(error.errors).flatMap(writtenDespite)]
+}
+
+/**
+ * Start the streams that do not run. `consume` joins the group, which belongs to `poll`: its rejection is
+ * an outcome of that call, and the call after it consumes again, like an application.
+ */
+function consume() {
+  const to = inbox
+  for (const each of streams.filter(each => !each.running)) {
+    const ended = error => {
+      each.running = undefined
+      to.fail(error)
+    }
+    each.running = new Promise(resolve => {
+      // A callback gets the stream before its first error; a promise is too late for one of a closed client.
+      consumer.consume({ ...consumeOptions, topics: [...each.topics] }, (error, stream) => {
+        resolve(stream)
+        if (error) return ended(error)
+        stream.on('data', message => {
+          const { topic, partition, offset, key, value } = message
+          messages.set(`${topic}-${partition}@${offset}`, message)
+          to.add({ topic, partition, offset: Number(offset), key: textOf(key), value: textOf(value) })
+        })
+        stream.on('error', ended)
+      })
+    })
+  }
 }
 
 const operations = {
@@ -127,31 +249,28 @@ const operations = {
 
   /** A call of the client is a batch of each partition; it returns the offsets of batches. */
   async produce({ records }) {
-    const given = connection.producer ?? {}
-    checkOptions(given, PRODUCER_OPTIONS)
-    const { acks, idempotence: idempotent, compression } = given
-    const written = await clientCall(() => {
-      producer ??= new Producer({ ...common(), ...PRODUCER_RETRIES, ...metadataAge(given) })
-      const sending = producer.send({
-        messages: records.map(({ topic, partition, key, value }) => ({
-          topic,
-          partition,
-          key: bytesOf(key),
-          value: bytesOf(value)
-        })),
-        ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
-        ...(idempotent === undefined ? {} : { idempotent }),
-        ...(compression === undefined ? {} : { compression })
-      })
-      return inTime(sending, connection)
-    })
-    if (written === undefined) return new Returned(written, records.map(() => ({ pending: true })))
+    const sending = await send(records)
+    const sent = await clientCall(() => inTime(sending().catch(error => error), connection))
+    if (sent === undefined) return new Returned(sent, records.map(() => ({ pending: true })))
+    const written = sent instanceof Error ? writtenDespite(sent) : elements(sent.offsets)
     const places = records.map(({ topic, partition }) => {
-      const isHere = each => each?.topic === topic && each?.partition === partition
-      const found = elements(written?.offsets).find(isHere)
-      return found ? { topic, partition, base_offset: Number(found.offset) } : {}
+      const found = written.find(each => each?.topic === topic && each?.partition === partition)
+      if (found) return { topic, partition, base_offset: Number(found.offset) }
+      return sent instanceof Error ? describe(sent, { code, message }) : {}
     })
-    return new Returned(written, places)
+    return new Returned(sent, places)
+  },
+
+  async send({ records }) {
+    transactions.sends((await send(records))())
+    return new Returned(undefined, null)
+  },
+
+  ...transactions.operations,
+
+  async begin_transaction(call) {
+    checkOptions(connection.producer ?? {}, PRODUCER_OPTIONS)
+    return transactions.operations.begin_transaction(call)
   },
 
   /** A consumer is a member of a group, whose partitions the group assigns. */
@@ -159,35 +278,15 @@ const operations = {
     const given = connection.consumer ?? {}
     checkOptions(given, CONSUMER_OPTIONS)
     if (pattern !== undefined) throw new Unsupported('consume takes the names of topics')
-    inbox = new Inbox()
-    polled = new Map()
-    const fallbackMode = { none: 'fail' }[given.offset_reset] ?? given.offset_reset
-    await clientCall(async () => {
-      consumer = new Consumer({
-        ...common(),
-        ...metadataAge(given),
-        groupId: given.group,
-        ...(given.protocol ? { groupProtocol: given.protocol } : {}),
-        ...(given.remote_assignor ? { groupRemoteAssignor: given.remote_assignor } : {}),
-        ...(given.instance_id ? { groupInstanceId: given.instance_id } : {}),
-        ...(given.session_timeout_ms ? { sessionTimeout: given.session_timeout_ms } : {}),
-        ...(given.heartbeat_ms ? { heartbeatInterval: given.heartbeat_ms } : {})
-      })
-      const stream = await consumer.consume({
-        topics,
-        autocommit: false,
-        mode: 'committed',
-        maxWaitTime: given.max_wait_ms,
-        ...(fallbackMode ? { fallbackMode } : {}),
-        ...(given.isolation ? { isolationLevel: given.isolation === 'read_committed' ? 1 : 0 } : {}),
-        ...(given.partition_max_bytes ? { maxBytesPerPartition: given.partition_max_bytes } : {})
-      })
-      const to = inbox
-      stream.on('data', ({ topic, partition, offset, key, value }) => {
-        to.add({ topic, partition, offset: Number(offset), key: textOf(key), value: textOf(value) })
-      })
-      stream.on('error', error => to.fail(error))
-    })
+    if (!consumer) await clientCall(() => makeConsumer(given))
+    // One stream has the topics of one call, so that those that stay go on where they are.
+    const unwanted = streams.filter(each => !each.topics.every(topic => topics.includes(topic)))
+    for (const each of unwanted) await clientCall(async () => (await each.running)?.close())
+    streams = streams.filter(each => !unwanted.includes(each))
+    const added = topics.filter(topic => !streams.some(each => each.topics.includes(topic)))
+    if (added.length) streams.push({ topics: added, running: undefined })
+    consume()
+    return new Returned(undefined, null)
   },
 
   async assignment() {
@@ -200,6 +299,7 @@ const operations = {
   async poll({ records, ms }) {
     checkOptions(connection.consumer ?? {}, CONSUMER_OPTIONS)
     if (!consumer) throw new Unsupported('a consumer has what its group assigns')
+    if (!inbox.failed) consume()
     const returned = await inbox.poll(records, ms)
     for (const { topic, partition, offset } of returned.result) {
       polled.set(`${topic}-${partition}`, offset + 1)
@@ -208,6 +308,7 @@ const operations = {
   },
 
   async commit({ offsets }) {
+    if (!consumer) throw new Unsupported('the subscription was not possible')
     const wanted = (offsets ? Object.entries(offsets) : [...polled]).map(([key, offset]) => {
       const [[topic, [partition]]] = byTopic([key])
       return { topic, partition, offset: BigInt(offset), leaderEpoch: -1 }
@@ -218,6 +319,7 @@ const operations = {
 
   /** It returns the offsets of a topic's partitions by their numbers. */
   async committed({ partitions: wanted }) {
+    if (!consumer) throw new Unsupported('the subscription was not possible')
     const topics = byTopic(wanted).map(([topic, partitions]) => ({ topic, partitions }))
     const fetched = await clientCall(() => consumer.listCommittedOffsets({ topics }))
     const found = {}
@@ -311,7 +413,8 @@ await serve('@platformatic/kafka', version, {
   operations,
   options: {
     ...options('timeout_ms'),
-    'retries of Producer': PRODUCER_RETRIES.retries,
+    'retries of Producer and Consumer': DATA_RETRIES.retries,
+    'idempotent of a Producer with a transactionalId': true,
     'autocommit of consume': false,
     'mode of consume': 'committed'
   },
