@@ -78,6 +78,7 @@ KIPS: Final[Mapping[int, Kip]] = {
         "Truncation"
     ),
     107: Kip("KIP-107: Add deleteRecordsBefore() API in AdminClient"),
+    108: Kip("KIP-108: Create Topic Policy"),
     110: Kip("KIP-110: Add Codec for ZStandard Compression"),
     117: Kip("KIP-117: Add a public AdminClient API for Kafka admin operations", _INTERFACES),
     124: Kip("KIP-124 - Request rate quotas"),

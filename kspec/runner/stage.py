@@ -26,6 +26,9 @@ __all__ = ["Stage", "cluster_of"]
 _ATTEMPTS_AT_A_PORT: Final = 60
 _PORT_SECONDS: Final = 0.1
 _MOST_QUEUED: Final = 16
+_CONFIGS_OF: Final = {"topic": (2, 1), "broker": (4, 2)}
+"""Types of resources, and the sources of the values that were set on them, as DescribeConfigs has
+them."""
 
 
 def cluster_of(case: Case, tls: ssl.SSLContext | None = None) -> MockCluster:
@@ -107,8 +110,18 @@ class Stage:
         return ",".join(addresses[each] for each in named or addresses)
 
     def state(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.mock.cluster.state()
-        return found
+        """Return the cluster, and the configs that were set on its topics and brokers."""
+        cluster = self.mock.cluster
+        topics = [name for name in cluster.topics if name not in INTERNAL_TOPICS]
+        resources = [("topic", name) for name in topics]
+        resources += [("broker", str(each)) for each in self.mock.addresses]
+        configs = {}
+        for kind, name in resources:
+            number, source = _CONFIGS_OF[kind]
+            entries = cluster.describe_configs(number, name).configs
+            own = {each.name: each.value for each in entries if each.source == source}
+            configs[f"{kind}:{name}"] = own
+        return {**cluster.state(), "configs": configs}
 
     def logs(self) -> Mapping[str, Any]:
         """Return the logs of the leaders, by partition: the values in order, and the batches."""

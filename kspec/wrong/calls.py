@@ -90,29 +90,6 @@ async def list_topics(client: ClientRules, _arguments: Arguments) -> list[str]:
     return sorted(each.name for each in answer.topics)
 
 
-async def create_topics(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
-    topic = _message("CreateTopicsRequest.CreatableTopic")
-    request = _message("CreateTopicsRequest")(
-        topics=[
-            topic(
-                name=name,
-                num_partitions=wanted.get("partitions", 1),
-                replication_factor=wanted.get("replication_factor", 1),
-            )
-            for name, wanted in arguments["topics"].items()
-        ],
-        timeout_ms=int(client.timeout * 1000),
-    )
-    answer = await client.ask(client.controller_link, request, _first_not_controller)
-    rows = {each.name: (each.error_code, each.error_message) for each in answer.topics}
-    return client.outcomes(list(arguments["topics"]), rows)
-
-
-def _first_not_controller(answer: Any) -> int:
-    not_controller = 41
-    return not_controller if any(t.error_code == not_controller for t in answer.topics) else 0
-
-
 async def alter_reassignments(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     wanted: Mapping[str, list[int] | None] = arguments["assignments"]
     guarded = arguments.get("allow_replication_factor_change") is False
@@ -207,7 +184,6 @@ CALLS: Final[Mapping[str, Callable[[ClientRules, Arguments], Awaitable[Any]]]] =
     "describe_cluster": describe_cluster,
     "describe_topics": describe_topics,
     "list_topics": list_topics,
-    "create_topics": create_topics,
     "alter_reassignments": alter_reassignments,
     "list_reassignments": list_reassignments,
     "elect_leaders": elect_leaders,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kspec.wrong import (
+    administration,
     answers,
     committed_offsets,
     consumer_group_members,
@@ -29,6 +30,7 @@ from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 __all__ = [
     "MISBEHAVIOURS",
     "Misbehaviour",
+    "administration",
     "answers",
     "committed_offsets",
     "consumer_group_members",

@@ -6,7 +6,7 @@ Every error is reported as what it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from kproto.client.errors import SaslExchangeError
@@ -17,13 +17,15 @@ from kproto.errors import (
     UnsupportedVersionError,
 )
 from kspec.wrong import calls
+from kspec.wrong.admin_calls import ADMIN_CALLS
+from kspec.wrong.admin_rules import AdminRules
 from kspec.wrong.consumer import Consumer, Interrupted
 from kspec.wrong.consumer_group_member import ConsumerGroupMember
 from kspec.wrong.data_calls import DATA_CALLS, DataClients
 from kspec.wrong.link import BrokerError
 from kspec.wrong.membership import Membership
 from kspec.wrong.producer import Producer
-from kspec.wrong.rules import ClientRules, outcome
+from kspec.wrong.rules import outcome
 from kspec.wrong.transactional_producer import TransactionalProducer
 
 __all__ = ["Client"]
@@ -32,7 +34,7 @@ _DATA_SECONDS: Final = 9.0
 """Longer than a producer may try, and than a case polls."""
 
 
-class Client(ClientRules):
+class Client(AdminRules):
     """``call`` takes and returns the content of a line of the adapter protocol."""
 
     name: ClassVar[str] = "reference"
@@ -49,7 +51,7 @@ class Client(ClientRules):
             "version": "1",
             "language": "python",
             "connect": ["tls"],
-            "capabilities": sorted({*calls.CALLS, *DATA_CALLS}),
+            "capabilities": sorted({*calls.CALLS, *ADMIN_CALLS, *DATA_CALLS}),
         }
 
     def new_consumer(self, options: Mapping[str, Any]) -> Consumer:
@@ -85,15 +87,20 @@ class Client(ClientRules):
             if op in DATA_CALLS and self.data is not None:
                 async with asyncio.timeout(_DATA_SECONDS):
                     return self.success(await DATA_CALLS[op](self.data, arguments))
-            if op not in calls.CALLS:
+            perform: Any = calls.CALLS.get(op) or ADMIN_CALLS.get(op)
+            if perform is None:
                 return {"unsupported": f"no call for {op!r}"}
             async with asyncio.timeout((8 if self.least_attempts else 2) * self.timeout):
-                return self.success(await calls.CALLS[op](self, arguments))
+                return self.success(await perform(self, arguments))
         except Exception as error:
             return self.failure(error)
 
     def success(self, result: Any) -> dict[str, Any]:
         return {"ok": True, "result": result}
+
+    def described_errors(self, errors: Sequence[Exception]) -> list[dict[str, Any]]:
+        said = [self.failure(each) for each in errors]
+        return [{key: each[key] for key in each if key != "ok"} for each in said]
 
     def failure(self, error: Exception) -> dict[str, Any]:
         """Report an error with its kind."""

@@ -30,6 +30,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterPartitionReassignmentsOptions;
+import org.apache.kafka.clients.admin.CreateTopicsOptions;
 import org.apache.kafka.clients.admin.DescribeClusterResult;
 import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -67,7 +68,8 @@ public final class AdminAdapter {
         ObjectNode greeting = JSON.createObjectNode();
         greeting.put("client", "kafka-clients").put("version", version()).put("language", "java");
         greeting.set("capabilities", JSON.valueToTree(
-            Stream.concat(CAPABILITIES.stream(), DataClients.CAPABILITIES.stream()).sorted().toList()));
+            Stream.of(CAPABILITIES, AdminCalls.CAPABILITIES, DataClients.CAPABILITIES)
+                .flatMap(List::stream).sorted().toList()));
         greeting.putArray("connect").add("tls");
         Map<String, Object> options = options("timeout_ms");
         options.putAll(DataClients.options());
@@ -274,6 +276,9 @@ public final class AdminAdapter {
             case "together":
                 return together(call.get("calls"));
             default:
+                if (AdminCalls.CAPABILITIES.contains(call.get("op").asText())) {
+                    return new AdminCalls(admin).perform(call);
+                }
                 if (data == null) {
                     throw new Unsupported("no public call for " + call.get("op"));
                 }
@@ -360,7 +365,9 @@ public final class AdminAdapter {
             each.getKey(),
             each.getValue().path("partitions").asInt(1),
             (short) each.getValue().path("replication_factor").asInt(1))));
-        return outcomes(asked(() -> admin.createTopics(wanted).values()));
+        CreateTopicsOptions options =
+            new CreateTopicsOptions().validateOnly(call.path("validate_only").asBoolean());
+        return outcomes(asked(() -> admin.createTopics(wanted, options).values()));
     }
 
     private static Returned outcomes(Map<?, KafkaFuture<Void>> futures) {

@@ -10,9 +10,9 @@ import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.helpers import create_ssl_context
 
-from kspec.adapters.python import aiokafka_data
+from kspec.adapters.python import aiokafka_admin, aiokafka_data
+from kspec.adapters.python.aiokafka_admin import by_code
 from kspec.adapters.python.lines import (
-    Failure,
     Operation,
     Returned,
     ascending,
@@ -20,7 +20,6 @@ from kspec.adapters.python.lines import (
     data_operations,
     elements,
     get,
-    outcome,
     secured,
     serve,
 )
@@ -47,6 +46,7 @@ class Adapter:
             "describe_topics": self._stepped(_describe_topics),
             "list_topics": self._stepped(_list_topics),
             "create_topics": self._stepped(_create_topics),
+            **{name: self._stepped(call) for name, call in aiokafka_admin.CALLS.items()},
             **data_operations(lambda: self._data),
         }
 
@@ -122,7 +122,7 @@ async def _describe_topics(admin: AIOKafkaAdminClient, call: dict[str, Any]) -> 
         topics = await admin.describe_topics(call["topics"])
     found: dict[str, Any] = {}
     for topic in elements(topics):
-        found[str(get(topic, "topic"))] = _by_code(get(topic, "error_code")) or {
+        found[str(get(topic, "topic"))] = by_code(get(topic, "error_code")) or {
             str(get(row, "partition")): {
                 "leader": get(row, "leader"),
                 "replicas": get(row, "replicas"),
@@ -145,20 +145,15 @@ async def _create_topics(admin: AIOKafkaAdminClient, call: dict[str, Any]) -> Re
         for name, each in call["topics"].items()
     ]
     with client_call():
-        answer = await admin.create_topics(wanted)
+        answer = await admin.create_topics(wanted, validate_only=call.get("validate_only", False))
     # A row is (topic, code), and from version 1 of the answer on (topic, code, message).
     return Returned(
         answer,
         {
-            str(get(row, 0)): _by_code(get(row, 1), get(row, 2))
+            str(get(row, 0)): by_code(get(row, 1), get(row, 2))
             for row in elements(get(answer, "topic_errors"))
         },
     )
-
-
-def _by_code(code: Any, message: Any = None) -> dict[str, Any] | None:
-    """The client returned an error code instead of raising."""
-    return outcome(Failure("error_code", code, message or "")) if code else None
 
 
 if __name__ == "__main__":

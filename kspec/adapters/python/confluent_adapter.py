@@ -16,7 +16,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kspec.adapters.python import confluent_data
+from kspec.adapters.python import confluent_admin, confluent_data
+from kspec.adapters.python.confluent_admin import awaited, shown
 from kspec.adapters.python.lines import (
     Operation,
     Returned,
@@ -52,6 +53,7 @@ class Adapter:
             "list_topics": self.list_topics,
             "create_topics": self.create_topics,
             "elect_leaders": self.elect_leaders,
+            **{name: self._administration(name) for name in confluent_admin.CALLS},
             **data_operations(lambda: self._data),
         }
 
@@ -97,6 +99,13 @@ class Adapter:
         assert self._admin is not None, "connect comes first"
         return self._admin
 
+    def _administration(self, name: str) -> Operation:
+        def perform(call: dict[str, Any]) -> Returned:
+            given = {**call, "seconds": self._seconds}
+            return confluent_admin.CALLS[name](self.admin, given, _described)
+
+        return perform
+
     def describe_cluster(self, _call: dict[str, Any]) -> Returned:
         admin = self.admin
         with client_call():
@@ -104,7 +113,7 @@ class Adapter:
         ids = [None if node is None else node.id for node in cluster.nodes or ()]
         controller = -1 if cluster.controller is None else cluster.controller.id
         raw = {"nodes": cluster.nodes, "controller": cluster.controller}
-        return Returned(_shown(raw), {"brokers": ascending(ids), "controller": controller})
+        return Returned(shown(raw), {"brokers": ascending(ids), "controller": controller})
 
     def describe_topics(self, call: dict[str, Any]) -> Returned:
         admin = self.admin
@@ -115,8 +124,8 @@ class Adapter:
         found: dict[str, Any] = {}
         raw: dict[str, Any] = {}
         for name, future in futures.items():
-            topic, error = _awaited(future)
-            raw[name] = error or _shown(topic)
+            topic, error = awaited(future)
+            raw[name] = error or shown(topic)
             found[name] = _outcome(error) or {
                 str(row.id): {
                     "leader": -1 if row.leader is None else row.leader.id,
@@ -140,8 +149,12 @@ class Adapter:
             for name, each in call["topics"].items()
         ]
         with client_call():
-            futures = admin.create_topics(wanted, request_timeout=self._seconds)
-        answers = {name: _awaited(future) for name, future in futures.items()}
+            futures = admin.create_topics(
+                wanted,
+                request_timeout=self._seconds,
+                validate_only=call.get("validate_only", False),
+            )
+        answers = {name: awaited(future) for name, future in futures.items()}
         return Returned(answers, {name: _outcome(error) for name, (_, error) in answers.items()})
 
     def elect_leaders(self, call: dict[str, Any]) -> Returned:
@@ -170,24 +183,6 @@ def _time_outs(timeout_ms: Any) -> dict[str, Any]:
     """The second one cannot be less than a second."""
     setup = max(timeout_ms, 1000) if isinstance(timeout_ms, int) else timeout_ms
     return {"socket.timeout.ms": timeout_ms, "socket.connection.setup.timeout.ms": setup}
-
-
-def _awaited(future: Any) -> tuple[Any, KafkaException | None]:
-    """Return a future's result or error. An error that is not a KafkaException is the call's."""
-    with client_call():
-        try:
-            return future.result(), None
-        except KafkaException as error:
-            return None, error
-
-
-def _shown(value: Any) -> Any:
-    """Represent a value with the members of objects that would print as an address."""
-    if isinstance(value, dict):
-        return {key: _shown(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_shown(each) for each in value]
-    return {type(value).__name__: _shown(vars(value))} if hasattr(value, "__dict__") else value
 
 
 def _outcome(error: KafkaException | KafkaError | None) -> dict[str, Any] | None:

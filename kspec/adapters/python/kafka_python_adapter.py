@@ -9,7 +9,8 @@ from typing import Any
 import kafka
 from kafka.admin import KafkaAdminClient
 
-from kspec.adapters.python import kafka_python_data
+from kspec.adapters.python import kafka_python_admin, kafka_python_data
+from kspec.adapters.python.kafka_python_admin import by_code, key_of
 from kspec.adapters.python.lines import (
     Failure,
     Operation,
@@ -21,7 +22,6 @@ from kspec.adapters.python.lines import (
     data_operations,
     elements,
     get,
-    outcome,
     secured,
     serve,
 )
@@ -50,13 +50,15 @@ class Adapter:
             "alter_reassignments": self.alter_reassignments,
             "list_reassignments": self.list_reassignments,
             "elect_leaders": self.elect_leaders,
+            **{name: self._administration(name) for name in kafka_python_admin.CALLS},
             **data_operations(lambda: self._data),
         }
 
     def options(self) -> Mapping[str, Any]:
         calls = {"timeout_ms of each call": "timeout_ms", "raise_errors of create_topics": False,
                  "raise_errors of elect_leaders": False}  # fmt: skip
-        return {**_time_outs("timeout_ms"), **calls, **kafka_python_data.OPTIONS}
+        more = {**kafka_python_admin.OPTIONS, **kafka_python_data.OPTIONS}
+        return {**_time_outs("timeout_ms"), **calls, **more}
 
     def connect(self, call: dict[str, Any]) -> Returned:
         self._timeout_ms = call["timeout_ms"]
@@ -99,6 +101,13 @@ class Adapter:
             self._admin = KafkaAdminClient(**self._options)
         return self._admin
 
+    def _administration(self, name: str) -> Operation:
+        def perform(call: dict[str, Any]) -> Returned:
+            given = {**call, "timeout_ms": self._timeout_ms}
+            return kafka_python_admin.CALLS[name](lambda: self.admin, given)
+
+        return perform
+
     def describe_cluster(self, _call: dict[str, Any]) -> Returned:
         with client_call():
             cluster = self.admin.describe_cluster()
@@ -116,7 +125,7 @@ class Adapter:
         found: dict[str, Any] = {}
         for topic in elements(topics):
             name = str(get(topic, "name"))
-            found[name] = _by_code(topic) or {
+            found[name] = by_code(topic) or {
                 str(get(row, "partition_index")): {
                     "leader": get(row, "leader_id"),
                     "replicas": get(row, "replica_nodes"),
@@ -141,11 +150,14 @@ class Adapter:
         }
         with client_call():
             answer = self.admin.create_topics(
-                wanted, timeout_ms=self._timeout_ms, raise_errors=False
+                wanted,
+                timeout_ms=self._timeout_ms,
+                validate_only=call.get("validate_only", False),
+                raise_errors=False,
             )
         return Returned(
             answer,
-            {str(get(row, "name")): _by_code(row) for row in elements(get(answer, "topics"))},
+            {str(get(row, "name")): by_code(row) for row in elements(get(answer, "topics"))},
         )
 
     def alter_reassignments(self, call: dict[str, Any]) -> Returned:
@@ -161,7 +173,7 @@ class Adapter:
         return Returned(
             results,
             {
-                _key(partition): None
+                key_of(partition): None
                 if error is None
                 else {
                     "error": get(error, "__name__") or type(error).__name__,
@@ -180,7 +192,7 @@ class Adapter:
         return Returned(
             ongoing,
             {
-                _key(partition): {
+                key_of(partition): {
                     "replicas": get(state, "replicas"),
                     "adding": get(state, "adding_replicas"),
                     "removing": get(state, "removing_replicas"),
@@ -203,7 +215,7 @@ class Adapter:
         return Returned(
             response,
             {
-                f"{get(topic, 'topic')}-{get(row, 'partition_id')}": _by_code(row)
+                f"{get(topic, 'topic')}-{get(row, 'partition_id')}": by_code(row)
                 for topic in elements(get(response, "replica_election_results"))
                 for row in elements(get(topic, "partition_result"))
             },
@@ -212,18 +224,6 @@ class Adapter:
 
 def _time_outs(timeout_ms: Any) -> dict[str, Any]:
     return {"request_timeout_ms": timeout_ms, "bootstrap_timeout_ms": timeout_ms}
-
-
-def _key(partition: Any) -> str:
-    return f"{get(partition, 'topic')}-{get(partition, 'partition')}"
-
-
-def _by_code(row: Any) -> dict[str, Any] | None:
-    """Return the error of a row in a result. It has a code and is not an exception."""
-    code = get(row, "error_code")
-    if not code:
-        return None
-    return outcome(Failure("error_code", code, get(row, "error_message") or ""))
 
 
 if __name__ == "__main__":

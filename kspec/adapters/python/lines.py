@@ -72,12 +72,19 @@ class Unsupported(Exception):
 
 
 class Raised(Exception):
-    """The client raised ``error``. ``records`` are those that it had returned before."""
+    """The client raised ``error``. ``records`` are those that it had returned before, and
+    ``partitions`` those that the error names, each with its outcome."""
 
-    def __init__(self, error: Exception, records: list[dict[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        error: Exception,
+        records: list[dict[str, Any]] | None = None,
+        partitions: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(str(error))
         self.error = error
         self.records = records or []
+        self.partitions = partitions or {}
 
 
 class Failure(Exception):
@@ -175,8 +182,9 @@ def answered(
     except Unsupported as error:
         return {"unsupported": str(error)}
     except Raised as raised:
-        records = {"records": raised.records} if raised.records else {}
-        return {"ok": False, **described(raised.error), **records, "raw": repr(raised.error)}
+        more = {"records": raised.records, "partitions": raised.partitions}
+        given = {name: value for name, value in more.items() if value}
+        return {"ok": False, **described(raised.error), **given, "raw": repr(raised.error)}
     except Failure as failure:
         return {"ok": False, **outcome(failure)}
     except Exception as error:

@@ -55,6 +55,7 @@ func main() {
 		"list_reassignments":  a.listReassignments,
 		"elect_leaders":       a.electLeaders,
 	}
+	maps.Copy(a.server.Operations, a.administration())
 	lines.Add(a.server, (*data).operations, func() *data { return a.data })
 	maps.Copy(a.server.Options, dataOptions)
 	a.server.Serve()
@@ -186,7 +187,11 @@ func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 	// kadm takes one count for all topics of a call, so each topic gets its own call.
 	for name, wanted := range topics {
 		responses, err := lines.Ask(func() (kadm.CreateTopicResponses, error) {
-			return a.admin.CreateTopics(ctx, wanted.Partitions, wanted.ReplicationFactor, nil, name)
+			create := a.admin.CreateTopics
+			if call.ValidateOnly {
+				create = a.admin.ValidateCreateTopics
+			}
+			return create(ctx, wanted.Partitions, wanted.ReplicationFactor, nil, name)
 		})
 		if err != nil {
 			return lines.Returned{}, err

@@ -48,6 +48,7 @@ type Call struct {
 	Ms      int             `json:"ms"`
 	// Offsets are where to start, nil for the client's choice, or what to commit.
 	Offsets map[Partition]*int64 `json:"offsets"`
+	AdminArguments
 
 	// Calls are the calls of "together".
 	Calls []Call `json:"calls"`
