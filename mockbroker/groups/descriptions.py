@@ -246,7 +246,7 @@ def view_share_group(
 
 
 def _view_sharer(group: ShareGroup, topics: GroupTopics, member: ShareMember) -> MemberView:
-    session = group.sessions.get(member.member_id)
+    session = group.clocks.get(member.member_id)
     return MemberView(
         member.member_id,
         None,

@@ -7,8 +7,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.coordinator import ClassicGroups
@@ -50,8 +49,6 @@ class ConsumerGroups(TesterSteps):
         settings: Callable[[], ConsumerSettings],
         times: Callable[[str], GroupTimes],
     ) -> None:
-        self.on_changed: list[Callable[[str], None]] = classic.on_changed
-        self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
         self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
         self.is_taken: Callable[[str], bool] = lambda group_id: False
         """Whether an id is that of a group of a newer kind than classic, but not of this one."""
@@ -67,7 +64,9 @@ class ConsumerGroups(TesterSteps):
                 lambda: classic.machine.settings.max_size,
                 lambda group_id, records: self.write(group_id, records),
                 self._report,
-            )
+            ),
+            classic.on_changed,
+            classic.on_deleted,
         )
         self.classic_members = Migration(
             self.membership, classic, self._groups, release, self.new_member_id
@@ -80,11 +79,6 @@ class ConsumerGroups(TesterSteps):
     # ---- facts -------------------------------------------------------------------------------
 
     @property
-    def groups(self) -> Mapping[str, ConsumerGroup]:
-        """All groups by id, oldest first."""
-        return MappingProxyType(self._groups)
-
-    @property
     def enabled(self) -> bool:
         """Whether the brokers serve consumer groups."""
         return self._settings().enabled
@@ -92,10 +86,6 @@ class ConsumerGroups(TesterSteps):
     @property
     def topics(self) -> GroupTopics:
         return self._topics
-
-    def group(self, group_id: str) -> ConsumerGroup | None:
-        """Return a group; None if there is none of this id."""
-        return self._groups.get(group_id)
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         """Return whether members of a group consume a topic."""
@@ -221,48 +211,3 @@ class ConsumerGroups(TesterSteps):
     def assignor_name(self, group: ConsumerGroup) -> str:
         """The assignor that the group uses."""
         return self.membership.assignor(group)
-
-    def delete(self, group_id: str) -> ErrorCode:
-        """DeleteGroups, for a group that exists: an empty group goes, with its offsets."""
-        group = self._groups[group_id]
-        if group.members:
-            return ErrorCode.NON_EMPTY_GROUP
-        self._remove(group)
-        # The deletions of its offsets come first in the log.
-        for call in self.on_deleted:
-            call(group_id)
-        self._write_deletion(group)
-        return ErrorCode.NONE
-
-    def discard(self, group: ConsumerGroup) -> None:
-        """Let a group be no more, but not its offsets."""
-        self._remove(group)
-        self._write_deletion(group)
-
-    def _remove(self, group: ConsumerGroup) -> None:
-        group.stop()
-        group.dead = True
-        del self._groups[group.group_id]
-
-    def _write_deletion(self, group: ConsumerGroup) -> None:
-        self.membership.note(*self.membership.records.deletion(group))
-        self.membership.flush(group)
-
-    # ---- what the placement asks -------------------------------------------------------------
-
-    def unload(self, group_ids: Sequence[str]) -> None:
-        """The coordinator of these groups lost its partition."""
-        for group_id in group_ids:
-            if group_id in self._groups:
-                self._groups[group_id].stop()
-
-    def load(self, group_ids: Sequence[str]) -> None:
-        """Another coordinator reads these groups from the log, which has all of their state. The
-        sessions of members begin anew."""
-        for group_id in group_ids:
-            if group_id in self._groups:
-                self.membership.restart(self._groups[group_id])
-
-    def _report(self, group: ConsumerGroup) -> None:
-        for call in self.on_changed:
-            call(group.group_id)

@@ -28,7 +28,8 @@ from mockbroker.groups.consumer.records import GroupRecords
 from mockbroker.groups.consumer.regexes import matching_names
 from mockbroker.groups.consumer.settings import ConsumerSettings
 from mockbroker.groups.consumer.tables import ConsumerRules
-from mockbroker.groups.modern.group_records import RecordWriter, StoredRecord
+from mockbroker.groups.modern.group_records import StoredRecord
+from mockbroker.groups.modern.membership import StaticMembership
 from mockbroker.groups.modern.partitions import NOTHING, Assignment, TopicIdPartition
 from mockbroker.groups.modern.settings import GroupTimes
 from mockbroker.groups.modern.topics import GroupTopics
@@ -59,9 +60,12 @@ def _updated(member: Member, request: HeartbeatRequest) -> Member:
     )
 
 
-class Membership(RecordWriter):
+class Membership(StaticMembership[ConsumerGroup]):
     """The state machine of consumer groups. ``write`` appends records for a group, ``changed`` is
     called with a group after each change that a tester may wait for."""
+
+    nothing = NOTHING
+    records: GroupRecords
 
     def __init__(
         self,
@@ -75,8 +79,7 @@ class Membership(RecordWriter):
         write: Callable[[str, Iterable[StoredRecord]], None],
         changed: Callable[[ConsumerGroup], None],
     ) -> None:
-        super().__init__(write)
-        self.timers = timers
+        super().__init__(timers, write, changed)
         self.topics = topics
         self.records = records
         self.rules = rules
@@ -84,14 +87,6 @@ class Membership(RecordWriter):
         self.times = times
         self.downgrade: Downgrade = self.remove
         self._classic_max_size = classic_max_size
-        self.changed = changed
-
-    # ---- log ---------------------------------------------------------------------------------
-
-    def flush(self, group: ConsumerGroup) -> None:
-        """Write what changed, and tell it."""
-        if self.write_noted(group.group_id):
-            self.changed(group)
 
     # ---- sessions ----------------------------------------------------------------------------
 
@@ -117,51 +112,16 @@ class Membership(RecordWriter):
             session_ms = self.times(group.group_id).session_ms
         self.clocks(group, member.member_id).session.renew(session_ms)
 
-    def restart(self, group: ConsumerGroup) -> None:
-        """Start the timers of all members, as a new coordinator does."""
-        group.stop()
-        for member in group.members.values():
-            self.renew(group, member)
-            self.time_revocation(group, member)
-
     def time_revocation(self, group: ConsumerGroup, member: Member) -> None:
         clocks = self.clocks(group, member.member_id)
         revokes = member.state is MemberState.UNREVOKED and not group.held
         due_ms = self.timers.now_ms + member.rebalance_timeout_ms
         clocks.revocation.set(due_ms if revokes and member.classic is None else None)
 
-    def fence_member(self, group: ConsumerGroup, member_id: str) -> None:
-        """A timer of the member has run out."""
-        member = group.members.get(member_id)
-        if member is not None:
-            self.gone(group, [member])
-            self.flush(group)
+    def expel(self, group: ConsumerGroup, member: Member) -> None:
+        self.gone(group, [member])
 
     # ---- members -----------------------------------------------------------------------------
-
-    def put(self, group: ConsumerGroup, member: Member) -> None:
-        """Add or replace a member, with the records of what changed."""
-        former = group.members.get(member.member_id)
-        group.put(member)
-        if former is None or former.subscription != member.subscription:
-            self.note(self.records.member(group.group_id, member))
-        if former is not None and former.progress != member.progress:
-            self.note(self.records.current(group.group_id, member))
-
-    def take_place(self, group: ConsumerGroup, former: Member, member_id: str) -> Member:
-        """Let a static member go on under another id, with its target and its partitions."""
-        target = group.target.get(former.member_id, NOTHING)
-        member = replace(former, member_id=member_id, epoch=0, previous_epoch=0)
-        self.note(*self.records.member_deletion(group.group_id, former.member_id))
-        group.remove(former.member_id)
-        group.target[member_id] = target
-        group.put(member)
-        self.note(
-            self.records.member(group.group_id, member),
-            self.records.target(group.group_id, member_id, target),
-            self.records.current(group.group_id, member),
-        )
-        return member
 
     def leave_for_a_while(self, group: ConsumerGroup, member: Member) -> None:
         """A static member keeps its partitions for one session."""
@@ -206,16 +166,7 @@ class Membership(RecordWriter):
             del group.resolved[regex]
             self.note(self.records.regex(group.group_id, regex, None))
 
-    def settle(self, group: ConsumerGroup) -> None:
-        """An empty group needs no other target, and its next member gets one at once."""
-        group.target_epoch, group.target_ms = group.epoch, 0
-        self.note(self.records.target_epoch(group))
-
     # ---- epochs and targets ------------------------------------------------------------------
-
-    def bump(self, group: ConsumerGroup) -> None:
-        group.epoch += 1
-        self.note(*self.records.epoch(group))
 
     def follow_request(
         self, group: ConsumerGroup, member: Member, request: HeartbeatRequest
@@ -278,20 +229,12 @@ class Membership(RecordWriter):
         apply_first(self.rules.target, event, event)
         if not event.makes_target:
             return
-        for member_id, target in self._computed(group).items():
-            if group.target.get(member_id) != target:
-                group.target[member_id] = target
-                self.note(self.records.target(group.group_id, member_id, target))
-        group.target_epoch = group.epoch
-        group.target_ms = self.timers.now_ms
-        self.note(self.records.target_epoch(group))
+        self.set_targets(group, self._computed(group))
 
     def _computed(self, group: ConsumerGroup) -> dict[str, Assignment]:
-        if group.pinned is not None:
-            return {
-                name: group.pinned.get(each.instance_id or name, group.pinned.get(name, NOTHING))
-                for name, each in group.members.items()
-            }
+        pinned = group.pinned_targets(NOTHING)
+        if pinned is not None:
+            return pinned
         counts = self.topics.counts(group.subscribed)
         members = {
             name: Subscriber(

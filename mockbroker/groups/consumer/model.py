@@ -13,9 +13,9 @@ from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
 
 from mockbroker.groups.classic.model import Protocols, Session
+from mockbroker.groups.modern.group import StaticGroup
 from mockbroker.groups.modern.heartbeats import JOINING, LEAVING
 from mockbroker.groups.modern.partitions import Assignment, TopicIdPartition
-from mockbroker.groups.modern.topics import TopicFacts
 from mockbroker.timers import Timer
 
 __all__ = [
@@ -137,7 +137,7 @@ class Member:
     revoking: Assigned = field(default_factory=dict)
 
     @property
-    def subscription(self) -> tuple[object, ...]:
+    def metadata(self) -> tuple[object, ...]:
         """Everything but the assignment: the fields of the record of its metadata."""
         return (
             self.instance_id, self.rack_id, self.rebalance_timeout_ms, self.topic_names,
@@ -191,33 +191,13 @@ class ResolvedRegex:
 
 
 @dataclass(slots=True, eq=False)
-class ConsumerGroup:
-    """``epoch`` counts the causes of a new target, ``target_epoch`` is the one for which ``target``
-    was made, at ``target_ms`` (0: never).
+class ConsumerGroup(StaticGroup[Member, Assignment, MemberClocks]):
+    """Its members subscribe to topics, by name or by regular expression."""
 
-    ``pinned`` is a target that a tester has set; ``held`` says whether one keeps members from
-    giving up and getting partitions."""
-
-    group_id: str
-    epoch: int = 0
-    target_epoch: int = 0
-    target_ms: int = 0
-    target: dict[str, Assignment] = field(default_factory=dict)
-    members: dict[str, Member] = field(default_factory=dict)
-    instances: dict[str, str] = field(default_factory=dict)
-    """Instance id -> member id."""
     resolved: dict[str, ResolvedRegex] = field(default_factory=dict)
-    facts: tuple[TopicFacts, ...] = ()
-    """Of the subscribed topics, as the epoch takes account of them."""
-    facts_version: int = -1
-    """The version of the cluster's topics at which ``facts`` were last compared."""
-    clocks: dict[str, MemberClocks] = field(default_factory=dict)
     holders: Counter[TopicIdPartition] = field(default_factory=Counter)
     regexes: Counter[str] = field(default_factory=Counter)
     """How many members have each regular expression."""
-    pinned: Mapping[str, Assignment] | None = None
-    held: bool = False
-    dead: bool = False
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -234,13 +214,7 @@ class ConsumerGroup:
     def is_free(self, partition: TopicIdPartition) -> bool:
         return not self.holders[partition]
 
-    def static_member(self, instance_id: str | None) -> Member | None:
-        """The member of an instance id; None if there is none."""
-        member_id = None if instance_id is None else self.instances.get(instance_id)
-        return None if member_id is None else self.members[member_id]
-
     def put(self, member: Member) -> None:
-        """Add a member, or replace the one of its id."""
         former = self.members.get(member.member_id)
         if former is None or former.progress != member.progress:
             self._release(former)
@@ -248,21 +222,13 @@ class ConsumerGroup:
         if former is None or former.topic_regex != member.topic_regex:
             self._count(former, -1)
             self._count(member, 1)
-        self.members[member.member_id] = member
-        if member.instance_id is not None:
-            self.instances[member.instance_id] = member.member_id
+        StaticGroup.put(self, member)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member with its target and its timers."""
-        member = self.members.pop(member_id)
+        member = self.members[member_id]
         self._release(member)
         self._count(member, -1)
-        self.target.pop(member_id, None)
-        if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
-            del self.instances[member.instance_id]
-        clocks = self.clocks.pop(member_id, None)
-        if clocks is not None:
-            clocks.stop()
+        StaticGroup.remove(self, member_id)
 
     def _release(self, member: Member | None) -> None:
         if member is not None:
@@ -289,9 +255,3 @@ class ConsumerGroup:
         """The assignor that most members name, uniform rather than range; None if nobody does."""
         votes = Counter(each.assignor for each in self.members.values() if each.assignor)
         return max(sorted(votes, reverse=True), key=votes.__getitem__, default=None)
-
-    def stop(self) -> None:
-        """Stop everything that could still happen to the group."""
-        for clocks in self.clocks.values():
-            clocks.stop()
-        self.clocks.clear()

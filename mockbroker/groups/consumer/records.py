@@ -81,13 +81,12 @@ class GroupRecords:
 
     # ---- groups ------------------------------------------------------------------------------
 
-    def epoch(self, group: ConsumerGroup) -> list[StoredRecord]:
+    def epoch(self, group: ConsumerGroup) -> StoredRecord:
         """The epoch of a group, with what it knows of its topics."""
-        group_id = group.group_id
         value = ConsumerGroupMetadataValue(
             epoch=group.epoch, metadata_hash=metadata_hash(group.facts) if self._has_hash else 0
         )
-        return [(ConsumerGroupMetadataKey(group_id=group_id), value)]
+        return ConsumerGroupMetadataKey(group_id=group.group_id), value
 
     def topics(self, group: ConsumerGroup) -> list[StoredRecord]:
         """What a group knows of its topics, where that has a record of its own."""
@@ -124,7 +123,7 @@ class GroupRecords:
         return [
             *(self.member(group_id, each) for each in members),
             *self.topics(group),
-            *self.epoch(group),
+            self.epoch(group),
             *(self.target(group_id, m, group.target.get(m, frozenset())) for m in group.members),
             self.target_epoch(group),
             *(self.current(group_id, each) for each in members),

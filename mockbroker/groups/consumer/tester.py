@@ -25,10 +25,6 @@ class TesterSteps(StaticTesterSteps[ConsumerGroup]):
     seed = 848
     membership: Membership
 
-    def __init__(self, membership: Membership) -> None:
-        self.membership = membership
-        super().__init__()
-
     def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:
         """Give members these targets instead of those of the assignor, until ``release_assignor``.
         Members that are not named get nothing."""
@@ -46,7 +42,7 @@ class TesterSteps(StaticTesterSteps[ConsumerGroup]):
 
     def _note_epochs(self, group: ConsumerGroup) -> None:
         records = self.membership.records
-        self.membership.note(*records.epoch(group), records.target_epoch(group))
+        self.membership.note(records.epoch(group), records.target_epoch(group))
 
     def _at_epoch(self, member: Member, number: int) -> Member:
         return replace(

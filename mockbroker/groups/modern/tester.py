@@ -8,66 +8,24 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mockbroker.errors import ClusterError
+from mockbroker.groups.modern.group import GroupT, StaticGroup
+from mockbroker.groups.modern.membership import StaticMembership
+from mockbroker.groups.modern.registry import GroupRegistry
 
 __all__ = ["ModernTesterSteps", "StaticTesterSteps"]
 
 _MOST_EPOCHS = 2**31 - 1
 
-
-class _Group(Protocol):
-    group_id: str
-    held: bool
-
-    @property
-    def members(self) -> Mapping[str, Any]: ...
+StaticGroupT = TypeVar("StaticGroupT", bound=StaticGroup[Any, Any, Any])
 
 
-class _StaticGroup(_Group, Protocol):
-    epoch: int
-    target_epoch: int
-    target_ms: int
-    pinned: Any
-    instances: dict[str, str]
-
-    def static_member(self, instance_id: str | None) -> Any: ...
-
-
-class _Membership(Protocol):
-    @property
-    def changed(self) -> Callable[[Any], None]: ...
-
-    def bump(self, group: Any) -> None: ...
-
-    def flush(self, group: Any) -> None: ...
-
-    def fence_member(self, group: Any, member_id: str) -> None: ...
-
-
-class _StaticMembership(_Membership, Protocol):
-    def take_place(self, group: Any, former: Any, member_id: str) -> Any: ...
-
-    def renew(self, group: Any, member: Any) -> None: ...
-
-    def put(self, group: Any, member: Any) -> None: ...
-
-    def time_revocation(self, group: Any, member: Any) -> None: ...
-
-
-GroupT = TypeVar("GroupT", bound=_Group)
-StaticGroupT = TypeVar("StaticGroupT", bound=_StaticGroup)
-
-
-class ModernTesterSteps(Generic[GroupT]):
+class ModernTesterSteps(GroupRegistry[GroupT]):
     """The steps of all kinds of groups. ``kind`` is theirs in texts."""
 
     kind: ClassVar[str]
-    membership: _Membership
-
-    def __init__(self) -> None:
-        self._groups: dict[str, GroupT] = {}
 
     def force_rebalance(self, group_id: str) -> None:
         """Raise the group's epoch: the next heartbeat makes another target."""
@@ -125,10 +83,15 @@ class StaticTesterSteps(ModernTesterSteps[StaticGroupT]):
 
     seed: ClassVar[int]
     """Member ids are the same in each run, so that a journal is."""
-    membership: _StaticMembership
+    membership: StaticMembership[StaticGroupT]
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        membership: StaticMembership[StaticGroupT],
+        on_changed: list[Callable[[str], None]],
+        on_deleted: list[Callable[[str], None]],
+    ) -> None:
+        super().__init__(membership, on_changed, on_deleted)
         self._random = random.Random(self.seed)
 
     def new_member_id(self) -> str:

@@ -6,8 +6,7 @@ One object holds the groups of all brokers; the broker that leads a group's part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Sequence
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.modern.group_records import StoredRecord
@@ -50,8 +49,6 @@ class ShareGroups(ShareTesterSteps):
         on_changed: list[Callable[[str], None]],
         on_deleted: list[Callable[[str], None]],
     ) -> None:
-        self.on_changed = on_changed
-        self.on_deleted = on_deleted
         self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
         self.initialize: Callable[[str, Assignment, int], None] = lambda *_: None
         self.partitions_of: Callable[[str], Sequence[SharePartition]] = lambda group_id: ()
@@ -67,20 +64,13 @@ class ShareGroups(ShareTesterSteps):
                 lambda group_id, records: self.write(group_id, records),
                 self._report,
                 lambda group, partitions: self.initialize(group.group_id, partitions, group.epoch),
-            )
+            ),
+            on_changed,
+            on_deleted,
         )
         self.topics = topics
         self._is_taken = is_taken
         self._settings = settings
-
-    @property
-    def groups(self) -> Mapping[str, ShareGroup]:
-        """All groups by id, oldest first."""
-        return MappingProxyType(self._groups)
-
-    def group(self, group_id: str) -> ShareGroup | None:
-        """Return a group; None if there is none of this id."""
-        return self._groups.get(group_id)
 
     # ---- ShareGroupHeartbeat -----------------------------------------------------------------
 
@@ -120,7 +110,7 @@ class ShareGroups(ShareTesterSteps):
         changed = membership.follow_request(group, before, request)
         membership.make_target(group)
         member = membership.reconcile(group, before.member_id, changed=changed)
-        membership.renew(group, member.member_id)
+        membership.renew(group, member)
         full = request.joins or request.topic_names is not None
         sends = full or before.assigned != member.assigned
         result = HeartbeatResult(
@@ -174,30 +164,8 @@ class ShareGroups(ShareTesterSteps):
         group = self._groups[group_id]
         if group.members:
             return ErrorCode.NON_EMPTY_GROUP
-        group.dead = True
-        del self._groups[group_id]
-        self.membership.note(*self.membership.records.deletion(group))
-        self.membership.flush(group)
+        self.discard(group)
         self.forget(group_id, group.initialized)
         for call in self.on_deleted:
             call(group_id)
         return ErrorCode.NONE
-
-    # ---- what the placement asks -------------------------------------------------------------
-
-    def unload(self, group_ids: Sequence[str]) -> None:
-        """The coordinator of these groups lost its partition."""
-        for group_id in group_ids:
-            if group_id in self._groups:
-                self._groups[group_id].stop()
-
-    def load(self, group_ids: Sequence[str]) -> None:
-        """Another coordinator reads these groups from the log, which has all of their state. The
-        sessions of members begin anew."""
-        for group_id in group_ids:
-            if group_id in self._groups:
-                self.membership.restart(self._groups[group_id])
-
-    def _report(self, group: ShareGroup) -> None:
-        for call in self.on_changed:
-            call(group.group_id)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from mockbroker.groups.classic.model import Session
-from mockbroker.groups.modern.group_records import RecordWriter, StoredRecord
+from mockbroker.groups.modern.group_records import StoredRecord
+from mockbroker.groups.modern.membership import ModernMembership
 from mockbroker.groups.modern.partitions import NOTHING, Assignment
 from mockbroker.groups.modern.settings import GroupTimes
 from mockbroker.groups.modern.topics import GroupTopics
@@ -26,9 +27,11 @@ from mockbroker.timers import Timers
 __all__ = ["ShareMembership"]
 
 
-class ShareMembership(RecordWriter):
+class ShareMembership(ModernMembership[ShareGroup]):
     """The state machine of share groups. ``write`` appends records for a group, ``changed`` is
     called with a group after each change, ``initialize`` makes the state of share partitions."""
+
+    records: ShareRecords
 
     def __init__(
         self,
@@ -41,55 +44,30 @@ class ShareMembership(RecordWriter):
         changed: Callable[[ShareGroup], None],
         initialize: Callable[[ShareGroup, Assignment], None],
     ) -> None:
-        super().__init__(write)
-        self.timers = timers
+        super().__init__(timers, write, changed)
         self.rules = rules
         self.records = records
         self.topics = topics
         self.times = times
-        self.changed = changed
         self._initialize = initialize
-
-    def flush(self, group: ShareGroup) -> None:
-        """Write what changed, and tell it."""
-        if self.write_noted(group.group_id):
-            self.changed(group)
 
     # ---- sessions ----------------------------------------------------------------------------
 
-    def renew(self, group: ShareGroup, member_id: str) -> None:
-        """Let the session of a member begin anew."""
-        session = group.sessions.get(member_id)
+    def renew(self, group: ShareGroup, member: ShareMember) -> None:
+        member_id = member.member_id
+        session = group.clocks.get(member_id)
         if session is None:
-            session = group.sessions[member_id] = Session(
+            session = group.clocks[member_id] = Session(
                 self.timers,
                 partial(self.fence_member, group, member_id),
                 f"group {group.group_id}: session of {member_id}",
             )
         session.renew(self.times(group.group_id).session_ms)
 
-    def restart(self, group: ShareGroup) -> None:
-        """Start the sessions of all members, as a new coordinator does."""
-        group.stop()
-        for member_id in group.members:
-            self.renew(group, member_id)
-
-    def fence_member(self, group: ShareGroup, member_id: str) -> None:
-        """The session of the member is over."""
-        if member_id in group.members:
-            self.gone(group, group.members[member_id])
-            self.flush(group)
+    def expel(self, group: ShareGroup, member: ShareMember) -> None:
+        self.gone(group, member)
 
     # ---- members -----------------------------------------------------------------------------
-
-    def put(self, group: ShareGroup, member: ShareMember) -> None:
-        """Add or replace a member, with the records of what changed."""
-        former = group.members.get(member.member_id)
-        group.members[member.member_id] = member
-        if former is None or former.subscription != member.subscription:
-            self.note(self.records.member(group.group_id, member))
-        if former is not None and former.progress != member.progress:
-            self.note(self.records.current(group.group_id, member))
 
     def follow_request(
         self, group: ShareGroup, former: ShareMember, request: ShareHeartbeat
@@ -139,14 +117,9 @@ class ShareMembership(RecordWriter):
         if event.bumps:
             self.bump(group)
         if event.settles:
-            group.target_epoch, group.target_ms = group.epoch, 0
-            self.note(self.records.target_epoch(group))
+            self.settle(group)
 
     # ---- epochs and targets ------------------------------------------------------------------
-
-    def bump(self, group: ShareGroup) -> None:
-        group.epoch += 1
-        self.note(self.records.epoch(group))
 
     def make_target(self, group: ShareGroup) -> None:
         """Make the target of the group's epoch, if it is time."""
@@ -155,13 +128,7 @@ class ShareMembership(RecordWriter):
         apply_first(self.rules.target, event, event)
         if not event.makes_target:
             return
-        for member_id, target in self._computed(group).items():
-            if group.target.get(member_id, NOTHING) != target:
-                self.note(self.records.target(group.group_id, member_id, target))
-            group.target[member_id] = target
-        group.target_epoch = group.epoch
-        group.target_ms = self.timers.now_ms
-        self.note(self.records.target_epoch(group))
+        self.set_targets(group, self._computed(group), unwritten=NOTHING)
 
     def _computed(self, group: ShareGroup) -> dict[str, Assignment]:
         counts = self.topics.counts(group.subscribed)

@@ -6,14 +6,14 @@ another member.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from mockbroker.groups.classic.model import Session
+from mockbroker.groups.modern.group import ModernGroup
 from mockbroker.groups.modern.heartbeats import JOINING, LEAVING
 from mockbroker.groups.modern.partitions import NOTHING, Assignment
-from mockbroker.groups.modern.topics import TopicFacts
 
 __all__ = ["SHARE_TYPE", "ShareGroup", "ShareGroupState", "ShareHeartbeat", "ShareMember"]
 
@@ -64,7 +64,7 @@ class ShareMember:
     assigned: Assignment = NOTHING
 
     @property
-    def subscription(self) -> tuple[object, ...]:
+    def metadata(self) -> tuple[object, ...]:
         """The fields of the record of its metadata."""
         return self.rack_id, self.topic_names, self.client_id, self.client_host
 
@@ -75,25 +75,10 @@ class ShareMember:
 
 
 @dataclass(slots=True, eq=False)
-class ShareGroup:
-    """``epoch`` counts the causes of a new target, ``target_epoch`` is the one for which ``target``
-    was made, at ``target_ms`` (0: never).
+class ShareGroup(ModernGroup[ShareMember, Assignment, Session]):
+    """``initialized`` are the partitions whose share state exists: only these are assigned."""
 
-    ``initialized`` are the partitions whose share state exists: only these are assigned. ``held``
-    says whether a tester keeps members at their epoch."""
-
-    group_id: str
-    epoch: int = 0
-    target_epoch: int = 0
-    target_ms: int = 0
-    target: dict[str, Assignment] = field(default_factory=dict)
-    members: dict[str, ShareMember] = field(default_factory=dict)
-    sessions: dict[str, Session] = field(default_factory=dict)
     initialized: Assignment = NOTHING
-    facts: tuple[TopicFacts, ...] = ()
-    """Of the subscribed topics, as the epoch takes account of them."""
-    held: bool = False
-    dead: bool = False
 
     @property
     def state(self) -> ShareGroupState:
@@ -105,17 +90,3 @@ class ShareGroup:
     def subscribed(self) -> frozenset[str]:
         """The topics that any member subscribes to."""
         return frozenset().union(*(each.topic_names for each in self.members.values()))
-
-    def remove(self, member_id: str) -> None:
-        """Forget a member with its target and its session."""
-        del self.members[member_id]
-        self.target.pop(member_id, None)
-        session = self.sessions.pop(member_id, None)
-        if session is not None:
-            session.stop()
-
-    def stop(self) -> None:
-        """Stop everything that could still happen to the group."""
-        for session in self.sessions.values():
-            session.stop()
-        self.sessions.clear()

@@ -19,10 +19,6 @@ class ShareTesterSteps(ModernTesterSteps[ShareGroup]):
     kind = "share"
     membership: ShareMembership
 
-    def __init__(self, membership: ShareMembership) -> None:
-        self.membership = membership
-        super().__init__()
-
     def fence_instance(self, group_id: str, instance_id: str) -> str:
         """Share groups have no static members."""
         raise ClusterError(f"group {group_id!r} is a share group: it has no instances")

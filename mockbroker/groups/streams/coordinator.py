@@ -7,8 +7,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.coordinator import ClassicGroups
@@ -62,8 +61,6 @@ class StreamsGroups(TesterSteps):
         is_taken: Callable[[str], bool],
         settings: Callable[[str], StreamsSettings],
     ) -> None:
-        self.on_changed: list[Callable[[str], None]] = classic.on_changed
-        self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
         self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
         self._rules = streams_rules(release)
         super().__init__(
@@ -75,7 +72,9 @@ class StreamsGroups(TesterSteps):
                 settings,
                 lambda group_id, records: self.write(group_id, records),
                 self._report,
-            )
+            ),
+            classic.on_changed,
+            classic.on_deleted,
         )
         self._classic = classic
         self._is_taken = is_taken
@@ -85,18 +84,9 @@ class StreamsGroups(TesterSteps):
     # ---- facts -------------------------------------------------------------------------------
 
     @property
-    def groups(self) -> Mapping[str, StreamsGroup]:
-        """All groups by id, oldest first."""
-        return MappingProxyType(self._groups)
-
-    @property
     def enabled(self) -> bool:
         """Whether the brokers serve streams groups."""
         return self._settings("").enabled
-
-    def group(self, group_id: str) -> StreamsGroup | None:
-        """Return a group; None if there is none of this id."""
-        return self._groups.get(group_id)
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         """Return whether members of a group read a topic."""
@@ -269,53 +259,3 @@ class StreamsGroups(TesterSteps):
         event = CommitEvent(group, member_id, None, epoch, 0, transactional=False)
         apply_first(self._rules.fetch, event, event)
         return event.code
-
-    # ---- administration ----------------------------------------------------------------------
-
-    def delete(self, group_id: str) -> ErrorCode:
-        """DeleteGroups, for a group that exists: an empty group goes, with its offsets."""
-        group = self._groups[group_id]
-        if group.members:
-            return ErrorCode.NON_EMPTY_GROUP
-        self._remove(group)
-        # The deletions of its offsets come first in the log.
-        for call in self.on_deleted:
-            call(group_id)
-        self._write_deletion(group)
-        return ErrorCode.NONE
-
-    def discard(self, group: StreamsGroup) -> None:
-        """Let a group be no more, but not its offsets."""
-        self._remove(group)
-        self._write_deletion(group)
-
-    def _remove(self, group: StreamsGroup) -> None:
-        group.stop()
-        group.dead = True
-        del self._groups[group.group_id]
-
-    def _write_deletion(self, group: StreamsGroup) -> None:
-        self.membership.note(*self.membership.records.deletion(group))
-        self.membership.flush(group)
-
-    # ---- what the placement asks -------------------------------------------------------------
-
-    def unload(self, group_ids: Sequence[str]) -> None:
-        """The coordinator of these groups lost its partition."""
-        for group_id in group_ids:
-            if group_id in self._groups:
-                self._groups[group_id].stop()
-
-    def load(self, group_ids: Sequence[str]) -> None:
-        """Another coordinator reads these groups from the log. The sessions of members begin anew;
-        what is in no record is forgotten: endpoints, offsets of tasks, a requested shutdown."""
-        for group_id in group_ids:
-            group = self._groups.get(group_id)
-            if group is not None:
-                group.configured, group.endpoint_epoch, group.shutdown_member = None, 0, None
-                group.offsets.clear()
-                self.membership.restart(group)
-
-    def _report(self, group: StreamsGroup) -> None:
-        for call in self.on_changed:
-            call(group.group_id)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from mockbroker.groups.classic.model import Session
-from mockbroker.groups.modern.group_records import RecordWriter, StoredRecord
+from mockbroker.groups.modern.group_records import StoredRecord
+from mockbroker.groups.modern.membership import StaticMembership
 from mockbroker.groups.modern.topics import GroupTopics
 from mockbroker.groups.streams.assignor import Worker, sticky
 from mockbroker.groups.streams.events import (
@@ -63,9 +64,12 @@ def _updated(member: Member, request: HeartbeatRequest) -> Member:
     )
 
 
-class Membership:
+class Membership(StaticMembership[StreamsGroup]):
     """The state machine of streams groups. ``write`` appends records for a group, ``changed`` is
     called with a group after each change that a tester may wait for."""
+
+    nothing = NO_TASKS
+    records: StreamsRecords
 
     def __init__(
         self,
@@ -77,19 +81,11 @@ class Membership:
         write: Callable[[str, Iterable[StoredRecord]], None],
         changed: Callable[[StreamsGroup], None],
     ) -> None:
-        self.timers = timers
+        super().__init__(timers, write, changed)
         self.topics = topics
         self.records = records
         self.rules = rules
         self.settings = settings
-        self.changed = changed
-        self._writer = RecordWriter(write)
-        self.note = self._writer.note
-
-    def flush(self, group: StreamsGroup) -> None:
-        """Write what changed, and tell it."""
-        if self._writer.write_noted(group.group_id):
-            self.changed(group)
 
     # ---- sessions ----------------------------------------------------------------------------
 
@@ -111,50 +107,26 @@ class Membership:
         self.clocks(group, member.member_id).session.renew(session_ms)
 
     def restart(self, group: StreamsGroup) -> None:
-        """Start the timers of all members, as a new coordinator does."""
-        group.stop()
-        for member in group.members.values():
-            self.renew(group, member)
-            self.time_revocation(group, member)
+        """Start the timers of all members, as a new coordinator does. What is in no record is
+        forgotten: endpoints, offsets of tasks, a requested shutdown."""
+        group.configured, group.endpoint_epoch, group.shutdown_member = None, 0, None
+        group.offsets.clear()
+        super().restart(group)
 
     def time_revocation(self, group: StreamsGroup, member: Member) -> None:
         revokes = member.state is MemberState.UNREVOKED and not group.held
         due_ms = self.timers.now_ms + member.rebalance_timeout_ms
         self.clocks(group, member.member_id).revocation.set(due_ms if revokes else None)
 
-    def fence_member(self, group: StreamsGroup, member_id: str) -> None:
-        """A timer of the member has run out."""
-        member = group.members.get(member_id)
-        if member is not None:
-            self.gone(group, member)
-            self.flush(group)
+    def expel(self, group: StreamsGroup, member: Member) -> None:
+        self.gone(group, member)
 
     # ---- members -----------------------------------------------------------------------------
 
-    def put(self, group: StreamsGroup, member: Member) -> None:
-        """Add or replace a member, with the records of what changed."""
-        former = group.members.get(member.member_id)
-        group.put(member)
-        if former is None or former.metadata != member.metadata:
-            self.note(self.records.member(group.group_id, member))
-        if former is not None and former.progress != member.progress:
-            self.note(self.records.current(group.group_id, member))
-
     def take_place(self, group: StreamsGroup, former: Member, member_id: str) -> Member:
-        """Let a static member go on under another id, with its target and its tasks."""
-        target = group.target.get(former.member_id, NO_TASKS)
-        member = replace(former, member_id=member_id, epoch=0, previous_epoch=0)
-        self.note(*self.records.member_deletion(group.group_id, former.member_id))
         shutdown = group.shutdown_member
-        group.remove(former.member_id)
+        member: Member = super().take_place(group, former, member_id)
         group.shutdown_member = shutdown
-        group.target[member_id] = target
-        group.put(member)
-        self.note(
-            self.records.member(group.group_id, member),
-            self.records.target(group.group_id, member_id, target),
-            self.records.current(group.group_id, member),
-        )
         return member
 
     def leave_for_a_while(self, group: StreamsGroup, member: Member) -> None:
@@ -171,7 +143,7 @@ class Membership:
 
     def gone(self, group: StreamsGroup, member: Member) -> None:
         """A member leaves the group or is fenced."""
-        event = MemberGone(group, member, self._remove, self._settle)
+        event = MemberGone(group, member, self._remove, self.settle)
         apply_first(self.rules.gone, event, event)
 
     def _remove(self, group: StreamsGroup, member: Member) -> None:
@@ -179,16 +151,7 @@ class Membership:
         group.remove(member.member_id)
         self.bump(group)
 
-    def _settle(self, group: StreamsGroup) -> None:
-        """An empty group needs no other target."""
-        group.target_epoch, group.target_ms = group.epoch, 0
-        self.note(self.records.target_epoch(group))
-
     # ---- epochs and targets ------------------------------------------------------------------
-
-    def bump(self, group: StreamsGroup) -> None:
-        group.epoch += 1
-        self.note(self.records.epoch(group))
 
     def configured(self, group: StreamsGroup, topology: Topology) -> ConfiguredTopology:
         """The topology with the topics that there are now."""
@@ -260,23 +223,15 @@ class Membership:
         event = TargetEvent(group, self.timers.now_ms, interval_ms)
         apply_first(self.rules.target, event, event)
         if event.makes_target:
-            for member_id, target in self._computed(group, configured).items():
-                if group.target.get(member_id) != target:
-                    group.target[member_id] = target
-                    self.note(self.records.target(group.group_id, member_id, target))
-            group.target_epoch = group.epoch
-            group.target_ms = self.timers.now_ms
-            self.note(self.records.target_epoch(group))
+            self.set_targets(group, self._computed(group, configured))
         return event.statuses
 
     def _computed(self, group: StreamsGroup, configured: ConfiguredTopology) -> dict[str, Tasks]:
         if not configured.is_ready:
             return dict.fromkeys(group.members, NO_TASKS)
-        if group.pinned is not None:
-            return {
-                name: group.pinned.get(each.instance_id or name, group.pinned.get(name, NO_TASKS))
-                for name, each in group.members.items()
-            }
+        pinned = group.pinned_targets(NO_TASKS)
+        if pinned is not None:
+            return pinned
         workers = {
             name: Worker(each.process_id, group.target.get(name, NO_TASKS))
             for name, each in group.members.items()

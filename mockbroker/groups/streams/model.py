@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import Session
+from mockbroker.groups.modern.group import StaticGroup
 from mockbroker.groups.modern.heartbeats import JOINING, LEAVING
-from mockbroker.groups.modern.topics import TopicFacts
 from mockbroker.groups.streams.topology import ConfiguredTopology, Topology
 from mockbroker.state.results import NewTopic
 from mockbroker.timers import Timer
@@ -262,29 +262,15 @@ class MemberClocks:
 
 
 @dataclass(slots=True, eq=False)
-class StreamsGroup:
-    """``epoch`` counts the causes of a new target, ``target_epoch`` is the one for which ``target``
-    was made, at ``target_ms`` (0: never). ``configured`` is the topology with the topics that the
-    cluster has, ``validated_epoch`` that of the topology which they suffice for.
+class StreamsGroup(StaticGroup[Member, Tasks, MemberClocks]):
+    """``configured`` is the topology with the topics that the cluster has, ``validated_epoch`` that
+    of the topology which they suffice for. ``shutdown_member`` requested that all members shut
+    down."""
 
-    ``pinned`` is a target that a tester has set; ``held`` says whether one keeps members from
-    giving up and getting tasks. ``shutdown_member`` requested that all members shut down."""
-
-    group_id: str
     epoch: int = 1
-    target_epoch: int = 0
-    target_ms: int = 0
-    target: dict[str, Tasks] = field(default_factory=dict)
-    members: dict[str, Member] = field(default_factory=dict)
-    instances: dict[str, str] = field(default_factory=dict)
-    """Instance id -> member id."""
     topology: Topology | None = None
     configured: ConfiguredTopology | None = None
     validated_epoch: int = -1
-    facts: tuple[TopicFacts, ...] = ()
-    """Of the topics of the topology, as the epoch takes account of them."""
-    facts_version: int = -1
-    """The version of the cluster's topics at which ``facts`` were last compared."""
     configs: tuple[tuple[str, str], ...] = ()
     """Those that the last target was to follow."""
     endpoint_epoch: int = 0
@@ -293,12 +279,8 @@ class StreamsGroup:
     creation_errors: dict[str, str] = field(default_factory=dict)
     """Why its internal topics could not be created, by name."""
     shutdown_member: str | None = None
-    clocks: dict[str, MemberClocks] = field(default_factory=dict)
     delay: Timer | None = None
     """Runs until the first target of a group is made."""
-    pinned: Mapping[str, Tasks] | None = None
-    held: bool = False
-    dead: bool = False
 
     @property
     def state(self) -> StreamsGroupState:
@@ -318,34 +300,13 @@ class StreamsGroup:
     def is_delayed(self) -> bool:
         return self.delay is not None and self.delay.due_ms is not None
 
-    def static_member(self, instance_id: str | None) -> Member | None:
-        """The member of an instance id; None if there is none."""
-        member_id = None if instance_id is None else self.instances.get(instance_id)
-        return None if member_id is None else self.members[member_id]
-
-    def put(self, member: Member) -> None:
-        """Add a member, or replace the one of its id."""
-        self.members[member.member_id] = member
-        if member.instance_id is not None:
-            self.instances[member.instance_id] = member.member_id
-
     def remove(self, member_id: str) -> None:
-        """Forget a member with its target and its timers."""
-        member = self.members.pop(member_id)
-        self.target.pop(member_id, None)
+        StaticGroup.remove(self, member_id)
         self.offsets.pop(member_id, None)
-        if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
-            del self.instances[member.instance_id]
-        clocks = self.clocks.pop(member_id, None)
-        if clocks is not None:
-            clocks.stop()
         if not self.members:
             self.shutdown_member = None
 
     def stop(self) -> None:
-        """Stop everything that could still happen to the group."""
-        for clocks in self.clocks.values():
-            clocks.stop()
-        self.clocks.clear()
+        StaticGroup.stop(self)
         if self.delay is not None:
             self.delay.set(None)

@@ -24,10 +24,6 @@ class TesterSteps(StaticTesterSteps[StreamsGroup]):
     seed = 1071
     membership: Membership
 
-    def __init__(self, membership: Membership) -> None:
-        self.membership = membership
-        super().__init__()
-
     def shut_down(self, group_id: str, member: str) -> None:
         """Let a member request that the whole application shuts down: each member is told with its
         next heartbeat."""
