@@ -47,6 +47,7 @@ func main() {
 		"create_topics":    a.createTopics,
 		"elect_leaders":    a.electLeaders,
 	}
+	maps.Copy(a.server.Operations, a.administration())
 	lines.Add(a.server, (*data).operations, func() *data { return a.data })
 	maps.Copy(a.server.Options, dataOptions)
 	a.server.Serve()
@@ -191,7 +192,7 @@ func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 	ctx, cancel := a.context()
 	defer cancel()
 	results, err := lines.Ask(func() ([]kafka.TopicResult, error) {
-		return a.admin.CreateTopics(ctx, wanted)
+		return a.admin.CreateTopics(ctx, wanted, kafka.SetAdminValidateOnly(call.ValidateOnly))
 	})
 	if err != nil {
 		return lines.Returned{}, err

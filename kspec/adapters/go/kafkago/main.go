@@ -48,6 +48,7 @@ func main() {
 		"list_reassignments":  a.listReassignments,
 		"elect_leaders":       a.electLeaders,
 	}
+	maps.Copy(a.server.Operations, a.administration())
 	lines.Add(a.server, (*data).operations, func() *data { return a.data })
 	maps.Copy(a.server.Options, dataOptions)
 	a.server.Serve()
@@ -174,7 +175,7 @@ func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 	if err != nil {
 		return lines.Returned{}, err
 	}
-	request := &kafka.CreateTopicsRequest{}
+	request := &kafka.CreateTopicsRequest{ValidateOnly: call.ValidateOnly}
 	for name, wanted := range topics {
 		request.Topics = append(request.Topics, kafka.TopicConfig{
 			Topic: name, NumPartitions: int(wanted.Partitions),

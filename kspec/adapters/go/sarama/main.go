@@ -54,6 +54,9 @@ func main() {
 		"list_reassignments":  a.ready(a.listReassignments),
 		"elect_leaders":       a.ready(a.electLeaders),
 	}
+	for name, call := range a.administration() {
+		a.server.Operations[name] = a.ready(call)
+	}
 	lines.Add(a.server, (*data).operations, func() *data { return a.data })
 	maps.Copy(a.server.Options, dataOptions)
 	a.server.Serve()
@@ -195,7 +198,7 @@ func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 			NumPartitions: wanted.Partitions, ReplicationFactor: wanted.ReplicationFactor,
 		}
 		_, err := lines.Ask(func() (any, error) {
-			return nil, a.admin.CreateTopic(name, &detail, false)
+			return nil, a.admin.CreateTopic(name, &detail, call.ValidateOnly)
 		})
 		raw[name] = err
 		found[name] = a.server.Describe(raised(err), "")
