@@ -17,6 +17,7 @@ import yaml
 from kproto.dialects import dialect
 from kproto.errors import KprotoError
 from kproto.journal import squash
+from kspec.access_rules import access_rule
 from kspec.errors import CaseError, KspecError
 from kspec.kinds import is_kind
 from kspec.model import (
@@ -219,7 +220,7 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
 
 
 _KINDS_OF_STEP: Final = (
-    "call", "together", "reconnect", "cluster", "unreachable", "silent", "certificate",
+    "call", "together", "reconnect", "cluster", "unreachable", "silent", "certificate", "acls",
     "faults", "clear_faults", "wait",
     "pause_ms",
 )  # fmt: skip
@@ -229,9 +230,13 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
     """Return the names of the calls. They must be unique because expectations refer to them."""
     names: set[str] = set()
     _check_faults(case.faults, "faults", refuse)
+    _check_acls(case.cluster.acls, "cluster.acls", refuse)
     for number, step in enumerate(case.steps):
         place = f"steps[{number}]"
         _check_faults(step.faults or [], f"{place}.faults", refuse)
+        _check_acls(step.acls, f"{place}.acls", refuse)
+        if step.acls is not None and case.cluster.acls is None:
+            refuse(f"{place}.acls", "needs cluster.acls, which may be an empty list")
         if step.cluster is not None:
             _attempt(partial(check_step, step.cluster), f"{place}.cluster", refuse)
         given = [kind for kind in _KINDS_OF_STEP if getattr(step, kind) not in (None, False)]
@@ -273,6 +278,11 @@ def _check_produced(call: ClientCall, place: str, refuse: Callable[[str, str], N
 def _check_faults(rules: list[Rule], place: str, refuse: Callable[[str, str], None]) -> None:
     for number, rule in enumerate(rules):
         _attempt(partial(fault_of, rule), f"{place}[{number}]", refuse)
+
+
+def _check_acls(rules: list[str] | None, place: str, refuse: Callable[[str, str], None]) -> None:
+    for number, text in enumerate(rules or []):
+        _attempt(partial(access_rule, text), f"{place}[{number}]", refuse)
 
 
 def _attempt(work: Callable[[], object], place: str, refuse: Callable[[str, str], None]) -> None:

@@ -192,7 +192,9 @@ class ClientTlsSpec(Strict, frozen=True):
 
 
 class ClusterSpec(Strict, frozen=True):
-    """The mock cluster, with the options of ``mockbroker serve``."""
+    """The mock cluster, with the options of ``mockbroker serve``.
+
+    ``acls`` are texts of ``kspec.access_rules``; None is a cluster without an authorizer."""
 
     brokers: int = 3
     topics: list[str] = []
@@ -204,6 +206,7 @@ class ClusterSpec(Strict, frozen=True):
     auto_create_topics: bool = False
     clock: Literal["wall", "manual"] = "wall"
     sasl: list[str] = []
+    acls: list[str] | None = None
     tls: TlsSpec | None = None
     scram_iterations: int | None = None
     scram_final: str | None = None
@@ -291,6 +294,7 @@ class Step(Strict, frozen=True):
     unreachable: int | None = None
     silent: int | None = None
     certificate: ServerCertificate | None = None
+    acls: list[str] | None = None
     faults: list[Rule] | None = None
     clear_faults: bool = False
     wait: Wait | None = None

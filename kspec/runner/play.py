@@ -149,6 +149,8 @@ async def _take(step: Step, case: Case, stage: Stage, adapters: Adapters, played
         await stage.make_silent(step.silent)
     elif step.certificate is not None:
         stage.use_certificate(step.certificate)
+    elif step.acls is not None:
+        stage.set_acls(step.acls)
     elif step.faults is not None:
         stage.add_faults(step.faults)
     elif step.clear_faults:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kproto.schema.versions import Versions
+from kspec.access_rules import access_rule
 from kspec.case_parser import api_key
 from kspec.errors import KspecError
 from kspec.model import Case, ClientTlsSpec, ClusterSpec, ServerCertificate
@@ -19,7 +20,9 @@ from kspec.partition_rows import batches
 from kspec.steps import take_step
 from mockbroker import MockCluster
 from mockbroker.faults import faults_of
+from mockbroker.security.authorizer import Authorizer
 from mockbroker.state.model import INTERNAL_TOPICS
+from mockbroker.state.results import AclFilter
 
 __all__ = ["Stage", "cluster_of"]
 
@@ -29,6 +32,8 @@ _MOST_QUEUED: Final = 16
 _CONFIGS_OF: Final = {"topic": (2, 1), "broker": (4, 2)}
 """Types of resources, and the sources of the values that were set on them, as DescribeConfigs has
 them."""
+_AUTHORIZER: Final = Authorizer(allow_everyone_if_no_acl_found=True)
+_ANY_RULE: Final = AclFilter(1, None, 1, None, None, 1, 1)
 
 
 def cluster_of(case: Case, tls: ssl.SSLContext | None = None) -> MockCluster:
@@ -47,6 +52,7 @@ def cluster_of(case: Case, tls: ssl.SSLContext | None = None) -> MockCluster:
         broker_configs=spec.broker_configs,
         reply35=spec.reply35,
         sasl=spec.sasl,
+        authorizer=None if spec.acls is None else _AUTHORIZER,
         tls=tls,
         scram_iterations=spec.scram_iterations,
         scram_final=spec.scram_final,
@@ -90,6 +96,7 @@ class Stage:
             controller = self._case.cluster.controller
             if controller is not None and controller != self.mock.cluster.controller_id:
                 self.mock.failover(controller)
+            self.set_acls(self._case.cluster.acls or ())
             self.add_faults(self._case.faults)
         except BaseException:
             await self.mock.stop()
@@ -246,6 +253,13 @@ class Stage:
         kept = self._kept.pop(broker, None)
         if kept is not None:
             kept.close()
+
+    # ---- access rules ------------------------------------------------------------------------
+
+    def set_acls(self, rules: Sequence[str]) -> None:
+        """Let the cluster have these access rules and no others."""
+        self.mock.cluster.delete_acls([_ANY_RULE])
+        self.mock.cluster.create_acls([access_rule(each) for each in rules])
 
     # ---- faults ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kspec.wrong import (
     administration,
     answers,
+    authorization,
     committed_offsets,
     consumer_group_members,
     consumers,
@@ -32,6 +33,7 @@ __all__ = [
     "Misbehaviour",
     "administration",
     "answers",
+    "authorization",
     "committed_offsets",
     "consumer_group_members",
     "consumers",

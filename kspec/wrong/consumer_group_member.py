@@ -27,6 +27,7 @@ _JOINING: Final = 0
 _LEAVING: Final = -1
 _LEAVING_FOR_A_WHILE: Final = -2
 _UNKNOWN_MEMBER_ID: Final = 25
+_GROUP_AUTHORIZATION_FAILED: Final = 30
 _FENCED_MEMBER_EPOCH: Final = 110
 _STALE_MEMBER_EPOCH: Final = 113
 _OWN_ID_SINCE: Final = 1
@@ -64,14 +65,25 @@ class ConsumerGroupMember(Membership):
 
     async def take_part(self, seconds: float) -> None:
         self.polled = asyncio.get_running_loop().time()
-        if self.fatal is not None:
-            raise self.fatal
+        self.check_ended()
         if self.beating is None:
             self.beating = asyncio.create_task(self.beat())
         if not self.owned:
             await asyncio.sleep(min(_POLL_PAUSE, max(seconds, 0)))
-        if self.fatal is not None:
-            raise self.fatal
+        self.check_ended()
+
+    def check_ended(self) -> None:
+        """Raise what has ended the membership. The next poll begins another one if the right to use
+        the group may have been granted since."""
+        error = self.fatal
+        if error is None:
+            return
+        if isinstance(error, BrokerError) and error.code == _GROUP_AUTHORIZATION_FAILED:
+            if self.beating is not None:
+                self.beating.cancel()
+            self.fatal = self.beating = None
+            self.forget_membership()
+        raise error
 
     def leaves_at_close(self) -> bool:
         return self.generation > 0

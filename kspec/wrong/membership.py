@@ -25,6 +25,7 @@ _LOADING: Final = 14
 _MOVED: Final = (15, 16)
 _ILLEGAL_GENERATION: Final = 22
 _UNKNOWN_MEMBER_ID: Final = 25
+_TOPIC_AUTHORIZATION_FAILED: Final = 29
 _REBALANCE_IN_PROGRESS: Final = 27
 _MEMBER_ID_REQUIRED: Final = 79
 _FENCED_INSTANCE_ID: Final = 82
@@ -181,7 +182,16 @@ class Membership:
         wanted = sorted({*self.names, *self.watched})
         if self.pattern is None:
             await self.topics.refresh(wanted)
+            self.check_topics()
         self.known = {name: self.topics.counts.get(name, 0) for name in wanted}
+
+    def check_topics(self) -> None:
+        """A topic that the application subscribes to and may not see is an error for it. Raises
+        BrokerError."""
+        for name in self.names:
+            code = self.topics.errors.get(name, 0)
+            if code == _TOPIC_AUTHORIZATION_FAILED:
+                raise BrokerError(code)
 
     def expand(self, pattern: str, counts: Mapping[str, int]) -> list[str]:
         """Return the topics that match."""

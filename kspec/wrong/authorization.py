@@ -1,0 +1,112 @@
+"""Misbehaviours about what a client may not do, and may do later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kspec.wrong.client import Client
+from kspec.wrong.consumer import Consumer
+from kspec.wrong.link import BrokerError
+from kspec.wrong.membership import Membership
+from kspec.wrong.producer import OutgoingBatch, Producer
+from kspec.wrong.registry import misbehaves
+from kspec.wrong.topics import TopicPartition, Topics
+
+__all__: list[str] = []
+
+_TOPIC_AUTHORIZATION_FAILED: Final = 29
+_CLUSTER_AUTHORIZATION_FAILED: Final = 31
+
+
+@misbehaves("shows-denied-topics-without-partitions")
+class ShowsDeniedTopicsWithoutPartitions(Client):
+    """Describes a topic that it may not see as one without partitions."""
+
+    def success(self, result: Any) -> dict[str, Any]:
+        if isinstance(result, dict):
+            result = {key: {} if _is_denied(each) else each for key, each in result.items()}
+        return super().success(result)
+
+
+def _is_denied(each: Any) -> bool:
+    return isinstance(each, dict) and each.get("code") == _TOPIC_AUTHORIZATION_FAILED
+
+
+@misbehaves("answers-from-the-first-description")
+class AnswersFromTheFirstDescription(Client):
+    """Keeps the first description of a topic, also if that is an error."""
+
+    def connect(self, arguments: Mapping[str, Any]) -> None:
+        super().connect(arguments)
+        self.described: dict[str, Any] = {}
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if op != "describe_topics":
+            return await super().call(op, arguments)
+        key = str(arguments)
+        if key not in self.described:
+            self.described[key] = await super().call(op, arguments)
+        found: dict[str, Any] = self.described[key]
+        return found
+
+
+@misbehaves("remembers-a-denied-topic")
+class RemembersADeniedTopic(Topics):
+    """Takes a topic that it could not see once for one that it may never see."""
+
+    def take(self, answer: Any) -> None:
+        denied = [name for name, code in self.errors.items() if code == _TOPIC_AUTHORIZATION_FAILED]
+        super().take(answer)
+        self.errors |= dict.fromkeys(denied, _TOPIC_AUTHORIZATION_FAILED)
+
+
+@misbehaves("stops-at-a-denied-partition")
+class StopsAtADeniedPartition(Consumer):
+    """Reads nothing more once a broker has refused one partition."""
+
+    denied: Exception | None = None
+
+    def fail(self, problem: Exception) -> None:
+        if _is_denial(problem):
+            self.denied = problem
+        super().fail(problem)
+
+    async def fetch_all(self) -> None:
+        if self.denied is not None:
+            raise self.denied
+        await super().fetch_all()
+
+
+@misbehaves("starts-anew-after-a-denial")
+class StartsAnewAfterADenial(Consumer):
+    """Drops its position when a broker refuses a fetch, and starts where its policy says."""
+
+    def take(self, tp: TopicPartition, row: Any, answer: Any) -> None:
+        super().take(tp, row, answer)
+        if row.error_code == _TOPIC_AUTHORIZATION_FAILED:
+            self.assigned[tp].position = None
+
+
+def _is_denial(problem: Exception) -> bool:
+    return isinstance(problem, BrokerError) and problem.code == _TOPIC_AUTHORIZATION_FAILED
+
+
+@misbehaves("hides-a-denied-subscription")
+class HidesADeniedSubscription(Membership):
+    """Tells nobody that it may not see one of its topics."""
+
+    def check_topics(self) -> None:
+        """Ignored."""
+
+
+@misbehaves("goes-on-without-idempotence")
+class GoesOnWithoutIdempotence(Producer):
+    """Writes without a producer id if the cluster does not allow one."""
+
+    async def attempt(self, pending: Sequence[OutgoingBatch]) -> Exception | None:
+        problem = await super().attempt(pending)
+        if isinstance(problem, BrokerError) and problem.code == _CLUSTER_AUTHORIZATION_FAILED:
+            self.idempotent = False
+            return await super().attempt(pending)
+        return problem
