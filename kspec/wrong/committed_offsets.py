@@ -118,7 +118,7 @@ class CommitsOnce(Membership):
 
 @misbehaves("commits-again-in-a-new-generation")
 class CommitsAgainInANewGeneration(Membership):
-    """Commits once more, whatever has become of its generation."""
+    """Commits once more as soon as it has joined again, whatever has become of its partitions."""
 
     def heed_commit(self, code: int) -> None:
         """Ignored."""
@@ -127,7 +127,11 @@ class CommitsAgainInANewGeneration(Membership):
         self, offsets: Mapping[TopicPartition, tuple[int, int]]
     ) -> dict[TopicPartition, int]:
         codes = await super().commit(offsets)
-        if any(code in _OLD_GENERATION for code in codes.values()):
+        for code in codes.values():
+            if code in _OLD_GENERATION:
+                self.heed(code)
+        if self.needs_to_join:
+            await self.join_until_done()
             codes = await super().commit(offsets)
         return codes
 

@@ -344,8 +344,9 @@ func (d *data) closeConsumer(lines.Call) (lines.Returned, error) {
 	return lines.Returned{}, err
 }
 
-// poll ends at an error of a partition or of the consumer. Those of connections are informational, as
-// the client's documentation says: the consumer goes on.
+// poll ends at an error of a record or at a fatal one. Other errors are informational, as the client's
+// documentation says: the consumer goes on. Apart from those of librdkafka itself, such as of connections, they
+// are the call's if the records did not come.
 func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	count, err := call.Count()
 	if err != nil {
@@ -357,6 +358,7 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	}
 	ends := time.Now().Add(lines.Milliseconds(call.Ms))
 	found := []lines.Record{}
+	var last error
 	for len(found) < count && time.Now().Before(ends) {
 		left := max(int(time.Until(ends).Milliseconds()), 1)
 		event, _ := lines.Ask(func() (kafka.Event, error) { return consumer.Poll(left), nil })
@@ -371,10 +373,16 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 				Key:    lines.Text(event.Key), Value: lines.Text(event.Value),
 			})
 		case kafka.Error:
-			if event.IsFatal() || event.Code() > -1 || event.Code() == kafka.ErrAutoOffsetReset {
+			if event.IsFatal() {
 				return lines.Returned{}, lines.Raised{Err: event, Records: found}
 			}
+			if event.Code() > -1 || event.Code() == kafka.ErrAutoOffsetReset {
+				last = event
+			}
 		}
+	}
+	if last != nil && len(found) < count {
+		return lines.Returned{}, lines.Raised{Err: last, Records: found}
 	}
 	return lines.Returned{Raw: found, Result: found}, nil
 }

@@ -242,6 +242,9 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 	if given.Group == "" {
 		return options, nil
 	}
+	if given.OffsetReset == "none" { // ConsumeResetOffset only covers offsets that are out of range
+		options = append(options, kgo.ConsumeStartOffset(kgo.NewOffset().AtCommitted()))
+	}
 	ofGroup, err := d.groupOptions(given)
 	return append(options, ofGroup...), err
 }

@@ -14,12 +14,16 @@ import (
 
 // dataOptions differ from the defaults.
 var dataOptions = map[string]string{
-	"Writer.ReadTimeout":  "timeout_ms",
-	"Writer.WriteTimeout": "timeout_ms",
-	"Writer.Balancer":     "the partition of the record, where it has one",
-	"Dialer.Timeout":      "timeout_ms",
-	"WriteMessages's ctx": "delivery_timeout_ms",
+	"Writer.ReadTimeout":      "timeout_ms",
+	"Writer.WriteTimeout":     "timeout_ms",
+	"Writer.Balancer":         "the partition of the record, where it has one",
+	"Dialer.Timeout":          "timeout_ms",
+	"Reader.JoinGroupBackoff": "100ms",
+	"WriteMessages's ctx":     "delivery_timeout_ms",
 }
+
+// joinPause is how long a member waits before it joins again: a retry's pause, 5 s by default.
+const joinPause = 100 * time.Millisecond
 
 // data is a writer, and a reader for each partition or one for a group, each made by its first call.
 type data struct {
@@ -198,6 +202,7 @@ func (d *data) readerConfig() (kafka.ReaderConfig, error) {
 	}
 	config := kafka.ReaderConfig{
 		Brokers: d.connect.Servers(), Dialer: d.dialer, GroupID: given.Group,
+		JoinGroupBackoff: joinPause,
 		// "none" is an error to be reported; the others are where to start.
 		OffsetOutOfRangeError: given.OffsetReset == "none",
 		StartOffset: map[string]int64{
@@ -274,6 +279,9 @@ func (d *data) subscribe(call lines.Call) (lines.Returned, error) {
 	if err != nil {
 		return lines.Returned{}, err
 	}
+	if config.OffsetOutOfRangeError {
+		return lines.Returned{}, lines.Unsupported("a member without an offset starts at one end")
+	}
 	if config.GroupID == "" || d.group != nil {
 		return lines.Returned{}, lines.Unsupported("a Reader has one subscription, as a member of a group")
 	}
@@ -294,7 +302,7 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 		return lines.Returned{}, err
 	}
 	if len(readers) == 0 {
-		return lines.Returned{}, errors.New("nothing is assigned or subscribed")
+		return lines.Returned{}, lines.Unsupported("the subscription was not possible")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lines.Milliseconds(call.Ms))
 	defer cancel()

@@ -19,6 +19,7 @@ import (
 // options differ from the defaults; connect sets them.
 var options = map[string]string{
 	"Transport.DialTimeout": "timeout_ms",
+	"Transport.MetadataTTL": "timeout_ms: also the time-out of its own Metadata requests",
 	"Client.Timeout":        "timeout_ms",
 }
 
@@ -56,7 +57,9 @@ func main() {
 
 func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 	a.timeout = call.Timeout()
-	a.transport = &kafka.Transport{ClientID: call.ClientID, DialTimeout: a.timeout}
+	a.transport = &kafka.Transport{
+		ClientID: call.ClientID, DialTimeout: a.timeout, MetadataTTL: a.timeout,
+	}
 	dialer := &kafka.Dialer{ClientID: call.ClientID, Timeout: a.timeout, DualStack: true}
 	if call.SASL != nil {
 		mechanism, err := lines.Ask(func() (sasl.Mechanism, error) { return mechanism(*call.SASL) })

@@ -257,7 +257,8 @@ func (d *data) consumerConfig() (*sarama.Config, lines.ConsumerOptions, error) {
 	for _, name := range given.Assignors {
 		strategy, is := map[string]func() sarama.BalanceStrategy{
 			"range": sarama.NewBalanceStrategyRange, "roundrobin": sarama.NewBalanceStrategyRoundRobin,
-			"sticky": sarama.NewBalanceStrategySticky,
+			"sticky":             sarama.NewBalanceStrategySticky,
+			"cooperative-sticky": sarama.NewBalanceStrategyCooperativeSticky,
 		}[name]
 		if !is {
 			return nil, given, lines.Unsupported("the client has no strategy " + name)
@@ -280,6 +281,9 @@ type reports struct {
 	records chan *sarama.ConsumerMessage
 	errors  chan error
 	ended   chan struct{} // a partition's consumer gave up
+	failed  chan error    // a member's Consume returned an error
+	resumed chan struct{} // the member may call Consume again
+	resumes bool          // a poll returned that error, and the next one resumes the member
 	stopped chan struct{}
 	once    sync.Once
 }
@@ -288,6 +292,7 @@ func newReports() *reports {
 	return &reports{
 		records: make(chan *sarama.ConsumerMessage), errors: make(chan error),
 		ended: make(chan struct{}), stopped: make(chan struct{}),
+		failed: make(chan error), resumed: make(chan struct{}),
 	}
 }
 
@@ -305,6 +310,32 @@ func (r *reports) record(record *sarama.ConsumerMessage) bool {
 func (r *reports) error(err error) {
 	select {
 	case r.errors <- err:
+	case <-r.stopped:
+	}
+}
+
+// fail waits until a poll has returned the error and another one begins. It returns false if there is none.
+func (r *reports) fail(err error) bool {
+	select {
+	case r.failed <- err:
+	case <-r.stopped:
+		return false
+	}
+	select {
+	case <-r.resumed:
+		return true
+	case <-r.stopped:
+		return false
+	}
+}
+
+func (r *reports) resume() {
+	if !r.resumes {
+		return
+	}
+	r.resumes = false
+	select {
+	case r.resumed <- struct{}{}:
 	case <-r.stopped:
 	}
 }
@@ -401,6 +432,9 @@ func (d *data) subscribe(call lines.Call) (lines.Returned, error) {
 	if d.member != nil {
 		return lines.Returned{}, lines.Unsupported("a member's subscription cannot change")
 	}
+	if given.OffsetReset == "none" {
+		return lines.Returned{}, lines.Unsupported("a member without an offset starts at one end")
+	}
 	group, err := lines.Ask(func() (sarama.ConsumerGroup, error) {
 		return sarama.NewConsumerGroup(d.servers, given.Group, config)
 	})
@@ -413,7 +447,8 @@ func (d *data) subscribe(call lines.Call) (lines.Returned, error) {
 }
 
 // poll goes on after an error as sarama does, which reports errors beside the records. An error is the
-// call's if the records did not come in time, or if a partition's consumer gave up.
+// call's if the records did not come in time, or if a partition's consumer gave up. An error that Consume
+// returned is that of the call.
 func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	count, err := call.Count()
 	if err != nil {
@@ -428,6 +463,7 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	if err := d.consume(); err != nil {
 		return lines.Returned{}, err
 	}
+	d.reports.resume()
 	over := time.After(lines.Milliseconds(call.Ms))
 	found := []lines.Record{}
 	var last error
@@ -443,6 +479,9 @@ polling:
 				d.member.polled(record)
 			}
 		case last = <-d.reports.errors:
+		case err := <-d.reports.failed:
+			d.reports.resumes = true
+			return lines.Returned{}, lines.Raised{Err: err, Records: found}
 		case <-d.reports.ended:
 			break polling
 		case <-over:

@@ -10,7 +10,8 @@ import (
 	"kspec-adapters/lines"
 )
 
-// member is one of a group: it joins anew, as its documentation asks for, until it is closed.
+// member is one of a group: it calls Consume in a loop, as the documentation says. After an error of Consume it
+// waits for the next poll, since an application decides then whether to go on.
 type member struct {
 	group   sarama.ConsumerGroup
 	reports *reports
@@ -31,8 +32,8 @@ func newMember(group sarama.ConsumerGroup, topics []string, to *reports) *member
 	go func() {
 		defer close(m.done)
 		for ctx.Err() == nil {
-			if err := group.Consume(ctx, topics, m); err != nil {
-				to.error(err)
+			if err := group.Consume(ctx, topics, m); err != nil && !to.fail(err) {
+				return
 			}
 		}
 	}()
