@@ -336,7 +336,7 @@ def _confluent_call(made: Made, seconds: float) -> str:
     given = made.arguments
     if made.call == "list_topics":
         return f"list(admin().list_topics(timeout={seconds:g}).topics)"
-    if made.call == "create_topics":
+    if made.call == "create_topics" and "validate_only" not in made.arguments:
         topics = ", ".join(
             f"NewTopic({name!r}, {each.get('partitions', 1)}, {each.get('replication_factor', 1)})"
             for name, each in given["topics"].items()

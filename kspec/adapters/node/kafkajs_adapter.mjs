@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import {
   ascending, byTopic, checkOptions, clientCall, elements, Inbox, inTime, Returned, serve, textOf, Unsupported
 } from './lines.mjs'
+import { administration, namedItems } from './kafkajs_admin.mjs'
 import { Transactions } from './transactions.mjs'
 
 const require = createRequire(import.meta.url)
@@ -142,6 +143,8 @@ async function close() {
 }
 
 const operations = {
+  ...administration(asked, () => timeout),
+
   async describe_cluster() {
     const cluster = await asked(admin => admin.describeCluster())
     const brokers = ascending(elements(cluster?.brokers).map(broker => broker?.nodeId))
@@ -167,13 +170,13 @@ const operations = {
   },
 
   /** Returns true, or false if all of them exist already; throws any other failure. */
-  async create_topics({ topics }) {
+  async create_topics({ topics, validate_only: validateOnly = false }) {
     const wanted = Object.entries(topics).map(([topic, each]) => ({
       topic,
       numPartitions: each.partitions ?? 1,
       replicationFactor: each.replication_factor ?? 1
     }))
-    const created = await asked(admin => admin.createTopics({ topics: wanted, timeout }))
+    const created = await asked(admin => admin.createTopics({ topics: wanted, timeout, validateOnly }))
     return new Returned(created, created === true ? null : created)
   },
 
@@ -344,8 +347,8 @@ const COMPRESSIONS = { none: 'None', gzip: 'GZIP', snappy: 'Snappy', lz4: 'LZ4',
 const code = error => error.code
 
 /** The errors of topics and partitions arrive as one KafkaJSAggregateError, which names only those. */
-function named(error) {
-  const found = {}
+function named(error, call) {
+  const found = namedItems(error, call)
   for (const one of error.errors ?? error.cause?.errors ?? []) {
     if (one.topic === undefined) continue
     found[one.partition === undefined ? one.topic : `${one.topic}-${one.partition}`] = one

@@ -38,7 +38,7 @@ export async function clientCall(work) {
 /**
  * Write the greeting, then answer every line of stdin in order.
  * `code(error)` returns Kafka's code of a client's error, if it shows one, `message(error)` its text,
- * and `named(error)` the partitions or topics that it names, each with its error.
+ * and `named(error, call)` the partitions or topics that the error of a call names, each with its error.
  */
 export async function serve(client, version, adapter) {
   const { connect, close, operations, options = {}, rawCalls = {}, named = () => ({}) } = adapter
@@ -68,7 +68,7 @@ async function answer(operations, call, described, named) {
     if (error instanceof Unsupported) return { unsupported: error.message }
     if (!(error instanceof Thrown)) return { adapter_error: describe(error) }
     // The outcomes of produce are those of records, which no error names.
-    const names = call.op === 'produce' ? {} : named(error.error)
+    const names = call.op === 'produce' ? {} : named(error.error, call)
     const partitions = Object.entries(names).map(([key, one]) => [key, described(one)])
     return {
       ok: false,

@@ -15,6 +15,7 @@ import {
 import {
   ascending, byTopic, checkOptions, clientCall, describe, elements, Inbox, inTime, Returned, serve, textOf, Unsupported
 } from './lines.mjs'
+import { administration, namedItems } from './platformatic_admin.mjs'
 import { Transactions } from './transactions.mjs'
 
 // The package does not export its package.json, so it is read from npm's folder.
@@ -205,6 +206,8 @@ function consume() {
 }
 
 const operations = {
+  ...administration(work => clientCall(() => work(admin))),
+
   async describe_cluster() {
     const metadata = await clientCall(() => admin.metadata({ topics: [], forceUpdate: true }))
     return new Returned(metadata, {
@@ -232,7 +235,8 @@ const operations = {
   },
 
   /** It takes one partition count and one replication factor for all topics. */
-  async create_topics({ topics }) {
+  async create_topics({ topics, validate_only: validateOnly }) {
+    if (validateOnly) throw new Unsupported('createTopics has no option to validate only')
     const numbers = Object.values(topics).map(each => [
       each.partitions ?? 1,
       each.replication_factor ?? 1
@@ -395,7 +399,7 @@ const message = error => texts(error).filter(Boolean).join(': ')
 
 /** A ResponseError has the response, and an error for each partition by its path in it. */
 function named(error) {
-  const found = {}
+  const found = namedItems(error)
   for (const one of error.errors ?? []) {
     const [, created] = /^\/topics\/(\d+)$/.exec(one.path ?? '') ?? []
     if (created !== undefined) found[error.response?.topics?.[created]?.name] = one
