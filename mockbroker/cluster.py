@@ -11,10 +11,9 @@ The server decides which broker received a request, who sent it and how long it 
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -22,49 +21,30 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from kproto.schema.versions import Versions
-from kproto.znodes import EmbeddedStore, Stat, ZnodeError, ZnodeStore, ZnodeTree
+from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
 from kproto.znodes.kafka_znodes import broker_path
 from mockbroker.auto_progress import AutoProgress
+from mockbroker.cluster_steps import ClusterSteps
 from mockbroker.configs.changes import ConfigChanges
 from mockbroker.configs.definitions import config_definitions
 from mockbroker.configs.effective import EffectiveConfigs
 from mockbroker.coordinators import znode_offsets
-from mockbroker.coordinators.group_log import GroupLog
 from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.coordinators.offset_rules import OffsetToCommit
-from mockbroker.coordinators.offsets import FetchedOffset, OffsetStore
-from mockbroker.coordinators.placement import Coordinators
-from mockbroker.data_steps import DataSteps
+from mockbroker.coordinators.offsets import FetchedOffset
+from mockbroker.data_plane import DataPlane
 from mockbroker.elections.elect import LeaderElections
 from mockbroker.elections.eras import election_era
 from mockbroker.elections.partition_change import COMPLETION
 from mockbroker.elections.queue import ElectionQueue, StartedElection
 from mockbroker.errors import ClusterError
 from mockbroker.features.updates import FeatureResult, Features, FeatureUpdate
-from mockbroker.fetching.fetches import Fetches
-from mockbroker.groups.classic.coordinator import ClassicGroups
-from mockbroker.groups.classic.settings import GroupSettings, group_settings
-from mockbroker.groups.classic.stored_groups import StoredGroups
-from mockbroker.groups.consumer.coordinator import ConsumerGroups
-from mockbroker.groups.consumer.settings import consumer_settings
-from mockbroker.groups.coordinator import Groups
-from mockbroker.groups.modern.settings import group_times
-from mockbroker.groups.modern.topics import GroupTopics
-from mockbroker.groups.share.coordinator import ShareGroups
-from mockbroker.groups.share.settings import share_settings, share_times
-from mockbroker.groups.share.share_fetches import ShareFetches
-from mockbroker.groups.share.share_states import ShareStates
-from mockbroker.groups.streams.coordinator import StreamsGroups
-from mockbroker.groups.streams.settings import streams_settings
 from mockbroker.inter_broker.broker_memory import BrokerMemory
-from mockbroker.inter_broker.software_versions import newest_of, own_apis, with_versions
+from mockbroker.inter_broker.software_versions import newest_of, with_versions
 from mockbroker.log.auto_retention import AutoRetention
 from mockbroker.log.events import MOST_EVENTS
-from mockbroker.log.logs import DEFAULT_LOG_BYTES, Logs
-from mockbroker.log.produce import Appender
-from mockbroker.log.producer_ids import ProducerIds
-from mockbroker.log.record_deletion import Deletion, DeletionQuery, RecordDeletions
+from mockbroker.log.logs import DEFAULT_LOG_BYTES
+from mockbroker.log.record_deletion import Deletion, DeletionQuery
 from mockbroker.log_dir_steps import LogDirSteps
 from mockbroker.profiles.features import features_of, with_levels
 from mockbroker.quorum.voters import Outcome, Quorum
@@ -85,16 +65,9 @@ from mockbroker.security.scram_credentials import (
 )
 from mockbroker.security.token_tables import TokenRequest
 from mockbroker.state.actions import (
-    AutoProgressChanged,
-    BrokerChanged,
     BrokerRegistered,
     ControllerChanged,
-    ElectionsHeld,
-    ElectionsReleased,
-    MetadataHeld,
-    MetadataReleased,
     PartitionChanged,
-    PropagationChanged,
 )
 from mockbroker.state.cluster_state import ActionLog
 from mockbroker.state.controller import Controller
@@ -130,7 +103,6 @@ from mockbroker.state.results import (
 from mockbroker.steps import Steps
 from mockbroker.telemetry.receiver import Telemetry
 from mockbroker.topics import log_dirs
-from mockbroker.topics import spec as topic_spec
 from mockbroker.topics.administration import (
     TakeQuota,
     TopicAdministration,
@@ -138,12 +110,7 @@ from mockbroker.topics.administration import (
     no_quota,
 )
 from mockbroker.topics.eras import administration_era
-from mockbroker.transactions.coordinator import TransactionCoordinator
-from mockbroker.transactions.markers import MarkerSender, MarkerWriter
-from mockbroker.transactions.settings import transaction_settings
-from mockbroker.transactions.transaction_log import TransactionLog
-from mockbroker.transactions.transitions import Transitions
-from mockbroker.transactions.verification import Verifier
+from mockbroker.turns import Turns
 
 __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
 
@@ -154,7 +121,7 @@ ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
 
 
-class Cluster(DataSteps):
+class Cluster(ClusterSteps):
     """N brokers, one controller, and topics. See the module's docstring for what it leaves out.
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
@@ -230,28 +197,21 @@ class Cluster(DataSteps):
         )
         self._configs = EffectiveConfigs(controller.state, config_definitions(config_release))
         log_dirs.ReplicaPlacement(controller)
-        self.logs = Logs(controller, self._configs, config_release, log_bytes, data_actions)
-        """The logs of all partitions."""
-        self.wait_timers = controller.timers if virtual_waits else None
-        """The clock by which requests wait for records and replicas; None is real time."""
-        self.coordinators = Coordinators(
-            controller, self._configs, config_release, self._change_partition
-        )
-        """The brokers that coordinate groups and transactions."""
-        self.deletions = RecordDeletions(controller, self.logs)
-        """Deletes records at the request of clients; ``delete_records`` is the entrance."""
-        self.appender = Appender(controller, self.logs)
-        """Appends what producers send."""
-        self.producer_ids = ProducerIds(lambda: controller.state.brokers)
-        """The ids of idempotent producers."""
-        self.fetches = Fetches(
+        known_features = with_levels(() if in_zookeeper else features_of(config_release), features)
+        self.features = Features(controller, known_features, config_release)
+        """The features and their finalized levels."""
+        DataPlane.__init__(
+            self,
             controller,
             self._configs,
-            self.logs,
             config_release,
-            cuts_last_batch=cut_last_batch,
+            self._change_partition,
+            self.features.level,
+            log_bytes=log_bytes,
+            data_actions=data_actions,
+            virtual_waits=virtual_waits,
+            cut_last_batch=cut_last_batch,
         )
-        """Fetch sessions, and fetches that wait."""
         self.throttles = Throttles(config_release)
         """The clients that a tester has throttled."""
         self.quotas = ClientQuotas(controller, config_release)
@@ -265,82 +225,6 @@ class Cluster(DataSteps):
         """The metrics that clients push."""
         self.scram = ScramCredentials(controller, config_release)
         """The SCRAM credentials; ``alter_scram_credentials`` changes them."""
-        classic_groups = ClassicGroups(
-            controller.timers,
-            config_release,
-            self._group_settings,
-            has_offsets=lambda group_id: self.offsets.keeps(group_id),
-        )
-        group_topics = GroupTopics(controller)
-        consumer_groups = ConsumerGroups(
-            controller.timers,
-            config_release,
-            group_topics,
-            classic_groups,
-            lambda: consumer_settings(self._configs, self._first_broker),
-            lambda group_id: group_times(self._configs, "consumer", group_id, self._first_broker),
-        )
-        share_groups = ShareGroups(
-            controller.timers,
-            config_release,
-            group_topics,
-            lambda group_id: self.groups.group(group_id) is not None,
-            lambda: share_settings(self._configs, self._first_broker),
-            lambda group_id: group_times(self._configs, "share", group_id, self._first_broker),
-            classic_groups.on_changed,
-            classic_groups.on_deleted,
-        )
-        self.share_fetches = ShareFetches(
-            controller,
-            self.logs,
-            self.fetches,
-            group_topics,
-            config_release,
-            lambda: share_settings(self._configs, self._first_broker),
-            lambda group_id: share_times(self._configs, group_id, self._first_broker),
-        )
-        """The share partitions and share sessions, and fetches of them that wait."""
-        self.share_states = ShareStates(
-            controller, group_topics, self.share_fetches, config_release
-        )
-        """The states of share partitions, for other brokers."""
-        share_groups.initialize = self.share_fetches.initialize
-        share_groups.forget = self.share_fetches.forget
-        share_groups.partitions_of = self.share_fetches.partitions_of
-        streams_groups = StreamsGroups(
-            controller.timers,
-            config_release,
-            group_topics,
-            classic_groups,
-            lambda group_id: self.groups.group(group_id) is not None,
-            lambda group_id: streams_settings(self._configs, group_id, self._first_broker),
-        )
-        self.groups = Groups(classic_groups, consumer_groups, streams_groups, share_groups)
-        """The groups of all kinds."""
-        self.coordinators.attach(
-            CoordinatorKind.GROUP,
-            lambda: self.groups.groups,
-            on_unload=self.groups.unload,
-            on_load=self.groups.load,
-        )
-        self.offsets = OffsetStore(
-            controller,
-            self._configs,
-            self.coordinators,
-            config_release,
-            self.groups,
-        )
-        """The committed offsets of groups."""
-        group_log = GroupLog(controller, self.coordinators, self.appender, config_release)
-        self.offsets.store = group_log.store_offsets
-        # The log of a group that is deleted has the deletion of its offsets first.
-        self.groups.on_deleted.append(self.offsets.delete_group)
-        StoredGroups(classic_groups, group_log, config_release)
-        consumer_groups.write = streams_groups.write = group_log.store_records
-        share_groups.write = group_log.store_records
-        known_features = with_levels(() if in_zookeeper else features_of(config_release), features)
-        self.features = Features(controller, known_features, config_release)
-        """The features and their finalized levels."""
         self.tokens = DelegationTokens(
             controller,
             self._configs,
@@ -351,8 +235,6 @@ class Cluster(DataSteps):
         them."""
         self.quorum = Quorum(controller, self.features.level)
         """The voters of the metadata quorum."""
-        self._set_up_transactions(controller, config_release)
-        self.groups.on_changed.append(lambda group_id: self.offsets.schedule_cleanup())
         era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
         self._config_changes = ConfigChanges(controller, self._configs, era.configs, config_release)
         self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)
@@ -378,7 +260,7 @@ class Cluster(DataSteps):
             ),
         )
         steps = Steps(controller, reassignments, self._configs, completion, self._change_partition)
-        super().__init__(controller, reassignments, queue, steps)
+        Turns.__init__(self, controller, reassignments, queue, steps)
         self._log_dirs = LogDirSteps(controller, steps, config_release)
         self._auto_progress = AutoProgress(controller, steps)
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
@@ -400,44 +282,6 @@ class Cluster(DataSteps):
             self.set_auto_progress(auto_progress_ms)
         if auto_retention_ms is not None:
             AutoRetention(controller, self.logs, auto_retention_ms)
-
-    def _set_up_transactions(self, controller: Controller, release: tuple[int, int]) -> None:
-        coordinators = self.coordinators
-        level = partial(self.features.level, "transaction.version")
-        machine = Transitions(
-            controller,
-            TransactionLog(controller, coordinators, self.appender, level),
-            self.producer_ids,
-            level,
-            keeps_start=release < (4, 1),
-        )
-        self.marker_writer = MarkerWriter(
-            controller, self.logs, self.appender, coordinators, self.offsets
-        )
-        """Takes the markers that end transactions in partitions."""
-        markers = MarkerSender(
-            controller,
-            coordinators,
-            self.marker_writer,
-            self.offsets.groups_with_pending,
-            machine.complete,
-        )
-        settings = partial(transaction_settings, self._configs)
-        self.transactions = TransactionCoordinator(
-            controller, coordinators, self.logs, machine, markers, settings, release
-        )
-        """The transactions."""
-        self.verifier = Verifier(
-            controller, self.logs, coordinators, self.transactions, settings, release
-        )
-        """Asks whether partitions belong to transactions."""
-
-    def _group_settings(self) -> GroupSettings:
-        return group_settings(self._configs, self._first_broker)
-
-    @property
-    def _first_broker(self) -> int:
-        return next(iter(self._state.brokers))
 
     def _register(self, brokers: Sequence[Broker]) -> None:
         for broker in brokers:
@@ -705,6 +549,19 @@ class Cluster(DataSteps):
                 topics, validate_only=validate_only, wait_ms=wait_ms, take_quota=take_quota
             )
 
+    def remove_topic(self, name: str) -> None:
+        """Delete a topic as DeleteTopics does. Raises ClusterError if that is refused."""
+        (result,) = self.delete_topics([(name, uuid.UUID(int=0))])
+        if result.error_code:
+            raise ClusterError(f"{name!r} was not deleted: {result.error_message}")
+
+    def add_partitions(self, name: str, count: int) -> None:
+        """Let a topic have ``count`` partitions, as CreatePartitions does. Raises ClusterError if
+        that is refused."""
+        (result,) = self.create_partitions([(name, count, None)])
+        if result.error_code:
+            raise ClusterError(f"{name!r} has no {count} partitions: {result.error_message}")
+
     # ---- coordinators (10) -----------------------------------------------------------------------
 
     def find_coordinator(
@@ -937,232 +794,6 @@ class Cluster(DataSteps):
         """Remove a voter from the metadata quorum."""
         with self._acting():
             return self.quorum.remove_voter(cluster_id, voter_id, directory_id)
-
-    # ---- controls: topics, brokers, replicas -----------------------------------------------------
-
-    @staticmethod
-    def parse_topic(
-        text: str, broker_ids: Sequence[int] = (1, 2, 3)
-    ) -> tuple[str, list[list[int]]]:
-        """Parse ``foo:2:3`` or ``foo=1,2,3/2,3,4`` into a name and the replicas of each
-        partition."""
-        return topic_spec.parse_topic(text, broker_ids)
-
-    def add_topic(
-        self, topic: str | tuple[str, Sequence[Sequence[int]]], topic_id: uuid.UUID | None = None
-    ) -> Topic:
-        """Create a topic from the text of ``--topic``, without the limits of CreateTopics. Without
-        ``topic_id`` it gets a new one."""
-        if isinstance(topic, str):
-            name, assignment = self.parse_topic(topic, tuple(self._state.brokers))
-        else:
-            name, assignment = topic[0], [list(ids) for ids in topic[1]]
-        with self._acting():
-            return self._topics.add(name, assignment, topic_id)
-
-    def remove_topic(self, name: str) -> None:
-        """Delete a topic as DeleteTopics does. Raises ClusterError if that is refused."""
-        (result,) = self.delete_topics([(name, uuid.UUID(int=0))])
-        if result.error_code:
-            raise ClusterError(f"{name!r} was not deleted: {result.error_message}")
-
-    def add_partitions(self, name: str, count: int) -> None:
-        """Let a topic have ``count`` partitions, as CreatePartitions does. Raises ClusterError if
-        that is refused."""
-        (result,) = self.create_partitions([(name, count, None)])
-        if result.error_code:
-            raise ClusterError(f"{name!r} has no {count} partitions: {result.error_message}")
-
-    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
-        """Set the endpoint of this broker in Metadata and DescribeCluster."""
-        before = self.broker(broker_id)
-        after = replace(before, host=host, port=port)
-        if after != before:
-            with self._acting():
-                self._controller.record("set_endpoint", BrokerChanged(before, after))
-
-    def join_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
-        """Let a replica join the ISR. Raises ClusterError if the broker is no replica or not live,
-        or if the partition is offline."""
-        with self._acting():
-            return self._steps.join_isr(tp, broker_id)
-
-    def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
-        """Remove a follower from the ISR. Raises ClusterError for the leader and for
-        non-replicas."""
-        with self._acting():
-            return self._steps.leave_isr(tp, broker_id)
-
-    def stop_broker(self, broker_id: int) -> None:
-        """Stop a broker: it leaves ISRs, and its partitions get other leaders or go offline."""
-        with self._acting():
-            self._steps.stop_broker(broker_id)
-
-    def start_broker(self, broker_id: int) -> None:
-        """Start a stopped broker; offline partitions that it can lead come online."""
-        with self._acting():
-            self._steps.start_broker(broker_id)
-
-    def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
-        """Let a log directory of a live broker fail, None: every one. Its replicas are not served,
-        and leaders move if the broker reports it to the controller. Before Kafka 1.0 the broker
-        stops."""
-        with self._acting():
-            self._log_dirs.fail(broker_id, directory)
-
-    def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
-        """Let a failed log directory work again, None: every one, and restart a live broker, which
-        takes it back only then."""
-        with self._acting():
-            self._log_dirs.mend(broker_id, directory)
-
-    def is_failed(self, broker_id: int, tp: TopicPartition) -> bool:
-        """Whether a broker's replica of a partition is in a log directory that has failed."""
-        return self._state.replica_dirs.is_failed(broker_id, tp)
-
-    def set_level(self, broker_id: int, apis: Mapping[int, Versions | None]) -> None:
-        """Change the version ranges in which a broker differs from the cluster; None hides an API.
-
-        The controller resends nothing (K455-64), unless it is the broker itself.
-        """
-        with self._acting():
-            self._steps.set_software(broker_id, own_apis(apis))
-
-    def failover(self, to: int) -> None:
-        """Make another live broker the controller; the controller epoch rises by one."""
-        with self._acting():
-            self._steps.fail_over(to)
-
-    def resign_controller(self) -> None:
-        """Leave the cluster without a controller until ``failover``, or until a broker starts. The
-        next controller reads what was written to znodes until then. ZooKeeper mode only."""
-        with self._in_zookeeper(), self._acting():
-            self._steps.resign()
-
-    def expire_session(self, broker_id: int) -> None:
-        """Expire a broker's ZooKeeper session: it leaves its ISRs and registers again. If it was
-        the controller, another broker takes over. ZooKeeper mode only."""
-        with self._in_zookeeper(), self._acting():
-            self._steps.expire_session(broker_id)
-
-    def kill_controller_after(self, changes: int) -> None:
-        """Let the controller die once it has recorded this many more changes.
-
-        The call during which it dies raises ControllerDiedError, and another broker takes over with
-        what is recorded.
-        """
-        if changes < 0:
-            raise ClusterError(f"the number of changes must be 0 or more, not {changes}")
-        self._controller.die_after(changes)
-
-    def throttle_client(self, client_id: str, milliseconds: int) -> None:
-        """Give every answer to a client this throttle time, and mute its connections for as long;
-        0 ends it."""
-        self.throttles.set(client_id, milliseconds)
-
-    # ---- controls: znodes ------------------------------------------------------------------------
-
-    @property
-    def znodes(self) -> Mapping[str, str]:
-        """The texts of znodes by path, as the controller last read or wrote them; empty in KRaft
-        mode."""
-        return MappingProxyType(self._state.znodes)
-
-    def read_znode(self, path: str) -> tuple[str, Stat] | None:
-        """Return the current text and stat of a znode; None if it does not exist."""
-        with self._in_zookeeper(), self.turn():
-            text = self._controller.znodes.read(path)
-            return None if text is None else (text, self._state.znode_stats[path])
-
-    def znode_children(self, path: str) -> list[str]:
-        """Return the names of a znode's children, sorted."""
-        with self._in_zookeeper(), self.turn():
-            return self._controller.znodes.children(path)
-
-    def write_znode(self, path: str, text: str | None) -> None:
-        """Create or change a znode as any client of ZooKeeper can; None deletes it. The controller
-        reacts at once to znodes that it watches, and reads the others when it takes over."""
-        with self._in_zookeeper(), self._acting():
-            self._controller.znodes.read(path)
-            self._controller.count_change()
-            self._controller.znodes.set("write_znode", path, text)
-
-    def append_znode(self, prefix: str, text: str) -> str:
-        """Create a sequence znode and return its path."""
-        with self._in_zookeeper(), self._acting():
-            return self._controller.znodes.append("write_znode", prefix, text)
-
-    def react(self) -> None:
-        """React to changes that other processes made in a shared ZooKeeper, and to the end of the
-        session there."""
-        with self._acting(first=True):
-            pass
-
-    @contextlib.contextmanager
-    def _in_zookeeper(self) -> Iterator[None]:
-        if not self._controller.keeps_znodes:
-            name = self._reassignment.name
-            raise ClusterError(f"a controller of the kind {name!r} does not use ZooKeeper")
-        try:
-            yield
-        except ZnodeError as error:
-            raise ClusterError(str(error)) from None
-
-    # ---- controls: metadata, elections, time -----------------------------------------------------
-
-    def hold_metadata(self, broker_id: int) -> None:
-        """Freeze the metadata of this broker."""
-        self.broker(broker_id)
-        if broker_id in self._state.held_views:
-            raise ClusterError(f"the metadata of broker {broker_id} is already held")
-        with self._acting():
-            self._controller.record("hold_metadata", MetadataHeld(broker_id))
-
-    def release_metadata(self, broker_id: int) -> None:
-        """Let the metadata of this broker follow the cluster again, at once."""
-        self.broker(broker_id)
-        if broker_id not in self._state.held_views:
-            raise ClusterError(f"the metadata of broker {broker_id} is not held")
-        with self._acting():
-            self._controller.record("release_metadata", MetadataReleased(broker_id))
-
-    def set_propagation(self, delay_ms: int) -> None:
-        """Delay the propagation of every change to brokers; 0 switches the delay off."""
-        if delay_ms < 0:
-            raise ClusterError(f"the propagation delay must be 0 ms or more, not {delay_ms} ms")
-        with self._acting():
-            self._controller.record("set_propagation", PropagationChanged(delay_ms))
-
-    @property
-    def propagation_ms(self) -> int:
-        """The delay until brokers learn of a change."""
-        return self._state.propagation_ms
-
-    def hold_elections(self) -> None:
-        """Let elections stay in the controller's queue; their requests wait."""
-        if not self._elections.era.queued:
-            raise ClusterError("a KRaft controller elects at once and has no queue of elections")
-        if self._state.elections_held:
-            raise ClusterError("elections are already held back")
-        with self._acting():
-            self._controller.record("hold_elections", ElectionsHeld())
-
-    def release_elections(self) -> None:
-        """Process the controller's queue of elections, in order."""
-        if not self._state.elections_held:
-            raise ClusterError("elections are not held back")
-        with self._acting():
-            self._controller.record("release_elections", ElectionsReleased())
-
-    def set_auto_progress(self, interval_ms: int | None) -> None:
-        """Let one replica join an ISR every ``interval_ms`` from now on; None switches this off."""
-        if interval_ms is not None and interval_ms < 1:
-            raise ClusterError(
-                f"the interval of auto-progress must be 1 ms or more, not {interval_ms} ms"
-            )
-        with self._acting():
-            self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
-            self._auto_progress.restart()
 
 
 def _warn_of_former_name(former: str, name: str) -> None:

@@ -12,45 +12,28 @@ from contextlib import AbstractContextManager, contextmanager
 from msgspec.structs import replace
 
 from mockbroker.coordinators.kinds import CoordinatorKind
-from mockbroker.coordinators.offsets import OffsetStore
-from mockbroker.coordinators.placement import Coordinators
+from mockbroker.data_plane import DataPlane
 from mockbroker.elections.partition_change import with_epochs
 from mockbroker.errors import ClusterError
-from mockbroker.fetching.fetches import Fetches
-from mockbroker.groups.coordinator import Groups
-from mockbroker.groups.share.share_fetches import ShareFetches
 from mockbroker.log import cleaning
-from mockbroker.log.logs import Logs
-from mockbroker.log.produce import Appender
 from mockbroker.log.record_documents import BatchDocument, parse_batch
 from mockbroker.log.seeding import batch_of
 from mockbroker.state.actions import PartitionChanged
 from mockbroker.state.model import INTERNAL_TOPICS, NO_LEADER, Partition, TopicPartition
 from mockbroker.state.results import NewTopic
 from mockbroker.topics.spec import parse_topic_partition
-from mockbroker.transactions.coordinator import TransactionCoordinator
-from mockbroker.transactions.markers import MarkerToWrite, MarkerWriter
+from mockbroker.transactions.markers import MarkerToWrite
 from mockbroker.turns import Turns
 
 __all__ = ["DataSteps"]
 
 
-class DataSteps(Turns):
+class DataSteps(DataPlane, Turns):
     """The steps on the data of one cluster. Partitions are ``"foo-0"`` or ``("foo", 0)``.
 
     All of them raise ClusterError for what the cluster cannot do, and UnknownPartitionError for a
     partition that it does not have.
     """
-
-    logs: Logs
-    appender: Appender
-    fetches: Fetches
-    coordinators: Coordinators
-    groups: Groups
-    share_fetches: ShareFetches
-    offsets: OffsetStore
-    transactions: TransactionCoordinator
-    marker_writer: MarkerWriter
 
     # ---- replication -------------------------------------------------------------------------
 
