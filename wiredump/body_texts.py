@@ -27,7 +27,7 @@ from wiredump.model import Exchange, Frame
 from wiredump.native import quick
 from wiredump.redact import holds_secrets, redacted
 
-__all__ = ["BodyTexts", "SideText", "brief_texts_of", "texts_of"]
+__all__ = ["BodyTexts", "SideText", "brief_texts_of", "printers_of", "texts_of"]
 
 _WITH_FLOATS: Final = frozenset({"AlterClientQuotasRequest", "DescribeClientQuotasResponse"})
 
@@ -117,6 +117,15 @@ class _Form(NamedTuple):
     sizes: bool
     longest: int
     secrets: bool
+
+
+def printers_of(
+    using: Dialect, values: bool, secrets: bool, key: int, version: int, is_request: bool
+) -> _Printers | None:
+    """Return how frames of a version are printed: the names of their api and message, and printers
+    of the header and of the body. None if they have to be decoded. ``values`` and ``secrets`` are
+    as in ``texts_of``."""
+    return _printers_of(using, key, version, is_request, _Form(not values, sys.maxsize, secrets))
 
 
 class _Printers(NamedTuple):

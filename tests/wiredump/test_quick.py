@@ -5,7 +5,6 @@ what it does not take it hands back, and nobody can tell."""
 from __future__ import annotations
 
 import random
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -321,76 +320,3 @@ def test_packets_are_put_together_by_64_bits():
     for wrong in ((), [()], [(0, 0, 1, 7, 0, 0, 0)], [(0, 2**63, 1, b"", 0, 0, 0)]):
         with pytest.raises((TypeError, ValueError, OverflowError)):
             _quick.pack(wrong)
-
-
-def test_columns_take_any_row(rng: random.Random):
-    """Rows that Python made, numbers beyond their types and SASL tokens among them."""
-    from wiredump.native import _quick
-    from wiredump.tables.arrow import to_table
-    from wiredump.tables.frames import FrameColumns
-
-    rows = [
-        (
-            rng.randrange(3), rng.choice(("request", "response")), number,
-            rng.choice((None, 10, 2**70)), 0, -(2**66), rng.randrange(2**40),
-            rng.choice((0, 2**40)), number, rng.choice((None, 3, 2**15)), rng.choice((None, -1, 9)),
-            rng.choice((None, -(2**31), 7)), rng.random() < 0.5,
-        )
-        for number in rng.sample(range(1000), 400)
-    ]  # fmt: skip
-    with native.using(_quick):
-        frames = FrameColumns()
-    for row in rows:
-        frames.append(row)
-    assert frames.take(150).equals(to_table("frames", rows[:150]))
-    assert frames.take(250).equals(to_table("frames", rows[150:]))
-    with pytest.raises(ValueError, match="not so many rows"):
-        frames.take(1)
-    with pytest.raises(TypeError, match="13 values"):
-        frames.append((1, 2))
-
-
-def frame_rows(count: int) -> list[tuple[object, ...]]:
-    return [
-        (number % 3, ("request", "response")[number % 2], number, 10, 0, 1, 2, 0, number, 3, 9,
-         number, False)
-        for number in range(count)
-    ]  # fmt: skip
-
-
-def test_columns_go_on_behind_what_was_taken():
-    from wiredump.native import _quick
-    from wiredump.tables.arrow import to_table
-    from wiredump.tables.frames import FrameColumns
-
-    rows = frame_rows(75_000)
-    with native.using(_quick):
-        frames = FrameColumns()
-    assert frames.take(0).num_rows == 0
-    for row in rows[:101]:
-        frames.append(row)
-    assert frames.take(100).equals(to_table("frames", rows[:100]))
-    for row in rows[101:]:
-        frames.append(row)
-    assert frames.take(0).num_rows == 0
-    assert frames.take(74_000).equals(to_table("frames", rows[100:74_100]))
-    assert frames.take(len(frames)).equals(to_table("frames", rows[74_100:]))
-
-
-def test_a_row_group_is_not_held_twice_to_be_written():
-    from wiredump.native import _quick
-
-    tracemalloc.start()
-    try:
-        columns = _quick.FrameColumns()
-        for row in frame_rows(writer.ROW_GROUP):
-            columns.append(row)
-        held = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        taken = columns.take(writer.ROW_GROUP)
-        now, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert len(taken) == 17
-    assert 69 * writer.ROW_GROUP < held < peak < 1.5 * held
-    assert now < 1.2 * held

@@ -13,8 +13,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from kproto.journal import ClientSoftware
 from wiredump.body_texts import BodyTexts
-from wiredump.model import Exchange
+from wiredump.model import Connection, Exchange
 
 __all__ = [
     "ADD_OFFSETS", "ADD_PARTITIONS", "ALTER", "CONSUMER_HEARTBEAT", "DESCRIBE_CLUSTER", "END_TXN",
@@ -23,7 +24,7 @@ __all__ = [
     "TABLE_OF", "TXN_OFFSET_COMMIT",
     "Heard",
     "JsonBody",
-    "heard_of", "heard_of_row",
+    "heard_of", "heard_of_fetch", "heard_of_row",
 ]  # fmt: skip
 
 JsonBody = dict[str, Any]
@@ -137,6 +138,21 @@ class _Produced(msgspec.Struct):
     """What of a Produce request says whether it is needed."""
 
     transactionalId: str | None = None  # the name in JSON
+
+
+def heard_of_fetch(
+    dialect: str, connection: Connection, id_: int, offset: int, requested_ns: int,
+    responded_ns: int | None, client_id: str | None, software: ClientSoftware | None, version: int,
+    request: str, response: str | None,
+) -> Heard:  # fmt: skip
+    """Make the same of a whole Fetch, from the JSON texts of its two bodies."""
+    return Heard(
+        id_, offset, requested_ns, responded_ns, connection.broker, client_id,
+        software.name if software is not None else None,
+        software.version if software is not None else None,
+        FETCH, version, dialect, msgspec.json.decode(request),
+        None if response is None else _trimmed(_RESPONSES, FETCH, msgspec.json.decode(response)),
+    )  # fmt: skip
 
 
 def heard_of_row(row: Mapping[str, Any], request: str | None, response: str | None) -> Heard | None:

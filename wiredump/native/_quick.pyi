@@ -14,29 +14,40 @@ class Packets:
     def chunk(self) -> bytes: ...
 
 @final
-class FrameColumns:
-    """Rows of ``frames`` that were not written yet."""
-
-    def __len__(self) -> int: ...
-    def append(self, row: tuple[Any, ...], /) -> None: ...
-    def take(self, count: int, /) -> list[Any]: ...
-
-@final
 class HeldRows:
     """``wiredump.tables.held_rows``."""
 
-    def __new__(cls, places: tuple[int, ...], most_rows: int, most_size: int, /) -> HeldRows: ...
-    @property
-    def rows(self) -> list[tuple[Any, ...]]: ...
+    def __new__(cls, codes: bytes, most_rows: int, most_size: int, /) -> HeldRows: ...
+    def __len__(self) -> int: ...
+    def add(self, row: tuple[Any, ...], /) -> bool: ...
+    def take(self, order: tuple[int, ...], /) -> list[tuple[int, bytes | None, bytes, Any]]: ...
     number: int
     size: int
 
 def feed_rows(
     rows: Iterator[tuple[str, Any]], held: dict[str, Any], /
 ) -> tuple[str, Any] | None: ...
-def columns_of(
-    rows: list[tuple[Any, ...]], codes: bytes, /
-) -> list[tuple[int, bytes | None, bytes, Any] | None]: ...
+
+@final
+class ExchangeRows:
+    """Makes rows of exchanges."""
+
+    def __new__(
+        cls,
+        frames: HeldRows | None,
+        requests: HeldRows | None,
+        bodies: HeldRows | None,
+        prints_all: bool,
+        printers_of: Callable[[int, int, bool], tuple[str, str, Any, Any] | None],
+        errors_of: Callable[[tuple[int, ...]], list[str]],
+        fetched: Callable[..., None] | None,
+        full: Callable[[str], None],
+        gatherer: Gatherer | None,
+        dialect: str,
+        items: tuple[int, ...],
+        carrying: tuple[int, ...],
+        /,
+    ) -> ExchangeRows: ...
 
 @final
 class Waiting:
@@ -54,13 +65,12 @@ class Reading:
         exchange: type,
         place: type,
         dialect: str,
-        columns: FrameColumns | None,
+        rows: ExchangeRows | None,
         limits: tuple[int, int, int, int],
         flexible: tuple[int, ...],
         left: tuple[int, ...],
         seed: int,
         share: tuple[int, int],
-        carried: tuple[tuple[int, ...], tuple[int, ...], Gatherer] | None,
         /,
     ) -> Reading: ...
     def run(self, packets: Packets, /) -> int: ...
@@ -120,6 +130,7 @@ class Gatherer:
         otherwise: Callable[[int, int, int, int, int, bytes], bool],
         named: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
         unnamed: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
+        checked: tuple[HeldRows | None, Callable[[bytes, int, int], int], Any] | None,
         /,
     ) -> Gatherer: ...
     def __call__(

@@ -41,8 +41,8 @@ static int varint(const head *in, int64_t *at, uint64_t *value) {
 enum { NO_ACKS = 1 << 20, TOO_FAR = 1 << 21 };
 
 /* `acks` of a Produce whose header ends at `at`; NO_ACKS: it has none. TOO_FAR: not in what is
-   seen. */
-static int32_t acks_of(const head *in, int64_t at, int version, int flexible) {
+   seen. Also whether it is of a transaction. */
+static int32_t acks_of(const head *in, int64_t at, int version, int flexible, int *transactional) {
     int32_t short_of = in->seen < in->size ? TOO_FAR : NO_ACKS;
     uint64_t count, size;
     if (flexible) {
@@ -54,12 +54,14 @@ static int32_t acks_of(const head *in, int64_t at, int version, int flexible) {
             at += (int64_t)size; /* below 2^35, and `at` is within the frame: no overflow */
         }
         if (!varint(in, &at, &size)) return short_of;
+        *transactional = size > 1;
         at += size ? (int64_t)size - 1 : 0;
     } else if (version >= 3) {
         if (at + 2 > in->size) return NO_ACKS;
         if (at + 2 > in->seen) return TOO_FAR;
         int16_t length = (int16_t)get16(in->at + at);
         if (length < -1) return NO_ACKS;
+        *transactional = length > 0;
         at += 2 + (length > 0 ? length : 0);
         if (at > in->size) return NO_ACKS;
     }
@@ -131,25 +133,6 @@ static int intern_names(void) {
     return request_name && response_name && version_name && in_order_name ? 0 : -1;
 }
 
-static int row_of(reading_object *self, const connection *on, const frame *of, int direction,
-                  int key, int version, int nulls, int32_t id) {
-    frame_row row = {
-        .connection = on->id,
-        .offset = of->offset,
-        .size = of->size,
-        .missing = of->missing,
-        .first_ns = of->first_ns,
-        .last_ns = of->last_ns,
-        .packet = of->place,
-        .capture = of->capture,
-        .correlation_id = id,
-        .api_key = (int16_t)key,
-        .api_version = (int16_t)version,
-        .flags = (uint8_t)(nulls | (key < 0 ? NULL_KEY : 0) | (direction ? RESPONSE : 0)),
-    };
-    return columns_add(self->columns, &row);
-}
-
 /* The times of an exchange are those of the capture that its request is of. */
 static int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last) {
     for (Py_ssize_t i = 0; i < self->span_count; i++) {
@@ -172,15 +155,6 @@ static int note_span(reading_object *self, int32_t capture, int64_t first, int64
     struct span made = {capture, first, last};
     self->spans[self->span_count++] = made;
     return 0;
-}
-
-/* What an exchange of that api becomes. */
-enum kind { AN_ITEM, ROWS, RECORDS, NOTHING };
-
-static enum kind kind_of(const reading_object *self, int key) {
-    if (self->columns != NULL) return ROWS;
-    if (self->gatherer == NULL || has_key(self->wanted, key)) return AN_ITEM;
-    return has_key(self->carrying, key) ? RECORDS : NOTHING;
 }
 
 /* A response, where it is still in its stream. */
@@ -219,22 +193,6 @@ static int complete(reading_object *self, PyObject *exchange, const answer *resp
     return failed ? -1 : 0;
 }
 
-/* Whoever wants records is told of the frame that may have them: 1, 0 if it is to be an item, -1. */
-static int tell(reading_object *self, const connection *on, const asked *entry,
-                const answer *response) {
-    int is_request = entry->key == PRODUCE;
-    const frame *of = is_request ? &entry->request : &response->of;
-    const frame *last = response != NULL ? &response->of : &entry->request;
-    if (entry->bytes == NULL) return 0; /* Python has it otherwise */
-    PyObject *raw = is_request ? Py_NewRef(entry->bytes) : bytes_of(response);
-    if (raw == NULL) return -1;
-    int taken = gather(self->gatherer, on->id, entry->key,
-                       response != NULL ? response->version : entry->version, of->offset,
-                       last->last_ns, raw);
-    Py_DECREF(raw);
-    return taken;
-}
-
 static int give_item(reading_object *self, const connection *on, const asked *entry, int32_t id,
                      const answer *response) {
     if (entry->exchange == NULL && entry->bytes == NULL) {
@@ -252,21 +210,31 @@ static int give_item(reading_object *self, const connection *on, const asked *en
     return failed ? -1 : 0;
 }
 
+/* Make rows of an exchange: 1, 0 if it is to be an item, -1. */
 static int give_rows(reading_object *self, const connection *on, const asked *entry, int32_t id,
-                     const answer *response) {
-    if (row_of(self, on, &entry->request, 0, entry->key, entry->version,
-               entry->version < 0 ? NULL_VERSION : 0, id))
-        return -1;
-    if (response == NULL) return 0;
-    return row_of(self, on, &response->of, 1, entry->key, response->version, 0, id);
+                     const answer *response, enum kind kind) {
+    whole_exchange of = {.on = on, .request = &entry->request, .raw = entry->bytes,
+                         .client_id = entry->client_id, .key = entry->key,
+                         .version = entry->version, .in_order = 1, .id = id};
+    if (entry->exchange != NULL && !only_frames(self->rows)) return 0; /* Python knows more of it */
+    if (kind == ROWS_OF_BYTES && entry->bytes == NULL) return 0;
+    if (response != NULL) {
+        of.response = &response->of;
+        of.response_version = response->version;
+        of.in_order = response->in_order;
+        of.response_raw = kind == ROWS_OF_BYTES ? bytes_of(response) : NULL;
+        if (kind == ROWS_OF_BYTES && of.response_raw == NULL) return -1;
+    }
+    int taken = exchange_rows_add(self->rows, &of);
+    Py_XDECREF(of.response_raw);
+    return taken;
 }
 
 /* An exchange is complete. `response` is NULL for one that is not answered. */
 static int give_out(reading_object *self, connection *on, const asked *entry, int32_t id,
-                    const answer *response) {
+                    const answer *response, enum kind kind) {
     int64_t first = entry->request.first_ns, last = entry->request.last_ns;
     int64_t size = entry->request.size - entry->request.missing;
-    enum kind kind = kind_of(self, entry->key);
     self->frame_bytes += size;
     if (response != NULL) {
         self->frame_bytes += response->of.size;
@@ -274,16 +242,12 @@ static int give_out(reading_object *self, connection *on, const asked *entry, in
         if (response->of.last_ns > last) last = response->of.last_ns;
     }
     if (first && note_span(self, entry->request.capture, first, last)) return -1;
-    if (kind == AN_ITEM) return PyList_Append(self->items, entry->exchange);
-    if (kind == RECORDS) {
-        int taken = tell(self, on, entry, response);
-        if (taken != 1) return taken ? -1 : give_item(self, on, entry, id, response);
-    }
-    /* What items tell of is counted with them. */
-    on->requests++;
+    int taken = kind == AN_ITEM ? 0 : give_rows(self, on, entry, id, response, kind);
+    if (taken != 1) return taken ? -1 : give_item(self, on, entry, id, response);
+    on->requests++; /* those of items are counted with them */
     on->request_bytes += size;
     if (response != NULL) on->response_bytes += response->of.size;
-    return kind == ROWS ? give_rows(self, on, entry, id, response) : 0;
+    return 0;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -317,16 +281,16 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
             if (see(self, from, chunk, &in, header)) return FAILED;
         }
     }
-    int expected = 1;
+    int expected = 1, transactional = 0;
     if (key == PRODUCE) {
         if (version < 0 || version >= (int)sizeof(self->flexible)) return LEFT;
         /* Two more strings of a usual length; `acks_of` tells where that is not enough. */
         if (has_client) {
             int flexible = self->flexible[version];
-            int32_t acks = acks_of(&in, header, version, flexible);
+            int32_t acks = acks_of(&in, header, version, flexible, &transactional);
             if (acks == TOO_FAR) {
                 if (see(self, from, chunk, &in, SCRATCH)) return FAILED;
-                acks = acks_of(&in, header, version, flexible);
+                acks = acks_of(&in, header, version, flexible, &transactional);
             }
             if (acks == TOO_FAR) return LEFT;
             expected = acks != 0;
@@ -337,20 +301,20 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
         return FAILED;
     entry.client_id = has_client && length >= 0 ? on->client_id : Py_None;
     frame_of(from, size, &entry.request);
-    enum kind kind = kind_of(self, key);
+    enum kind kind = exchange_kind(self->rows, key, transactional);
     if (kind == AN_ITEM) {
         if (intern_names()) return FAILED;
         PyObject *raw = stream_bytes(from, chunk, from->base, size);
         entry.exchange = exchange_object(self, on, &entry, id, raw, expected);
         if (entry.exchange == NULL) return FAILED;
-    } else if (kind == RECORDS) {
+    } else if (kind == ROWS_OF_BYTES) {
         entry.bytes = stream_bytes(from, chunk, from->base, size);
         if (entry.bytes == NULL) return FAILED;
     }
     on->any_request = 1;
     on->newest = id;
     int failed = expected ? waiting_push(on->waiting, &entry, id)
-                          : give_out(self, on, &entry, id, NULL);
+                          : give_out(self, on, &entry, id, NULL, kind);
     Py_XDECREF(entry.exchange);
     Py_XDECREF(entry.bytes);
     return failed ? FAILED : TAKEN;
@@ -382,10 +346,9 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     answer response = {.from = from, .chunk = chunk, .version = version,
                        .in_order = index == open->first};
     frame_of(from, size, &response.of);
-    if (kind_of(self, entry->key) == AN_ITEM &&
-        (intern_names() || complete(self, entry->exchange, &response)))
-        return FAILED;
-    if (give_out(self, on, entry, id, &response)) return FAILED;
+    /* One that is an object already is of a transaction, or Python's. */
+    enum kind kind = exchange_kind(self->rows, entry->key, entry->exchange != NULL);
+    if (give_out(self, on, entry, id, &response, kind)) return FAILED;
     on->any_response = 1;
     on->answered = id;
     entry->answered = 1;

@@ -1,9 +1,18 @@
 /* Collect the records of whole frames that fields.c finds: what BatchRows.add_frame in
    wiredump.rows.batches does with a frame, without an object for each field. BatchRows is called
-   for everything unusual. */
+   for everything unusual.
+
+   Where more is wanted than records, each batch is checked and has a row of `batches`, too. Frames
+   with anything unusual are then left to Python as a whole. */
 #include "wire.h"
 
-enum { PRODUCE = 0, RUN = 7, MOST_IDS = 4096, MOST_WALKS = 64 };
+enum { PRODUCE = 0, RUN = 7, MOST_IDS = 4096, MOST_WALKS = 64, CODECS = 5 };
+/* Of a batch of magic 2: where its fields are (kproto/records/record_batch.py). */
+enum { LENGTH = 8, EPOCH = 12, MAGIC = 16, CRC = 17, ATTRIBUTES = 21, LAST_DELTA = 23,
+       MAX_TIMESTAMP = 35, PRODUCER_ID = 43, PRODUCER_EPOCH = 51, SEQUENCE = 53, HEADER = 61 };
+enum { CODEC_MASK = 7, LOG_APPEND_TIME = 8, TRANSACTIONAL = 16, CONTROL = 32 };
+
+static const char BATCH_CODES[] = "quqqhuuiiqqhuuqiqhi???ii";
 
 /* Where rows go: what wiredump.rows.record_columns.RecordRows has. */
 typedef struct {
@@ -19,12 +28,23 @@ typedef struct {
     PyObject *program; /* bytes; None: these frames have none */
 } walk_entry;
 
+/* A field whose batches are plain. `topic`, `id` and `counts` are new references. */
+typedef struct {
+    PyObject *topic, *id, *counts;
+    const uint8_t *at;
+    int32_t partition;
+} plain_field;
+
 typedef struct {
     PyObject_HEAD
     PyObject *walk_of, *text_of, *name_of, *unpack, *rest, *otherwise;
     target named, unnamed;
+    PyObject *crc32c, *full;  /* NULL: only records are wanted */
+    held_object *batches;     /* NULL: without rows of their own */
+    plain_field *fields;      /* of this frame */
+    Py_ssize_t field_count, field_room;
     PyObject *ids; /* dict: a topic's id, bytes -> text */
-    PyObject *directions[2], *add_plain;
+    PyObject *directions[2], *add_plain, *mark, *take_back;
     walk_entry walks[MOST_WALKS];
     int walk_count;
 } gatherer_object;
@@ -35,6 +55,7 @@ typedef struct {
     PyObject *frame;
     int64_t connection, offset, completed_ns;
     int direction;
+    const carrier *from;
 } gathering;
 
 /* New reference. */
@@ -100,6 +121,15 @@ static int add_runs(const target *to, const gathering *of, PyObject *counts, int
     return 0;
 }
 
+/* Turn rows into a piece, if there are so many. */
+static int end_if_full(const target *to) {
+    Py_ssize_t rows = PyObject_Size(to->sink);
+    if (rows < to->most) return rows < 0 ? -1 : 0;
+    PyObject *ended = PyObject_CallNoArgs(to->full);
+    Py_XDECREF(ended);
+    return ended == NULL ? -1 : 0;
+}
+
 /* What follows so many batches that are plain: whoever wants to know what it is. */
 static int tell_rest(const gathering *of, const uint8_t *at, int64_t size, Py_ssize_t before,
                      int32_t partition, PyObject *topic, PyObject *id) {
@@ -130,39 +160,180 @@ static PyObject *add_plain(const target *to, const gathering *of, Py_ssize_t beg
     return NULL;
 }
 
+static int note_field(gatherer_object *self, const plain_field *field) {
+    if (self->field_count == self->field_room) {
+        Py_ssize_t room = self->field_room ? self->field_room * 2 : 8;
+        plain_field *grown = PyMem_Realloc(self->fields, (size_t)room * sizeof(*grown));
+        if (grown == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        self->fields = grown;
+        self->field_room = room;
+    }
+    plain_field *to = &self->fields[self->field_count++];
+    *to = *field;
+    Py_INCREF(to->topic);
+    Py_INCREF(to->id);
+    Py_INCREF(to->counts);
+    return 0;
+}
+
 static int gather_field(const walk *field, const uint8_t *at, int64_t size) {
     const gathering *of = field->to;
     gatherer_object *self = of->self;
     PyObject *id = field->id == NULL ? Py_NewRef(Py_None) : text_of_id(self, field->id);
     PyObject *topic = NULL, *added = NULL;
-    int failed = -1;
+    int failed = -1, left = 0;
     if (id == NULL) return -1;
     if (field->name != NULL)
         topic = PyUnicode_DecodeASCII((const char *)field->name, field->name_size, NULL);
     else
         topic = id == Py_None ? Py_NewRef(Py_None) : name_by(of, id);
     if (topic == NULL) goto done;
-    const target *to = topic == Py_None && id != Py_None ? &self->unnamed : &self->named;
+    int is_unnamed = topic == Py_None && id != Py_None;
+    if (self->crc32c != NULL && is_unnamed) { /* Python looks for the name later */
+        left = 1;
+        goto done;
+    }
+    const target *to = is_unnamed ? &self->unnamed : &self->named;
     Py_ssize_t begin = (const char *)at - PyBytes_AS_STRING(of->frame);
     added = add_plain(to, of, begin, begin + size);
     if (added == NULL) goto done;
     PyObject *counts = PyTuple_GET_ITEM(added, 1);
     Py_ssize_t end = PyLong_AsSsize_t(PyTuple_GET_ITEM(added, 0));
-    Py_ssize_t rows = PyObject_Size(to->sink);
     if (PyErr_Occurred()) goto done;
-    failed = add_runs(to, of, counts, field->partition, topic, id);
-    if (!failed && rows >= to->most) {
-        PyObject *ended = PyObject_CallNoArgs(to->full);
-        failed = ended == NULL;
-        Py_XDECREF(ended);
+    if (self->crc32c != NULL && end != begin + size) {
+        left = 1;
+        goto done;
     }
-    if (!failed && end != begin + size)
-        failed = tell_rest(of, at, size, PyList_GET_SIZE(counts), field->partition, topic, id);
+    failed = add_runs(to, of, counts, field->partition, topic, id);
+    if (!failed && self->crc32c != NULL) {
+        const plain_field plain = {topic, id, counts, at, field->partition};
+        failed = note_field(self, &plain);
+    } else if (!failed) {
+        failed = end_if_full(to);
+        if (!failed && end != begin + size)
+            failed =
+                tell_rest(of, at, size, PyList_GET_SIZE(counts), field->partition, topic, id);
+    }
 done:
     Py_DECREF(id);
     Py_XDECREF(topic);
     Py_XDECREF(added);
-    return failed ? -1 : 1;
+    return left ? 0 : failed ? -1 : 1;
+}
+
+/* ---- rows of batches -------------------------------------------------------------------------- */
+
+static int64_t get64(const uint8_t *p) {
+    return (int64_t)((uint64_t)get32(p) << 32 | get32(p + 4));
+}
+
+/* 1 where the checksum is right, 0, -1. The batch is in the frame as a whole. */
+static int is_sound(const gathering *of, const uint8_t *at, int64_t size) {
+    Py_ssize_t begin = (const char *)at - PyBytes_AS_STRING(of->frame);
+    PyObject *found = PyObject_CallFunction(of->self->crc32c, "Onn", of->frame, begin + ATTRIBUTES,
+                                            (Py_ssize_t)(begin + size));
+    if (found == NULL) return -1;
+    unsigned long crc = PyLong_AsUnsignedLong(found);
+    Py_DECREF(found);
+    if (crc == (unsigned long)-1 && PyErr_Occurred()) return -1;
+    return crc == get32(at + CRC);
+}
+
+static int64_t size_of(const uint8_t *batch) { return EPOCH + (int64_t)get32(batch + LENGTH); }
+
+/* Whether all batches of the frame are usual: 1, 0, -1. */
+static int are_usual(const gathering *of) {
+    for (Py_ssize_t i = 0; i < of->self->field_count; i++) {
+        const plain_field *field = &of->self->fields[i];
+        const uint8_t *at = field->at;
+        for (Py_ssize_t j = 0; j < PyList_GET_SIZE(field->counts); j++, at += size_of(at)) {
+            int attributes = get16(at + ATTRIBUTES);
+            if (attributes & CONTROL || (attributes & CODEC_MASK) >= CODECS) return 0;
+            int sound = is_sound(of, at, size_of(at));
+            if (sound != 1) return sound;
+        }
+    }
+    return 1;
+}
+
+/* -1 stands for none. */
+static int put_known(cells *to, int64_t value) { return cells_known(to, value, value != -1); }
+
+static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t number,
+                     const uint8_t *batch, PyObject *count) {
+    static const char *const codecs[CODECS] = {"none", "gzip", "snappy", "lz4", "zstd"};
+    gatherer_object *self = of->self;
+    cells *at = self->batches->columns;
+    int attributes = get16(batch + ATTRIBUTES);
+    int64_t base = get64(batch), delta = (int32_t)get32(batch + LAST_DELTA), last;
+    if (delta > 0 && base > INT64_MAX - delta) last = INT64_MAX;
+    else if (delta < 0 && base < INT64_MIN - delta) last = INT64_MIN;
+    else last = base + delta;
+    Py_ssize_t size = PyUnicode_GET_LENGTH(self->directions[of->direction]);
+    int failed =
+        cells_number(at++, of->connection) || cells_text(at++, self->directions[of->direction]) ||
+        cells_number(at++, of->offset) || cells_number(at++, of->from->of->last_ns) ||
+        cells_number(at++, of->from->key) || sized_text(at++, field->topic, &size) ||
+        sized_text(at++, field->id, &size) || cells_number(at++, field->partition) ||
+        cells_number(at++, (int32_t)number) || cells_number(at++, base) ||
+        cells_number(at++, last) || cells_number(at++, batch[MAGIC]) ||
+        sized_literal(at++, codecs[attributes & CODEC_MASK], &size) ||
+        sized_literal(at++, attributes & LOG_APPEND_TIME ? "append" : "create", &size) ||
+        cells_number(at++, get64(batch + MAX_TIMESTAMP)) ||
+        put_known(at++, (int32_t)get32(batch + EPOCH)) ||
+        put_known(at++, get64(batch + PRODUCER_ID)) ||
+        put_known(at++, (int16_t)get16(batch + PRODUCER_EPOCH)) ||
+        put_known(at++, (int32_t)get32(batch + SEQUENCE)) ||
+        cells_bool(at++, attributes & TRANSACTIONAL) || cells_bool(at++, 0) ||
+        cells_bool(at++, 1) || cells_number(at++, size_of(batch)) || cells_value(at++, count);
+    int full = held_end(self->batches, size, failed);
+    if (full <= 0) return full;
+    PyObject *done = PyObject_CallFunction(self->full, "s", "batches");
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+static int batch_rows(const gathering *of) {
+    for (Py_ssize_t i = 0; i < of->self->field_count && of->self->batches != NULL; i++) {
+        const plain_field *field = &of->self->fields[i];
+        const uint8_t *at = field->at;
+        for (Py_ssize_t j = 0; j < PyList_GET_SIZE(field->counts); j++, at += size_of(at))
+            if (batch_row(of, field, j, at, PyList_GET_ITEM(field->counts, j))) return -1;
+    }
+    return 0;
+}
+
+static void forget_fields(gatherer_object *self) {
+    while (self->field_count) {
+        const plain_field *last = &self->fields[--self->field_count];
+        Py_DECREF(last->topic);
+        Py_DECREF(last->id);
+        Py_DECREF(last->counts);
+    }
+}
+
+static int call_sink(gatherer_object *self, PyObject *name) {
+    PyObject *done = PyObject_CallMethodNoArgs(self->named.sink, name);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* All batches of a frame, or nothing of it: 1, 0, -1. */
+static int gather_checked(const gathering *of, PyObject *program) {
+    gatherer_object *self = of->self;
+    Py_ssize_t runs = PyByteArray_GET_SIZE(self->named.numbers);
+    if (call_sink(self, self->mark)) return -1;
+    int gone = walk_frame(program, of->frame, gather_field, (void *)of);
+    if (gone == 1) gone = are_usual(of);
+    if (gone == 1 && (batch_rows(of) || end_if_full(&self->named))) gone = -1;
+    else if (gone == 0 && (call_sink(self, self->take_back) ||
+                           PyByteArray_Resize(self->named.numbers, runs)))
+        gone = -1;
+    forget_fields(self);
+    return gone;
 }
 
 static void forget_walks(gatherer_object *self, int from) {
@@ -189,26 +360,27 @@ static PyObject *program_of(gatherer_object *self, int key, int version) {
     return program;
 }
 
-int gather(PyObject *gatherer, int64_t connection, int key, int version, int64_t offset,
-           int64_t completed_ns, PyObject *frame) {
+int gather(PyObject *gatherer, const carrier *from) {
     gatherer_object *self = (gatherer_object *)gatherer;
-    gathering of = {self, frame, connection, offset, completed_ns, key != PRODUCE};
+    gathering of = {self, from->raw, from->connection, from->of->offset, from->completed_ns,
+                    from->key != PRODUCE, from};
     if (self->walk_of == NULL) { /* it is being thrown away */
         PyErr_SetString(PyExc_RuntimeError, "this Gatherer is gone");
         return -1;
     }
-    PyObject *program = program_of(self, key, version);
+    PyObject *program = program_of(self, from->key, from->version);
     if (program == NULL) return -1;
     int gone = 0;
     if (program != Py_None) {
         Py_INCREF(program); /* what is called may ask for others */
-        gone = walk_frame(program, frame, gather_field, &of);
+        gone = self->crc32c != NULL ? gather_checked(&of, program)
+                                    : walk_frame(program, from->raw, gather_field, &of);
         Py_DECREF(program);
     }
-    if (gone) return gone;
-    PyObject *told = PyObject_CallFunction(self->otherwise, "LiiLLO", (long long)connection, key,
-                                           version, (long long)offset, (long long)completed_ns,
-                                           frame);
+    if (gone || self->crc32c != NULL) return gone;
+    PyObject *told = PyObject_CallFunction(self->otherwise, "LiiLLO", (long long)from->connection,
+                                           from->key, from->version, (long long)from->of->offset,
+                                           (long long)from->completed_ns, from->raw);
     int taken = told == NULL ? -1 : PyObject_IsTrue(told);
     Py_XDECREF(told);
     return taken;
@@ -219,15 +391,17 @@ int gather(PyObject *gatherer, int64_t connection, int key, int version, int64_t
 static PyObject *call(PyObject *object, PyObject *args, PyObject *keywords) {
     long long connection, offset, completed_ns;
     int key, version;
-    PyObject *frame;
+    PyObject *raw;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "a Gatherer takes no keywords");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "LiiLLS", &connection, &key, &version, &offset, &completed_ns,
-                          &frame))
+                          &raw))
         return NULL;
-    int taken = gather(object, connection, key, version, offset, completed_ns, frame);
+    const frame of = {.offset = offset, .size = PyBytes_GET_SIZE(raw)};
+    const carrier from = {connection, completed_ns, &of, key, version, raw};
+    int taken = gather(object, &from);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
@@ -245,7 +419,7 @@ static int note_target(target *to, PyObject *given) {
     return 0;
 }
 
-/* Gatherer(walk_of, text_of, name_of, unpack, rest, otherwise, named, unnamed):
+/* Gatherer(walk_of, text_of, name_of, unpack, rest, otherwise, named, unnamed, checked):
    walk_of(api key, version) -> the program of such frames, or None
    text_of(id) -> a topic's id as text
    name_of(id as text, nanoseconds) -> the topic's name by then, or None
@@ -254,17 +428,27 @@ static int note_target(target *to, PyObject *given) {
         nanoseconds): has what follows those
    otherwise(connection, api key, version, offset, nanoseconds, frame) -> whether it has the records
         of a frame whose program does not fit
-   and for topics with a name, and for those without, where their rows go: (sink, numbers, texts, full, most), of which full() is called when there are `most` rows or more.
-   A Gatherer is called with what `otherwise` is. */
+   and for topics with a name, and for those without, where their rows go: (sink, numbers, texts,
+   full, most), of which full() is called when there are `most` rows or more.
+   checked, where more than records is wanted: (HeldRows of batches or None, crc32c(bytes, begin,
+   end), full(table)); or None. A Gatherer is called with what `otherwise` is. */
 static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *walk_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed;
+    PyObject *walk_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed, *checked;
+    PyObject *batches = Py_None, *crc32c = NULL, *full = NULL;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Gatherer takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OOOOOOO!O!", &walk_of, &text_of, &name_of, &unpack, &rest,
-                          &otherwise, &PyTuple_Type, &named, &PyTuple_Type, &unnamed))
+    if (!PyArg_ParseTuple(args, "OOOOOOO!O!O", &walk_of, &text_of, &name_of, &unpack, &rest,
+                          &otherwise, &PyTuple_Type, &named, &PyTuple_Type, &unnamed, &checked))
         return NULL;
+    if (checked != Py_None) {
+        if (!PyTuple_Check(checked)) {
+            PyErr_SetString(PyExc_TypeError, "checked is a tuple or None");
+            return NULL;
+        }
+        if (!PyArg_ParseTuple(checked, "OOO", &batches, &crc32c, &full)) return NULL;
+    }
     gatherer_object *self = (gatherer_object *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
     self->walk_of = Py_NewRef(walk_of);
@@ -273,12 +457,17 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
     self->unpack = Py_NewRef(unpack);
     self->rest = Py_NewRef(rest);
     self->otherwise = Py_NewRef(otherwise);
+    self->crc32c = Py_XNewRef(crc32c);
+    self->full = Py_XNewRef(full);
     self->ids = PyDict_New();
     self->add_plain = PyUnicode_InternFromString("add_plain");
+    self->mark = PyUnicode_InternFromString("mark");
+    self->take_back = PyUnicode_InternFromString("take_back");
     self->directions[0] = PyUnicode_InternFromString("request");
     self->directions[1] = PyUnicode_InternFromString("response");
-    if (self->ids == NULL || self->add_plain == NULL || self->directions[0] == NULL || self->directions[1] == NULL ||
-        note_target(&self->named, named) || note_target(&self->unnamed, unnamed))
+    self->batches = held_of(batches, BATCH_CODES);
+    if (PyErr_Occurred() || note_target(&self->named, named) ||
+        note_target(&self->unnamed, unnamed))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -288,6 +477,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
     DO(self->otherwise); DO(self->ids);                                                            \
     DO(self->named.sink); DO(self->named.numbers); DO(self->named.texts);                     \
     DO(self->named.full);                                                                          \
+    DO(self->crc32c); DO(self->full); DO(self->batches);                                           \
     DO(self->unnamed.sink); DO(self->unnamed.numbers); DO(self->unnamed.texts);               \
     DO(self->unnamed.full);
 
@@ -309,6 +499,9 @@ static void dealloc(PyObject *object) {
     PyObject_GC_UnTrack(object);
     clear(object);
     forget_walks(self, 0);
+    PyMem_Free(self->fields);
+    Py_CLEAR(self->mark);
+    Py_CLEAR(self->take_back);
     Py_CLEAR(self->add_plain);
     Py_CLEAR(self->directions[0]);
     Py_CLEAR(self->directions[1]);

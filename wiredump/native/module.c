@@ -9,7 +9,6 @@ static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"find_records", find_records, METH_VARARGS, NULL},
                                   {"order_runs", order_runs, METH_O, NULL},
                                   {"feed_rows", feed_rows, METH_VARARGS, NULL},
-                                  {"columns_of", columns_of, METH_VARARGS, NULL},
                                   {0}};
 
 static struct PyModuleDef definition = {
@@ -20,14 +19,14 @@ static struct PyModuleDef definition = {
 };
 
 PyMODINIT_FUNC PyInit__quick(void) {
-    if (PyType_Ready(&packets_type) || PyType_Ready(&columns_type) ||
+    if (PyType_Ready(&packets_type) || PyType_Ready(&exchange_rows_type) ||
         PyType_Ready(&waiting_type) || PyType_Ready(&reading_type) || PyType_Ready(&runs_type) ||
         PyType_Ready(&gatherer_type) || PyType_Ready(&spans_type) || PyType_Ready(&held_type))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
     if (PyModule_AddObjectRef(module, "Packets", (PyObject *)&packets_type) ||
-        PyModule_AddObjectRef(module, "FrameColumns", (PyObject *)&columns_type) ||
+        PyModule_AddObjectRef(module, "ExchangeRows", (PyObject *)&exchange_rows_type) ||
         PyModule_AddObjectRef(module, "Waiting", (PyObject *)&waiting_type) ||
         PyModule_AddObjectRef(module, "Reading", (PyObject *)&reading_type) ||
         PyModule_AddObjectRef(module, "HeldRows", (PyObject *)&held_type) ||

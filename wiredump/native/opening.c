@@ -118,7 +118,7 @@ enum taken learn_software(reading_object *self, connection *on, const uint8_t *c
                           int64_t size) {
     const stream *from = &on->streams[on->request_direction];
     /* Exchanges that nobody took yet would seem to have known it. */
-    if (self->software == NULL || size > MOST_TOLD || (self->columns == NULL && on->any_request))
+    if (self->software == NULL || size > MOST_TOLD || (!only_frames(self->rows) && on->any_request))
         return LEFT;
     PyObject *raw = stream_bytes(from, chunk, from->base, size);
     PyObject *found = raw == NULL ? NULL : PyObject_CallOneArg(self->software, raw);

@@ -215,7 +215,7 @@ static int note_versions(reading_object *self, PyObject *flexible) {
     return 0;
 }
 
-static int note_keys(uint8_t *noted, PyObject *keys) {
+int note_keys(uint8_t *noted, PyObject *keys) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
         long key = PyLong_AsLong(PyTuple_GET_ITEM(keys, i));
         if (key == -1 && PyErr_Occurred()) return -1;
@@ -225,39 +225,22 @@ static int note_keys(uint8_t *noted, PyObject *keys) {
     return 0;
 }
 
-static int note_carried(reading_object *self, PyObject *carried) {
-    PyObject *wanted, *carrying, *gatherer;
-    if (carried == Py_None) return 0;
-    if (!PyTuple_Check(carried)) {
-        PyErr_SetString(PyExc_TypeError, "carried is a tuple or None");
-        return -1;
-    }
-    if (!PyArg_ParseTuple(carried, "O!O!O!", &PyTuple_Type, &wanted, &PyTuple_Type, &carrying,
-                          &gatherer_type, &gatherer) ||
-        note_keys(self->wanted, wanted) || note_keys(self->carrying, carrying))
-        return -1;
-    self->gatherer = Py_NewRef(gatherer);
-    return 0;
-}
-
-/* Reading(Frame, Exchange, Place, dialect, columns or None, limits, flexible, left, seed, share,
-   carried): limits are the largest frame, the cost of recent bytes, and requests and bytes that may
-   wait; flexible the versions of Produce that are, left the api keys whose requests are Python's;
-   share its number and how many there are. Carried, if not None, are the only api keys of which
-   exchanges are wanted; those that may have records, of which the frame is wanted that may have
-   them; and the Gatherer that has those. What it does not take becomes an exchange. */
+/* Reading(Frame, Exchange, Place, dialect, rows, limits, flexible, left, seed, share): rows are the
+   ExchangeRows that make rows of exchanges, or None; limits are the largest frame, the cost of
+   recent bytes, and requests and bytes that may wait; flexible the versions of Produce that are,
+   left the api keys whose requests are Python's; share its number and how many there are. */
 static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *frame_type, *exchange_type, *place_type, *dialect, *columns, *flexible, *left;
-    PyObject *carried;
+    PyObject *frame_type, *exchange_type, *place_type, *dialect, *rows, *flexible, *left;
     long long max_size, recent, most, most_bytes, seed;
     unsigned int share, share_of;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Reading takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(II)O", &frame_type, &exchange_type, &place_type,
-                          &dialect, &columns, &max_size, &recent, &most, &most_bytes,
-                          &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share, &share_of, &carried))
+    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(II)", &frame_type, &exchange_type, &place_type,
+                          &dialect, &rows, &max_size, &recent, &most, &most_bytes,
+                          &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share,
+                          &share_of))
         return NULL;
     if (share >= share_of) {
         PyErr_SetString(PyExc_ValueError, "no such share");
@@ -267,8 +250,8 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
         PyErr_SetString(PyExc_ValueError, "limits that this does not keep to");
         return NULL;
     }
-    if (columns != Py_None && !Py_IS_TYPE(columns, &columns_type)) {
-        PyErr_SetString(PyExc_TypeError, "columns are FrameColumns or None");
+    if (rows != Py_None && !Py_IS_TYPE(rows, &exchange_rows_type)) {
+        PyErr_SetString(PyExc_TypeError, "rows are ExchangeRows or None");
         return NULL;
     }
     reading_object *self = (reading_object *)type->tp_alloc(type, 0);
@@ -277,7 +260,7 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->exchange_type = Py_NewRef(exchange_type);
     self->place_type = Py_NewRef(place_type);
     self->dialect = Py_NewRef(dialect);
-    self->columns = columns == Py_None ? NULL : (columns_object *)Py_NewRef(columns);
+    self->rows = rows == Py_None ? NULL : (exchange_rows_object *)Py_NewRef(rows);
     self->max_size = max_size;
     self->recent_limit = recent;
     self->most_open = most;
@@ -286,8 +269,7 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->share = share;
     self->share_of = share_of;
     self->items = PyList_New(0);
-    if (self->items == NULL || note_versions(self, flexible) || note_keys(self->left, left) ||
-        note_carried(self, carried))
+    if (self->items == NULL || note_versions(self, flexible) || note_keys(self->left, left))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -295,7 +277,7 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
 /* What is called here knows connections that Python has, and those may know of this. */
 static int traverse(PyObject *object, visitproc visit, void *arg) {
     reading_object *self = (reading_object *)object;
-    Py_VISIT(self->gatherer);
+    Py_VISIT(self->rows);
     Py_VISIT(self->opened);
     Py_VISIT(self->closed);
     Py_VISIT(self->software);
@@ -305,7 +287,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg) {
 
 static int clear(PyObject *object) {
     reading_object *self = (reading_object *)object;
-    Py_CLEAR(self->gatherer);
+    Py_CLEAR(self->rows);
     Py_CLEAR(self->opened);
     Py_CLEAR(self->closed);
     Py_CLEAR(self->software);
@@ -327,7 +309,6 @@ static void dealloc(PyObject *object) {
     Py_XDECREF(self->exchange_type);
     Py_XDECREF(self->place_type);
     Py_XDECREF(self->dialect);
-    Py_XDECREF(self->columns);
     Py_XDECREF(self->packets);
     Py_XDECREF(self->items);
     Py_XDECREF(self->versions);

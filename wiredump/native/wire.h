@@ -120,11 +120,6 @@ enum { ID_SIZE = 16 };
 int walk_frame(PyObject *program, PyObject *frame, keeper keep, void *to);
 PyObject *find_records(PyObject *module, PyObject *args);
 
-extern PyTypeObject gatherer_type;
-/* 1 where the frame's records are gathered, 0 where its exchange is wanted instead, -1. */
-int gather(PyObject *gatherer, int64_t connection, int key, int version, int64_t offset,
-           int64_t completed_ns, PyObject *frame);
-
 extern PyTypeObject spans_type;
 PyObject *order_runs(PyObject *module, PyObject *parts); /* spans.c */
 
@@ -222,7 +217,7 @@ typedef struct {
     int16_t key, version;
     PyObject *client_id; /* str or None */
     PyObject *exchange;  /* what Python has of it, or NULL */
-    PyObject *bytes;     /* of a request that may have records, where those alone are wanted */
+    PyObject *bytes;     /* of a request that becomes rows, where these need them */
     uint8_t answered;
 } asked;
 
@@ -274,45 +269,113 @@ enum { LIFE_LENT, LIFE_ASKED, LIFE_OPEN, LIFE_OVER }; /* lent; SYN, SYN-ACK, bot
 void connection_free(connection *self);
 PyObject *connection_state(const connection *self, const uint8_t *chunk);
 
-typedef struct {
-    int64_t connection, offset, size, missing, first_ns, last_ns, packet;
-    int32_t capture, correlation_id;
-    int16_t api_key, api_version;
-    uint8_t flags;
-} frame_row;
-
 static inline int has_key(const uint8_t *keys, int key) {
     uint16_t bit = (uint16_t)key;
     return keys[bit >> 3] >> (bit & 7) & 1;
 }
 
-enum { NULL_SIZE = 1, NULL_KEY = 2, NULL_VERSION = 4, NULL_CORRELATION = 8, RESPONSE = 16, SASL = 32 };
+/* ---- rows.c: rows of a table, as columns ----------------------------------------------------- */
 
-/* An array each of what a row has, so that one can go as it is taken out: a row group is never held
-   twice. */
+typedef struct {
+    PyObject *bytes; /* NULL while there are none */
+    Py_ssize_t size, room;
+} buffer;
+
+typedef struct cells {
+    char code;
+    Py_ssize_t count, nulls;
+    buffer values, places, validity; /* `places`: where each text or list begins */
+    struct cells *items;             /* of lists; NULL: it has none */
+} cells;
+
 typedef struct {
     PyObject_HEAD
-    int64_t *connection, *offset, *size, *missing, *first_ns, *last_ns, *packet;
-    int32_t *capture, *correlation_id;
-    int16_t *api_key, *api_version;
-    uint8_t *flags;
-    Py_ssize_t count, room;
-} columns_object;
+    cells *columns;
+    Py_ssize_t width, count;
+    Py_ssize_t number, size; /* rows held elsewhere, and the length of all text */
+    Py_ssize_t most_rows, most_size;
+} held_object;
 
-extern PyTypeObject columns_type;
-int columns_add(columns_object *self, const frame_row *row);
+extern PyTypeObject held_type;
+PyObject *feed_rows(PyObject *module, PyObject *args);
+
+/* New reference; NULL for None, and with an exception for what is not rows with these columns. */
+held_object *held_of(PyObject *given, const char *codes);
+
+/* Each puts the value of one more row: 0, or -1 with an exception. Text may be None. */
+int cells_number(cells *self, int64_t value); /* which is in the range of the column */
+int cells_bool(cells *self, int value);
+int cells_null(cells *self);
+int cells_bytes(cells *self, const void *from, Py_ssize_t size);
+int cells_text(cells *self, PyObject *text);
+int cells_value(cells *self, PyObject *value);
+/* Every column has its value, with so much text in them; `failed`: one has not. 1 where there are
+   enough rows for a row group, 0, or -1. */
+int held_end(held_object *self, Py_ssize_t size, int failed);
+
+static inline int cells_known(cells *self, int64_t value, int known) {
+    return known ? cells_number(self, value) : cells_null(self);
+}
+
+/* The same with the length of a text added to `size`. */
+static inline int sized_text(cells *self, PyObject *text, Py_ssize_t *size) {
+    if (text != NULL && PyUnicode_Check(text)) *size += PyUnicode_GET_LENGTH(text);
+    return cells_text(self, text);
+}
+
+static inline int sized_literal(cells *self, const char *text, Py_ssize_t *size) {
+    Py_ssize_t length = (Py_ssize_t)strlen(text);
+    *size += length;
+    return cells_bytes(self, text, length);
+}
+
+/* ---- gathering.c: the batches of a frame ------------------------------------------------------ */
+
+extern PyTypeObject gatherer_type;
+
+/* A frame that may have batches. */
+typedef struct {
+    int64_t connection, completed_ns;
+    const frame *of;
+    int key, version;
+    PyObject *raw; /* bytes */
+} carrier;
+
+/* 1 where the frame's batches are gathered, 0 where its exchange is wanted instead, -1. */
+int gather(PyObject *gatherer, const carrier *from);
+
+/* ---- exchange_rows.c: the rows of an exchange -------------------------------------------------- */
+
+typedef struct {
+    const connection *on;
+    const frame *request, *response; /* `response` is NULL for one that is not answered */
+    PyObject *raw, *response_raw;    /* bytes, where they are needed */
+    PyObject *client_id;
+    int key, version, response_version, in_order;
+    int32_t id;
+} whole_exchange;
+
+typedef struct exchange_rows_object exchange_rows_object;
+extern PyTypeObject exchange_rows_type;
+
+/* What is made of an exchange: an object for Python, rows, or rows of what its bytes have. */
+enum kind { AN_ITEM, ROWS, ROWS_OF_BYTES };
+enum kind exchange_kind(const exchange_rows_object *self, int key, int is_transactional);
+
+/* Whether no other table than `frames` is made of exchanges. */
+int only_frames(const exchange_rows_object *self);
+
+/* 1 where its rows are made, 0 where the exchange is wanted instead, -1. */
+int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of);
 
 typedef struct {
     PyObject_HEAD
     /* what it was made with */
     PyObject *frame_type, *exchange_type, *place_type, *dialect;
-    columns_object *columns; /* NULL: exchanges become objects */
+    exchange_rows_object *rows; /* NULL: every exchange becomes an object */
     int64_t max_size, recent_limit, most_open, most_open_bytes;
     uint8_t flexible[128];  /* versions of Produce */
     uint8_t left[1 << 13];  /* a bit an api key (as uint16) whose requests are Python's */
-    /* Where only some exchanges are wanted: those of these keys, and the records of those. */
-    PyObject *gatherer; /* who has the records; NULL: every exchange is wanted */
-    uint8_t wanted[1 << 13], carrying[1 << 13];
     uint64_t seed;
     uint32_t share, share_of; /* of several processes, which this is */
     /* for opening.c: what to tell, NULL where nothing is opened here; flows that Python has; by api
@@ -332,12 +395,14 @@ typedef struct {
     /* sums since `counts` was asked last */
     int64_t packet_count, payload, frame_bytes, closed_bytes;
     Py_ssize_t alive; /* connections that are here and not over */
-    /* first and last time of what went to columns, by capture */
+    /* first and last time of exchanges, by capture */
     struct span { int32_t capture; int64_t first_ns, last_ns; } *spans;
     Py_ssize_t span_count, span_room;
 } reading_object;
 
 extern PyTypeObject reading_type;
+
+int note_keys(uint8_t *noted, PyObject *keys); /* reading.c: a tuple, for `has_key` */
 
 enum { WINDOW = 1 << 30 };
 
@@ -377,11 +442,5 @@ PyObject *life_state(const connection *on);
 PyObject *live(PyObject *object, PyObject *args);
 PyObject *end_clean(PyObject *object, PyObject *unused);
 enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
-
-/* ---- rows.c --------------------------------------------------------------------------------- */
-
-extern PyTypeObject held_type;
-PyObject *feed_rows(PyObject *module, PyObject *args);
-PyObject *columns_of(PyObject *module, PyObject *args);
 
 #endif

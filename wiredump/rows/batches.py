@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from kproto import extension
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.records import Batch, RecordBatches, TimestampType
@@ -126,16 +127,19 @@ class BatchRows:
             self._gather(data, whose)
         return True
 
-    @property
-    def gatherer(self) -> Any:
-        """``add_frame`` in C, if the extension is in use: the same, without an object for each
-        field."""
+    def gatherer(self, batches: Any = None, full: Callable[[str], None] | None = None) -> Any:
+        """Return ``add_frame`` in C, if the extension is in use: the same, without an object for
+        each field. If more is wanted than records, it also adds rows to ``batches`` (``HeldRows``)
+        and calls ``full`` when there are enough, and takes only frames where all is usual."""
         module = quick()
         if module is None:
             return self.add_frame
+        engine = extension.in_use
+        checked = batches, crc32c if engine is None else engine.crc32c, full
         return module.Gatherer(
             partial(program_of, self._using), id_as_text, self._name_of, unpack, self._rest_of,
             self.add_frame, self._records.target, self._unnamed.target,
+            checked if self.checks else None,
         )  # fmt: skip
 
     def _gather(self, data: bytes, whose: Whose) -> None:

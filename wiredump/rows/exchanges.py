@@ -5,7 +5,7 @@ Each function depends on the item alone, so the rows depend neither on the calle
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kproto import error_codes
@@ -13,12 +13,12 @@ from kproto.dialects import Dialect
 from wiredump.body_texts import BodyTexts, texts_of
 from wiredump.model import Anomaly, Exchange, Frame, Item
 
-__all__ = ["Row", "anomaly_row", "rows_of"]
+__all__ = ["API_VERSIONS", "Row", "anomaly_row", "error_names", "rows_of"]
 
 Row = tuple[str, tuple[Any, ...]]
 """A table's name and the values of a row's columns, in order."""
 
-_API_VERSIONS: Final = 18
+API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
 _RANGE: Final = ("apiKey", "minVersion", "maxVersion")
 
@@ -48,7 +48,7 @@ def rows_of(
     rows.append(("requests", _request(item, texts)))
     if texts is not None:
         _add_bodies(rows, item, texts)
-        if item.api_key == _API_VERSIONS or _UNSUPPORTED_VERSION in texts.codes:
+        if item.api_key == API_VERSIONS or _UNSUPPORTED_VERSION in texts.codes:
             rows += _negotiations(item, texts)
     return rows
 
@@ -118,10 +118,15 @@ def _request(item: Exchange, texts: BodyTexts | None) -> tuple[Any, ...]:
         _size(answered),
         item.expected,
         item.in_order,
-        sorted(set(map(error_codes.name, texts.codes))) if texts and texts.codes else [],
+        error_names(texts.codes) if texts else [],
         texts.throttle_time_ms if texts else None,
         _problem(texts),
     )
+
+
+def error_names(codes: Iterable[int]) -> list[str]:
+    """Return the names of error codes, each once, in order."""
+    return sorted(set(map(error_codes.name, codes)))
 
 
 def _problem(texts: BodyTexts | None) -> str | None:
@@ -158,7 +163,7 @@ def _negotiations(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
         software.name if software else None,
         software.version if software else None,
     )
-    if item.api_key == _API_VERSIONS:
+    if item.api_key == API_VERSIONS:
         body = texts.response_value() or {}
         refused = body.get("errorCode") == _UNSUPPORTED_VERSION
         event = "fell back" if refused else "offered"
@@ -169,12 +174,12 @@ def _negotiations(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
                 highest is None
             ):  # the response was cut inside this range, so that nothing is known about it
                 continue
-            told = told or key == _API_VERSIONS
-            asked = item.api_version if key == _API_VERSIONS else None
+            told = told or key == API_VERSIONS
+            asked = item.api_version if key == API_VERSIONS else None
             yield "negotiations", (*who, event, key, asked, lowest, highest)
         if refused and not told:  # older brokers do not state the versions that they support
             yield "negotiations", (
-                *who, "refused", _API_VERSIONS, item.api_version, None, None
+                *who, "refused", API_VERSIONS, item.api_version, None, None
             )  # fmt: skip
     else:
         yield "negotiations", (

@@ -227,12 +227,11 @@ class Sources:
         called before the iteration, on captures that end."""
         self._packets_to = add
 
-    def rows_to(self, sink: Sink) -> bool:
-        """Pass to ``sink`` what it takes that needs no exchange. Returns False if these sources do
-        not support it, so that everything is an item. Must be called before the iteration."""
+    def rows_to(self, sink: Sink) -> None:
+        """Pass to ``sink`` what it takes that needs no exchange, if these sources support it; else
+        everything is an item. Must be called before the iteration."""
         if self._is_quick:
             self._sink = sink
-        return self._is_quick
 
     def _read_quickly(self, files: list[_File], items: CaptureItems) -> Iterator[Item]:
         self._streams = streams = QuickStreams(

@@ -51,16 +51,13 @@ _MOST_VERSIONS: Final = 128
 
 
 class Sink(NamedTuple):
-    """Takes what needs no exchange. Rows of ``frames`` go to ``columns``, if there are any.
-    Otherwise ``carried`` has the API keys whose exchanges are needed nevertheless, those that may
-    have records, and what takes the frames of these (``_quick.Reading``). ``drain`` is called when
-    there may be many rows, ``counted`` with the id of a connection and its requests, their bytes
-    and those of responses, as far as they are not items."""
+    """Takes exchanges that need no object: ``rows`` (``ExchangeRows``) makes rows of them.
+    ``drain`` is called when there may be many rows, ``counted`` with the id of a connection and its
+    requests, their bytes and those of responses, as far as they are not items."""
 
     drain: Callable[[], None]
     counted: Callable[[int, int, int, int], None]
-    columns: Any = None
-    carried: tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]] | None = None
+    rows: Any
 
 
 class _At(NamedTuple):
@@ -130,10 +127,9 @@ class QuickSegments:
         self._much = limits.alone_total_bytes // 4
         self._unweighed = 0
         self._reading = module.Reading(
-            Frame, Exchange, Place, name, None if sink is None else sink.columns,
+            Frame, Exchange, Place, name, None if sink is None else sink.rows,
             (DEFAULT_MAX_SIZE, recent, MOST_OPEN, MOST_OPEN_BYTES), _flexible_versions(),
             _left_keys(codec), int.from_bytes(os.urandom(8)) >> 2, tuple(self._share),
-            None if sink is None else sink.carried,
         )  # fmt: skip
         lives = Lives(tcp, items, codec, sink, has)
         self._reading.live(*lives.calls)
@@ -151,10 +147,7 @@ class QuickSegments:
         run, sink = self._reading.run, self._sink
         view = memoryview(packets.chunk)
         while (left := run(packets)) is not None:
-            if (
-                sink is None or sink.columns is None
-            ):  # otherwise there are no exchanges, and the sums can wait
-                yield from self._settled()
+            yield from self._settled()
             if isinstance(left, bytes):
                 yield from self._frames(left)
             else:

@@ -47,7 +47,7 @@ from wiredump.spark.payloads import Payloads
 from wiredump.spark.runs import ENTRY, Entries, Merging, Order
 from wiredump.storage import ChangedError
 from wiredump.tables.deferred_rows import HEARD, NAMED, UNNAMED, DeferredRows
-from wiredump.tables.frames import FrameColumns, sink_of
+from wiredump.tables.making import sink_of
 from wiredump.tables.parts import Manifest, PartWriter, SplitNote
 from wiredump.tables.table_rows import TableRows
 from wiredump.tls.keylog import KeyLog
@@ -131,11 +131,6 @@ class Work:
         self._deferred = DeferredRows(options.tables)
         self._manifest = Manifest()
         self._keeps_notes = notes
-        self._frames: FrameColumns | None = None
-        if "frames" in options.files:
-            self._frames = FrameColumns.of(self.rows(ConnectionCounts()))
-        if self._frames is not None:
-            self._writer.keep_in("frames", self._frames)
         self._account = ByteAccount()
         self._skipped = Counter[str]()
         self._key: bytes | None = None
@@ -249,7 +244,7 @@ class Work:
         def take(made: Iterable[Rows]) -> None:
             self._writer.add(self._deferred.rows(made))
 
-        return sink_of(rows, self._writer, take, self._frames)
+        return sink_of(rows, self._writer, take)
 
     def end_group(self) -> None:
         """Finish the last two ends."""

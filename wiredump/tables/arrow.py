@@ -5,6 +5,7 @@ imported on use: ``frames`` alone does not need it."""
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
@@ -17,7 +18,15 @@ from wiredump.native import quick
 from wiredump.rows.pieces import Chosen, Piece, Whole
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
-__all__ = ["arrow_schema", "of_piece", "of_rows", "ordered", "to_table"]
+__all__ = [
+    "CODES_OF_TYPES",
+    "arrow_schema",
+    "of_columns",
+    "of_piece",
+    "of_rows",
+    "ordered",
+    "to_table",
+]
 
 _TYPES: Final[dict[TypeName, pa.DataType]] = {
     "bool": pa.bool_(),
@@ -54,22 +63,27 @@ def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Return the rows of one table in the given order."""
     module = quick()
     if module is not None and rows:
-        made = module.columns_of(list(rows), b"".join(_CELLS[field.type] for field in schema))
-        arrays = [
-            _array([row[place] for row in rows], field.type)
-            if column is None
-            else _of_buffers(field.type, len(rows), column)
-            for place, (field, column) in enumerate(zip(schema, made, strict=True))
-        ]
-        return pa.Table.from_arrays(arrays, schema=schema)
+        codes = b"".join(CODES_OF_TYPES[field.type] for field in schema)
+        held = module.HeldRows(codes, len(rows) + 1, sys.maxsize)
+        for row in rows:
+            held.add(row)
+        return of_columns(schema, len(rows), held.take(()))
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     make = _few if len(rows) <= _FEW else _array
     arrays = [make(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def of_columns(schema: pa.Schema, length: int, columns: list[tuple[Any, ...]]) -> pa.Table:
+    """Return rows that the extension's ``HeldRows.take`` returned."""
+    arrays = [
+        _of_buffers(field.type, length, column)
+        for field, column in zip(schema, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
 def _of_buffers(type_: pa.DataType, length: int, column: tuple[Any, ...]) -> pa.Array:
-    """Make an array of what the extension's ``columns_of`` returns for a column."""
     nulls, validity, first, second = column
     buffers = [None if each is None else pa.py_buffer(each) for each in (validity, first)]
     if pa.types.is_list(type_):
@@ -112,11 +126,11 @@ def _whole(values: Whole) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(bytes(values))])
 
 
-_CELLS: Final = {
+CODES_OF_TYPES: Final = {
     pa.bool_(): b"?", pa.int16(): b"h", pa.int32(): b"i", pa.int64(): b"q", pa.string(): b"u",
     pa.binary(): b"z", pa.list_(pa.string()): b"U", pa.list_(pa.int32()): b"I",
 }  # fmt: skip
-"""Codes of the types for the extension's ``columns_of``."""
+"""Codes of the types for the extension's ``HeldRows``."""
 
 _FEW: Final = 4096
 """For so few rows it is not worth importing pandas."""

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from wiredump.model import Anomaly, Item
 from wiredump.rows.pieces import Rows
 from wiredump.sources import Sources
-from wiredump.tables.frames import FrameColumns, sink_of
+from wiredump.sources.quick import Sink
 from wiredump.tables.table_rows import TableRows
 from wiredump.tables.writer import RowGroups, TableWriter
 
-__all__ = ["Made", "keep_apart", "make_tables"]
+__all__ = ["Made", "keep_apart", "make_tables", "sink_of"]
 
 
 class Made(NamedTuple):
@@ -34,18 +34,26 @@ def _source(item: Item) -> int:
     return frame.place.capture if frame is not None else 0
 
 
+def sink_of(
+    rows: TableRows, writer: RowGroups, take: Callable[[Iterable[Rows]], None]
+) -> Sink | None:
+    """Return where exchanges go that need no object; None without the extension. ``take`` takes
+    rows that are not added to ``writer`` at once."""
+    made = rows.of_exchanges(writer.held, writer.flush, take)
+    return None if made is None else Sink(lambda: take(rows.gathered()), rows.counted, made)
+
+
 def keep_apart(
     sources: Sources, rows: TableRows, writer: RowGroups, tables: Collection[str],
     take: Callable[[Iterable[Rows]], None],
 ) -> None:  # fmt: skip
-    """Set up the sinks for rows that are not made of items: packets, if wanted, and frames or their
-    records, which are written without objects if sources and tables allow it."""
+    """Set up the sinks for rows that are not made of items: packets, if wanted, and those of
+    exchanges that need no object, if the sources allow it."""
     if "packets" in tables:
         sources.packets_to(lambda row: writer.add([("packets", row)]))
-    frames = FrameColumns.of(rows)
-    sink = sink_of(rows, writer, take, frames)
-    if sink is not None and sources.rows_to(sink) and frames is not None:
-        writer.keep_in("frames", frames)
+    sink = sink_of(rows, writer, take)
+    if sink is not None:
+        sources.rows_to(sink)
 
 
 def _writer(

@@ -51,11 +51,11 @@ class NamingWriter(TableWriter):
     def close(self) -> None:
         """Write the rows that waited, then close."""
         for table in self._wanting:
-            self._flush(table)
+            self.flush(table)
             name = unnamed(table)
-            self._flush(name)
+            self.flush(name)
             file = self._files.pop(name, None)
-            del self.rows[name], self._held[name], self._stores[name]
+            del self.rows[name], self._held[name]
             if file is None:
                 continue
             file.close()

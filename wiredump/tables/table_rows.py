@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kproto.dialects import Dialect
 from wiredump.bodies import read
-from wiredump.body_texts import BodyTexts, texts_of
+from wiredump.body_texts import BodyTexts, printers_of, texts_of
+from wiredump.dialects import certain
 from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
-from wiredump.knowledge.heard import INSTRUCTIVE, KEYS_OF, TABLE_OF, Heard, heard_of
+from wiredump.knowledge.heard import (
+    FETCH,
+    INSTRUCTIVE,
+    KEYS_OF,
+    TABLE_OF,
+    Heard,
+    heard_of,
+    heard_of_fetch,
+)
 from wiredump.knowledge.order import InOrder
 from wiredump.knowledge.topics import TopicNames, is_instructive
 from wiredump.model import Connection, Exchange, Item
+from wiredump.native import quick
 from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
 from wiredump.rows.elections import ELECT_LEADERS, election_rows
-from wiredump.rows.exchanges import Row, rows_of
+from wiredump.rows.exchanges import API_VERSIONS, Row, error_names, rows_of
 from wiredump.rows.fields import CARRYING
 from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
@@ -39,14 +49,6 @@ _SAID: Final = frozenset({"requests", "bodies", "negotiations"})
 
 _BATCHES: Final = frozenset({"batches", "records", "anomalies"})
 _FOLLOWED: Final = frozenset(FOLLOWED)
-
-_WITHOUT_OTHERS: Final = frozenset(
-    {"lineage", "account", "topics", "records", "elections", *FOLLOWED}
-)
-"""Tables that need only records, and the exchanges of ``_keys_of``."""
-
-_WITHOUT_EXCHANGES: Final = frozenset({"lineage", "account", "connections", "frames", "anomalies"})
-"""Tables that, without bodies, need frames and counts, but no exchanges."""
 
 
 class Deferral(Protocol):
@@ -133,33 +135,38 @@ class TableRows:
         """Whether rows are made that may need a topic's name."""
         return self._decodes and bool(self._tables & (_BATCHES | {"fetches"}))
 
-    @property
-    def takes_frames_only(self) -> bool:
-        """Whether exchanges need not be added if they were counted (``counted``) and their frames
-        written."""
-        return not self._decodes and self._tables <= _WITHOUT_EXCHANGES
-
-    @property
-    def takes_records_only(self) -> bool:
-        """Whether, of an exchange that may have records, only the frame with them is needed
-        (``carried``), and most other exchanges are not needed at all; both are counted
-        nevertheless."""
-        batches = self._batches
-        others = self._tables - _WITHOUT_OTHERS
-        return self._decodes and batches is not None and not batches.checks and not others
-
-    @property
-    def carried(self) -> tuple[tuple[int, ...], tuple[int, ...], Callable[..., bool]]:
-        """Return the API keys whose exchanges must be added, those whose frames may have records,
-        and the function that takes such a frame."""
-        assert self._batches is not None
-        carrying = CARRYING - self._heard_keys
-        return tuple(sorted(self._heard_keys)), tuple(sorted(carrying)), self._batches.gatherer
+    def of_exchanges(
+        self, held: Callable[[str], Any], full: Callable[[str], None],
+        take: Callable[[Iterable[Rows]], None],
+    ) -> Any:  # fmt: skip
+        """Return what makes rows of usual exchanges in C (``ExchangeRows``); None without the
+        extension. ``held`` returns the ``HeldRows`` of a table, or None if it is not wanted,
+        ``full`` is called when these have enough rows, and ``take`` takes other rows."""
+        module = quick()
+        if module is None:
+            return None
+        using = certain(self._codec)
+        fetched = gatherer = None
+        items: frozenset[int] = frozenset()
+        if self._decodes:
+            items = self._heard_keys - {FETCH}
+            if "negotiations" in self._tables:
+                items |= {API_VERSIONS}
+            if "fetches" in self._tables:
+                fetched = partial(self._take_fetch, using.name, take)
+            if self._batches is not None:
+                gatherer = self._batches.gatherer(held("batches"), full)
+        bodies = held("bodies") if self._decodes else None
+        return module.ExchangeRows(
+            held("frames"), held("requests"), bodies,
+            self._decodes and bool(self._tables & _SAID),
+            partial(printers_of, using, self._values, self._secrets), error_names, fetched, full,
+            gatherer, using.name, tuple(items), tuple(CARRYING),
+        )  # fmt: skip
 
     def gathered(self) -> Iterator[Rows]:
-        """Return the rows collected from frames, if they fill a piece."""
-        assert self._batches is not None
-        return self._wanted(self._batches.pieces())
+        """Return the records collected from frames, if they fill a piece."""
+        return iter(()) if self._batches is None else self._wanted(self._batches.pieces())
 
     def counted(
         self, connection: int, requests: int, request_bytes: int, response_bytes: int
@@ -213,11 +220,20 @@ class TableRows:
         heard = heard_of(item, texts)
         if heard is not None:
             self.names.learn(heard)
-            if self._deferral is not None:
-                self._deferral.heard(heard)
-            elif TABLE_OF.get(heard.api_key) in self._followers:
-                for each in self.order.add(heard):
-                    yield from self._in_order(each)
+            yield from self._followed(heard)
+
+    def _take_fetch(
+        self, dialect: str, take: Callable[[Iterable[Rows]], None], *fetch: Any
+    ) -> None:
+        """Take a Fetch whose other rows were made in C."""
+        take(self._wanted(self._followed(heard_of_fetch(dialect, *fetch))))
+
+    def _followed(self, heard: Heard) -> Iterator[Row]:
+        if self._deferral is not None:
+            self._deferral.heard(heard)
+        elif TABLE_OF.get(heard.api_key) in self._followers:
+            for each in self.order.add(heard):
+                yield from self._in_order(each)
 
     def _in_order(self, heard: Heard) -> Iterator[Row]:
         yield from self._followers[TABLE_OF[heard.api_key]].feed(heard)

@@ -13,7 +13,7 @@ from functools import reduce
 from pathlib import Path
 from shutil import rmtree
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,8 +22,8 @@ from kproto.errors import KprotoError
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.storage import Location, StorageError
-from wiredump.tables.arrow import arrow_schema, of_rows, ordered
-from wiredump.tables.held_rows import HeldRows, feed, held_rows
+from wiredump.tables.arrow import arrow_schema, ordered
+from wiredump.tables.held_rows import HeldRows, feed, held_rows, taken
 from wiredump.tables.merging import Part, merged
 from wiredump.tables.run import run_folder
 
@@ -31,7 +31,6 @@ __all__ = [
     "ROW_GROUP",
     "STAGING",
     "UNFINISHED",
-    "ColumnRows",
     "OutputError",
     "RowGroups",
     "TableWriter",
@@ -59,17 +58,6 @@ FEW: Final = 32
 
 class OutputError(KprotoError):
     """The folder to write to cannot be used. The message has the reason and a remedy."""
-
-
-class ColumnRows(Protocol):
-    """Rows of one table in columns, which may come from elsewhere, too. ``take`` returns rows from
-    the front, sorted."""
-
-    def __len__(self) -> int: ...
-
-    def append(self, row: tuple[Any, ...]) -> None: ...
-
-    def take(self, count: int) -> pa.Table: ...
 
 
 def _sized(schema: pa.Schema) -> list[int]:
@@ -125,13 +113,10 @@ class RowGroups:
         self._files: dict[str, pq.ParquetWriter] = {}
         self._sized = {name: _sized(self._schema(name)) for name in self.rows}
         self._held: dict[str, HeldRows] = {
-            name: held_rows(tuple(places), ROW_GROUP, ROW_GROUP_BYTES)
-            for name, places in self._sized.items()
+            name: held_rows(self._schema(name), ROW_GROUP, ROW_GROUP_BYTES) for name in self.rows
         }
         # Earlier pieces.
         self._parts: dict[str, list[pa.Table | Part]] = {name: [] for name in self.rows}
-        self._columns: dict[str, ColumnRows] = {}
-        self._stores: dict[str, HeldRows | ColumnRows] = dict(self._held)
 
     def _open(self, name: str) -> pq.ParquetWriter:
         raise NotImplementedError
@@ -149,14 +134,12 @@ class RowGroups:
     def add(self, rows: Iterable[Rows]) -> None:
         """Add rows; those of tables that are not written are ignored."""
         left = iter(rows)
-        while (found := feed(left, self._stores)) is not None:
+        while (found := feed(left, self._held)) is not None:
             name, row = found
             if row is None:
-                self._flush(name)
-            elif isinstance(row, Piece):
-                self._add_piece(*self._piece(name, row))
+                self.flush(name)
             else:
-                self._columns[name].append(row)
+                self._add_piece(*self._piece(name, row))
 
     def _add_piece(self, name: str, piece: Piece) -> None:
         schema = self._schema(name)
@@ -180,60 +163,44 @@ class RowGroups:
             held.size = size
             first = part.stop
             if held.number >= ROW_GROUP or size >= ROW_GROUP_BYTES:
-                self._flush(name)
+                self.flush(name)
 
     def _gather(self, name: str) -> None:
         """Turn the rows held into a part like any other."""
         held = self._held[name]
-        if held.rows:
-            self._parts[name].append(of_rows(self._schema(name), held.rows))
-            held.number += len(held.rows)
-            held.rows.clear()
+        if number := len(held):
+            self._parts[name].append(taken(held, self._schema(name)))
+            held.number += number
 
-    def keep_in(self, name: str, columns: ColumnRows) -> None:
-        """Keep the rows of this table in ``columns``, in the order in which they come. They must be
-        so small that ``ROW_GROUP_BYTES`` is never reached."""
-        self._columns[name] = self._stores[name] = columns
-
-    def drain(self, name: str) -> None:
-        """Write the complete row groups of a table that is kept in columns."""
-        while len(self._columns[name]) >= ROW_GROUP:
-            self._take(name, ROW_GROUP)
-
-    def _take(self, name: str, count: int) -> None:
-        if (
-            name not in self.rows
-        ):  # not wanted: connections, for example, need frames only to count them
-            if count:
-                self._columns[name].take(count)
-            return
-        if count and name not in self._files:
-            self._files[name] = self._open(name)
-        if count:
-            self._files[name].write_table(self._columns[name].take(count))
-            self.rows[name] += count
+    def held(self, name: str) -> HeldRows | None:
+        """Return where rows of a table are held until there are enough of them for ``flush``; None
+        if the table is not written."""
+        return self._held.get(name)
 
     def close(self) -> None:
         """Write the rows held, and close every file."""
-        for name, columns in self._columns.items():
-            self.drain(name)
-            self._take(name, len(columns))
         for name in self._held:
-            self._flush(name)
+            self.flush(name)
         for file in self._files.values():
             file.close()
 
-    def _flush(self, name: str) -> None:
-        self._gather(name)
-        parts = self._parts[name]
+    def flush(self, name: str) -> None:
+        """Write the rows held as a row group."""
+        held, parts = self._held[name], self._parts[name]
+        if not parts and not len(held):
+            return
         if parts:
-            if name not in self._files:
-                self._files[name] = self._open(name)
+            self._gather(name)
             rows = self._sorted(name, parts)
-            self._files[name].write_table(rows)
-            self.rows[name] += rows.num_rows
-            parts.clear()
-            self._held[name].number = self._held[name].size = 0
+        else:
+            order = TABLES[name].order if name in TABLES else ()
+            rows = taken(held, self._schema(name), order)
+        if name not in self._files:
+            self._files[name] = self._open(name)
+        self._files[name].write_table(rows)
+        self.rows[name] += rows.num_rows
+        parts.clear()
+        held.number = held.size = 0
 
     def _sorted(self, name: str, parts: list[pa.Table | Part]) -> pa.Table:
         schema = self._schema(name)

@@ -110,7 +110,7 @@ def test_any_frames(given: list[Frame], apart: bool, most: int):
     with pytest.MonkeyPatch.context() as patch, native.using(native.built()):
         patch.setattr(record_columns, "MOST_ROWS", most)
         slow = gathered(given, lambda rows: rows.add_frame, apart=apart)
-        quickly = gathered(given, lambda rows: rows.gatherer, apart=apart)
+        quickly = gathered(given, lambda rows: rows.gatherer(), apart=apart)
     assert quickly == slow
 
 
@@ -122,12 +122,12 @@ def test_what_goes_wrong_in_what_is_called_comes_out():
     with native.using(module):
         rows = BatchRows(lambda *_: 1 // 0, tables=("records",))
         with pytest.raises(ZeroDivisionError):
-            rows.gatherer(1, 0, 13, 0, 0, raw)
-        take = BatchRows(name_of, tables=("records",)).gatherer
+            rows.gatherer()(1, 0, 13, 0, 0, raw)
+        take = BatchRows(name_of, tables=("records",)).gatherer()
         for wrong in ((), (1, 0, 13, 0, 0, None), (1, 0, 13, 0, 1 << 70, raw)):
             with pytest.raises((TypeError, OverflowError)):
                 take(*wrong)
-        for arguments in ((), (None,) * 8, (None,) * 6 + ((), ())):
+        for arguments in ((), (None,) * 9, (None,) * 6 + ((), (), None)):
             with pytest.raises(TypeError):
                 module.Gatherer(*arguments)
 
@@ -139,7 +139,7 @@ def test_nothing_is_left_behind():
 
     def once() -> None:
         rows = BatchRows(name_of, tables=("records",), apart=True)
-        take = rows.gatherer
+        take = rows.gatherer()
         for version in range(-70, 0):
             take(1, 0, version, 0, 0, raw)
         for at_ns in (0, SINCE):

@@ -1,0 +1,396 @@
+/* The rows of exchanges that are whole and usual, without an object for any of them: of `frames`,
+   `requests` and `bodies` as wiredump/rows/exchanges.py makes them, and with gathering.c those of
+   batches. What is unusual becomes an exchange for Python instead. */
+#include "wire.h"
+
+enum { FETCH = 1, PRODUCE = 0, UNSUPPORTED_VERSION = 35, PRINTERS = 128 };
+
+static const char FRAME_CODES[] = "quqqqqqiqhhi?", REQUEST_CODES[] = "qqqqqqqhuhhuiuuuuuqq??Uiu",
+                  BODY_CODES[] = "quqhuhiuuu";
+
+/* How messages of a version are printed. */
+typedef struct {
+    int key, version;
+    PyObject *api;     /* its name; NULL: nobody has asked yet; None: these are not printed */
+    PyObject *message; /* its name */
+    PyObject *header, *body;
+} printers;
+
+struct exchange_rows_object {
+    PyObject_HEAD
+    held_object *frames, *requests, *bodies; /* NULL: not wanted */
+    PyObject *printers_of, *errors_of, *fetched, *full, *gatherer, *dialect;
+    PyObject *start; /* where a header begins */
+    int prints_all;  /* not only those for `fetched` */
+    uint8_t items[1 << 13], carrying[1 << 13];
+    printers known[2][PRINTERS]; /* of requests, of responses */
+};
+
+/* A side of an exchange, printed. New references; of a side that is not printed all are NULL. */
+typedef struct {
+    PyObject *header, *body; /* their texts */
+    PyObject *codes, *throttle;
+    const printers *by;
+} printed;
+
+static PyObject *client_name, *broker_name, *name_name, *version_name;
+
+int only_frames(const exchange_rows_object *self) {
+    return self != NULL && self->requests == NULL && self->bodies == NULL &&
+           self->gatherer == NULL && self->fetched == NULL && !self->prints_all;
+}
+
+static int is_printed(const exchange_rows_object *self, int key) {
+    return self->prints_all || (key == FETCH && self->fetched != NULL);
+}
+
+static int is_carrying(const exchange_rows_object *self, int key) {
+    return self->gatherer != NULL && has_key(self->carrying, key);
+}
+
+enum kind exchange_kind(const exchange_rows_object *self, int key, int is_transactional) {
+    int is_item = self == NULL || has_key(self->items, key);
+    if (is_item && (key != PRODUCE || is_transactional || self == NULL)) return AN_ITEM;
+    /* Python may yet get one whose response is lost: then it wants the bytes, too. */
+    return is_item || is_printed(self, key) || is_carrying(self, key) ? ROWS_OF_BYTES : ROWS;
+}
+
+/* ---- bodies as text --------------------------------------------------------------------------- */
+
+/* Borrowed; NULL with an exception. */
+static const printers *printers_of(exchange_rows_object *self, int key, int version,
+                                   int is_response) {
+    unsigned at = ((unsigned)key * 16 + (unsigned)version) % PRINTERS;
+    printers *each = &self->known[is_response][at];
+    if (each->api != NULL && each->key == key && each->version == version) return each;
+    PyObject *found = PyObject_CallFunction(self->printers_of, "iii", key, version, !is_response);
+    if (found == NULL) return NULL;
+    printers made = {key, version, Py_None, Py_None, Py_None, Py_None};
+    if (found != Py_None &&
+        !PyArg_ParseTuple(found, "UUOO", &made.api, &made.message, &made.header, &made.body)) {
+        Py_DECREF(found);
+        return NULL;
+    }
+    Py_INCREF(made.api);
+    Py_INCREF(made.message);
+    Py_INCREF(made.header);
+    Py_INCREF(made.body);
+    Py_DECREF(found);
+    const printers before = *each;
+    *each = made;
+    Py_XDECREF(before.api);
+    Py_XDECREF(before.message);
+    Py_XDECREF(before.header);
+    Py_XDECREF(before.body);
+    return each;
+}
+
+/* (text, end, error codes, throttle time) of what begins there: 1; 0 where it cannot be printed. */
+static int print(PyObject *printer, PyObject *raw, PyObject *at, PyObject **out) {
+    PyObject *given[] = {raw, at};
+    *out = PyObject_Vectorcall(printer, given, 2, NULL);
+    if (*out == NULL) return -1;
+    if (*out != Py_None && PyTuple_CheckExact(*out) && PyTuple_GET_SIZE(*out) == 4 &&
+        PyUnicode_Check(PyTuple_GET_ITEM(*out, 0)) && PyLong_Check(PyTuple_GET_ITEM(*out, 1)) &&
+        PyTuple_Check(PyTuple_GET_ITEM(*out, 2)))
+        return 1;
+    int is_none = *out == Py_None;
+    Py_CLEAR(*out);
+    if (!is_none) PyErr_SetString(PyExc_TypeError, "a printer gave something else");
+    return is_none ? 0 : -1;
+}
+
+static int print_side(exchange_rows_object *self, PyObject *raw, int key, int version,
+                      int is_response, printed *out) {
+    PyObject *header, *body;
+    out->by = printers_of(self, key, version, is_response);
+    if (out->by == NULL) return -1;
+    if (out->by->api == Py_None) return 0;
+    int done = print(out->by->header, raw, self->start, &header);
+    if (done != 1) return done;
+    done = print(out->by->body, raw, PyTuple_GET_ITEM(header, 1), &body);
+    if (done == 1) {
+        out->header = Py_NewRef(PyTuple_GET_ITEM(header, 0));
+        out->body = Py_NewRef(PyTuple_GET_ITEM(body, 0));
+        out->codes = Py_NewRef(PyTuple_GET_ITEM(body, 2));
+        out->throttle = Py_NewRef(PyTuple_GET_ITEM(body, 3));
+        done = PyLong_AsSsize_t(PyTuple_GET_ITEM(body, 1)) == PyBytes_GET_SIZE(raw);
+        Py_DECREF(body);
+    }
+    Py_DECREF(header);
+    return done;
+}
+
+static void forget_side(printed *side) {
+    Py_XDECREF(side->header);
+    Py_XDECREF(side->body);
+    Py_XDECREF(side->codes);
+    Py_XDECREF(side->throttle);
+}
+
+/* Python makes more of a version that the broker lacks. */
+static int has_fallen_back(const printed *response) {
+    for (Py_ssize_t i = 0; response->codes && i < PyTuple_GET_SIZE(response->codes); i++)
+        if (PyLong_AsLong(PyTuple_GET_ITEM(response->codes, i)) == UNSUPPORTED_VERSION) return 1;
+    return 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------- */
+
+static const char *const DIRECTIONS[2] = {"request", "response"};
+
+static int finish(exchange_rows_object *self, held_object *rows, const char *table,
+                  Py_ssize_t size, int failed) {
+    int full = held_end(rows, size, failed);
+    if (full <= 0) return full;
+    PyObject *done = PyObject_CallFunction(self->full, "s", table);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+static int frame_row(exchange_rows_object *self, const whole_exchange *of, const frame *from,
+                     int is_response) {
+    cells *at = self->frames->columns;
+    Py_ssize_t size = 0;
+    int version = is_response ? of->response_version : of->version;
+    int failed = cells_number(at++, of->on->id) ||
+                 sized_literal(at++, DIRECTIONS[is_response], &size) ||
+                 cells_number(at++, from->offset) || cells_number(at++, from->size) ||
+                 cells_number(at++, from->missing) || cells_number(at++, from->first_ns) ||
+                 cells_number(at++, from->last_ns) || cells_number(at++, from->capture) ||
+                 cells_number(at++, from->place) || cells_known(at++, of->key, of->key >= 0) ||
+                 cells_known(at++, version, is_response || version >= 0) ||
+                 cells_number(at++, of->id) || cells_bool(at++, 0);
+    return finish(self, self->frames, "frames", size, failed);
+}
+
+static int body_row(exchange_rows_object *self, const whole_exchange *of, const frame *from,
+                    const printed *side, int is_response) {
+    cells *at = self->bodies->columns;
+    Py_ssize_t size = 0;
+    int failed = cells_number(at++, of->on->id) ||
+                 sized_literal(at++, DIRECTIONS[is_response], &size) ||
+                 cells_number(at++, from->offset) || cells_number(at++, of->key) ||
+                 sized_text(at++, side->by->message, &size) ||
+                 cells_number(at++, is_response ? of->response_version : of->version) ||
+                 cells_number(at++, of->id) || sized_text(at++, side->header, &size) ||
+                 sized_text(at++, side->body, &size) || cells_null(at++);
+    return finish(self, self->bodies, "bodies", size, failed);
+}
+
+static int attribute(cells *to, PyObject *of, PyObject *name, Py_ssize_t *size) {
+    if (of == Py_None) return cells_null(to);
+    PyObject *value = PyObject_GetAttr(of, name);
+    int failed = value == NULL || sized_text(to, value, size);
+    Py_XDECREF(value);
+    return failed ? -1 : 0;
+}
+
+static int errors(exchange_rows_object *self, cells *to, const printed *response) {
+    PyObject *codes = response->codes;
+    PyObject *names = codes != NULL && PyTuple_GET_SIZE(codes)
+                          ? PyObject_CallOneArg(self->errors_of, codes)
+                          : PyTuple_New(0);
+    int failed = names == NULL || cells_value(to, names);
+    Py_XDECREF(names);
+    return failed ? -1 : 0;
+}
+
+static int request_row(exchange_rows_object *self, const whole_exchange *of,
+                       const printed *request, const printed *response) {
+    cells *at = self->requests->columns;
+    const frame *asked = of->request, *answered = of->response;
+    PyObject *software = of->on->software, *connection = of->on->connection;
+    const printers *by = answered != NULL ? response->by : request->by;
+    Py_ssize_t size = 0;
+    int64_t end = answered == NULL ? 0 : answered->last_ns;
+    int there = answered != NULL, known = there && end >= asked->first_ns;
+    int failed = cells_number(at++, of->on->id) || cells_number(at++, asked->offset) ||
+                 cells_known(at++, there ? answered->offset : 0, there) ||
+                 cells_number(at++, asked->first_ns) || cells_known(at++, end, there) ||
+                 cells_known(at++, end, there) ||
+                 cells_known(at++, known ? end - asked->first_ns : 0, known) ||
+                 cells_known(at++, of->key, of->key >= 0) ||
+                 sized_text(at++, by == NULL ? NULL : by->api, &size) ||
+                 cells_known(at++, of->version, of->version >= 0) ||
+                 cells_known(at++, of->response_version, there) ||
+                 sized_text(at++, self->dialect, &size) || cells_number(at++, of->id) ||
+                 sized_text(at++, of->client_id, &size) ||
+                 attribute(at++, software, name_name, &size) ||
+                 attribute(at++, software, version_name, &size) ||
+                 attribute(at++, connection, client_name, &size) ||
+                 attribute(at++, connection, broker_name, &size) ||
+                 cells_known(at++, asked->size, asked->size != 0) ||
+                 cells_known(at++, there ? answered->size : 0, there && answered->size != 0) ||
+                 cells_bool(at++, there) || cells_bool(at++, of->in_order) ||
+                 errors(self, at++, response) ||
+                 cells_value(at++, response->throttle ? response->throttle : Py_None) ||
+                 cells_null(at++);
+    return finish(self, self->requests, "requests", size, failed);
+}
+
+/* A Fetch, for the table of fetches. */
+static int tell_fetch(exchange_rows_object *self, const whole_exchange *of,
+                      const printed *request, const printed *response) {
+    PyObject *end = of->response == NULL ? Py_NewRef(Py_None)
+                                         : PyLong_FromLongLong(of->response->last_ns);
+    if (end == NULL) return -1;
+    PyObject *done = PyObject_CallFunction(
+        self->fetched, "OLLLOOOiOO", of->on->connection, (long long)of->on->id,
+        (long long)of->request->offset, (long long)of->request->first_ns, end, of->client_id,
+        of->on->software, of->version, request->body,
+        response->body != NULL ? response->body : Py_None);
+    Py_DECREF(end);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* 1, 0 where the exchange is wanted instead, -1. */
+static int gather_batches(exchange_rows_object *self, const whole_exchange *of) {
+    int is_request = of->key == PRODUCE;
+    const frame *last = of->response != NULL ? of->response : of->request;
+    carrier from = {
+        .connection = of->on->id,
+        .completed_ns = last->last_ns,
+        .of = is_request ? of->request : of->response,
+        .key = of->key,
+        .version = is_request ? of->version : of->response_version,
+        .raw = is_request ? of->raw : of->response_raw,
+    };
+    return from.of == NULL ? 1 : gather(self->gatherer, &from);
+}
+
+static int add_rows(exchange_rows_object *self, const whole_exchange *of, const printed *request,
+                    const printed *response) {
+    if (self->frames != NULL && (frame_row(self, of, of->request, 0) ||
+                                 (of->response != NULL && frame_row(self, of, of->response, 1))))
+        return -1;
+    if (self->requests != NULL && request_row(self, of, request, response)) return -1;
+    if (self->bodies != NULL && request->body != NULL && (body_row(self, of, of->request, request, 0) ||
+        (of->response != NULL && body_row(self, of, of->response, response, 1))))
+        return -1;
+    return of->key == FETCH && self->fetched != NULL ? tell_fetch(self, of, request, response) : 0;
+}
+
+int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
+    printed request = {0}, response = {0};
+    if (self->full == NULL) { /* it is being thrown away */
+        PyErr_SetString(PyExc_RuntimeError, "these ExchangeRows are gone");
+        return -1;
+    }
+    int taken = 1;
+    if (is_printed(self, of->key)) {
+        taken = print_side(self, of->raw, of->key, of->version, 0, &request);
+        if (taken == 1 && of->response != NULL)
+            taken = print_side(self, of->response_raw, of->key, of->response_version, 1, &response);
+        if (taken == 1 && has_fallen_back(&response)) taken = 0;
+    }
+    if (taken == 1 && is_carrying(self, of->key)) taken = gather_batches(self, of);
+    if (taken == 1 && add_rows(self, of, &request, &response)) taken = -1;
+    forget_side(&request);
+    forget_side(&response);
+    return taken;
+}
+
+/* ---- the object ------------------------------------------------------------------------------- */
+
+#define EACH(DO)                                                                                   \
+    DO(self->frames) DO(self->requests) DO(self->bodies) DO(self->printers_of)                     \
+    DO(self->errors_of) DO(self->fetched) DO(self->full) DO(self->gatherer) DO(self->dialect)      \
+    DO(self->start)
+
+static int note_names(void) {
+    if (version_name != NULL) return 0;
+    client_name = PyUnicode_InternFromString("client");
+    broker_name = PyUnicode_InternFromString("broker");
+    name_name = PyUnicode_InternFromString("name");
+    version_name = PyUnicode_InternFromString("version");
+    return client_name && broker_name && name_name && version_name ? 0 : -1;
+}
+
+static PyObject *some(PyObject *given) { return given == Py_None ? NULL : Py_NewRef(given); }
+
+/* ExchangeRows(frames, requests, bodies, prints_all, printers_of, errors_of, fetched, full, gatherer,
+   dialect, items, carrying): the HeldRows of three tables, or None; whether every message is
+   printed, or only those for `fetched`;
+   printers_of(api key, version, whether it is a request) -> (name of the api, of the message, printer
+        of the header, of the body), or None where Python prints
+   errors_of(codes) -> their names
+   fetched(connection, id, offset, requested, responded, client id, software, version, request's
+        text, response's text or None) is called with each Fetch; or None
+   full(table) is called when there are enough rows for a row group
+   gatherer: of batches, or None; dialect: its name; and the api keys of which exchanges are wanted
+   instead (of Produce those of transactions), and whose messages may have batches. */
+static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    PyObject *frames, *requests, *bodies, *printers_of, *errors_of, *fetched, *full, *gatherer;
+    PyObject *dialect, *items, *carrying;
+    int prints_all;
+    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
+        PyErr_SetString(PyExc_TypeError, "ExchangeRows takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "OOOpOOOOOUO!O!", &frames, &requests, &bodies, &prints_all,
+                          &printers_of, &errors_of, &fetched, &full, &gatherer, &dialect, &PyTuple_Type, &items,
+                          &PyTuple_Type, &carrying))
+        return NULL;
+    if (gatherer != Py_None && !Py_IS_TYPE(gatherer, &gatherer_type)) {
+        PyErr_SetString(PyExc_TypeError, "gatherer is a Gatherer or None");
+        return NULL;
+    }
+    exchange_rows_object *self = (exchange_rows_object *)type->tp_alloc(type, 0);
+    if (self == NULL) return NULL;
+    self->prints_all = prints_all;
+    self->printers_of = Py_NewRef(printers_of);
+    self->errors_of = Py_NewRef(errors_of);
+    self->fetched = some(fetched);
+    self->full = Py_NewRef(full);
+    self->gatherer = some(gatherer);
+    self->dialect = Py_NewRef(dialect);
+    self->start = PyLong_FromLong(4);
+    self->frames = held_of(frames, FRAME_CODES);
+    if (!PyErr_Occurred()) self->requests = held_of(requests, REQUEST_CODES);
+    if (!PyErr_Occurred()) self->bodies = held_of(bodies, BODY_CODES);
+    if (PyErr_Occurred() || note_names() || note_keys(self->items, items) ||
+        note_keys(self->carrying, carrying))
+        Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+/* What is called here knows who calls it. */
+static int traverse(PyObject *object, visitproc visit, void *arg) {
+    exchange_rows_object *self = (exchange_rows_object *)object;
+#define VISIT(each) Py_VISIT(each);
+    EACH(VISIT)
+    return 0;
+}
+
+static int clear(PyObject *object) {
+    exchange_rows_object *self = (exchange_rows_object *)object;
+#define CLEAR(each) Py_CLEAR(each);
+    EACH(CLEAR)
+    return 0;
+}
+
+static void dealloc(PyObject *object) {
+    exchange_rows_object *self = (exchange_rows_object *)object;
+    PyObject_GC_UnTrack(object);
+    clear(object);
+    for (int i = 0; i < 2 * PRINTERS; i++) {
+        printers *each = &self->known[i / PRINTERS][i % PRINTERS];
+        Py_XDECREF(each->api);
+        Py_XDECREF(each->message);
+        Py_XDECREF(each->header);
+        Py_XDECREF(each->body);
+    }
+    Py_TYPE(object)->tp_free(object);
+}
+
+PyTypeObject exchange_rows_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "wiredump.native._quick.ExchangeRows",
+    .tp_basicsize = sizeof(exchange_rows_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = new_rows,
+    .tp_dealloc = dealloc,
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+};
