@@ -32,7 +32,8 @@ const CONSUMER_OPTIONS = [
   'group', 'offset_reset', 'isolation', 'max_wait_ms', 'partition_max_bytes', 'rack', 'protocol',
   'session_timeout_ms', 'heartbeat_ms', 'assignors', 'metadata_age_ms'
 ]
-const DATA_RETRY = { retries: 3, initialRetryTime: 50 }
+const DATA_RETRY = { retries: 3, initialRetryTime: 100 }
+const CONSUMER_RETRIES = 5 // its default
 const TRANSACTIONAL = { idempotent: true, maxInFlightRequests: 1 } // as its documentation demands
 
 /** Options that differ from its defaults. */
@@ -135,6 +136,7 @@ async function close() {
   await producer?.disconnect().catch(() => {})
   producer = undefined
   transactions.clear()
+  inbox = undefined
   await consumer?.disconnect().catch(() => {})
   consumer = undefined
   const closing = admin
@@ -230,7 +232,8 @@ const operations = {
       if (name !== 'roundrobin') throw new Unsupported(`the client has no assigner ${name}`)
       return PartitionAssigners.roundRobin
     })
-    inbox = new Inbox()
+    const to = (inbox = new Inbox())
+    const closed = () => inbox !== to
     polled = new Map()
     assigned = []
     await clientCall(async () => {
@@ -238,6 +241,8 @@ const operations = {
         groupId: given.group,
         partitionAssigners: assigners,
         maxWaitTimeInMs: given.max_wait_ms,
+        // It restarts as by default, but not on the cluster of the next case.
+        retry: { retries: CONSUMER_RETRIES, restartOnFailure: async () => !closed() },
         ...metadataAge(given),
         readUncommitted: given.isolation !== 'read_committed',
         ...(given.partition_max_bytes ? { maxBytesPerPartition: given.partition_max_bytes } : {}),
@@ -247,13 +252,14 @@ const operations = {
       })
       const { GROUP_JOIN, CRASH } = consumer.events
       consumer.on(GROUP_JOIN, ({ payload }) => {
+        if (closed()) return
         assigned = Object.entries(payload.memberAssignment).flatMap(([topic, indexes]) =>
           indexes.map(index => `${topic}-${index}`)
         )
       })
       consumer.on(CRASH, ({ payload: { error, restart } }) => {
-        if (restart) inbox.report(error)
-        else inbox.fail(error)
+        if (restart) to.report(error)
+        else to.fail(error)
       })
       await consumer.connect()
       const wanted = pattern === undefined ? topics : [new RegExp(pattern)]
@@ -262,7 +268,7 @@ const operations = {
         autoCommit: false,
         eachMessage: async ({ topic, partition, message }) => {
           const offset = Number(message.offset)
-          inbox.add({ topic, partition, offset, key: textOf(message.key), value: textOf(message.value) })
+          to.add({ topic, partition, offset, key: textOf(message.key), value: textOf(message.value) })
         }
       })
     })
@@ -312,7 +318,7 @@ const operations = {
 
   async close_consumer() {
     const closing = consumer
-    consumer = undefined
+    consumer = inbox = undefined
     await clientCall(() => closing?.disconnect())
     return new Returned(undefined, null)
   },
