@@ -19,13 +19,12 @@ from wiredump.cli.chosen import (
     chosen_tables,
     counts,
     expanded,
-    local,
     source_options,
     table_options,
 )
 from wiredump.cli.following import cores_of, seconds, stopping
 from wiredump.skipped import bytes_of, require_read, skipped_of
-from wiredump.sources.opening import kind_of, open_key_log, require_path
+from wiredump.sources.opening import kind_of, open_key_log
 from wiredump.storage import absolute, shown
 from wiredump.tables.run import derived_run, random_run
 
@@ -48,12 +47,12 @@ def _columns(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--out", required=True, metavar="DIR",
               help="Folder to write, a path or a URI: new or empty, or, with --follow, the one "
                    "that the checkpoint belongs to.")  # fmt: skip
-@click.option("--follow", metavar="DIR|GLOB", callback=local,
+@click.option("--follow", metavar="DIR|GLOB",
               help="Read rotating captures as they are closed, instead of "
                    "CAPTUREs.")  # fmt: skip
-@click.option("--checkpoint", metavar="DIR", callback=local,
-              help="With --follow: folder for the progress, from which another run "
-                   "continues.")  # fmt: skip
+@click.option("--checkpoint", metavar="DIR",
+              help="With --follow: folder for the progress, a path or a URI, from which another "
+                   "run continues.")  # fmt: skip
 @click.option("--trigger", metavar="DURATION", callback=seconds, default="10s", show_default=True,
               help="With --follow: how often to look for files: 500ms, 10s, 2m.")  # fmt: skip
 @click.option("--available-now", is_flag=True,
@@ -120,8 +119,6 @@ def spark_command(
     tables = chosen_tables(wanted, not no_bodies, packets)
     named_dialect(dialect_name)
     _check(captures, how)
-    if how["follow"]:
-        require_path(out)
     if "-" in captures:
         problem = "Spark's tasks cannot share standard input: name files"
         raise click.BadParameter(problem, param_hint="CAPTURE")
@@ -238,7 +235,7 @@ def _follow(spark: Any, options: Options, how: dict[str, Any], say: _Say, master
 
     job = Follow(
         where=how["follow"],
-        checkpoint=os.path.abspath(how["checkpoint"]),
+        checkpoint=how["checkpoint"],
         options=options,
         partitions=how["partitions"] or cores_of(master),
         split_bytes=how["split_bytes"],

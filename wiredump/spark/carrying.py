@@ -7,9 +7,7 @@ one pair of ends is held at a time. State without new packets stays where it is.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
@@ -49,7 +47,8 @@ class Carrying(msgspec.Struct, frozen=True, kw_only=True):
 
     def data_of(self, task: int) -> Callable[[int], str]:
         """Return the path of a task's data file of a batch."""
-        return lambda batch: os.path.join(self.data, f"{batch:06d}", f"part-{task:05d}")
+        folder = Location(self.data)
+        return lambda batch: str(folder / f"{batch:06d}" / f"part-{task:05d}")
 
 
 class Kept(Manifest):
@@ -86,8 +85,8 @@ class _Carrying(Work):
         self._entries = iter(before)
         self._next = next(self._entries, None)
         self._fed = 0
-        place = Path(options.out) / STAGING / STATE
-        place.mkdir(parents=True, exist_ok=True)
+        place = Location(options.out) / STAGING / STATE
+        place.mkdir()
         name = f"{task:05d}-{uuid4().hex}"
         index, data = place / f"index-{name}", place / f"data-{name}"
         self._after = StateWriter(index, data, carrying.batch)

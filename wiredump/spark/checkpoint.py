@@ -16,27 +16,35 @@
 
 A batch counts once its commit is there. Whatever a run that was killed left of a batch without one
 is removed, and the batch is done again: from the same files, and from the state of the batch
-before, which is kept until then. Each file is written under another name first.
+before, which is kept until then. No file is seen before it is complete.
+
+The folder may be in an object store or in HDFS. A local one is locked; elsewhere the run that began
+last owns it (``owner``), and one that finds another owner stops before its rows can be seen.
 """
 
 from __future__ import annotations
 
 import fcntl
-import os
-import shutil
-from pathlib import Path
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, Final, TypeVar
+from uuid import uuid4
 
 import msgspec
 
 from kproto.errors import KprotoError
 from wiredump.spark.rotation import Rotated
 from wiredump.spark.state import State
+from wiredump.storage import Location, absolute, shown
 
 __all__ = ["Checkpoint", "CheckpointError", "Commit", "End", "Intent", "Settings", "Taken", "put"]
 
 _VERSION: Final = 2
 _KINDS: Final = ("state", "data", "fragments", "names")
+_BEFORE_ANY: Final = frozenset({"lock", "owner", "owner.new", "stream.json.new"})
+"""What a run leaves that ends before anything was begun."""
+_AT_ONCE: Final = 16
+"""Records that are read at a time."""
 _Record = TypeVar("_Record")
 
 
@@ -111,13 +119,17 @@ class Checkpoint:
     """A checkpoint. As a context manager it locks out other processes."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = Path(folder)
+        self.folder = Location(absolute(folder))
         self.commits: list[Commit] = []
         self._lock: IO[str] | None = None
+        self._owner = uuid4().hex.encode()
 
     def __enter__(self) -> Checkpoint:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = open(self.folder / "lock", "w")
+        self.folder.mkdir()
+        if not self.folder.is_local:
+            (self.folder / "owner").replace_bytes(self._owner)
+            return self
+        self._lock = open(str(self.folder / "lock"), "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -128,6 +140,13 @@ class Checkpoint:
     def __exit__(self, *about: object) -> None:
         if self._lock is not None:
             self._lock.close()
+
+    def require_owner(self) -> None:
+        """Raise CheckpointError if another run has begun since. No run has to, to read."""
+        if not self.folder.is_local and (self.folder / "owner").read_bytes() != self._owner:
+            raise CheckpointError(
+                f"another run is using {self.folder.shown}: only one can, so this one stops"
+            )
 
     @property
     def run(self) -> str | None:
@@ -142,57 +161,57 @@ class Checkpoint:
 
     def committed(self, batch: int) -> int:
         """Return the last batch committed so far, which is ``batch`` or a later one."""
-        while (self.folder / f"commits/{batch + 1:06d}.json").exists():
+        names = self._commits()
+        while f"{batch + 1:06d}.json" in names:
             batch += 1
         return batch
+
+    def _commits(self) -> list[str]:
+        """Return the names of the commits, in order."""
+        found = (self.folder / "commits").listed(recursive=False)
+        return [name for name, _ in found if name.endswith(".json")]
 
     def begin(self, settings: Settings) -> bool:
         """Read the checkpoint; returns whether there is one. Raises CheckpointError if it was
         started with other settings, or if the folder is not a checkpoint."""
         before = self.settings
         if before is None:
-            if {each.name for each in self.folder.iterdir()} - {"lock", "stream.new"}:
+            if {each.name for each in self.folder.iterdir()} - _BEFORE_ANY:
                 raise CheckpointError(
-                    f"{self.folder} is neither a checkpoint nor empty: name another folder"
+                    f"{self.folder.shown} is neither a checkpoint nor empty: name another folder"
                 )
             self.write("stream.json", settings)
             return False
         for name in settings.__struct_fields__:
             was, now = getattr(before, name), getattr(settings, name)
             if was != now:
+                was, now = (shown(each) if isinstance(each, str) else each for each in (was, now))
                 raise CheckpointError(
-                    f"{self.folder} was started with {name} {was!r}, but this run has {now!r}: "
-                    "the two must be equal"
+                    f"{self.folder.shown} was started with {name} {was!r}, but this run has "
+                    f"{now!r}: the two must be equal"
                 )
-        for number in range(1, 1 << 62):
-            commit = self._read(f"commits/{number:06d}.json", Commit)
-            if commit is None:
-                return True
-            self.commits.append(commit)
-        raise AssertionError("no end of batches")
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            found = threads.map(lambda name: self._read(f"commits/{name}", Commit), self._commits())
+            self.commits = [each for each in found if each is not None]
+        return True
 
     # -- records -----------------------------------------------------------------------------
 
     def _read(self, name: str, kind: type[_Record]) -> _Record | None:
-        path = self.folder / name
+        place = self.folder / name
         try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)
+            return msgspec.json.decode(place.read_bytes(), type=kind)
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
-            raise CheckpointError(f"cannot read {path}: {error}") from None
+            raise CheckpointError(f"cannot read {place.shown}: {error}") from None
 
     def write(self, name: str, record: Any) -> None:
         """Write a file atomically."""
-        path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
-        new = path.with_suffix(".new")
-        with open(new, "wb") as file:
-            file.write(msgspec.json.encode(record))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-        _sync(path.parent)
+        self.require_owner()
+        place = self.folder / name
+        place.parent.mkdir()
+        place.replace_bytes(msgspec.json.encode(record))
 
     @property
     def last(self) -> Commit | None:
@@ -225,37 +244,33 @@ class Checkpoint:
         self.commits.append(commit)
         used = {commit.fragments, commit.names}
         used |= {f"data/{batch:06d}" for each in commit.state.values() for batch in each.files}
-        for kind in _KINDS:
-            for each in self.within(kind).iterdir():
-                if _number(each) < commit.batch and self.relative(each) not in used:
-                    _remove(each)
-        for each in self.aside():
-            if each.parent.name != "heard" and self.relative(each) not in commit.unnamed:
-                _remove(each)
+        for batch, path in self._of_batches():
+            kind = path.split("/")[1] if path.startswith("aside/") else ""
+            old = path not in commit.unnamed if kind else batch < commit.batch and path not in used
+            if old and kind != "heard":
+                (self.folder / path).remove()
 
     # -- files -------------------------------------------------------------------------------
 
-    def within(self, name: str) -> Path:
-        """Return one of its folders, which is created if necessary."""
-        path = self.folder / name
-        path.mkdir(parents=True, exist_ok=True)
-        return path
-
-    def relative(self, path: Path) -> str:
-        """Return a path in the form in which records have it."""
-        return path.relative_to(self.folder).as_posix()
-
-    def aside(self) -> list[Path]:
-        """Return the files of what was set aside."""
-        return sorted(self.within("aside").glob("*/*.parquet"))
+    def _of_batches(self) -> Iterator[tuple[int, str]]:
+        """Yield the files and folders of batches, by paths relative to the folder."""
+        for kind in _KINDS:
+            for name, _ in (self.folder / kind).listed(recursive=False):
+                yield int(name[:6]), f"{kind}/{name}"
+        for name, about in (self.folder / "aside").listed(recursive=True):
+            if about.is_file:
+                yield int(name.rpartition("/")[2][:6]), f"aside/{name}"
 
     def clear(self) -> None:
         """Remove the files of batches that were not committed."""
-        shutil.rmtree(self.folder / "work", ignore_errors=True)
-        left = [each for kind in _KINDS for each in self.within(kind).iterdir()]
-        for each in [*left, *self.aside()]:
-            if _number(each) > self.batch:
-                _remove(each)
+        self.clear_work()
+        for batch, path in self._of_batches():
+            if batch > self.batch:
+                (self.folder / path).remove()
+
+    def clear_work(self) -> None:
+        """Remove the files of a batch that are not at their places."""
+        (self.folder / "work").remove()
 
     def end(self) -> End | None:
         """What the tables have beyond the last batch."""
@@ -266,35 +281,8 @@ class Checkpoint:
         (self.folder / "end.json").unlink(missing_ok=True)
 
 
-def put(file: str | Path, place: Path) -> None:
+def put(file: Location, place: Location) -> None:
     """Move a file to its place, replacing one of the same name, even to another file system."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.replace(file, place)
-    except OSError:
-        new = place.with_name(f".{place.name}.new")
-        shutil.copyfile(file, new)
-        os.replace(new, place)
-        os.unlink(file)
-    with open(place, "rb") as moved:
-        os.fsync(moved.fileno())
-
-
-def _number(path: Path) -> int:
-    """Return the batch number at the beginning of a name."""
-    return int(path.name[:6])
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    place.parent.mkdir()
+    file.publish(place)
+    place.sync()

@@ -5,7 +5,6 @@ rarely see only some of them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wiredump.rows.connections import account_rows, lineage_rows
@@ -33,7 +32,7 @@ class Ending(NamedTuple):
     """The files of the end and their places; ``renamed`` are files of unnamed rows of batches that
     get names now. ``rows`` counts by table."""
 
-    moves: list[tuple[Path, Path]]
+    moves: list[tuple[Location, Location]]
     renamed: list[str]
     rows: dict[str, int]
 
@@ -54,9 +53,9 @@ class Sums(NamedTuple):
     account: Mapping[str, int]
 
 
-def staged(work: str, kept: Sequence[Kept], kind: str) -> list[tuple[int, Path, int]]:
+def staged(work: str, kept: Sequence[Kept], kind: str) -> list[tuple[int, Location, int]]:
     """Yield the files of one kind that tasks wrote: the task, the file, its rows."""
-    folder = Path(work) / STAGING / kind
+    folder = Location(work) / STAGING / kind
     return [
         (each.task, folder / each.parts[kind].file, each.parts[kind].rows)
         for each in kept
@@ -68,12 +67,12 @@ def prepare(
     spark: SparkSession, store: Checkpoint, work: str, out: Outputs, micro: Micro, sums: Sums
 ) -> Ending:
     """Write everything that is not published yet."""
-    staging, last = Path(work) / STAGING, store.last
+    staging, last = Location(work) / STAGING, store.last
     names = staging / NAMES
     old = store.folder / last.names if last is not None and last.names else None
     told = [file for _, file, _ in staged(work, micro.kept, _TOPICS)]
     before = [old] if old is not None else []
-    topics = merge_names([Location(str(file)) for file in [*before, *told]], Location(str(names)))
+    topics = merge_names([*before, *told], names)
     changed = changed_names(old, names)
     renamed = [
         name
@@ -81,16 +80,18 @@ def prepare(
         if changed & set(ids)
     ]
     rows: dict[str, int] = {}
-    moves: list[tuple[Path, Path]] = []
-    wanting = [file for table in NAMED for _, file, _ in staged(work, micro.kept, unnamed(table))]
-    sources = [*map(str, wanting), *(str(store.folder / name) for name in renamed)]
+    moves: list[tuple[Location, Location]] = []
+    fresh = [
+        str(file) for table in NAMED for _, file, _ in staged(work, micro.kept, unnamed(table))
+    ]
+    sources = [*fresh, *(str(store.folder / name) for name in renamed)]
     for source, given in give(spark, sources, str(names), work).items():
-        table, name = aside(source)
-        if Path(source).is_relative_to(staging):
+        table, name = aside(Location(source))
+        begin = f"batch-{name}-named"
+        if source in fresh:
             rows[table] = rows.get(table, 0) + given.rows
-            moves.append((Path(given.file), out.place(table, f"end-named-{len(moves):05d}")))
-        else:
-            moves.append((Path(given.file), out.place(table, f"batch-{name}-named")))
+            begin = f"end-named-{len(moves):05d}"
+        moves.append((Location(given.file), out.place(table, begin)))
     heard = [str(store.folder / name) for commit in store.commits for name in commit.heard]
     heard += [str(file) for _, file, _ in staged(work, micro.kept, HEARD)]
     more: list[Manifest] = [*micro.kept]

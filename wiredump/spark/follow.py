@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -91,7 +90,7 @@ class _Run:
 
     def _begin(self) -> None:
         about, options, store = self._about, self._options, self._store
-        if not (store.folder / "stream.json").exists():
+        if store.settings is None:
             self._out.begin()
         settings = Settings(
             where=self._rotation.where, out=about.options.out, partitions=about.partitions,
@@ -168,7 +167,7 @@ class _Run:
         self._say(f"batch {batch}", intent.files)
         if store.end() is not None:
             self._take_back()
-        self._undo()
+        store.clear_work()
         require_unchanged(each.file for each in intent.files)
         micro = self._micro(intent.files, ending=False)
         require_unchanged(each.file for each in intent.files)
@@ -178,14 +177,15 @@ class _Run:
         for each in micro.kept:
             assert each.state is not None
             index, data = (f"{kind}/{batch:06d}/part-{each.task:05d}" for kind in ("state", "data"))
-            put(each.state.index, store.folder / index)
-            put(each.state.data, store.folder / data)
+            put(Location(each.state.index), store.folder / index)
+            put(Location(each.state.data), store.folder / data)
             commit.state[each.task] = msgspec.structs.replace(each.state, index=index, data=data)
         commit.fragments = before.fragments if before is not None else None
         if micro.fragments is not None:
             commit.fragments = f"fragments/{batch:06d}"
             put(micro.fragments, store.folder / commit.fragments)
         self._name(commit, before, micro.kept)
+        store.require_owner()
         self._put_visible(micro.kept, f"batch-{batch:06d}")
         store.commit(commit)
 
@@ -194,7 +194,7 @@ class _Run:
         for number, each in enumerate(manifests):
             for table, part in each.parts.items():
                 if table in self._about.options.tables and table != "topics":
-                    source = Path(self._work) / STAGING / table / part.file
+                    source = Location(self._work) / STAGING / table / part.file
                     put(source, self._out.place(table, f"{begin}-{number:05d}"))
 
     def _name(self, commit: Commit, before: Commit | None, kept: list[Kept]) -> None:
@@ -217,9 +217,8 @@ class _Run:
         changed: set[str] = set()
         if told or (wanting and commit.names is None):
             old = store.folder / commit.names if commit.names else None
-            new = Path(self._work) / STAGING / NAMES
-            files = [*([old] if old else []), *told]
-            merge_names([Location(str(file)) for file in files], Location(str(new)))
+            new = Location(self._work) / STAGING / NAMES
+            merge_names([*([old] if old else []), *told], new)
             changed = changed_names(old, new)
             commit.names = f"names/{batch}.parquet"
             put(new, store.folder / commit.names)
@@ -238,8 +237,8 @@ class _Run:
         given = give(self._spark, list(files.values()), self._path(names), self._work)
         found = {}
         for name, path in files.items():
-            table, which = aside(name)
-            put(given[path].file, self._out.place(table, f"batch-{which}-named"))
+            table, which = aside(Location(path))
+            put(Location(given[path].file), self._out.place(table, f"batch-{which}-named"))
             found[name] = given[path].without
         return found
 
@@ -253,7 +252,7 @@ class _Run:
             return self._made(end)
         if end is not None:
             self._take_back()
-        self._undo()
+        store.clear_work()
         taken = self._numbered(files)
         self._say("to the end", taken)
         require_unchanged(files[:-1])

@@ -9,9 +9,7 @@ has learnt. This module does not know the number of the batch.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -27,6 +25,7 @@ from wiredump.spark.planning import again, plan
 from wiredump.spark.splits import Split, read_runs
 from wiredump.spark.stages import ORDER, Task, answer, answers, each_of, task_number
 from wiredump.spark.state import dump, load, read_one, write_one
+from wiredump.storage import Location
 from wiredump.tables.parts import STAGING, SplitNote
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Micro(NamedTuple):
 
     kept: list[Kept]
     read: dict[int, int]
-    fragments: Path | None
+    fragments: Location | None
 
 
 class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,15 +90,15 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     def _split_bytes(self) -> int:
         """Return the size of parts: small enough for every core to get one, even with few files."""
-        size = sum(map(os.path.getsize, self.options.paths.values()))
+        size = sum(Location(path).info().size for path in self.options.paths.values())
         return min(self.split_bytes, max(_LEAST_SPLIT, -(-size // self.partitions)))
 
-    def _folder(self) -> Path:
-        return Path(self.options.out) / STAGING
+    def _folder(self) -> Location:
+        return Location(self.options.out) / STAGING
 
     def _clear(self) -> None:
-        shutil.rmtree(self._folder(), ignore_errors=True)
-        self._folder().mkdir(parents=True, exist_ok=True)
+        self._folder().remove()
+        self._folder().mkdir()
 
     def _job(self, spark: SparkSession, splits: list[Split], joining: bool) -> list[Kept]:
         encoded = [msgspec.msgpack.encode(split) for split in splits]
@@ -157,9 +156,10 @@ def _join(
         waiting = begin_waiting()
     yield from join_fragments(batches, waiting, ending=after is None)
     if after is not None:
-        new = f"{after}.{os.getpid()}.{task_number()}"
-        write_one(new, dump(waiting, codec))
-        os.replace(new, after)
+        place = Location(after)
+        new = place.parent / f"{place.name}.{os.getpid()}.{task_number()}"
+        write_one(str(new), dump(waiting, codec))
+        new.publish(place)
 
 
 def _whole(split: Split) -> Split:

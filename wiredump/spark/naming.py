@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from wiredump.spark.stages import answer_batch, each_of
 from wiredump.storage import Location
-from wiredump.tables.deferred_merge import Names, name_rows
+from wiredump.tables.deferred_merge import Names, name_rows, read_names
 from wiredump.tables.parts import STAGING
 
 if TYPE_CHECKING:
@@ -44,26 +41,26 @@ def give(spark: SparkSession, sources: Sequence[str], names: str, folder: str) -
 
 def _give(work: tuple[str, str, str]) -> Iterator[pa.RecordBatch]:
     source, names, folder = work
-    place = Location(folder) / STAGING / "named"
-    place.mkdir()
-    target = place / f"{uuid.uuid4().hex}.parquet"
-    rows, without = name_rows(Names(Location(names)), aside(source)[0], Location(source), target)
+    staging = Location(folder) / STAGING / "named"
+    staging.mkdir()
+    target = staging / f"{uuid.uuid4().hex}.parquet"
+    place = Location(source)
+    rows, without = name_rows(Names(Location(names)), aside(place)[0], place, target)
     given = Given(source, str(target), rows, sorted(without))
     yield answer_batch(msgspec.json.encode(given).decode())
 
 
-def aside(path: str) -> tuple[str, str]:
+def aside(file: Location) -> tuple[str, str]:
     """Return the table of a file that was set aside, and its name without the suffix."""
-    folder, name = os.path.split(path)
-    return os.path.basename(folder).removeprefix("unnamed-"), name.removesuffix(".parquet")
+    return file.parent.name.removeprefix("unnamed-"), file.name.removesuffix(".parquet")
 
 
-def changed_names(old: Path | None, new: Path) -> set[str]:
+def changed_names(old: Location | None, new: Location) -> set[str]:
     """Return the topic ids that ``new`` names for the first time, or from an earlier time on."""
     before = {} if old is None else _since(old)
     return {each for each, since in _since(new).items() if before.get(each) != since}
 
 
-def _since(path: Path) -> dict[str, tuple[str, int]]:
-    rows = pq.read_table(path).to_pylist()
+def _since(file: Location) -> dict[str, tuple[str, int]]:
+    rows = read_names(file).to_pylist()
     return {row["topic_id"]: (row["topic"], row["first_ns"]) for row in rows}

@@ -9,22 +9,19 @@ its run, where any reader finds them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
-
-import pyarrow.parquet as pq
 
 from wiredump.rows.schema import TABLES
 from wiredump.spark.job import DRIVER_TABLES
+from wiredump.spark.publishing import SUCCESS
 from wiredump.storage import Location
-from wiredump.tables.deferred_rows import schema_of
+from wiredump.tables.parts import write_empty
 from wiredump.tables.run import run_folder
 from wiredump.tables.writer import OutputError, require_room
 
 __all__ = ["Outputs"]
 
 _NONE: Final = "none.parquet"
-_SUCCESS: Final = "_SUCCESS"
 
 
 class Outputs:
@@ -34,36 +31,37 @@ class Outputs:
     def __init__(
         self, folder: str, tables: Iterable[str], run: str = "", append: bool = False
     ) -> None:
-        self._folder = Path(folder)
+        self._folder = Location(folder)
         self._run, self._append = run, append
         wanted = {*tables, *DRIVER_TABLES}
         self.tables = [name for name in TABLES if name in wanted]
 
     def begin(self) -> None:
         """Start a new stream. Raises OutputError if the folder is not empty."""
-        require_room(Location(str(self._folder)), self._run, self._append)
+        require_room(self._folder, self._run, self._append)
 
     def make(self, *, anew: bool) -> None:
         """Create the tables' folders. Raises OutputError if they cannot be created, or no longer
         exist."""
         if not anew and not self._folder.is_dir():
             raise OutputError(
-                f"{self._folder} does not exist, but the checkpoint continues its tables"
+                f"{self._folder.shown} does not exist, but the checkpoint continues its tables"
             )
         for name in self.tables:
             place = self._of(name)
             try:
-                place.mkdir(parents=True, exist_ok=True)
+                place.mkdir()
             except OSError as error:
-                raise OutputError(f"cannot create {place}: {error}") from error
-            if not (place / _NONE).exists():
-                pq.write_table(schema_of(name).empty_table(), place / _NONE)
+                raise OutputError(f"cannot create {place.shown}: {error}") from error
+            none = place / _NONE
+            if not none.exists():
+                write_empty(name, none)
 
-    def place(self, table: str, name: str) -> Path:
+    def place(self, table: str, name: str) -> Location:
         """Return where a file belongs."""
         return self._of(table) / f"{name}.parquet"
 
-    def _of(self, table: str) -> Path:
+    def _of(self, table: str) -> Location:
         return run_folder(self._folder, table, self._run)
 
     def keep_batches(self, last: int) -> None:
@@ -74,13 +72,13 @@ class Outputs:
 
     def forget_end(self) -> None:
         """Remove the files of the end, which is no longer valid."""
-        (self._folder / _SUCCESS).unlink(missing_ok=True)
+        (self._folder / SUCCESS).unlink(missing_ok=True)
         for path in self._files("end-*.parquet"):
             path.unlink()
 
     def succeed(self) -> None:
         """Mark the tables as complete."""
-        (self._folder / _SUCCESS).touch()
+        (self._folder / SUCCESS).write_bytes(b"")
 
-    def _files(self, pattern: str) -> list[Path]:
+    def _files(self, pattern: str) -> list[Location]:
         return [path for name in self.tables for path in self._of(name).glob(pattern)]

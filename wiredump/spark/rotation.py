@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from glob import glob, has_magic
 from itertools import pairwise
 from typing import Final
 
@@ -23,6 +22,7 @@ import msgspec
 from kproto.errors import KprotoError
 from wiredump.readers import Capture, Packet
 from wiredump.sources.opening import kind_of
+from wiredump.storage import Info, Location, absolute, has_magic, is_uri, matches, shown
 
 __all__ = [
     "SLACK_NS",
@@ -61,52 +61,51 @@ class Rotated(msgspec.Struct, frozen=True):
     @property
     def stem(self) -> str:
         """The path before compression."""
+        place = Location(self.path)
         for suffix in _PACKED:
-            if self.path.endswith(suffix):
-                return self.path.removesuffix(suffix)
+            if place.name.endswith(suffix):
+                return str(place.parent / place.name.removesuffix(suffix))
         return self.path
 
 
 class Rotation:
-    """The files of a folder (without hidden ones), or those that match a pattern."""
+    """The files of a folder (without hidden ones), or those that match a pattern. Either may be a
+    URI."""
 
     def __init__(self, where: str) -> None:
-        self.where = os.path.abspath(where)
-        self._relative = not os.path.isabs(where)
+        self.where = absolute(where)
+        self._relative = not is_uri(where) and not os.path.isabs(where)
         self._known: dict[str, Rotated] = {}
 
     def files(self) -> list[Rotated]:
         """Return all files, in no order. Raises RotationError for a file that is not a capture, and
         if ``where`` does not exist."""
         found = []
-        for path in self._paths():
-            try:
-                about = os.stat(path)
-                known = self._known.get(path)
-                if known is None or (known.size, known.modified_ns) != (
-                    about.st_size,
-                    about.st_mtime_ns,
-                ):
-                    first = _first_ns(path)
-                    known = Rotated(path, about.st_size, about.st_mtime_ns, first)
-                    self._known[path] = known
-            except FileNotFoundError:
-                continue  # gone since it was listed
+        for path, about in self._paths():
+            known = self._known.get(path)
+            if known is None or (known.size, known.modified_ns) != about[:2]:
+                try:
+                    known = Rotated(path, about.size, about.modified_ns, _first_ns(path))
+                except FileNotFoundError:
+                    continue  # gone since it was listed
+                self._known[path] = known
             found.append(known)
         return found
 
-    def _paths(self) -> Iterable[str]:
-        if os.path.isdir(self.where):
-            with os.scandir(self.where) as entries:
-                found = [each for each in entries if not each.name.startswith(".")]
-                return [each.path for each in found if each.is_file()]
-        if not has_magic(self.where) and not os.path.exists(os.path.dirname(self.where)):
-            raise RotationError(f"{self.where} does not exist: name a folder or a pattern")
-        return [path for path in glob(self.where) if os.path.isfile(path)]
+    def _paths(self) -> Iterable[tuple[str, Info]]:
+        place = Location(self.where)
+        if place.is_dir():
+            listed = place.listed(recursive=False)
+            found = [(str(place / name), about) for name, about in listed if name[0] != "."]
+        else:
+            found = list(matches(self.where))
+        if not (found or has_magic(self.where) or place.is_object or place.parent.exists()):
+            raise RotationError(f"{place.shown} does not exist: name a folder or a pattern")
+        return [(path, about) for path, about in found if about.is_file]
 
     def shown(self, path: str) -> str:
         """The name that the user gave."""
-        return os.path.relpath(path) if self._relative else path
+        return os.path.relpath(path) if self._relative else shown(path)
 
     def new(self, taken: Mapping[str, Rotated], last: Rotated | None) -> list[Rotated]:
         """Those not taken yet, in order. ``taken`` has what was known by a stem when it was taken
@@ -123,16 +122,16 @@ class Rotation:
         ordered = in_order(new.values(), last)
         if ordered and last is not None and _steps_back([last, ordered[0]]):
             raise RotationError(
-                f"{ordered[0].path} begins before {last.path}, which has already been read: "
-                "captures must appear in the order in which they were written"
+                f"{shown(ordered[0].path)} begins before {shown(last.path)}, which has already "
+                "been read: captures must appear in the order in which they were written"
             )
         return ordered
 
 
 def _first_ns(path: str) -> int | None:
     if kind_of(path) != "capture":
-        raise RotationError(f"{path} is not a capture: use a pattern that excludes it")
-    with Capture(path) as capture:
+        raise RotationError(f"{shown(path)} is not a capture: use a pattern that excludes it")
+    with Location(path).open() as file, Capture(file) as capture:
         return next((each.timestamp_ns for each in capture if isinstance(each, Packet)), None)
 
 
@@ -142,8 +141,8 @@ def _was_taken(now: Rotated, before: Rotated | None) -> bool:
     if now.path != before.path or now.size == before.size:
         return True
     raise RotationError(
-        f"{now.path} changed although there is a newer file: two programs may be capturing to the "
-        "same folder"
+        f"{shown(now.path)} changed although there is a newer file: two programs may be capturing "
+        "to the same folder"
     )
 
 
@@ -190,17 +189,17 @@ def require_unchanged(files: Iterable[Rotated]) -> None:
     """Raise RotationError if a file has changed since it was chosen."""
     for file in files:
         try:
-            about = os.stat(file.path)
-            same = about.st_size == file.size and (
-                about.st_mtime_ns == file.modified_ns or _first_ns(file.path) == file.first_ns
+            about = Location(file.path).info()
+            same = about.size == file.size and (
+                about.modified_ns == file.modified_ns or _first_ns(file.path) == file.first_ns
             )
         except FileNotFoundError:
             raise RotationError(
-                f"{file.path} was removed before its rows were committed: restore it, or start a "
-                "new stream"
+                f"{shown(file.path)} was removed before its rows were committed: restore it, or "
+                "start a new stream"
             ) from None
         if not same:
             raise RotationError(
-                f"{file.path} changed before its rows were committed: allow more files in the ring "
-                "(tcpdump -W, dumpcap -b files:)"
+                f"{shown(file.path)} changed before its rows were committed: allow more files in "
+                "the ring (tcpdump -W, dumpcap -b files:)"
             )

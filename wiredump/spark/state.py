@@ -20,20 +20,19 @@ this package's own classes, and a few containers, is made of what a file says.
 from __future__ import annotations
 
 import io
-import os
 import pickle
 from array import array
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from struct import Struct
 from types import MethodType, TracebackType
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import IO, Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
 import kproto
 from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
+from wiredump.storage import Location, RangedFile
 
 __all__ = [
     "Entry",
@@ -52,7 +51,6 @@ _OPEN: Final = -1
 _entry: Final = Struct(">HqQQI")
 _LONGEST_HEAD: Final = 1000
 _MOST_FILES: Final = 8
-_BUFFER: Final = 1 << 20
 
 _CONTAINERS: Final = frozenset(
     {
@@ -106,11 +104,11 @@ class State(msgspec.Struct, frozen=True):
 class StateWriter:
     """Writes the index and the data of a batch; entries come sorted by key."""
 
-    def __init__(self, index: Path, data: Path, batch: int) -> None:
+    def __init__(self, index: Location, data: Location, batch: int) -> None:
         self._paths = index, data
         self._batch = batch
-        self._index: BinaryIO = open(index, "wb", buffering=_BUFFER)  # noqa: SIM115 (by close)
-        self._data: BinaryIO = open(data, "wb", buffering=_BUFFER)  # noqa: SIM115 (by close)
+        self._index = index.open_writer()
+        self._data = data.open_writer()
         self._index.write(_HEAD)
         self._data.write(_HEAD)
         self._at = len(_HEAD)
@@ -156,7 +154,7 @@ class StateReader:
     def __init__(self, state: State | None, data_of: Callable[[int], str]) -> None:
         self._state = state
         self._data_of = data_of
-        self._files: dict[int, int] = {}
+        self._files: dict[int, RangedFile] = {}
 
     def __enter__(self) -> StateReader:
         return self
@@ -168,7 +166,7 @@ class StateReader:
         trace: TracebackType | None,
     ) -> None:
         while self._files:
-            os.close(self._files.popitem()[1])
+            self._files.popitem()[1].close()
 
     def __iter__(self) -> Iterator[Entry]:
         if self._state is None:
@@ -191,10 +189,11 @@ class StateReader:
         """Return what ``dump`` made."""
         file = self._files.get(entry.batch)
         if file is None:
-            file = self._files[entry.batch] = os.open(self._data_of(entry.batch), os.O_RDONLY)
-        rest = os.pread(file, entry.size, entry.at)
+            file = Location(self._data_of(entry.batch)).open_ranged()
+            self._files[entry.batch] = file
+        rest = file.read_at(entry.at, entry.size)
         if len(rest) < entry.size:
-            raise StateError(f"{self._data_of(entry.batch)} ends in the middle of an entry")
+            raise StateError(f"{file.name} ends in the middle of an entry")
         return rest
 
     @property
@@ -208,7 +207,7 @@ class StateReader:
 
 def write_one(path: str, rest: bytes) -> None:
     """Write a file with the state of one entry."""
-    with open(path, "wb") as file:
+    with Location(path).open_writer() as file:
         file.write(_HEAD)
         file.write(rest)
 
@@ -219,10 +218,10 @@ def read_one(path: str) -> bytes:
         return file.read()
 
 
-def _opened(path: str) -> BinaryIO:
+def _opened(path: str) -> IO[bytes]:
     """Open a state file behind its head."""
     try:
-        file = open(path, "rb", buffering=_BUFFER)  # noqa: SIM115 (by whoever asked for it)
+        file = Location(path).open()
     except OSError as error:
         raise StateError(f"cannot read {path}: {error}") from error
     try:

@@ -15,7 +15,6 @@ own checkpoint gets every row once. (A row whose topic was named later may have 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from wiredump.knowledge.following import FOLLOWED
 from wiredump.spark.checkpoint import Checkpoint, CheckpointError, Settings
 from wiredump.spark.table_schema import with_timestamps
 from wiredump.spark.table_source import OptionError, batches_of
+from wiredump.storage import Location
 from wiredump.tables.run import run_folder
 
 __all__ = ["StreamReader"]
@@ -58,23 +58,23 @@ class StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         settings = self._settings()
-        folder = run_folder(Path(settings.out), self._table, settings.run)
+        folder = run_folder(Location(settings.out), self._table, settings.run)
         return [
             _File(str(path), settings.run)
             for batch in range(start["batch"] + 1, end["batch"] + 1)
-            for path in sorted(folder.glob(f"batch-{batch:06d}-*.parquet"))
+            for path in folder.glob(f"batch-{batch:06d}-*.parquet")
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _File)
-        for batch in batches_of(Path(partition.path)):
+        for batch in batches_of(Location(partition.path)):
             yield with_timestamps(self._table, batch, partition.run)
 
     def _settings(self) -> Settings:
         settings = self._checkpoint.settings
         if settings is None:
             raise CheckpointError(
-                f"{self._checkpoint.folder} is no checkpoint of `wiredump spark --follow`"
+                f"{self._checkpoint.folder.shown} is no checkpoint of `wiredump spark --follow`"
             )
         if self._table not in settings.tables:
             raise OptionError(f"the stream does not write the table {self._table}")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -30,7 +29,7 @@ from wiredump.sources.opening import kind_of, open_sources
 from wiredump.sources.request_logs import time_zone
 from wiredump.spark.table_schema import with_timestamps
 from wiredump.storage import Location
-from wiredump.tables.deferred_merge import Names, named
+from wiredump.tables.deferred_merge import Names, named, read_names
 from wiredump.tables.deferred_rows import NAMED, unnamed
 from wiredump.tables.jobs import Work, write_share
 from wiredump.tables.making import make_tables
@@ -115,7 +114,7 @@ def _whole(work: Work, rotated: bool) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all connections."""
     _write_whole(work, rotated)
     (table,) = work.tables
-    for file in sorted(Path(work.out, table).glob("*.parquet")):
+    for file in (Location(work.out) / table).glob("*.parquet"):
         yield from batches_of(file)
 
 
@@ -137,18 +136,18 @@ def _shared(
     """Yield the rows of a share, those that need a topic's name with it."""
     (table,) = work.tables
     parts = write_share(work, kinds, share).parts
-    staging = Path(work.out, STAGING)
+    staging = Location(work.out) / STAGING
     if table in parts:
         yield from batches_of(staging / table / parts[table].file)
     if unnamed(table) in parts:
         known = Names(pa.ipc.open_stream(names).read_all())
         file = staging / unnamed(table) / parts[unnamed(table)].file
-        yield from (batch for batch, _ in named(known, table, Location(str(file))))
+        yield from (batch for batch, _ in named(known, table, file))
 
 
-def batches_of(file: Path) -> Iterator[pa.RecordBatch]:
+def batches_of(file: Location) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a Parquet file."""
-    with pq.ParquetFile(file) as rows:
+    with file.open_input() as opened, pq.ParquetFile(opened) as rows:
         yield from rows.iter_batches(batch_size=_ROWS)
 
 
@@ -157,7 +156,7 @@ def _names(work: Work) -> bytes:
     with passing_folder() as folder:
         topics = work._replace(out=os.path.join(folder, "tables"), tables=("topics",))
         _write_whole(topics)
-        rows = pq.read_table(next(Path(topics.out, "topics").glob("*.parquet")))
+        rows = read_names(next((Location(topics.out) / "topics").glob("*.parquet")))
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, rows.schema) as out:
         out.write_table(rows)

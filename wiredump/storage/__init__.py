@@ -4,17 +4,20 @@ module of wiredump knows file systems other than the local one."""
 from __future__ import annotations
 
 from wiredump.storage.errors import ChangedError, StorageError
-from wiredump.storage.globs import expand
-from wiredump.storage.location import Location, absolute, is_uri, shown
+from wiredump.storage.globs import expand, has_magic, matches
+from wiredump.storage.location import Info, Location, absolute, is_uri, shown
 from wiredump.storage.ranged import RangedFile
 
 __all__ = [
     "ChangedError",
+    "Info",
     "Location",
     "RangedFile",
     "StorageError",
     "absolute",
     "expand",
+    "has_magic",
     "is_uri",
+    "matches",
     "shown",
 ]

@@ -25,6 +25,7 @@ _OBJECT_STORES: Final = frozenset({"s3", "gs", "abfs", "abfss"})
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _HADOOP: Final = frozenset({"hdfs", "viewfs"})
 _MOST_CONNECTIONS: Final = 64
+_SMALL_AT_ONCE: Final = "allow_delayed_open=true"
 
 
 class Uri(NamedTuple):
@@ -91,6 +92,8 @@ def _object_store(scheme: str, authority: str, query: str) -> tuple[FileSystem, 
     # Otherwise the client waits for the metadata service of a virtual machine that is not there.
     if scheme == "s3" and ("AWS_ACCESS_KEY_ID" in os.environ or "@" in authority):
         os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
+    if scheme == "s3":  # a small file takes one request instead of three
+        query = f"{query}&{_SMALL_AT_ONCE}" if query else f"?{_SMALL_AT_ONCE}"
     with translated(Uri(scheme, authority, "", "").shown):
         files, root = FileSystem.from_uri(f"{scheme}://{authority}/{query}")
     return files, root.strip("/")

@@ -6,13 +6,14 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from wiredump.storage.connections import parsed
 from wiredump.storage.errors import not_found
-from wiredump.storage.location import Location
+from wiredump.storage.location import Info, Location
 
-__all__ = ["expand", "matching"]
+__all__ = ["expand", "has_magic", "matches", "matching"]
 
 _MAGIC: Final = re.compile(r"[*\[]")
 _PIECE: Final = re.compile(r"\*|\[(!?[^\]]+)\]|[^*\[]+|\[")
@@ -25,27 +26,42 @@ def expand(where: str, *, paths: bool = False) -> list[str]:
     uri = parsed(where)
     if uri is None and paths:
         return sorted(glob.glob(where)) or [where]
-    if uri is None or not _MAGIC.search(uri.path):
+    if uri is None or not has_magic(where):
         return [where]
-    if uri.scheme == "file":
-        found = sorted(glob.glob(f"/{uri.path}", recursive=True))
-    else:
-        fixed, pattern = _divided(uri.path)
-        folder = Location(uri._replace(path=fixed).text)
-        found = [str(folder / name) for name in matching(folder, pattern)]
+    found = [path for path, _ in matches(where)]
     if not found:
         raise not_found(uri.shown)
     return found
 
 
-def matching(folder: Location, pattern: str) -> Iterator[str]:
-    """Yield the paths within a folder that match, relative to it and sorted."""
+def has_magic(where: str) -> bool:
+    """Whether a path or a URI is a pattern."""
+    uri = parsed(where)
+    return glob.has_magic(where) if uri is None else _MAGIC.search(uri.path) is not None
+
+
+def matches(where: str) -> Iterator[tuple[str, Info]]:
+    """Yield the files that match a path or a URI, in the order of names."""
+    uri = parsed(where)
+    if uri is None or uri.scheme == "file":
+        path = where if uri is None else f"/{uri.path}"
+        for each in sorted(glob.glob(path, recursive=True)):
+            with suppress(FileNotFoundError):  # gone since it was listed
+                yield each, Location(each).info()
+        return
+    fixed, pattern = _divided(uri.path)
+    folder = Location(uri._replace(path=fixed).text)
+    yield from ((str(folder / name), about) for name, about in matching(folder, pattern))
+
+
+def matching(folder: Location, pattern: str) -> Iterator[tuple[str, Info]]:
+    """Yield the files within a folder that match, by paths relative to it, sorted."""
     fixed, rest = _divided(pattern)
     place = folder / fixed if fixed else folder
-    matches = re.compile(_regular(rest)).fullmatch
-    for name, is_file in place.listed(recursive="/" in rest or "**" in rest):
-        if is_file and matches(name):
-            yield f"{fixed}/{name}" if fixed else name
+    matched = re.compile(_regular(rest)).fullmatch
+    for name, about in place.listed(recursive="/" in rest or "**" in rest):
+        if about.is_file and matched(name):
+            yield (f"{fixed}/{name}" if fixed else name), about
 
 
 def _divided(path: str) -> tuple[str, str]:

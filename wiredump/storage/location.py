@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -25,6 +26,9 @@ __all__ = ["Info", "Location", "absolute", "is_uri", "shown"]
 
 _BUFFER: Final = 64 * 1024
 _REMOTE_BUFFER: Final = 1 << 20
+
+_buckets: Final[set[tuple[Uri | None, str]]] = set()
+"""Those that exist."""
 
 
 class Info(NamedTuple):
@@ -113,7 +117,7 @@ class Location:
         return self._uri is None
 
     @property
-    def _is_object(self) -> bool:
+    def is_object(self) -> bool:
         """Whether it is in an object store, which has no folders and cannot rename."""
         return self._uri is not None and is_object_store(self._uri.scheme)
 
@@ -130,6 +134,8 @@ class Location:
         if self._uri is None:
             return self._path
         root = self._connected()[1]
+        if not self._path:
+            return root
         return f"{root.rstrip('/')}/{self._path}" if root else self._path
 
     def _connected(self) -> tuple[FileSystem, str]:
@@ -142,14 +148,17 @@ class Location:
 
     def _require_bucket(self) -> None:
         """Raise StorageError if the bucket of the URI does not exist."""
-        if not self._is_object:
+        if not self.is_object:
             return
         files, root = self._connected()
-        bucket = root or self._path.partition("/")[0]
+        bucket = self._store, root or self._path.partition("/")[0]
+        if bucket in _buckets:
+            return
         with translated(self.shown):
-            about = files.get_file_info(bucket)
+            about = files.get_file_info(bucket[1])
         if about.type.name == "NotFound":
             raise StorageError(f"{self.shown}: {NO_BUCKET}")
+        _buckets.add(bucket)
 
     # -- listing -----------------------------------------------------------------------------
 
@@ -164,7 +173,7 @@ class Location:
         if found.type == FileType.NotFound:
             self._require_bucket()
             raise not_found(self.shown)
-        return Info(found.size or 0, found.mtime_ns or 0, found.type == FileType.File)
+        return _info(found)
 
     def exists(self) -> bool:
         try:
@@ -187,21 +196,19 @@ class Location:
 
     def iterdir(self) -> Iterator[Location]:
         """Yield what is in a folder, in the order of names; nothing if it does not exist."""
-        yield from self._listed(recursive=False)
+        for path, _ in self.listed(recursive=False):
+            yield self / path
 
     def files(self) -> Iterator[Location]:
         """Yield the files in a folder and in those within, in the order of names."""
-        for each in self._listed(recursive=True):
-            if each.is_file():
-                yield each
+        for path, about in self.listed(recursive=True):
+            if about.is_file:
+                yield self / path
 
-    def _listed(self, *, recursive: bool) -> Iterator[Location]:
-        for path, _ in self.listed(recursive=recursive):
-            yield self / path
-
-    def listed(self, *, recursive: bool) -> list[tuple[str, bool]]:
-        """Return the paths in a folder, relative to it and sorted, and whether each is a file."""
-        from pyarrow.fs import FileSelector, FileType
+    def listed(self, *, recursive: bool) -> list[tuple[str, Info]]:
+        """Return what is in a folder, or nothing if it does not exist: paths relative to it, in
+        the order of names."""
+        from pyarrow.fs import FileSelector
 
         base = self.path
         selector = FileSelector(base, allow_not_found=True, recursive=recursive)
@@ -210,14 +217,14 @@ class Location:
         if not found:
             self._require_bucket()
         start = len(base.strip("/"))
-        names = [(each.path.strip("/")[start:].lstrip("/"), each.type) for each in found]
-        return sorted((name, kind == FileType.File) for name, kind in names if name)
+        names = [(each.path.strip("/")[start:].lstrip("/"), _info(each)) for each in found]
+        return sorted((name, about) for name, about in names if name)
 
     def glob(self, pattern: str) -> Iterator[Location]:
         """Yield what matches a pattern (``globs.expand``) in the order of names."""
         from wiredump.storage.globs import matching
 
-        yield from (self / name for name in matching(self, pattern))
+        yield from (self / name for name, _ in matching(self, pattern))
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -232,15 +239,16 @@ class Location:
         return self._native()
 
     def _native(self) -> Any:
-        self._require_file()
-        with translated(self.shown):
-            return self.filesystem.open_input_file(self.path)
-
-    def _require_file(self) -> None:
-        """Raise an error that says what is missing: pyarrow opens a file of a bucket that does not
-        exist, and a folder, like a file that does not exist."""
-        if not self.info().is_file:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.shown)
+        try:
+            with translated(self.shown):
+                return self.filesystem.open_input_file(self.path)
+        except (OSError, StorageError):
+            # To pyarrow, a bucket that does not exist and a folder are files that do not exist.
+            if not self.info().is_file:
+                raise IsADirectoryError(
+                    errno.EISDIR, os.strerror(errno.EISDIR), self.shown
+                ) from None
+            raise
 
     def open_ranged(self) -> RangedFile:
         """Open a file for reads anywhere. Raises OSError and StorageError."""
@@ -260,7 +268,7 @@ class Location:
         """Create a folder and those it is in, unless they exist or folders do not have to."""
         if self._uri is None:
             os.makedirs(self._path, exist_ok=True)
-        elif not self._is_object:
+        elif not self.is_object:
             with translated(self.shown):
                 self.filesystem.create_dir(self.path, recursive=True)
 
@@ -269,23 +277,49 @@ class Location:
         with translated(self.shown):
             return self.filesystem.open_output_stream(self.path)
 
+    def open_writer(self) -> io.BufferedWriter:
+        """Create a file or replace one, for many short writes."""
+        raw = io.FileIO(self._path, "w") if self._uri is None else cast(Any, self.create())
+        return io.BufferedWriter(raw, _REMOTE_BUFFER)
+
     def write_bytes(self, data: bytes) -> None:
         """Write a file as a whole."""
         with translated(self.shown), self.create() as file:
             file.write(data)
 
+    def replace_bytes(self, data: bytes) -> None:
+        """Write a file as a whole, so that readers find the old content or the new, even if the
+        process or the machine dies."""
+        if self.is_object:  # an object is visible once it is complete
+            self.write_bytes(data)
+            return
+        new = self.parent / f"{self.name}.new"
+        new.write_bytes(data)
+        new.sync()
+        new.publish(self)
+        self.sync()
+
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove a file."""
         if missing_ok and not self.exists():
+            return
+        if self._uri is None:
+            os.unlink(self._path)
             return
         with translated(self.shown):
             self.filesystem.delete_file(self.path)
 
     def remove(self) -> None:
-        """Remove a folder with everything in it, if it exists."""
-        if self.listed(recursive=False) or self.is_dir():
-            with translated(self.shown):
-                self.filesystem.delete_dir(self.path)
+        """Remove a file, or a folder with everything in it, if it exists."""
+        try:
+            is_file = self.info().is_file
+        except FileNotFoundError:
+            return
+        if is_file:
+            self.unlink()
+            return
+        with translated(self.shown):
+            self.filesystem.delete_dir(self.path)
 
     def rmdir(self) -> None:
         """Remove an empty folder; does nothing if it has something."""
@@ -294,14 +328,59 @@ class Location:
                 self.filesystem.delete_dir(self.path)
 
     def publish(self, target: Location) -> None:
-        """Put a complete file where readers find it, on the same file system. Object stores copy
-        it, without a byte passing through here; the source stays until its folder is removed. Other
-        file systems rename it."""
+        """Put a complete file where readers find it, in place of one that is there. Object stores
+        copy it, without a byte passing through here; the source stays until its folder is removed.
+        Other file systems rename it. Between file systems it is copied."""
         with translated(target.shown):
-            if self._is_object:
+            if self._store != target._store:
+                self._copy(target)
+            elif self._uri is None:
+                try:
+                    os.replace(self._path, target._path)
+                except OSError as error:
+                    if error.errno != errno.EXDEV:
+                        raise
+                    self._copy(target)
+            elif self.is_object:
                 self.filesystem.copy_file(self.path, target.path)
             else:
-                self.filesystem.move(self.path, target.path)
+                self._rename(target)
+
+    @property
+    def _store(self) -> Uri | None:
+        """What two locations have in common that are on the same file system."""
+        return None if self._uri is None else self._uri._replace(path="")
+
+    def _rename(self, target: Location) -> None:
+        # pyarrow has no way to say that an existing file is to be replaced.
+        handler = getattr(self.filesystem, "handler", None)
+        if handler is None:
+            self.filesystem.move(self.path, target.path)
+        else:
+            handler.fs.mv(self.path, target.path, overwrite=True)
+
+    def _copy(self, target: Location) -> None:
+        new = target if target.is_object else target.parent / f"{target.name}.new"
+        with self.open() as source, new.open_writer() as copy:
+            shutil.copyfileobj(source, copy, _REMOTE_BUFFER)
+        if new is not target:
+            new.publish(target)
+        self.unlink()
+
+    def sync(self) -> None:
+        """Wait until a local file and its name are on the disk. Other file systems do so
+        themselves."""
+        if self._uri is None:
+            for path in (self._path, os.path.dirname(self._path)):
+                number = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(number)
+                finally:
+                    os.close(number)
+
+
+def _info(found: FileInfo) -> Info:
+    return Info(found.size or 0, found.mtime_ns or 0, found.type.name == "File")
 
 
 def _version(file: Any, about: Info) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "merge_names",
     "name_rows",
     "named",
+    "read_names",
     "write_followed",
 ]
 
@@ -41,7 +42,7 @@ class Names:
     ``merge_names`` wrote from what all tasks learnt."""
 
     def __init__(self, told: Location | pa.Table) -> None:
-        self._table = told if isinstance(told, pa.Table) else _read(told)
+        self._table = told if isinstance(told, pa.Table) else read_names(told)
         self._known = {
             row["topic_id"]: (row["topic"], row["first_ns"]) for row in self._table.to_pylist()
         }
@@ -60,7 +61,8 @@ class Names:
         return pc.if_else(known, names, pa.nulls(len(ids), pa.string()))
 
 
-def _read(file: Location) -> pa.Table:
+def read_names(file: Location) -> pa.Table:
+    """Read a file of ``topics``."""
     with file.open_input() as source, pq.ParquetFile(source) as found:
         return found.read()
 
@@ -69,7 +71,7 @@ def merge_names(files: Iterable[Location], into: Location) -> list[Row]:
     """Merge files of ``topics``: the earliest name of each id."""
     known: dict[str, tuple[int, str]] = {}
     for file in files:
-        for row in _read(file).to_pylist():
+        for row in read_names(file).to_pylist():
             told = row["first_ns"], row["topic"]
             known[row["topic_id"]] = min(told, known.get(row["topic_id"], told))
     rows: list[Row] = [

@@ -31,6 +31,7 @@ __all__ = [
     "commit",
     "decode_manifest",
     "encode_manifest",
+    "write_empty",
 ]
 
 
@@ -156,8 +157,12 @@ def commit(
         for _ in threads.map(lambda move: move[0].publish(move[1]), moves):
             pass
     for name in empty:
-        file = run_folder(root, name, run) / "part-none.parquet"
-        pq.write_table(schema_of(name).empty_table(), file.path, filesystem=file.filesystem)
+        write_empty(name, run_folder(root, name, run) / "part-none.parquet")
+
+
+def write_empty(table: str, file: Location) -> None:
+    """Write a file without rows, which has the columns of its table."""
+    pq.write_table(schema_of(table).empty_table(), file.path, filesystem=file.filesystem)
 
 
 def encode_manifest(manifest: Manifest) -> str:

@@ -18,8 +18,6 @@ URI = "s3a://bucket/day/a.pcap"
     [
         ["show", "--follow", URI],
         ["table", "a.pcap", "--out", URI],
-        ["spark", "--follow", URI, "--checkpoint", "c", "--out", "tables"],
-        ["spark", "--follow", "in", "--checkpoint", "c", "--out", URI],
     ],
 )
 def test_uris(

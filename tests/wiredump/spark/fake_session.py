@@ -20,6 +20,11 @@ _now = 0
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
+    return faked(monkeypatch)
+
+
+def faked(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
+    """The session, with tasks that know their numbers."""
     for module in ("job", "microbatch", "stages"):
         monkeypatch.setattr(f"wiredump.spark.{module}.task_number", lambda: _now)
     assert stages.task_number() == 0

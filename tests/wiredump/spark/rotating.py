@@ -5,19 +5,29 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.wiredump.spark import made_up
+from tests.wiredump.spark.fake_session import FakeSession
 from tests.wiredump.spark.pipeline import Tables, load
 from wiredump.rows.schema import TABLES
 from wiredump.sources import open_sources
+from wiredump.spark.checkpoint import Checkpoint
 from wiredump.spark.connections import Options
 from wiredump.spark.follow import Follow
+from wiredump.storage import Location
 from wiredump.tables.making import make_tables
 from wiredump.tables.table_rows import TableRows
 
 EVERY = tuple(TABLES)
+ROOT = Path(__file__).parents[3]
 
 
 def records(capture: bytes) -> tuple[bytes, list[bytes]]:
@@ -43,21 +53,99 @@ def rotate(capture: bytes, cuts: Sequence[int], folder: Path, name: str = "r.pca
     return paths
 
 
-def one_process(paths: Sequence[Path], folder: Path) -> Tables:
+def one_process(paths: Sequence[Path], folder: Path, tables: tuple[str, ...] = EVERY) -> Tables:
     """The tables of all of them, in this order."""
     shutil.rmtree(folder, ignore_errors=True)
     sources = open_sources([str(path) for path in paths], rotated=True)
-    make_tables(sources, TableRows(), str(folder), EVERY)
-    return load(folder, EVERY)
+    make_tables(sources, TableRows(tables=tables), str(folder), tables)
+    return load(folder, tables)
 
 
-def follow(where: Path | str, root: Path, **changed: Any) -> Follow:
+def follow(
+    where: Path | Location | str,
+    root: Path | Location,
+    tables: tuple[str, ...] = EVERY,
+    **changed: Any,
+) -> Follow:
     """A stream whose tables and checkpoint are in ``root``."""
     about: dict[str, Any] = {
         "partitions": 2, "split_bytes": 1 << 20, "batch_bytes": 1 << 30,
-        "options": Options(out=str(root / "out"), paths={}, tables=EVERY),
+        "options": Options(out=str(root / "out"), paths={}, tables=tables),
     }  # fmt: skip
     return Follow(where=str(where), checkpoint=str(root / "checkpoint"), **about | changed)
+
+
+def copied(folder: Location, into: Path) -> Path:
+    """All files of a folder, on the local file system."""
+    shutil.rmtree(into, ignore_errors=True)
+    for file in folder.files():
+        target = into / str(file.path).removeprefix(folder.path).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    return into
+
+
+def killed(
+    session: FakeSession,
+    rng: random.Random,
+    folder: Path,
+    root: Location,
+    tables: tuple[str, ...] = EVERY,
+) -> None:
+    """Follow in a process of its own (``killed_stream``), kill -9 it in the midst of a batch, and
+    another; then follow to the end. The tables, in ``root``, have each row once."""
+    capture = made_up.capture(21, connections=8, exchanges=12, kind="pcap")
+    files = rotate(capture, [60, 100, 140], folder / "in")
+    store, done = Checkpoint(str(root / "checkpoint")), 0
+    command = [sys.executable, "-m", "tests.wiredump.spark.killed_stream"]
+    for _ in range(2):
+        with subprocess.Popen(
+            [*command, str(folder / "in"), str(root), *tables], cwd=ROOT, stderr=subprocess.PIPE
+        ) as running:
+            until = time.monotonic() + 240
+            while (reached := store.committed(done)) == done:
+                assert running.poll() is None, running.stderr and running.stderr.read()
+                assert time.monotonic() < until, "no batch was committed"
+                time.sleep(0.01)
+            time.sleep(rng.random() / 4)  # so that any moment of the next batch may be the last
+            running.kill()
+        done = reached
+    assert not (root / "out" / "_SUCCESS").exists()
+    made = follow(folder / "in", root, tables, batch_bytes=1).run(
+        session, available_now=True, wait=never
+    )
+    expected = one_process(files, folder / "one", tables)
+    assert difference(expected, copied(root / "out", folder / "out")) == {}
+    assert made.rows == {name: len(rows) for name, rows in expected.items()}
+
+
+def cut_off(
+    session: FakeSession,
+    seed: int,
+    after: Sequence[int],
+    folder: Path,
+    root: Location,
+    tables: tuple[str, ...] = EVERY,
+) -> None:
+    """Follow, killed after so many operations on files, and again; then to the end."""
+    rng = random.Random(seed)
+    capture = made_up.capture(seed, connections=4, exchanges=6, kind="pcap")
+    files = rotate(capture, some_cuts(rng, len(records(capture)[1])), folder / "in")
+    for each in after:
+        with pytest.MonkeyPatch.context() as patch:
+            scissors = Scissors(patch, each)
+            try:
+                follow(folder / "in", root, tables, batch_bytes=1).run(
+                    session, available_now=True, wait=never
+                )
+            except Killed:
+                assert scissors.left == 0
+    follow(folder / "in", root, tables, batch_bytes=30_000).run(
+        session, available_now=True, wait=never
+    )
+    out = copied(root / "out", folder / "out")
+    assert difference(one_process(files, folder / "one", tables), out) == {}
+    assert (out / "_SUCCESS").exists()
 
 
 def never() -> bool:
@@ -67,7 +155,7 @@ def never() -> bool:
 
 def difference(expected: Tables, folder: Path) -> dict[str, tuple[list[str], list[str]]]:
     """By table, what is only in the one, and what only in the other."""
-    found = load(folder, EVERY)
+    found = load(folder, tuple(expected))
     return {
         name: (sorted(set(rows) - set(found[name])), sorted(set(found[name]) - set(rows)))
         for name, rows in expected.items()
@@ -75,17 +163,24 @@ def difference(expected: Tables, folder: Path) -> dict[str, tuple[list[str], lis
     }
 
 
+_CUT = (
+    (os, ("replace", "mkdir")),
+    (Location, ("publish", "unlink", "remove", "create")),
+)
+
+
 class Killed(BaseException):
     """Stands for kill -9: nothing that cleans up may be relied upon."""
 
 
 class Scissors:
-    """Kills at the ``after``-th time that a file is moved or removed."""
+    """Kills at the ``after``-th time that a file is moved, made or removed."""
 
     def __init__(self, monkeypatch: Any, after: int) -> None:
         self.left = after
-        for name in ("replace", "unlink", "mkdir"):
-            monkeypatch.setattr(os, name, self._cut(getattr(os, name)))
+        for owner, names in _CUT:
+            for name in names:
+                monkeypatch.setattr(owner, name, self._cut(getattr(owner, name)))
 
     def _cut(self, real: Any) -> Any:
         def cut(*arguments: Any, **named: Any) -> Any:

@@ -17,7 +17,7 @@ from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.rotating import (
     Killed,
-    Scissors,
+    cut_off,
     difference,
     follow,
     never,
@@ -29,6 +29,7 @@ from tests.wiredump.spark.rotating import (
 from wiredump.spark.checkpoint import CheckpointError
 from wiredump.spark.rotation import RotationError
 from wiredump.spark.state import StateError
+from wiredump.storage import Location
 from wiredump.tables.writer import OutputError
 
 __all__ = ["session"]
@@ -83,21 +84,8 @@ def test_killed_anywhere(
     tmp_path: Path, session: FakeSession, seed: int, first: int, second: int
 ) -> None:
     """At any file that is moved, made or removed, and once more while that is put right."""
-    rng, root = random.Random(seed), fresh(tmp_path)
-    capture = made_up.capture(seed, connections=4, exchanges=6, kind="pcap")
-    files = rotate(capture, some_cuts(rng, len(records(capture)[1])), root / "in")
-    for after in (first, second):
-        with pytest.MonkeyPatch.context() as patch:
-            scissors = Scissors(patch, after)
-            try:
-                follow(root / "in", root, batch_bytes=1).run(
-                    session, available_now=True, wait=never
-                )
-            except Killed:
-                assert scissors.left == 0
-    follow(root / "in", root, batch_bytes=30_000).run(session, available_now=True, wait=never)
-    assert difference(one_process(files, root / "one"), root / "out") == {}
-    assert (root / "out" / "_SUCCESS").exists()
+    root = fresh(tmp_path)
+    cut_off(session, seed, (first, second), root, Location(str(root / "stream")))
 
 
 @pytest.mark.slow

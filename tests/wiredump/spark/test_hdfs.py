@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import msgspec
+import pyarrow.dataset as ds
 import pytest
 
 from tests.support.hdfs import hdfs
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.pipeline import single
+from tests.wiredump.spark.rotating import cut_off, killed
+from wiredump.rows.schema import TABLES as SCHEMA
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job
 from wiredump.storage import ChangedError, Location, expand
+from wiredump.tables.writer import OutputError
 
 __all__ = ["session"]
 
 TABLES = ("connections", "requests", "topics")
+STREAMED = ("lineage", "account", "connections", "batches", "topics", "fetches")
+"""Few, because a client waits for half a second whenever it closes a file."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -45,18 +52,41 @@ def test_captures_and_tables(session: FakeSession, cluster: str, tmp_path: Path)
         out=str(out), paths=dict(enumerate(expand(f"{cluster}/day/*.pcapng"))), run="r1",
         tables=TABLES,
     )  # fmt: skip
-    made = Job(options=options, split_bytes=3_000, partitions=2).run(session)
-    for name in TABLES:
-        rows = [
-            repr({key: value for key, value in row.items() if key != "run"})
-            for file in out.glob(f"{name}/run=r1/*.parquet")
-            for row in pq.ParquetFile(file.open_input()).read().to_pylist()
-        ]
-        assert sorted(rows) == expected[name], name
+    made = Job(options=options, split_bytes=10_000, partitions=2).run(session)
+    assert found(out) == expected
     assert made.connections > 0
-    assert {each.name for each in out.iterdir()} == {
-        *made.rows, "_SUCCESS", "_manifests",
-    }  # fmt: skip
+    assert {each.name for each in out.iterdir()} == {*made.rows, "_SUCCESS", "_manifests"}
+
+    options = msgspec.structs.replace(options, run="r2")
+    how = {"split_bytes": 1 << 20, "partitions": 1, "partition_by": ("date", "api")}
+    with pytest.raises(OutputError, match="is not empty"):
+        Job(options=options, **how).run(session)
+    Job(options=options, overwrite=True, **how).run(session)
+    assert list(out.glob("requests/run=r2/date=*/api=*/*.parquet"))
+    assert found(out) == expected
+    assert {each.name for each in (out / "requests").iterdir()} == {"run=r2"}
+
+
+def found(out: Location) -> dict[str, list[str]]:
+    """The rows of each table, with the columns that are names of folders."""
+    return {
+        name: sorted(
+            repr(row)
+            for row in ds.dataset((out / name).path, filesystem=out.filesystem, partitioning="hive")
+            .to_table([each.name for each in SCHEMA[name].columns])
+            .to_pylist()
+        )
+        for name in TABLES
+    }
+
+
+def test_a_stream_that_is_killed(
+    session: FakeSession, cluster: str, tmp_path: Path, rng: random.Random
+) -> None:
+    """By kill -9 at any moment, and before any operation on a file: each row once."""
+    killed(session, rng, tmp_path / "killed", Location(f"{cluster}/killed"), STREAMED)
+    after, root = (rng.randint(1, 80),), Location(f"{cluster}/cut-off")
+    cut_off(session, rng.randrange(1 << 32), after, tmp_path / "cut-off", root, STREAMED)
 
 
 def test_what_does_not_exist(cluster: str) -> None:

@@ -4,11 +4,13 @@ nothing that readers take for a table before all of it is there."""
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +18,7 @@ from tests.support.object_store import Bucket
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.engines import running_on
 from tests.wiredump.spark.fake_session import FakeSession, session
+from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.pipeline import LOCAL, single
 from wiredump.cli import main
 from wiredump.rows.schema import ON_REQUEST, TABLES
@@ -211,6 +214,42 @@ def test_runs_beside_each_other(session: FakeSession, bucket: Bucket) -> None:
     assert made[0].rows == made[1].rows
     found = rows(bucket, "tables", ("requests",))["requests"]
     assert len(found) == 2 * made[0].rows["requests"] > 0
+
+
+def test_folders_and_modes(session: FakeSession, bucket: Bucket, tmp_path: Path) -> None:
+    """Folders by date and api, a run beside another, and one that replaces both."""
+    path = bucket.put("in/a.pcap", knowing())
+    (tmp_path / "a.pcap").write_bytes(knowing())
+    expected = single([str(tmp_path / "a.pcap")], tmp_path / "one", tables=FEW)
+    by = {"partition_by": ("date", "api"), "split_bytes": 1 << 20}
+
+    def found() -> list[str]:
+        out = Location(bucket.uri("tables/requests"))
+        names = [each.name for each in TABLES["requests"].columns]
+        made = ds.dataset(out.path, filesystem=out.filesystem, partitioning="hive").to_table(names)
+        return sorted(map(repr, made.to_pylist()))
+
+    first = job(bucket, [path], **by)
+    first.run(session)
+    assert found() == expected["requests"]
+    folders = {key.rpartition("/")[0] for key in bucket.keys()}  # noqa: SIM118 (not a dict)
+    assert any(
+        re.fullmatch(r"tables/requests/run=r1/date=2.*/api=Metadata", each) for each in folders
+    )
+    assert any(re.fullmatch(r"tables/connections/run=r1/date=2[-\d]*", each) for each in folders)
+    first.options = msgspec.structs.replace(first.options, run="r2")
+    first.append = True
+    first.run(session)
+    assert found() == sorted(2 * expected["requests"])
+    last = job(bucket, [path], overwrite=True, **by)
+    last.options = msgspec.structs.replace(last.options, run="r3")
+    last.run(session)
+    assert found() == expected["requests"]
+    keys = "\n".join(bucket.keys())
+    assert set(re.findall(r"/(?:run=|_manifests/)(\w+)", keys)) == {"r3"}
+    bucket.put("tables/theirs", b"")
+    with pytest.raises(OutputError, match="theirs, which is no table"):
+        last.run(session)
 
 
 # ---- the commands -------------------------------------------------------------------------------

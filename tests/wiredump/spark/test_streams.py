@@ -18,10 +18,12 @@ from click.testing import CliRunner
 
 from kproto.errors import KprotoError
 from tests.captures import damage
+from tests.support.object_store import Bucket
 from tests.support.toolchain import require_module
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.rotating import (
     EVERY,
+    copied,
     difference,
     follow,
     never,
@@ -32,7 +34,9 @@ from tests.wiredump.spark.rotating import (
 )
 from wiredump.cli import cli
 from wiredump.rows.schema import ON_REQUEST, TABLES
+from wiredump.spark.checkpoint import Checkpoint
 from wiredump.spark.connections import Options
+from wiredump.storage import Location
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -58,38 +62,40 @@ def test_rotations_and_batches(spark, tmp_path: Path) -> None:
     )
 
 
-def test_kill_9(spark, tmp_path: Path) -> None:
-    """The command, killed in the midst of a batch, and run again (in this process, because the
-    second run is like any other: starting Java takes seconds)."""
+def test_kill_9(spark, tmp_path: Path, bucket: Bucket) -> None:
+    """The command, with tables and checkpoint in an object store, killed in the midst of a batch,
+    and run again (in this process, because the second run is like any other: starting Java takes
+    seconds)."""
     capture = made_up.capture(21, connections=8, exchanges=12, kind="pcap")
     files = rotate(capture, [60, 90, 120], tmp_path / "in")
     root = str(Path(__file__).parents[3])
     arguments = [
         "spark", "--follow", str(tmp_path / "in"), "--json",
-        "--out", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint"),
+        "--out", bucket.uri("out"), "--checkpoint", bucket.uri("checkpoint"),
         "--master", "local[2]", "--batch-bytes", "1", "--available-now",
     ]  # fmt: skip
     command = [sys.executable, "-m", "wiredump", *arguments]
-    # Behind the first commit, before the last.
-    first = tmp_path / "checkpoint" / "commits" / "000001.json"
+    store = Checkpoint(bucket.uri("checkpoint"))
     with subprocess.Popen(
         command, env={**os.environ, "PYTHONPATH": root}, stderr=subprocess.PIPE
     ) as running:
         until = time.monotonic() + 240
-        while not first.exists():
+        while not store.committed(0):  # behind the first commit, before the last
             assert running.poll() is None, running.stderr and running.stderr.read()
             assert time.monotonic() < until, "no batch was committed"
             time.sleep(0.02)
         running.kill()
-    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    assert "out/_SUCCESS" not in bucket.keys()  # noqa: SIM118 (not a dict)
     with damage.spark_kept(spark):
         done = CliRunner().invoke(cli, arguments, standalone_mode=False)
     assert done.exception is None, done.output
     every = one_process(files, tmp_path / "one")
     expected = {name: rows for name, rows in every.items() if name not in ON_REQUEST}
-    assert difference(expected, tmp_path / "out") == {}
+    out = copied(Location(bucket.uri("out")), tmp_path / "out")
+    assert difference(expected, out) == {}
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["rows"] == {name: len(rows) for name, rows in expected.items()}
+    assert told["out"] == f"s3://{bucket.name}/out"
 
 
 def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> None:
