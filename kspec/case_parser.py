@@ -221,8 +221,7 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
 
 _KINDS_OF_STEP: Final = (
     "call", "together", "reconnect", "cluster", "unreachable", "silent", "certificate", "acls",
-    "faults", "clear_faults", "wait",
-    "pause_ms",
+    "telemetry", "faults", "clear_faults", "wait", "pause_ms",
 )  # fmt: skip
 
 
@@ -237,6 +236,8 @@ def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
         _check_acls(step.acls, f"{place}.acls", refuse)
         if step.acls is not None and case.cluster.acls is None:
             refuse(f"{place}.acls", "needs cluster.acls, which may be an empty list")
+        if step.telemetry is not None and case.cluster.telemetry is None:
+            refuse(f"{place}.telemetry", "needs cluster.telemetry, which may be an empty mapping")
         if step.cluster is not None:
             _attempt(partial(check_step, step.cluster), f"{place}.cluster", refuse)
         given = [kind for kind in _KINDS_OF_STEP if getattr(step, kind) not in (None, False)]

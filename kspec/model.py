@@ -32,6 +32,7 @@ __all__ = [
     "ServerCertificate",
     "Severity",
     "Step",
+    "TelemetrySpec",
     "TlsSpec",
     "Variant",
     "Wait",
@@ -172,6 +173,15 @@ class Expectation(Strict, frozen=True):
     groups: dict[str, Any] | None = None
 
 
+class TelemetrySpec(Strict, frozen=True):
+    """The metrics that clients are to push (KIP-714): prefixes of names, none without any, and how
+    often. ``match`` has patterns such as ``client_id=a``."""
+
+    metrics: list[str] = []
+    interval_ms: int = 300_000
+    match: list[str] = []
+
+
 ServerCertificate: TypeAlias = Literal[
     "valid", "intermediate", "expired", "not-yet-valid", "other-host", "other-ca", "client-only"
 ]
@@ -194,7 +204,8 @@ class ClientTlsSpec(Strict, frozen=True):
 class ClusterSpec(Strict, frozen=True):
     """The mock cluster, with the options of ``mockbroker serve``.
 
-    ``acls`` are texts of ``kspec.access_rules``; None is a cluster without an authorizer."""
+    ``acls`` are texts of ``kspec.access_rules``; None is a cluster without an authorizer, and None
+    for ``telemetry`` one that takes no metrics."""
 
     brokers: int = 3
     topics: list[str] = []
@@ -207,6 +218,7 @@ class ClusterSpec(Strict, frozen=True):
     clock: Literal["wall", "manual"] = "wall"
     sasl: list[str] = []
     acls: list[str] | None = None
+    telemetry: TelemetrySpec | None = None
     tls: TlsSpec | None = None
     scram_iterations: int | None = None
     scram_final: str | None = None
@@ -295,6 +307,7 @@ class Step(Strict, frozen=True):
     silent: int | None = None
     certificate: ServerCertificate | None = None
     acls: list[str] | None = None
+    telemetry: TelemetrySpec | None = None
     faults: list[Rule] | None = None
     clear_faults: bool = False
     wait: Wait | None = None

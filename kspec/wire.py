@@ -19,6 +19,7 @@ from kspec.kinds import Answer
 from kspec.model import Selector, SubSelector
 from kspec.partition_rows import named_topics, rows
 from kspec.patterns import mismatch, parse_range
+from kspec.telemetry_bodies import with_metrics
 
 __all__ = [
     "CallRecord",
@@ -177,7 +178,8 @@ def body_of(entry: Entry) -> Any:
     decoded = entry.decode()
     if decoded.body is None or decoded.version is None:
         return None
-    return with_group_data(entry.api_key, json.loads(str(decoded.body.to_json(decoded.version))))
+    body = json.loads(str(decoded.body.to_json(decoded.version)))
+    return with_metrics(entry.api_key, with_group_data(entry.api_key, body))
 
 
 def grouped(entries: Sequence[Entry], per: str | None) -> dict[str, list[Entry]]:

@@ -151,6 +151,8 @@ async def _take(step: Step, case: Case, stage: Stage, adapters: Adapters, played
         stage.use_certificate(step.certificate)
     elif step.acls is not None:
         stage.set_acls(step.acls)
+    elif step.telemetry is not None:
+        stage.set_telemetry(step.telemetry)
     elif step.faults is not None:
         stage.add_faults(step.faults)
     elif step.clear_faults:

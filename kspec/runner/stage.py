@@ -15,12 +15,14 @@ from kproto.schema.versions import Versions
 from kspec.access_rules import access_rule
 from kspec.case_parser import api_key
 from kspec.errors import KspecError
-from kspec.model import Case, ClientTlsSpec, ClusterSpec, ServerCertificate
+from kspec.model import Case, ClientTlsSpec, ClusterSpec, ServerCertificate, TelemetrySpec
 from kspec.partition_rows import batches
 from kspec.steps import take_step
 from mockbroker import MockCluster
+from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
 from mockbroker.security.authorizer import Authorizer
+from mockbroker.state.cluster_state import CLIENT_METRICS
 from mockbroker.state.model import INTERNAL_TOPICS
 from mockbroker.state.results import AclFilter
 
@@ -33,7 +35,8 @@ _CONFIGS_OF: Final = {"topic": (2, 1), "broker": (4, 2)}
 """Types of resources, and the sources of the values that were set on them, as DescribeConfigs has
 them."""
 _AUTHORIZER: Final = Authorizer(allow_everyone_if_no_acl_found=True)
-_ANY_RULE: Final = AclFilter(1, None, 1, None, None, 1, 1)
+_ANY_RULE: Final = AclFilter()
+_SUBSCRIPTION: Final = "kspec"
 
 
 def cluster_of(case: Case, tls: ssl.SSLContext | None = None) -> MockCluster:
@@ -53,6 +56,7 @@ def cluster_of(case: Case, tls: ssl.SSLContext | None = None) -> MockCluster:
         reply35=spec.reply35,
         sasl=spec.sasl,
         authorizer=None if spec.acls is None else _AUTHORIZER,
+        client_telemetry=spec.telemetry is not None,
         tls=tls,
         scram_iterations=spec.scram_iterations,
         scram_final=spec.scram_final,
@@ -97,6 +101,8 @@ class Stage:
             if controller is not None and controller != self.mock.cluster.controller_id:
                 self.mock.failover(controller)
             self.set_acls(self._case.cluster.acls or ())
+            if self._case.cluster.telemetry is not None:
+                self.set_telemetry(self._case.cluster.telemetry)
             self.add_faults(self._case.faults)
         except BaseException:
             await self.mock.stop()
@@ -260,6 +266,22 @@ class Stage:
         """Let the cluster have these access rules and no others."""
         self.mock.cluster.delete_acls([_ANY_RULE])
         self.mock.cluster.create_acls([access_rule(each) for each in rules])
+
+    # ---- telemetry ---------------------------------------------------------------------------
+
+    def set_telemetry(self, spec: TelemetrySpec) -> None:
+        """Let the cluster want these metrics of its clients and no others. Raises ClusterError."""
+        wanted = {
+            "metrics": ",".join(spec.metrics),
+            "interval.ms": str(spec.interval_ms),
+            "match": ",".join(spec.match),
+        }
+        given = bool(spec.metrics)
+        operations = [(name, 0 if given and value else 1, value) for name, value in wanted.items()]
+        resource = (CLIENT_METRICS, _SUBSCRIPTION, operations)
+        (result,) = self.mock.cluster.incremental_alter_configs([resource])
+        if result.error_code:
+            raise ClusterError(f"telemetry: {result.error_message}")
 
     # ---- faults ----------------------------------------------------------------------------------
 

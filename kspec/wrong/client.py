@@ -26,6 +26,7 @@ from kspec.wrong.link import BrokerError
 from kspec.wrong.membership import Membership
 from kspec.wrong.producer import Producer
 from kspec.wrong.rules import outcome
+from kspec.wrong.telemetry import Telemetry
 from kspec.wrong.transactional_producer import TransactionalProducer
 
 __all__ = ["Client"]
@@ -43,6 +44,7 @@ class Client(AdminRules):
     consumer: ClassVar[type[Consumer]] = Consumer
     membership: ClassVar[type[Membership]] = Membership
     consumer_group_member: ClassVar[type[ConsumerGroupMember]] = ConsumerGroupMember
+    telemetry: ClassVar[type[Telemetry]] = Telemetry
     data: DataClients | None = None
 
     def greeting(self) -> dict[str, Any]:
@@ -74,7 +76,9 @@ class Client(AdminRules):
                 producer, consumer = arguments.get("producer", {}), arguments.get("consumer", {})
                 made = self.transactional if producer.get("transactional_id") else self.producer
                 self.data = DataClients(
-                    lambda: made(self, producer), lambda: self.new_consumer(consumer)
+                    lambda: made(self, producer),
+                    lambda: self.new_consumer(consumer),
+                    lambda role: self.telemetry(self, role),
                 )
                 return self.success(None)
             if op == "close":

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kspec.wrong.consumer import Consumer
 from kspec.wrong.producer import Producer
 from kspec.wrong.rules import outcome
+from kspec.wrong.telemetry import Telemetry
 from kspec.wrong.topics import split
 from kspec.wrong.transactional_producer import TransactionalProducer
 
@@ -20,14 +21,22 @@ __all__ = ["DATA_CALLS", "DataClients"]
 class DataClients:
     """The producer and the consumer of a client, each made by its first call."""
 
-    def __init__(self, producer: Callable[[], Producer], consumer: Callable[[], Consumer]) -> None:
+    def __init__(
+        self,
+        producer: Callable[[], Producer],
+        consumer: Callable[[], Consumer],
+        telemetry: Callable[[str], Telemetry],
+    ) -> None:
         self._make_producer, self._make_consumer = producer, consumer
+        self._make_telemetry = telemetry
+        self._telemetry: dict[str, Telemetry] = {}
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
 
     @property
     def producer(self) -> Producer:
         self._producer = self._producer or self._make_producer()
+        self._observe("producer")
         return self._producer
 
     @property
@@ -41,14 +50,24 @@ class DataClients:
     @property
     def consumer(self) -> Consumer:
         self._consumer = self._consumer or self._make_consumer()
+        self._observe("consumer")
         return self._consumer
+
+    def _observe(self, role: str) -> None:
+        """A producer, or a consumer, pushes metrics as long as it lives."""
+        if role not in self._telemetry:
+            self._telemetry[role] = self._make_telemetry(role)
+            self._telemetry[role].start()
 
     async def close_consumer(self) -> None:
         consumer, self._consumer = self.consumer, None
+        await self._telemetry.pop("consumer").close()
         await consumer.close()
 
     async def abandon(self) -> None:
-        """End what the consumer does beside its calls."""
+        """End what the producer and the consumer do beside their calls."""
+        while self._telemetry:
+            await self._telemetry.popitem()[1].close()
         if self._consumer is not None:
             await self._consumer.abandon()
 

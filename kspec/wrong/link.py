@@ -104,6 +104,11 @@ class Link:
             with suppress(asyncio.CancelledError):
                 await self._task
 
+    @property
+    def sent(self) -> int:
+        """The number of requests that were sent."""
+        return self._correlation_id
+
     def _open_writer(self) -> asyncio.StreamWriter:
         if self.closed is not None:
             raise self.closed

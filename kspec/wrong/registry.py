@@ -12,6 +12,7 @@ from kspec.wrong.consumer_group_member import ConsumerGroupMember
 from kspec.wrong.link import Link
 from kspec.wrong.membership import Membership
 from kspec.wrong.producer import Producer
+from kspec.wrong.telemetry import Telemetry
 from kspec.wrong.topics import Topics
 from kspec.wrong.transactional_producer import TransactionalProducer
 
@@ -25,6 +26,7 @@ T = TypeVar(
     type[TransactionalProducer],
     type[Consumer],
     type[Membership],
+    type[Telemetry],
     type[Topics],
 )
 
@@ -45,6 +47,7 @@ _PARTS: Final[Mapping[str, type]] = {
     "consumer": Consumer,
     "consumer_group_member": ConsumerGroupMember,
     "membership": Membership,
+    "telemetry": Telemetry,
 }
 """The first base class that fits decides: a transactional producer is a producer, too, and a
 member of a consumer group a member."""
