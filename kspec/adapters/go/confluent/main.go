@@ -17,6 +17,7 @@ import (
 var options = map[string]string{
 	"socket.timeout.ms":                  "timeout_ms",
 	"socket.connection.setup.timeout.ms": "timeout_ms, at least 1000",
+	"reconnect.backoff.max.ms":           "1000",
 	"log_level":                          "0",
 	"the context of each call":           "timeout_ms",
 }
@@ -60,6 +61,7 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 		"client.id":                          call.ClientID,
 		"socket.timeout.ms":                  call.TimeoutMs,
 		"socket.connection.setup.timeout.ms": max(call.TimeoutMs, 1000),
+		"reconnect.backoff.max.ms":           1000,
 		"log_level":                          0,
 	}
 	if call.SASL != nil {

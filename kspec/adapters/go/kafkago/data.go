@@ -402,13 +402,9 @@ func (d *data) committed(call lines.Call) (lines.Returned, error) {
 	for _, each := range call.Partitions {
 		request.Topics[each.Topic] = append(request.Topics[each.Topic], int(each.Index))
 	}
-	answer, err := lines.Ask(func() (*kafka.OffsetFetchResponse, error) {
-		answer, err := d.client.OffsetFetch(context.Background(), request)
-		if err == nil && answer.Error != nil {
-			return nil, answer.Error
-		}
-		return answer, err
-	})
+	answer, err := ask(func() (*kafka.OffsetFetchResponse, error) {
+		return d.client.OffsetFetch(context.Background(), request)
+	}, func(answer *kafka.OffsetFetchResponse) error { return answer.Error })
 	if err != nil {
 		return lines.Returned{}, err
 	}

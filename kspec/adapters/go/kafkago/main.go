@@ -213,13 +213,9 @@ func (a *adapter) alterReassignments(call lines.Call) (lines.Returned, error) {
 				Topic: partition.Topic, PartitionID: int(partition.Index), BrokerIDs: brokers,
 			})
 	}
-	answer, err := lines.Ask(func() (*kafka.AlterPartitionReassignmentsResponse, error) {
-		answer, err := a.client.AlterPartitionReassignments(context.Background(), request)
-		if err == nil && answer.Error != nil {
-			return nil, answer.Error
-		}
-		return answer, err
-	})
+	answer, err := ask(func() (*kafka.AlterPartitionReassignmentsResponse, error) {
+		return a.client.AlterPartitionReassignments(context.Background(), request)
+	}, func(answer *kafka.AlterPartitionReassignmentsResponse) error { return answer.Error })
 	if err != nil {
 		return lines.Returned{}, err
 	}
@@ -241,13 +237,9 @@ func (a *adapter) listReassignments(call lines.Call) (lines.Returned, error) {
 		topic.PartitionIndexes = append(topic.PartitionIndexes, int(partition.Index))
 		request.Topics[partition.Topic] = topic
 	}
-	answer, err := lines.Ask(func() (*kafka.ListPartitionReassignmentsResponse, error) {
-		answer, err := a.client.ListPartitionReassignments(context.Background(), request)
-		if err == nil && answer.Error != nil {
-			return nil, answer.Error
-		}
-		return answer, err
-	})
+	answer, err := ask(func() (*kafka.ListPartitionReassignmentsResponse, error) {
+		return a.client.ListPartitionReassignments(context.Background(), request)
+	}, func(answer *kafka.ListPartitionReassignmentsResponse) error { return answer.Error })
 	if err != nil {
 		return lines.Returned{}, err
 	}
@@ -260,6 +252,20 @@ func (a *adapter) listReassignments(call lines.Call) (lines.Returned, error) {
 		}
 	}
 	return lines.Returned{Raw: *answer, Result: ongoing}, nil
+}
+
+// ask calls the client. The error that an answer has as a whole is that of the call.
+func ask[T any](work func() (*T, error), failure func(*T) error) (*T, error) {
+	return lines.Ask(func() (*T, error) {
+		answer, err := work()
+		if err != nil {
+			return nil, err
+		}
+		if err := failure(answer); err != nil {
+			return nil, err
+		}
+		return answer, nil
+	})
 }
 
 func numbers(given []int) []int32 {
@@ -285,13 +291,9 @@ func (a *adapter) electLeaders(call lines.Call) (lines.Returned, error) {
 	if request.Topic == "" {
 		return lines.Returned{}, lines.Unsupported("ElectLeaders takes partitions of a topic")
 	}
-	answer, err := lines.Ask(func() (*kafka.ElectLeadersResponse, error) {
-		answer, err := a.client.ElectLeaders(context.Background(), request)
-		if err == nil && answer.Error != nil {
-			return nil, answer.Error
-		}
-		return answer, err
-	})
+	answer, err := ask(func() (*kafka.ElectLeadersResponse, error) {
+		return a.client.ElectLeaders(context.Background(), request)
+	}, func(answer *kafka.ElectLeadersResponse) error { return answer.Error })
 	if err != nil {
 		return lines.Returned{}, err
 	}

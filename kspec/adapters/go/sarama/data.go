@@ -17,6 +17,7 @@ var dataOptions = map[string]string{
 	"Producer.Partitioner":                           "ManualPartitioner, for records with a partition",
 	"Net.MaxOpenRequests of an idempotent producer":  "1, which it requires",
 	"Consumer.Return.Errors":                         "true",
+	"Consumer.Group.Rebalance.Retry.Backoff":         "100ms",
 	"Consumer.Offsets.AutoCommit.Enable":             "false",
 	"Consumer.Fetch.Default":                         "partition_max_bytes, where the case has it",
 	"Producer.MaxMessageBytes, also a batch's limit": "batch_bytes, where the case has it",
@@ -229,6 +230,7 @@ func (d *data) consumerConfig() (*sarama.Config, lines.ConsumerOptions, error) {
 	}
 	config := d.config()
 	config.Consumer.Return.Errors = true
+	config.Consumer.Group.Rebalance.Retry.Backoff = lines.Milliseconds(100)
 	config.Consumer.Offsets.AutoCommit.Enable = false
 	config.Consumer.Offsets.Initial = starts[given.OffsetReset]
 	if given.Isolation == "read_committed" {
