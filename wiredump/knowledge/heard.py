@@ -8,8 +8,8 @@ records, subscriptions and assignments are not.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, TypedDict
 
 import msgspec
 
@@ -102,7 +102,8 @@ class Heard(msgspec.Struct, frozen=True, gc=False):
     @property
     def weight(self) -> int:
         """About how many objects it takes to keep it."""
-        return 1 + _weight(self.request) + _weight(self.response)
+        request = _fetch_weight(self.request) if self.api_key == FETCH else _weight(self.request)
+        return 1 + request + _weight(self.response)
 
 
 def heard_of(item: Exchange, texts: BodyTexts) -> Heard | None:
@@ -140,6 +141,37 @@ class _Produced(msgspec.Struct):
     transactionalId: str | None = None  # the name in JSON
 
 
+class _AskedPartition(TypedDict, total=False):
+    partition: int
+    fetchOffset: int
+
+
+class _AskedTopic(TypedDict, total=False):
+    topic: str | None
+    topicId: str
+    partitions: list[_AskedPartition] | None
+
+
+class _Fetch(TypedDict, total=False):
+    """What is kept of a Fetch request, as in ``_REQUESTS``."""
+
+    sessionId: int
+    sessionEpoch: int
+    topics: list[_AskedTopic] | None
+    forgottenTopicsData: list[Any] | None
+
+
+class _Fetched(TypedDict, total=False):
+    """What is kept of its response."""
+
+    errorCode: int
+    sessionId: int
+
+
+_fetch: Final[Callable[[str], Any]] = msgspec.json.Decoder(_Fetch).decode
+_fetched: Final[Callable[[str], Any]] = msgspec.json.Decoder(_Fetched).decode
+
+
 def heard_of_fetch(
     dialect: str, connection: Connection, id_: int, offset: int, requested_ns: int,
     responded_ns: int | None, client_id: str | None, software: ClientSoftware | None, version: int,
@@ -150,8 +182,8 @@ def heard_of_fetch(
         id_, offset, requested_ns, responded_ns, connection.broker, client_id,
         software.name if software is not None else None,
         software.version if software is not None else None,
-        FETCH, version, dialect, msgspec.json.decode(request),
-        None if response is None else _trimmed(_RESPONSES, FETCH, msgspec.json.decode(response)),
+        FETCH, version, dialect, _fetch(request),
+        None if response is None else _fetched(response),
     )  # fmt: skip
 
 
@@ -207,6 +239,10 @@ _REQUESTS: Final[Mapping[int, _Tree]] = {
     PRODUCE: _tree(
         "transactionalId", topicData=_tree("name topicId", partitionData=_tree("index"))
     ),
+    FETCH: _tree(
+        "sessionId sessionEpoch forgottenTopicsData",
+        topics=_tree("topic topicId", partitions=_tree("partition fetchOffset")),
+    ),
     JOIN_GROUP: _tree("groupId memberId reason"),
     SYNC_GROUP: _tree("groupId memberId generationId"),
     CONSUMER_HEARTBEAT: _tree(
@@ -243,6 +279,15 @@ def _only(tree: _Tree, value: Any) -> Any:
     }
 
 
+def _fetch_weight(request: JsonBody | None) -> int:
+    """Do the same for what is kept of a Fetch request, as most exchanges may be these."""
+    try:
+        parts = [topic["partitions"] for topic in (request or {}).get("topics") or ()]
+        return 5 + 3 * len(parts) + 3 * sum(map(len, parts))
+    except (AttributeError, KeyError, TypeError):  # a log may have other values
+        return _weight(request)
+
+
 def _weight(value: Any) -> int:
     if isinstance(value, dict):
         inside = value.values()
@@ -252,6 +297,9 @@ def _weight(value: Any) -> int:
         return 1
     weight = 1 + len(inside)
     for each in inside:  # most are no containers, and a call for each would take most of the time
-        if isinstance(each, dict | list):
+        if type(each) in _CONTAINERS:
             weight += _weight(each) - 1
     return weight
+
+
+_CONTAINERS: Final = (dict, list)

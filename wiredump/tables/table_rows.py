@@ -226,7 +226,11 @@ class TableRows:
         self, dialect: str, take: Callable[[Iterable[Rows]], None], *fetch: Any
     ) -> None:
         """Take a Fetch whose other rows were made in C."""
-        take(self._wanted(self._followed(heard_of_fetch(dialect, *fetch))))
+        heard = heard_of_fetch(dialect, *fetch)
+        if self._deferral is not None:
+            take(self._followed(heard))
+        elif complete := list(self.order.add(heard)):
+            take(self._wanted(chain.from_iterable(map(self._in_order, complete))))
 
     def _followed(self, heard: Heard) -> Iterator[Row]:
         if self._deferral is not None:
