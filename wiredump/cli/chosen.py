@@ -15,14 +15,15 @@ from kproto.dialects import DIALECTS
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
 from wiredump.skipped import bytes_of, skipped_of
-from wiredump.tables.run import is_run
+from wiredump.tables.run import MODES, Mode, is_run
 
 __all__ = [
     "account_lines",
+    "chosen_mode",
     "chosen_tables",
     "counts",
     "expanded",
-    "local",
+    "mode_options",
     "size",
     "source_options",
     "table_options",
@@ -107,18 +108,6 @@ def size(context: click.Context, option: click.Parameter, value: str | None) -> 
     raise click.BadParameter(problem, ctx=context, param=option)
 
 
-def local(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Return a path on a file system unchanged. Raises click.BadParameter for a URI."""
-    if value is not None and "://" in value:
-        from wiredump.sources.opening import UriError, require_path
-
-        try:
-            require_path(value)
-        except UriError as error:
-            raise click.BadParameter(str(error), ctx=context, param=option) from None
-    return value
-
-
 def expanded(sources: tuple[str, ...]) -> tuple[str, ...]:
     """Return the sources with the files that match URIs with patterns in their place."""
     if not any("://" in path for path in sources):
@@ -186,3 +175,24 @@ def counts(title: str, numbers: Mapping[str, int]) -> str:
     lines = [" " * (name_width + 3) + click.style(title.rjust(width), bold=True) + " "]
     lines += [f" {name:{name_width}}  {text:>{width}} " for name, text in texts.items()]
     return "\n".join(lines)
+
+
+def mode_options(command: CommandT) -> CommandT:
+    """Add the options about a folder that has tables (``chosen_mode``)."""
+    mode = click.option(
+        "--mode", type=click.Choice(MODES),
+        help="What to do if DIR has tables: fail, write beside other runs, or replace them all.  "
+        "[default: error]",
+    )  # fmt: skip
+    append = click.option("--append", is_flag=True, help="Deprecated: use --mode append.")
+    return mode(append(command))
+
+
+def chosen_mode(mode: Mode | None, append: bool) -> Mode:
+    """Return the mode. Raises click.UsageError for options that contradict each other."""
+    if not append:
+        return mode or "error"
+    if mode not in (None, "append"):
+        raise click.UsageError("--append and --mode contradict each other.")
+    click.echo("wiredump: --append is deprecated; use --mode append", err=True)
+    return "append"

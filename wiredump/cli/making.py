@@ -48,4 +48,4 @@ def make(
         work.paths, codec=codec, ports=frozenset(work.ports), rotated=rotated,
         keylog=work.keylog, zone=work.zone, memory=work.memory, progress=progress,
     )  # fmt: skip
-    return make_tables(sources, rows, work.out, work.tables, run=work.run, append=work.append)
+    return make_tables(sources, rows, work.out, work.tables, run=work.run, mode=work.mode)

@@ -16,9 +16,11 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.cli.chosen import (
     account_lines,
+    chosen_mode,
     chosen_tables,
     counts,
     expanded,
+    mode_options,
     source_options,
     table_options,
 )
@@ -73,10 +75,7 @@ def _columns(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--partitions", type=click.IntRange(1),
               help="Number of tasks that share the connections.  [default: two for each core, or "
               "one for each 256 MiB; with --follow: the cores of local[N], or 32]")  # fmt: skip
-@click.option("--mode", type=click.Choice(["error", "append", "overwrite"]),
-              help="What to do if DIR has tables: fail, write beside other runs, or replace them "
-                   "all.  [default: error]")  # fmt: skip
-@click.option("--append", is_flag=True, help="Deprecated: use --mode append.")
+@mode_options
 @click.option("--partition-by", metavar="COLUMN,COLUMN...", callback=_columns,
               help="Divide tables into folders by the values of these of their columns, or by "
                    "date: date,api.")  # fmt: skip
@@ -191,11 +190,7 @@ def spark_command(
 
 def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
     """Raise click.UsageError for options that do not belong together."""
-    if how["append"]:
-        if how["mode"] not in (None, "append"):
-            raise click.UsageError("--append and --mode contradict each other.")
-        click.echo("wiredump: --append is deprecated; use --mode append", err=True)
-        how["mode"] = "append"
+    how["mode"] = chosen_mode(how["mode"], how["append"])
     if how["follow"] and (how["mode"] == "overwrite" or how["partition_by"]):
         raise click.UsageError("--follow cannot overwrite tables or divide them by columns.")
     if how["follow"] is None:
@@ -225,8 +220,8 @@ def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: 
 
     return Job(
         options=options, split_bytes=how["split_bytes"], partitions=how["partitions"],
-        rotated=how["rotated"], append=how["mode"] == "append",
-        overwrite=how["mode"] == "overwrite", partition_by=how["partition_by"], say=say,
+        rotated=how["rotated"], mode=how["mode"], partition_by=how["partition_by"],
+        say=say,
     ).run(spark)  # fmt: skip
 
 

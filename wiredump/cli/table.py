@@ -13,10 +13,11 @@ import click
 from kproto.cli.dialect_option import named_dialect
 from wiredump.cli.chosen import (
     account_lines,
+    chosen_mode,
     chosen_tables,
     counts,
     expanded,
-    local,
+    mode_options,
     source_options,
     table_options,
 )
@@ -24,8 +25,9 @@ from wiredump.cli.collector import collect_seldom
 from wiredump.cli.making import jobs_option, make
 from wiredump.cli.progress import reading
 from wiredump.skipped import bytes_of, require_read, skipped_of
+from wiredump.storage import shown
 from wiredump.tables import require_pyarrow
-from wiredump.tables.run import derived_run
+from wiredump.tables.run import Mode, derived_run
 from wiredump.tables.work import Work
 
 __all__ = ["table_command"]
@@ -46,14 +48,17 @@ def _uncollected() -> Iterator[None]:
 
 @click.command("table")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option("--out", required=True, metavar="DIR", callback=local,
-              help="Folder to write: new or empty, or, with --append, one with other "
-                   "runs.")  # fmt: skip
+@click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    help="Folder to write, a path or a URI: new or empty, or as --mode says.",
+)
 @jobs_option
 @click.option("--rotated", is_flag=True,
               help="CAPTUREs are the parts of one capture, in this order: do not merge them by "
                    "time.")  # fmt: skip
-@click.option("--append", is_flag=True, help="Allow DIR to have tables of other runs.")
+@mode_options
 @table_options
 @source_options
 def table_command(
@@ -67,6 +72,7 @@ def table_command(
     secrets: bool,
     values: bool,
     run: str | None,
+    mode: Mode | None,
     append: bool,
     dialect_name: str,
     ports: tuple[int, ...],
@@ -90,12 +96,12 @@ def table_command(
 
     work = Work(
         captures, out, tables, dialect_name, ports, not no_bodies, values, secrets, keylog, zone,
-        memory, run or derived_run(captures), append,
+        memory, run or derived_run(captures), chosen_mode(mode, append),
     )  # fmt: skip
     with reading(captures) as progress:
         made = make(work, jobs, progress, rotated=rotated)
     if as_json:
-        record = {"out": out, "rows": dict(made.rows), "bytes": bytes_of(made.account)}
+        record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account)}
         click.echo(json.dumps({**record, "late": made.late, "run": work.run}))
         require_read(made.unread, made.account)

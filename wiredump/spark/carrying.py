@@ -23,7 +23,8 @@ from wiredump.spark.state import Entry, State, StateReader, StateWriter, dump, l
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import Names
 from wiredump.tables.deferred_rows import DeferredRows
-from wiredump.tables.parts import STAGING, Manifest
+from wiredump.tables.parts import Manifest
+from wiredump.tables.publishing import STAGING
 
 __all__ = ["LATE_NS", "STATE", "Carrying", "Kept", "carry_connections"]
 

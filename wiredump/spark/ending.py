@@ -18,7 +18,8 @@ from wiredump.spark.stages import from_heard
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import NAMES, merge_names
 from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
-from wiredump.tables.parts import STAGING, Manifest, PartWriter
+from wiredump.tables.parts import Manifest, PartWriter
+from wiredump.tables.publishing import STAGING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -34,7 +34,8 @@ from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchang
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import NAMES, merge_names
 from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
-from wiredump.tables.parts import STAGING, Manifest
+from wiredump.tables.parts import Manifest
+from wiredump.tables.publishing import STAGING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -24,7 +23,6 @@ from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.partitioning import divide
 from wiredump.spark.planning import again, parts_of, plan
-from wiredump.spark.publishing import is_incomplete, publish, require_tables, withdraw
 from wiredump.spark.session import cores_of
 from wiredump.spark.splits import Split, read_runs
 from wiredump.spark.staged import Staged, stage, staged_rows
@@ -38,19 +36,18 @@ from wiredump.spark.stages import (
     task_number,
 )
 from wiredump.spark.texts import write_text
-from wiredump.storage import Location, StorageError
+from wiredump.storage import Location
 from wiredump.tables.deferred_merge import gather_names, give_names
 from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
-from wiredump.tables.parts import STAGING, Manifest, Part, PartWriter, SplitNote
-from wiredump.tables.writer import remove_run, require_room
+from wiredump.tables.parts import Manifest, PartWriter, SplitNote
+from wiredump.tables.publishing import STAGING, Part, Publication
+from wiredump.tables.run import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
 
-_WRITING: Final = "_writing"
-"""In the staging folder: the run that writes to it. If it cannot be written, nothing can."""
 _BYTES_A_TASK: Final = 256 << 20
 _AT_ONCE: Final = 1 << 30
 """Captures of this many bytes are read in one job, packets and connections; if a guessed boundary
@@ -78,43 +75,33 @@ class Made(NamedTuple):
 
 class Job(msgspec.Struct, kw_only=True):
     """What to write from which files. ``options.paths`` has captures and text files. ``rotated``:
-    the captures are the parts of one; ``append``: the folder may have other runs; ``overwrite``:
-    the tables replace all that it has. ``partition_by`` are columns (``partitioning``)."""
+    the captures are the parts of one; ``mode``: what to do if the folder has tables;
+    ``partition_by`` are columns (``partitioning``)."""
 
     options: Options
     split_bytes: int
     partitions: int | None = None
     rotated: bool = False
-    append: bool = False
-    overwrite: bool = False
+    mode: Mode = "error"
     partition_by: tuple[str, ...] = ()
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession) -> Made:
         """Write the tables. Raises OutputError if the folder cannot be used, and whatever Spark
         raises for a failed task; then there are no tables, and no ``_SUCCESS``."""
-        root = Location(self.options.out)
-        if self.overwrite:
-            require_tables(root)
-        else:
-            require_room(root, self.options.run, self.append)
+        publication = Publication(self.options.out, self.options.run, self.mode)
         kinds = {number: kind_of(path) for number, path in self.options.paths.items()}
         captures = [number for number, kind in kinds.items() if kind == "capture"]
         texts = [number for number, kind in kinds.items() if kind != "capture"]
-        there = root.exists()
-        (root / STAGING).mkdir()
-        (root / STAGING / _WRITING).write_bytes(self.options.run.encode())
         try:
-            return self._run(spark, captures, texts)
+            return self._run(spark, captures, texts, publication)
         except BaseException:
-            with suppress(OSError, StorageError):
-                if not self.overwrite or is_incomplete(self.options.out, self.options.run):
-                    remove_run(root, TABLES, self.options.run)
-                    withdraw(self.options.out, self.options.run)
-                (root / STAGING if there else root).remove()
+            publication.abandon()
             raise
 
-    def _run(self, spark: SparkSession, captures: list[int], texts: list[int]) -> Made:
+    def _run(
+        self, spark: SparkSession, captures: list[int], texts: list[int], publication: Publication
+    ) -> Made:
         manifests: list[Manifest] = []
         notes: list[SplitNote] = []
         redone: list[str] = []
@@ -124,7 +111,7 @@ class Job(msgspec.Struct, kw_only=True):
         if texts:
             manifests += self._texts(spark, texts)
         manifests += self._learn(spark, manifests)
-        return self._commit(spark, manifests, notes, redone, captures)
+        return self._commit(spark, manifests, notes, redone, captures, publication)
 
     # ---- packets -----------------------------------------------------------------------------
 
@@ -255,6 +242,7 @@ class Job(msgspec.Struct, kw_only=True):
         notes: list[SplitNote],
         redone: list[str],
         captures: list[int],
+        publication: Publication,
     ) -> Made:
         options = self.options
         account = Counter[str]()
@@ -274,7 +262,7 @@ class Job(msgspec.Struct, kw_only=True):
         if self.partition_by:
             self.say(f"dividing tables by {', '.join(self.partition_by)}")
             files = divide(spark, options.out, self.partition_by, wanted, files)
-        publish(options.out, wanted, files, options.run, overwrite=self.overwrite)
+        publication.publish(wanted, files)
         rows = {name: sum(each[name].rows for each in parts if name in each) for name in wanted}
         count = sum(each.connections for each in manifests)
         return Made(rows, told, count, redone, self._unread(notes))

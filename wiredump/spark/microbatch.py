@@ -26,7 +26,8 @@ from wiredump.spark.splits import Split, read_runs
 from wiredump.spark.stages import ORDER, Task, answer, answers, each_of, task_number
 from wiredump.spark.state import dump, load, read_one, write_one
 from wiredump.storage import Location
-from wiredump.tables.parts import STAGING, SplitNote
+from wiredump.tables.parts import SplitNote
+from wiredump.tables.publishing import STAGING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

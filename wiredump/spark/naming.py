@@ -12,7 +12,7 @@ import pyarrow as pa
 from wiredump.spark.stages import answer_batch, each_of
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import Names, name_rows, read_names
-from wiredump.tables.parts import STAGING
+from wiredump.tables.publishing import STAGING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,11 +13,9 @@ from typing import Final
 
 from wiredump.rows.schema import TABLES
 from wiredump.spark.job import DRIVER_TABLES
-from wiredump.spark.publishing import SUCCESS
 from wiredump.storage import Location
-from wiredump.tables.parts import write_empty
+from wiredump.tables.publishing import SUCCESS, OutputError, require_room, write_empty
 from wiredump.tables.run import run_folder
-from wiredump.tables.writer import OutputError, require_room
 
 __all__ = ["Outputs"]
 

@@ -24,7 +24,7 @@ from wiredump.rows.schema import TABLES
 from wiredump.spark.stages import answer_batch, each_of
 from wiredump.storage import Location
 from wiredump.tables.deferred_rows import schema_of
-from wiredump.tables.parts import STAGING, Part
+from wiredump.tables.publishing import STAGING, Part
 from wiredump.tables.writer import encodings
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from wiredump.tables.deferred_merge import Names, named, read_names
 from wiredump.tables.deferred_rows import NAMED, unnamed
 from wiredump.tables.jobs import Work, write_share
 from wiredump.tables.making import make_tables
-from wiredump.tables.parts import STAGING
+from wiredump.tables.publishing import STAGING
 from wiredump.tables.run import derived_run
 from wiredump.tables.table_rows import TableRows
 from wiredump.tables.work import passing_folder

@@ -19,7 +19,8 @@ from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.rows.exchanges import Row
 from wiredump.storage import Location
 from wiredump.tables.deferred_rows import decode_heard, schema_of
-from wiredump.tables.parts import STAGING, Manifest, Part, PartWriter
+from wiredump.tables.parts import Manifest, PartWriter
+from wiredump.tables.publishing import STAGING, Part
 
 __all__ = [
     "NAMES",

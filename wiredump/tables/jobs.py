@@ -12,11 +12,9 @@ The rows are those of one process, but each process writes a file of its own, so
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -33,11 +31,11 @@ from wiredump.storage import Location
 from wiredump.tables.deferred_merge import gather_names, give_names, write_followed
 from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, NAMED, UNNAMED, DeferredRows, unnamed
 from wiredump.tables.making import Made, keep_apart
-from wiredump.tables.parts import Part, PartWriter, commit
+from wiredump.tables.parts import PartWriter
 from wiredump.tables.processes import Progress, WorkerError, share_out
+from wiredump.tables.publishing import STAGING, Part, Publication
 from wiredump.tables.table_rows import TableRows
 from wiredump.tables.work import Work
-from wiredump.tables.writer import STAGING, remove_run, require_room
 
 __all__ = ["ShareParts", "Work", "WorkerError", "make_tables_together", "write_share"]
 
@@ -61,19 +59,13 @@ def make_tables_together(work: Work, jobs: int, progress: Progress = lambda coun
     if "-" in work.paths:
         raise KprotoError("only one process can read standard input: leave out --jobs")
     kinds = [kind_of(path) for path in work.paths]
-    root = Path(work.out)
-    require_room(Location(work.out), work.run, work.append)
-    there = root.exists()
-    (root / STAGING).mkdir(parents=True)
+    publication = Publication(work.out, work.run, work.mode)
     try:
         shares = _shared_out(work, kinds, jobs, progress)
-        made = _put_together(work, shares)
+        return _put_together(work, shares, publication)
     except BaseException:
-        shutil.rmtree(root / STAGING if there else root, ignore_errors=True)
-        remove_run(Location(work.out), work.tables, work.run)
+        publication.abandon()
         raise
-    shutil.rmtree(root / STAGING)
-    return made
 
 
 # ---- one share --------------------------------------------------------------------------------
@@ -140,7 +132,7 @@ def _shared_out(
     return share_out(partial(write_share, work, kinds), jobs, progress)
 
 
-def _put_together(work: Work, shares: list[ShareParts]) -> Made:
+def _put_together(work: Work, shares: list[ShareParts], publication: Publication) -> Made:
     account: Counter[str] = Counter()
     for share in shares:
         account.update(share.account)
@@ -152,7 +144,7 @@ def _put_together(work: Work, shares: list[ShareParts]) -> Made:
     parts = [share.parts for share in shares] + [last.parts()]
     parts += _learnt(work, parts)
     wanted = [{name: part for name, part in each.items() if name in work.tables} for each in parts]
-    commit(work.out, work.tables, wanted, work.run)
+    publication.publish(work.tables, wanted)
     rows = {name: sum(each[name].rows for each in wanted if name in each) for name in work.tables}
     return Made(rows, told, 0, shares[0].unread)
 
@@ -181,13 +173,14 @@ def _learnt(work: Work, parts: list[dict[str, Part]]) -> list[dict[str, Part]]:
         for each in parts:
             if unnamed(name) in each:
                 found.append(give_names(work.out, name, each[unnamed(name)].file).parts)
-    heard = [Path(work.out, STAGING, HEARD, each[HEARD].file) for each in parts if HEARD in each]
+    staging = Location(work.out) / STAGING / HEARD
+    heard = [staging / each[HEARD].file for each in parts if HEARD in each]
     if heard:
         found.append(write_followed(work.out, work.tables, _sorted(heard), len(parts)).parts)
     return found
 
 
-def _sorted(files: list[Path]) -> Iterator[pa.RecordBatch]:
+def _sorted(files: list[Location]) -> Iterator[pa.RecordBatch]:
     """Yield the exchanges kept in order, one table at a time, and one broker's fetches."""
     for table in sorted(FOLLOWED):
         chosen = pc.field("table_name") == table
@@ -198,8 +191,13 @@ def _sorted(files: list[Path]) -> Iterator[pa.RecordBatch]:
             yield from _heard(files, chosen).to_batches()
 
 
-def _heard(files: list[Path], which: pc.Expression, columns: list[str] | None = None) -> pa.Table:
-    tables = [pq.read_table(file, filters=which, columns=columns) for file in files]
+def _heard(
+    files: list[Location], which: pc.Expression, columns: list[str] | None = None
+) -> pa.Table:
+    tables = [
+        pq.read_table(file.path, filesystem=file.filesystem, filters=which, columns=columns)
+        for file in files
+    ]
     table = pa.concat_tables(tables)
     if columns is None:
         table = table.sort_by([(name, "ascending") for name in HEARD_ORDER])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from wiredump.model import Anomaly, Item
 from wiredump.rows.pieces import Rows
 from wiredump.sources import Sources
 from wiredump.sources.quick import Sink
+from wiredump.tables.run import Mode
 from wiredump.tables.table_rows import TableRows
-from wiredump.tables.writer import RowGroups, TableWriter
+from wiredump.tables.table_writer import TableWriter
+from wiredump.tables.writer import RowGroups
 
 __all__ = ["Made", "keep_apart", "make_tables", "sink_of"]
 
@@ -57,26 +58,26 @@ def keep_apart(
 
 
 def _writer(
-    folder: Path, tables: tuple[str, ...], rows: TableRows, run: str, append: bool
+    folder: str, tables: tuple[str, ...], rows: TableRows, run: str, mode: Mode
 ) -> TableWriter:
     """Return a writer that can wait for topic names, if they may be wanted."""
     if not rows.wants_names:
-        return TableWriter(folder, tables, run=run, append=append)
+        return TableWriter(folder, tables, run=run, mode=mode)
     from wiredump.tables.naming import NamingWriter  # not needed for frames alone
 
-    return NamingWriter(folder, tables, rows, run=run, append=append)
+    return NamingWriter(folder, tables, rows, run=run, mode=mode)
 
 
 def make_tables(
     sources: Sources, rows: TableRows, folder: str, tables: tuple[str, ...],
-    *, run: str = "", append: bool = False,
+    *, run: str = "", mode: Mode = "error",
 ) -> Made:  # fmt: skip
-    """Write ``tables`` into ``folder`` as those of ``run``, with ``append`` beside those of other
-    runs. Raises OutputError if the folder cannot be used, and UnaccountedError or AccountError if
-    bytes are unaccounted for, which is a bug."""
+    """Write ``tables`` into ``folder``, a path or a URI, as those of ``run``. Raises OutputError if
+    the folder cannot be used, and UnaccountedError or AccountError if bytes are unaccounted for,
+    which is a bug."""
     texts = {each.number for each in sources.read if each.kind != "capture"}
     current: int | None = None
-    with _writer(Path(folder), tables, rows, run, append) as writer:
+    with _writer(folder, tables, rows, run, mode) as writer:
         keep_apart(sources, rows, writer, tables, writer.take)
         for item in sources:
             # Captures are merged by time; other sources follow one after the other.

@@ -9,7 +9,6 @@ comes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -18,8 +17,9 @@ from wiredump.rows.pieces import Piece, Rows
 from wiredump.storage import Location
 from wiredump.tables.arrow import of_rows
 from wiredump.tables.deferred_rows import NAMED, DeferredRows, nameless, schema_of, unnamed
+from wiredump.tables.run import Mode
 from wiredump.tables.table_rows import TableRows
-from wiredump.tables.writer import TableWriter
+from wiredump.tables.table_writer import TableWriter
 
 __all__ = ["NamingWriter", "wanting"]
 
@@ -35,11 +35,11 @@ class NamingWriter(TableWriter):
     """Writes the rows of ``rows``, sorted by ``deferred``."""
 
     def __init__(
-        self, folder: Path, tables: tuple[str, ...], rows: TableRows,
-        *, run: str = "", append: bool = False,
+        self, folder: str, tables: tuple[str, ...], rows: TableRows,
+        *, run: str = "", mode: Mode = "error",
     ) -> None:  # fmt: skip
         self._wanting = wanting(tables)
-        super().__init__(folder, tables, map(unnamed, self._wanting), run=run, append=append)
+        super().__init__(folder, tables, map(unnamed, self._wanting), run=run, mode=mode)
         self._names = rows.names
         self.deferred = DeferredRows((), known=rows.names.name)
         rows.name_later(self.deferred.name)
@@ -64,13 +64,13 @@ class NamingWriter(TableWriter):
                 self.rows[table] += batch.num_rows
         super().close()
 
-    def _named(self, table: str, file: Path) -> Iterator[pa.RecordBatch]:
+    def _named(self, table: str, file: Location) -> Iterator[pa.RecordBatch]:
         # This needs pyarrow.compute, and many runs have no such file.
         from wiredump.tables.deferred_merge import Names, named
 
         rows = [row for _, row in self._names.rows()]
         names = Names(of_rows(schema_of("topics"), rows))
-        return (batch for batch, _ in named(names, table, Location(str(file))))
+        return (batch for batch, _ in named(names, table, file))
 
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)

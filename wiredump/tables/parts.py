@@ -8,9 +8,7 @@ files in the manifests that tasks return count.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from collections.abc import Iterable
 
 import msgspec
 import pyarrow as pa
@@ -19,31 +17,16 @@ import pyarrow.parquet as pq
 from wiredump.rows.pieces import Piece
 from wiredump.storage import Location
 from wiredump.tables.deferred_rows import nameless, schema_of, unnamed
-from wiredump.tables.run import run_folder
-from wiredump.tables.writer import STAGING, RowGroups, encodings
+from wiredump.tables.publishing import STAGING, Part
+from wiredump.tables.writer import RowGroups, encodings
 
 __all__ = [
-    "STAGING",
     "Manifest",
-    "Part",
     "PartWriter",
     "SplitNote",
-    "commit",
     "decode_manifest",
     "encode_manifest",
-    "write_empty",
 ]
-
-
-_AT_ONCE: Final = 8
-"""Files that are published at a time."""
-
-
-class Part(msgspec.Struct):
-    """A file, and how many rows it has."""
-
-    file: str
-    rows: int
 
 
 class SplitNote(msgspec.Struct):
@@ -134,35 +117,6 @@ class PartWriter(RowGroups):
     def parts(self) -> dict[str, Part]:
         """Return the files written, by table."""
         return {name: Part(self._name, rows) for name, rows in self.rows.items() if rows}
-
-
-def commit(
-    folder: str, tables: Iterable[str], parts: Iterable[Mapping[str, Part]], run: str = ""
-) -> None:
-    """Publish the files of the manifests. A table without rows gets an empty file, which has its
-    columns."""
-    root = Location(folder)
-    empty = set(tables)
-    for name in empty:
-        run_folder(root, name, run).mkdir()
-    moves: list[tuple[Location, Location]] = []
-    for each in parts:
-        for name, part in each.items():
-            target = run_folder(root, name, run) / part.file
-            moves.append((root / STAGING / name / part.file, target))
-            empty.discard(name)
-    for place in {target.parent for _, target in moves}:
-        place.mkdir()
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for _ in threads.map(lambda move: move[0].publish(move[1]), moves):
-            pass
-    for name in empty:
-        write_empty(name, run_folder(root, name, run) / "part-none.parquet")
-
-
-def write_empty(table: str, file: Location) -> None:
-    """Write a file without rows, which has the columns of its table."""
-    pq.write_table(schema_of(table).empty_table(), file.path, filesystem=file.filesystem)
 
 
 def encode_manifest(manifest: Manifest) -> str:

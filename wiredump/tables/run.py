@@ -11,11 +11,15 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from wiredump.storage import Location
 
-__all__ = ["derived_run", "is_run", "random_run", "run_folder"]
+__all__ = ["MODES", "Mode", "derived_run", "is_run", "random_run", "run_folder"]
+
+Mode: TypeAlias = Literal["error", "append", "overwrite"]
+"""What to do if the folder has tables: fail, write beside those of other runs, or replace them."""
+MODES: Final = ("error", "append", "overwrite")
 
 _SAMPLE: Final = 1 << 16
 _DIGEST: Final = 8

@@ -7,12 +7,14 @@ from datetime import UTC, tzinfo
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from wiredump.tables.run import Mode
+
 __all__ = ["Work", "passing_folder"]
 
 
 class Work(NamedTuple):
     """``memory`` is in bytes, for all processes together. ``run`` is the id in the rows
-    (``wiredump.tables.run``), which with ``append`` are written beside those of other runs."""
+    (``wiredump.tables.run``); ``mode`` says what to do with other runs' (``publishing``)."""
 
     paths: tuple[str, ...]
     out: str
@@ -26,7 +28,7 @@ class Work(NamedTuple):
     zone: tzinfo = UTC
     memory: int | None = None
     run: str = ""
-    append: bool = False
+    mode: Mode = "error"
 
 
 def passing_folder() -> AbstractContextManager[str]:

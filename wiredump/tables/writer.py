@@ -8,37 +8,19 @@ Rows may come one by one or in pieces; the boundaries and the order of row group
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import reduce
-from pathlib import Path
-from shutil import rmtree
-from types import TracebackType
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kproto.errors import KprotoError
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.storage import Location, StorageError
 from wiredump.tables.arrow import arrow_schema, ordered
 from wiredump.tables.held_rows import HeldRows, feed, held_rows, taken
 from wiredump.tables.merging import Part, merged
-from wiredump.tables.run import run_folder
 
-__all__ = [
-    "ROW_GROUP",
-    "STAGING",
-    "UNFINISHED",
-    "OutputError",
-    "RowGroups",
-    "TableWriter",
-    "encodings",
-    "remove_run",
-    "require_empty",
-    "require_room",
-]
+__all__ = ["ROW_GROUP", "RowGroups", "encodings"]
 
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written together."""
@@ -46,18 +28,8 @@ ROW_GROUP: Final = 65_536
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 """The same in bytes of text and binary, if that limit is reached first."""
 
-UNFINISHED: Final = "_unfinished"
-"""The folder of tables until all of them are complete."""
-
-STAGING: Final = "_staging"
-"""The folder of files that several processes write."""
-
 FEW: Final = 32
 """A piece with fewer rows is cheaper row by row."""
-
-
-class OutputError(KprotoError):
-    """The folder to write to cannot be used. The message has the reason and a remedy."""
 
 
 def _sized(schema: pa.Schema) -> list[int]:
@@ -211,112 +183,3 @@ class RowGroups:
                 return rows
         tables = [part.table(schema) if isinstance(part, Part) else part for part in parts]
         return self._ordered(name, pa.concat_tables(tables).combine_chunks())
-
-
-class TableWriter(RowGroups):
-    """Writes ``part-0.parquet`` of each table, all of them or none: until every file is complete
-    they are in ``folder/_unfinished``, where readers do not look. As a context manager it closes
-    them, and removes them after an exception; a killed process leaves only that folder. Files
-    ``beside`` the tables are written if they have rows, and stay in that folder.
-
-    Raises OutputError if ``folder`` is not empty; with ``append`` it may have tables of other runs
-    than ``run``.
-    """
-
-    def __init__(
-        self, folder: Path, tables: Iterable[str] = TABLES, beside: Iterable[str] = (),
-        *, run: str = "", append: bool = False,
-    ) -> None:  # fmt: skip
-        self._tables = tuple(tables)
-        super().__init__((*self._tables, *beside))
-        require_room(Location(str(folder)), run, append)
-        self._run = run
-        self._folder = folder
-        self._is_new = not folder.exists()
-        self._work = folder / UNFINISHED
-        self._work.mkdir(parents=True)
-        for name in self._tables:
-            self._files[name] = self._open(name)
-
-    def take(self, rows: Iterable[Rows]) -> None:
-        """Add the rows of an item."""
-        self.add(rows)
-
-    def _file(self, name: str) -> Path:
-        return self._work / name / "part-0.parquet"
-
-    def _open(self, name: str) -> pq.ParquetWriter:
-        self._file(name).parent.mkdir()
-        schema = self._schema(name)
-        return pq.ParquetWriter(self._file(name), schema, **encodings(schema))
-
-    def close(self) -> None:
-        """Write the rows held, close every file, and move the files to their places."""
-        super().close()
-        for name in self._tables:
-            place = run_folder(self._folder, name, self._run)
-            place.parent.mkdir(exist_ok=True)
-            (self._work / name).rename(place)
-        rmtree(self._work)
-
-    def abandon(self) -> None:
-        """Remove everything that was written."""
-        for file in self._files.values():
-            with suppress(OSError, pa.ArrowException):
-                file.close()
-        rmtree(self._work, ignore_errors=True)
-        remove_run(Location(str(self._folder)), self._tables, self._run)
-        if self._is_new:
-            with suppress(OSError):
-                self._folder.rmdir()
-
-    def __enter__(self) -> TableWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self.abandon()
-            return
-        try:
-            self.close()
-        except BaseException:
-            self.abandon()
-            raise
-
-
-def require_empty(folder: Location) -> None:
-    """Raise OutputError if writing to ``folder`` would mix with what it has."""
-    if folder.is_file() or any(folder.iterdir()):
-        raise OutputError(f"{folder.shown} is not empty: name another folder, or empty it")
-
-
-def require_room(folder: Location, run: str, append: bool) -> None:
-    """Raise OutputError if ``folder`` is not empty; with ``append``, if it has anything but
-    complete tables of other runs."""
-    if not append or not folder.is_dir():
-        require_empty(folder)
-        return
-    for name in (UNFINISHED, STAGING):
-        if (folder / name).exists():
-            raise OutputError(
-                f"{(folder / name).shown} exists: another run is writing to the folder, or was "
-                "killed; if no run is writing, remove it, and the folders run=ID of tables that "
-                f"were published without {folder.shown}/_SUCCESS"
-            )
-    if any(folder.glob(f"*/run={run}/*")):
-        raise OutputError(f"{folder.shown} already has the run {run}: set another id with --run")
-    if any(folder.glob("*/*.parquet")):
-        raise OutputError(f"{folder.shown} has tables without a run id: name another folder")
-
-
-def remove_run(folder: Location, tables: Iterable[str], run: str) -> None:
-    """Remove the files of a failed run, and folders of tables that only it used."""
-    for name in tables:
-        with suppress(OSError, StorageError):
-            run_folder(folder, name, run).remove()
-            (folder / name).rmdir()

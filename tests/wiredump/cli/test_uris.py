@@ -17,7 +17,6 @@ URI = "s3a://bucket/day/a.pcap"
     "arguments",
     [
         ["show", "--follow", URI],
-        ["table", "a.pcap", "--out", URI],
     ],
 )
 def test_uris(

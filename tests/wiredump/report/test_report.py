@@ -58,7 +58,7 @@ from wiredump.rows.schema import SCHEMA_VERSION, TABLES
 from wiredump.tables.reading import InputError, TableFolder
 from wiredump.tables.requests import table_rows
 from wiredump.tables.table_rows import TableRows
-from wiredump.tables.writer import TableWriter
+from wiredump.tables.table_writer import TableWriter
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' $\\frac{1}{ &amp; \u202e\x00]]>"
 

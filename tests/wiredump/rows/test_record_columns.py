@@ -34,7 +34,7 @@ from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
 from wiredump.tables import writer
 from wiredump.tables.table_rows import TableRows
-from wiredump.tables.writer import TableWriter
+from wiredump.tables.table_writer import TableWriter
 
 RECORDS = [column.name for column in TABLES["records"].columns]
 

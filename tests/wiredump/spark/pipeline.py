@@ -29,7 +29,8 @@ from wiredump.tables.deferred_merge import (
 )
 from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, NAMED, unnamed
 from wiredump.tables.making import make_tables
-from wiredump.tables.parts import STAGING, Manifest, SplitNote
+from wiredump.tables.parts import Manifest, SplitNote
+from wiredump.tables.publishing import STAGING
 from wiredump.tables.table_rows import TableRows
 
 LOCAL = tuple(name for name in TABLES if name not in ("lineage", "account"))

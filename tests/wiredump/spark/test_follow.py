@@ -30,7 +30,7 @@ from wiredump.spark.checkpoint import CheckpointError
 from wiredump.spark.rotation import RotationError
 from wiredump.spark.state import StateError
 from wiredump.storage import Location
-from wiredump.tables.writer import OutputError
+from wiredump.tables.publishing import OutputError
 
 __all__ = ["session"]
 

@@ -19,7 +19,7 @@ from wiredump.rows.schema import TABLES as SCHEMA
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job
 from wiredump.storage import ChangedError, Location, expand
-from wiredump.tables.writer import OutputError
+from wiredump.tables.publishing import OutputError
 
 __all__ = ["session"]
 
@@ -61,7 +61,7 @@ def test_captures_and_tables(session: FakeSession, cluster: str, tmp_path: Path)
     how = {"split_bytes": 1 << 20, "partitions": 1, "partition_by": ("date", "api")}
     with pytest.raises(OutputError, match="is not empty"):
         Job(options=options, **how).run(session)
-    Job(options=options, overwrite=True, **how).run(session)
+    Job(options=options, mode="overwrite", **how).run(session)
     assert list(out.glob("requests/run=r2/date=*/api=*/*.parquet"))
     assert found(out) == expected
     assert {each.name for each in (out / "requests").iterdir()} == {"run=r2"}

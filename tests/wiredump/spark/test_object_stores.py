@@ -26,10 +26,9 @@ from wiredump.spark.columns import RUN
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job, Made
 from wiredump.spark.planning import plan
-from wiredump.spark.publishing import RunManifest
 from wiredump.spark.splits import read_runs
 from wiredump.storage import ChangedError, Location
-from wiredump.tables.writer import OutputError
+from wiredump.tables.publishing import OutputError, RunManifest
 
 __all__ = ["session"]
 
@@ -165,7 +164,7 @@ def test_nothing_is_visible_before(
         real(self, target)
 
     monkeypatch.setattr(Location, "publish", publish)
-    monkeypatch.setattr("wiredump.tables.parts._AT_ONCE", 1)
+    monkeypatch.setattr("wiredump.tables.publishing._AT_ONCE", 1)
     job(bucket, [path]).run(session)
     visible = [key for key in seen[0] if not key.startswith(("tables/_", "in/"))]
     assert visible == []
@@ -184,7 +183,7 @@ def test_a_driver_that_is_killed_while_it_publishes(
     path = bucket.put("in/a.pcap", made_up.capture(5, kind="pcap"))
     with monkeypatch.context() as patch:
         patch.setattr(Location, "publish", failing(3))
-        patch.setattr("wiredump.spark.job.remove_run", kill)
+        patch.setattr("wiredump.tables.publishing.Publication.abandon", kill)
         with pytest.raises(KilledError):
             job(bucket, [path]).run(session)
     manifest = msgspec.json.decode(bucket.get("tables/_manifests/r1.json"), type=RunManifest)
@@ -193,7 +192,7 @@ def test_a_driver_that_is_killed_while_it_publishes(
     with pytest.raises(OutputError, match=r"/tables is not empty"):
         job(bucket, [path]).run(session)
     with pytest.raises(OutputError, match=r"/tables/_staging exists: another run is writing"):
-        job(bucket, [path], append=True).run(session)
+        job(bucket, [path], mode="append").run(session)
 
 
 def kill(*arguments: Any) -> None:
@@ -206,7 +205,7 @@ def test_runs_beside_each_other(session: FakeSession, bucket: Bucket) -> None:
     made: list[Made] = [first.run(session)]
     with pytest.raises(OutputError, match=r"/tables is not empty"):
         first.run(session)
-    first.append = True
+    first.mode = "append"
     with pytest.raises(OutputError, match=r"already has the run r1"):
         first.run(session)
     first.options = msgspec.structs.replace(first.options, run="r2")
@@ -238,10 +237,10 @@ def test_folders_and_modes(session: FakeSession, bucket: Bucket, tmp_path: Path)
     )
     assert any(re.fullmatch(r"tables/connections/run=r1/date=2[-\d]*", each) for each in folders)
     first.options = msgspec.structs.replace(first.options, run="r2")
-    first.append = True
+    first.mode = "append"
     first.run(session)
     assert found() == sorted(2 * expected["requests"])
-    last = job(bucket, [path], overwrite=True, **by)
+    last = job(bucket, [path], mode="overwrite", **by)
     last.options = msgspec.structs.replace(last.options, run="r3")
     last.run(session)
     assert found() == expected["requests"]

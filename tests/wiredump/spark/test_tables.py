@@ -23,7 +23,7 @@ from tests.wiredump.spark.pipeline import LOCAL, load, single
 from wiredump.rows.schema import ON_REQUEST
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job, Made
-from wiredump.tables.writer import OutputError
+from wiredump.tables.publishing import OutputError
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 

@@ -35,9 +35,11 @@ from wiredump.model import Item
 from wiredump.rows.schema import ON_REQUEST, SCHEMA_VERSION, TABLES, UNDECODED
 from wiredump.sources import open_sources
 from wiredump.tables.arrow import arrow_schema
+from wiredump.tables.publishing import STAGING, OutputError
 from wiredump.tables.reading import InputError, TableFolder
 from wiredump.tables.table_rows import TableRows
-from wiredump.tables.writer import UNFINISHED, OutputError, RowGroups, TableWriter
+from wiredump.tables.table_writer import TableWriter
+from wiredump.tables.writer import RowGroups
 
 
 @pytest.fixture(scope="module")
@@ -188,11 +190,13 @@ def test_tables_are_chosen(capture, tmp_path, capsys) -> None:
         capsys, "table", str(capture), "--out", str(out), "--tables", "requests,frames"
     )
     assert code == 0
-    assert sorted(each.name for each in out.iterdir()) == ["frames", "requests"]
+    names = sorted(each.name for each in out.iterdir())
+    assert names == ["_SUCCESS", "_manifests", "frames", "requests"]
     assert "requests" in text
     out = tmp_path / "headers"
     assert wiredump(capsys, "table", str(capture), "--out", str(out), "--no-bodies")[0] == 0
-    assert {each.name for each in out.iterdir()} == set(UNDECODED) - ON_REQUEST
+    names = [each.name for each in out.iterdir() if each.name[0] != "_"]
+    assert set(names) == set(UNDECODED) - ON_REQUEST
 
 
 def test_what_cannot_be_is_one_line(capture, tmp_path, capsys, monkeypatch) -> None:
@@ -258,7 +262,8 @@ def test_a_run_that_is_interrupted_leaves_nothing(tmp_path, capture, monkeypatch
     with pytest.raises(SystemExit) as ended:
         main(["table", str(capture), "--out", str(there)])
     assert not ended.value.code
-    assert {each.name for each in there.iterdir()} == set(TABLES) - ON_REQUEST
+    names = {each.name for each in there.iterdir()}
+    assert names == {*TABLES, "_SUCCESS", "_manifests"} - ON_REQUEST
 
 
 def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> None:
@@ -271,6 +276,6 @@ def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> 
         f"main(['table', {str(capture)!r}, '--out', {str(tmp_path / 't')!r}])"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 9
-    assert [each.name for each in (tmp_path / "t").iterdir()] == [UNFINISHED]
+    assert [each.name for each in (tmp_path / "t").iterdir()] == [STAGING]
     with pytest.raises(InputError, match="has no tables"):
         TableFolder(str(tmp_path / "t"))

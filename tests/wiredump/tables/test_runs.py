@@ -9,11 +9,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.object_store import Bucket
 from tests.wiredump.spark import made_up
 from wiredump.cli import main
 from wiredump.rows.schema import TABLES
+from wiredump.storage import Location
+from wiredump.tables.publishing import STAGING
 from wiredump.tables.run import derived_run, is_run
-from wiredump.tables.writer import UNFINISHED
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def test_rows_of_appended_runs_are_unique(
     out = str(tmp_path / "out")
     for path in captures:
         code, told, err = run(
-            capsys, "table", path, "--out", out, "--append", "--json", "--jobs", jobs
+            capsys, "table", path, "--out", out, "--mode", "append", "--json", "--jobs", jobs
         )
         assert (code, err) == (0, "")
         assert json.loads(told)["run"] == derived_run([path])
@@ -61,7 +63,7 @@ def test_an_audit_counts_the_connections_of_all_runs(
 ) -> None:
     out = str(tmp_path / "out")
     for path in captures:
-        run(capsys, "table", path, "--out", out, "--append")
+        run(capsys, "table", path, "--out", out, "--mode", "append")
     together, *alone = (
         json.loads(run(capsys, "audit", source, "--to", "kafka-4.1", "--json")[1])
         for source in (out, *captures)
@@ -77,9 +79,16 @@ def test_a_run_that_is_there_is_refused_and_may_have_another_id(
     for more, code, problem in (
         ((), 0, ""),
         ((), 1, "is not empty"),
-        (("--append",), 1, "--run"),
-        (("--append", "--run", "again"), 0, ""),
-        (("--append", "--run", "7"), 2, "not a valid id"),
+        (
+            (
+                "--mode",
+                "append",
+            ),
+            1,
+            "--run",
+        ),
+        (("--mode", "append", "--run", "again"), 0, ""),
+        (("--mode", "append", "--run", "7"), 2, "not a valid id"),
     ):
         ended, _, err = run(capsys, "table", captures[0], "--out", out, *more)
         assert (ended, problem in err) == (code, True), err
@@ -94,14 +103,58 @@ def test_a_run_that_fails_leaves_the_others(
     run(capsys, "table", captures[0], "--out", str(out))
     before = sorted(out.rglob("*"))
     code, _, err = run(
-        capsys, "table", captures[1], str(tmp_path / "none"), "--out", str(out), "--append",
+        capsys, "table", captures[1], str(tmp_path / "none"), "--out", str(out), "--mode", "append",
         "--jobs", jobs,
     )  # fmt: skip
     assert (code, "none" in err) == (1, True)
     assert sorted(out.rglob("*")) == before
-    (out / UNFINISHED).mkdir()
-    code, _, err = run(capsys, "table", captures[1], "--out", str(out), "--append", "--jobs", jobs)
-    assert (code, UNFINISHED in err) == (1, True)
+    (out / STAGING).mkdir()
+    code, _, err = run(
+        capsys, "table", captures[1], "--out", str(out), "--mode", "append", "--jobs", jobs
+    )
+    assert (code, STAGING in err) == (1, True)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("place", ["path", "s3"])
+def test_modes(
+    capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path, bucket: Bucket,
+    place: str, jobs: str,
+) -> None:  # fmt: skip
+    """By one process and by several, on the local file system and in an object store: the second
+    run beside the first, and one in place of both; a failure leaves them as they are."""
+    out = Location(str(tmp_path / "out") if place == "path" else bucket.uri("out"))
+    common = ["--out", str(out), "--jobs", jobs, "--tables", "requests,connections"]
+
+    def written(mode: str, *sources: str) -> tuple[set[str], int]:
+        code, _, err = run(capsys, "table", *sources, *common, "--mode", mode)
+        assert (code, err) == (0, "")
+        files = list(out.glob("requests/run=*/*.parquet"))
+        rows = 0
+        for file in files:
+            with file.open_input() as opened:
+                rows += pq.ParquetFile(opened).metadata.num_rows
+        assert (out / "_SUCCESS").exists()
+        assert not (out / "_staging").exists()
+        return {file.parent.name for file in files}, rows
+
+    first, some = written("error", captures[0])
+    both, more = written("append", captures[1])
+    assert first < both
+    assert more > some > 0
+    before = sorted(map(str, out.files()))
+    code, _, err = run(capsys, "table", captures[0], *common)
+    assert (code, "is not empty" in err) == (1, True)
+    code, _, err = run(capsys, "table", str(tmp_path / "none"), *common, "--mode", "overwrite")
+    assert (code, "none" in err) == (1, True)
+    assert sorted(map(str, out.files())) == before
+    assert written("overwrite", captures[0]) == (first, some)
+    assert {file.name for file in (out / "_manifests").files()} == {
+        f"{name.removeprefix('run=')}.json" for name in first
+    }
+    (out / "theirs").write_bytes(b"")
+    code, _, err = run(capsys, "table", captures[0], *common, "--mode", "overwrite")
+    assert (code, "theirs, which is no table" in err) == (1, True)
 
 
 def test_the_id_is_of_the_contents_in_their_order(captures: list[str], tmp_path: Path) -> None:

@@ -1,0 +1,191 @@
+"""Publish the files of a run, so that readers can tell complete tables from others.
+
+Object stores do not rename, and no file system renames several files at once. So everything is
+written to ``_staging`` first, where readers do not look. Then::
+
+    _manifests/RUN.json     the files of the run by table, with their rows; not complete
+    _SUCCESS                removed, if an earlier run left it
+    TABLE/run=RUN/...       each file, renamed or, in an object store, copied within the store
+    _manifests/RUN.json     complete
+    _SUCCESS                written last
+
+A run that fails removes what it published. If its process is killed in the midst of this, the
+manifest names the files; another run is refused until they are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import pyarrow.parquet as pq
+
+from kproto.errors import KprotoError
+from wiredump.rows.schema import TABLES
+from wiredump.storage import Location, StorageError
+from wiredump.tables.run import Mode, run_folder
+
+__all__ = [
+    "MANIFESTS",
+    "STAGING",
+    "SUCCESS",
+    "OutputError",
+    "Part",
+    "Publication",
+    "RunManifest",
+    "require_room",
+    "write_empty",
+]
+
+STAGING: Final = "_staging"
+"""The folder of files until all of a run are complete."""
+MANIFESTS: Final = "_manifests"
+SUCCESS: Final = "_SUCCESS"
+_WRITING: Final = "_writing"
+"""In the staging folder: the run that writes to it. If it cannot be written, nothing can."""
+_AT_ONCE: Final = 8
+"""Files that are published at a time."""
+
+
+class OutputError(KprotoError):
+    """The folder to write to cannot be used. The message has the reason and a remedy."""
+
+
+class Part(msgspec.Struct):
+    """A file, and how many rows it has."""
+
+    file: str
+    rows: int
+
+
+class RunManifest(msgspec.Struct):
+    """The files of a run by table, with their rows. A table without rows has no file here, but one
+    without rows in its folder."""
+
+    run: str
+    complete: bool
+    files: dict[str, dict[str, int]]
+
+
+class Publication:
+    """The way of a run's files to ``folder``: what its ``mode`` allows is checked first, files are
+    written to ``staging``, then published or abandoned.
+
+    Raises OutputError for a folder that has something: with ``append``, something but complete
+    tables of other runs; with ``overwrite``, something but tables.
+    """
+
+    def __init__(self, folder: str, run: str, mode: Mode = "error") -> None:
+        self._root, self._run, self._mode = Location(folder), run, mode
+        self.staging = self._root / STAGING
+        if mode == "overwrite":
+            _require_tables(self._root)
+        else:
+            require_room(self._root, run, append=mode == "append")
+        self._existed = self._root.exists()
+        self.staging.mkdir()
+        (self.staging / _WRITING).write_bytes(run.encode())
+
+    def publish(self, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
+        """Publish the files in the manifests of tasks, and remove the staging folder; with
+        ``overwrite``, all other tables in the folder first."""
+        parts = list(parts)
+        manifest = RunManifest(self._run, False, {name: {} for name in tables})
+        for each in parts:
+            for name, part in each.items():
+                manifest.files[name][part.file] = part.rows
+        place = self._manifest
+        place.parent.mkdir()
+        place.write_bytes(msgspec.json.encode(manifest))
+        (self._root / SUCCESS).unlink(missing_ok=True)
+        if self._mode == "overwrite":
+            for name in TABLES:
+                (self._root / name).remove()
+            for old in place.parent.iterdir():
+                if old != place:
+                    old.unlink()
+        self._move(manifest.files, parts)
+        self.staging.remove()
+        manifest.complete = True
+        place.write_bytes(msgspec.json.encode(manifest))
+        (self._root / SUCCESS).write_bytes(b"")
+
+    def _move(self, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
+        """Move the files of the manifests to their places. A table without rows gets an empty file,
+        which has its columns."""
+        places = {name: run_folder(self._root, name, self._run) for name in tables}
+        moves = [
+            (self.staging / name / part.file, places[name] / part.file)
+            for each in parts
+            for name, part in each.items()
+        ]
+        for place in {*places.values(), *(target.parent for _, target in moves)}:
+            place.mkdir()
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            for _ in threads.map(lambda move: move[0].publish(move[1]), moves):
+                pass
+        for name in set(places).difference(*parts):
+            write_empty(name, places[name] / "part-none.parquet")
+
+    def abandon(self) -> None:
+        """Remove what a failed run wrote. What it was to replace stays, unless it began to be
+        replaced."""
+        with suppress(OSError, StorageError):
+            if self._mode != "overwrite" or self._is_incomplete():
+                for name in TABLES:
+                    with suppress(OSError, StorageError):
+                        run_folder(self._root, name, self._run).remove()
+                        (self._root / name).rmdir()
+                self._manifest.unlink(missing_ok=True)
+                self._manifest.parent.rmdir()
+            (self.staging if self._existed else self._root).remove()
+
+    def _is_incomplete(self) -> bool:
+        """Whether this run began to be published, and not more."""
+        if not self._manifest.exists():
+            return False
+        return not msgspec.json.decode(self._manifest.read_bytes(), type=RunManifest).complete
+
+    @property
+    def _manifest(self) -> Location:
+        return self._root / MANIFESTS / f"{self._run or 'all'}.json"
+
+
+def write_empty(table: str, file: Location) -> None:
+    """Write a file without rows, which has the columns of its table."""
+    from wiredump.tables.arrow import arrow_schema
+
+    pq.write_table(arrow_schema(table).empty_table(), file.path, filesystem=file.filesystem)
+
+
+def require_room(folder: Location, run: str, append: bool) -> None:
+    """Raise OutputError if ``folder`` is not empty; with ``append``, if it has anything but
+    complete tables of other runs."""
+    if not append or not folder.is_dir():
+        if folder.is_file() or any(folder.iterdir()):
+            raise OutputError(f"{folder.shown} is not empty: name another folder, or empty it")
+        return
+    if (folder / STAGING).exists():
+        raise OutputError(
+            f"{(folder / STAGING).shown} exists: another run is writing to the folder, or was "
+            "killed; if no run is writing, remove it, and the folders run=ID of tables that "
+            f"were published without {folder.shown}/_SUCCESS"
+        )
+    if any(folder.glob(f"*/run={run}/*")):
+        raise OutputError(f"{folder.shown} already has the run {run}: set another id with --run")
+    if any(folder.glob("*/*.parquet")):
+        raise OutputError(f"{folder.shown} has tables without a run id: name another folder")
+
+
+def _require_tables(folder: Location) -> None:
+    """Raise OutputError if a folder to overwrite has anything but tables."""
+    if folder.is_file():
+        raise OutputError(f"{folder.shown} is a file: name another folder")
+    for each in folder.iterdir():
+        if each.name not in {*TABLES, MANIFESTS, SUCCESS}:
+            raise OutputError(
+                f"{folder.shown} is not overwritten, because it has {each.name}, which is no table"
+            )
