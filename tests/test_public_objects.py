@@ -33,7 +33,7 @@ LAZY = {
     "wiredump.redact": "imported without codecs",
     "wiredump.tables.table_rows": "imported without codecs",
     "wiredump.sources.captures": "most captures have no TLS",
-    "wiredump.sources.lent": "the extension may be absent",
+    "wiredump.sources.native_connections": "the extension may be absent",
     "wiredump.spark": "pyspark is an extra, and slow to import",
     "wiredump.tls.session": "cryptography is an extra",
 }

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect
 from kproto.framing import DEFAULT_MAX_SIZE
-from wiredump.boundaries import Requests, Responses
+from wiredump.frame_boundaries import Requests, Responses
 from wiredump.frames import FrameCutter, Passed, Piece
 from wiredump.model import Anomaly, Connection, Direction, Frame, Item, Place
 from wiredump.pairing import Pairing

@@ -11,7 +11,7 @@ from typing import Final
 
 from kproto.dialects import CONTROLLED_SHUTDOWN, dialect
 from kproto.schema.versions import Versions
-from wiredump.boundaries import REQUEST_PREFIX
+from wiredump.frame_boundaries import REQUEST_PREFIX
 
 __all__ = ["produce_acks", "produce_flexible", "request_client_id"]
 

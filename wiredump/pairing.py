@@ -10,7 +10,7 @@ are decoded.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from struct import Struct
 from typing import Any, Final
@@ -19,10 +19,11 @@ from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import DecodeError, KprotoError, UnsupportedVersionError
 from kproto.framing import SIZE_LENGTH
 from kproto.journal import ClientSoftware
-from wiredump.boundaries import NEAR, REQUEST_PREFIX, Asked, every_request, id_distance
 from wiredump.dialects import certain
+from wiredump.frame_boundaries import NEAR, REQUEST_PREFIX, Asked, every_request, id_distance
 from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
+from wiredump.open_requests import OpenRequests, open_requests
 
 __all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "software_of"]
 
@@ -56,10 +57,7 @@ class Pairing:
         self._codec = codec if codec is not None else dialect("auto")
         self._kafka = certain(self._codec)
         self._shared = _shared_keys(self._codec)
-        self._open: OrderedDict[int, Exchange] = OrderedDict()
-        self._by_id: dict[int, deque[int]] = {}
-        self._number = 0
-        self._open_bytes = 0
+        self._open = self._open_requests()
         self._early: OrderedDict[int, Frame] = OrderedDict()
         self._tokens: deque[Exchange] = deque()
         self._bare = False
@@ -70,14 +68,25 @@ class Pairing:
         self._answered: int | None = None
         self._halves: tuple[int, int, frozenset[int]] = (0, 0, frozenset())
 
+    def _open_requests(self, exchanges: Iterable[Exchange] = ()) -> OpenRequests:
+        return open_requests(self.connection, self._kafka.name, exchanges)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_open": self._open.all()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open = self._open_requests(state["_open"])
+        self._halves = 0, 0, frozenset()
+
     @property
     def asked(self) -> Asked:
         """The correlation ids by which responses are recognised."""
-        number, size, halves = self._halves
-        if (number, size) != (self._number, len(self._open)):
-            halves = frozenset(each >> 16 & 0xFFFF for each in self._by_id)
-            self._halves = self._number, len(self._open), halves
-        return Asked(self._by_id, halves, self._newest, self._answered)
+        pushed, count, halves = self._halves
+        if (pushed, count) != (self._open.pushed, len(self._open)):
+            halves = frozenset(each >> 16 & 0xFFFF for each in self._open)
+            self._halves = self._open.pushed, len(self._open), halves
+        return Asked(self._open, halves, self._newest, self._answered)
 
     def is_request(self, raw: bytes) -> bool | None:
         """Whether a frame, or the captured part of it, decodes as a request; None if its version is
@@ -98,8 +107,8 @@ class Pairing:
         """Whether a frame, or the captured part of it, decodes as the response to the oldest
         request with its id; None if the version of that request is unknown."""
         (correlation_id,) = _correlation_id(raw, SIZE_LENGTH)
-        waiting = self._by_id.get(correlation_id)
-        if not waiting:
+        asked = self._open.oldest(correlation_id)
+        if asked is None:
             return False
         is_cut = len(raw) < SIZE_LENGTH + _size(raw)[0]
         if (
@@ -108,7 +117,6 @@ class Pairing:
             and id_distance(correlation_id, self._answered) <= 0
         ):
             return False  # brokers answer in order
-        asked = self._open[waiting[0]]
         is_auto = isinstance(self._codec, AutoDialect)
         codec = dialect(asked.dialect) if is_auto else self._codec
         version = _response_version(asked, raw)
@@ -169,7 +177,8 @@ class Pairing:
 
     def _learn_software(self, frame: Frame) -> None:
         software = software_of(self._kafka, frame.raw)
-        if software is not None:
+        if software is not None and software != self.connection.software:
+            self._open.all()  # earlier requests are made, with the software that was known then
             self.connection.software = software
 
     def _wait(self, asked: Exchange) -> list[Item]:
@@ -178,29 +187,16 @@ class Pairing:
         early = self._early.pop(asked.correlation_id, None)
         if early is not None:
             return self._answer(asked, early)
-        self._number += 1
-        self._open[self._number] = asked
-        self._by_id.setdefault(asked.correlation_id, deque()).append(self._number)
-        self._open_bytes += len(asked.request.raw)
+        self._open.push(asked)
         given_up: list[Item] = []
         while len(self._open) > MOST_OPEN or (
-            self._open_bytes > MOST_OPEN_BYTES and len(self._open) > 1
+            self._open.size > MOST_OPEN_BYTES and len(self._open) > 1
         ):
-            given_up += self._give_up(next(iter(self._open)), "too many requests wait before it")
+            given_up += self._give_up("too many requests wait before it")
         return given_up
 
-    def _take(self, number: int) -> Exchange:
-        asked = self._open.pop(number)
-        assert asked.request is not None
-        waiting = self._by_id[asked.correlation_id]
-        waiting.remove(number)
-        if not waiting:
-            del self._by_id[asked.correlation_id]
-        self._open_bytes -= len(asked.request.raw)
-        return asked
-
-    def _give_up(self, number: int, why: str) -> list[Item]:
-        asked = self._take(number)
+    def _give_up(self, why: str) -> list[Item]:
+        asked = self._open.take_oldest()
         assert asked.request is not None
         return [asked, self._anomaly("unanswered", why, asked.request)]
 
@@ -219,12 +215,10 @@ class Pairing:
             ]
         (correlation_id,) = _correlation_id(frame.raw, SIZE_LENGTH)
         self._answered = correlation_id
-        waiting = self._by_id.get(correlation_id)
-        if not waiting:
+        found = self._open.take(correlation_id)
+        if found is None:
             return self._keep_early(correlation_id, frame)
-        number = waiting[0]
-        in_order = number == next(iter(self._open))
-        asked = self._take(number)
+        asked, in_order = found
         asked.in_order = in_order
         return self._answer(asked, frame)
 
@@ -266,8 +260,8 @@ class Pairing:
     def end(self, why: str) -> list[Item]:
         """Return all requests without a response, oldest first, with the reason ``why``."""
         items: list[Item] = []
-        for number in list(self._open):
-            items += self._give_up(number, why)
+        while self._open:
+            items += self._give_up(why)
         while self._tokens:
             items.append(self._tokens.popleft())
         while self._early:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from wiredump.boundaries import REQUEST_PREFIX, Requests, every_request
+from wiredump.frame_boundaries import REQUEST_PREFIX, Requests, every_request
 from wiredump.search import Search
 
 __all__ = ["MOST_UNDECIDED", "Protocol", "Recognition"]

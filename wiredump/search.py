@@ -6,9 +6,9 @@ be followed by another frame, or end where a packet ends; and it must decode or,
 unknown or it answers a request that was not captured, begin where a packet begins. A candidate that
 a gap cuts must begin where a packet begins, too.
 
-``boundaries`` knows the form of frames. The cost is linear in the number of bytes, whatever they
-are: a candidate that cannot be judged yet states how many bytes it needs, and decoding in vain is
-limited by the bytes searched so far.
+``frame_boundaries`` knows the form of frames. The cost is linear in the number of bytes, whatever
+they are: a candidate that cannot be judged yet states how many bytes it needs, and decoding in vain
+is limited by the bytes searched so far.
 """
 
 from __future__ import annotations

@@ -22,17 +22,15 @@ import struct
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
-from unittest import mock
 
 from fuzz import bounds, instruments
 from fuzz.mutations import Mutate, telling
 from tests.wiredump.quickly import read_in_python, read_quickly
-from tests.wiredump.short_lives import capture_of, short_lives
+from tests.wiredump.short_connections import capture_of, short_connections
 from tests.wiredump.spark.made_up import capture
 from wiredump import native
 from wiredump.readers import Capture, Limits, Streams
 from wiredump.readers.compressed import _zstd_library
-from wiredump.sources import lent
 from wiredump.sources.captures import CaptureItems
 
 __all__ = ["check", "mutate", "seeds"]
@@ -54,9 +52,7 @@ def check(data: bytes) -> None:
     size = SIZES[flags % len(SIZES)]
     if flags & PACKED:
         file = gzip.compress(file, 1, mtime=0) if flags & 8 else _zstd_library().compress(file)
-    wait = 0 if flags & 16 else lent._LONGEST_WAIT
-    with mock.patch.object(lent, "_LONGEST_WAIT", wait):
-        fast = read_quickly(file, size)
+    fast = read_quickly(file, size)
     if instruments.is_in_c() and not bounds.is_due(file, COMPARED):
         return
     slow = read_in_python(file)
@@ -90,7 +86,7 @@ def seeds() -> Iterator[bytes]:
             if len(file) < 12_000:
                 yield bytes((seed * 11 % 256,)) + file
         rng = random.Random(seed)
-        yield bytes((seed * 11 % 256,)) + capture_of(short_lives(rng, 4, 0.3), rng)
+        yield bytes((seed * 11 % 256,)) + capture_of(short_connections(rng, 4, 0.3), rng)
     yield b"\x00" + gzip.compress(capture(1, exchanges=2, connections=1), mtime=0)
     yield b"\x00" + _zstd_library().compress(capture(2, exchanges=2, connections=1))
 

@@ -26,7 +26,7 @@ from tests.wiredump.spark.rotating import records as packets_of
 from tests.wiredump.spark.rotating import rotate
 from wiredump import native
 from wiredump.readers import Limits, TcpReassembler
-from wiredump.sources import lent, open_sources
+from wiredump.sources import open_sources
 from wiredump.sources.quick import QuickStreams
 from wiredump.tables import writer
 
@@ -36,13 +36,6 @@ SIZES = st.sampled_from([1, 7, 100, 1000, 4096, 65_536, 1 << 20])
 START_NS = 1_700_000_000_000_000_000
 
 
-@pytest.fixture
-def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection is lent again after each packet that was not usual."""
-    monkeypatch.setattr(lent, "_LONGEST_WAIT", 0)
-
-
-EAGERLY = pytest.mark.usefixtures("eagerly")
 SMALL = [name for name in NAMES if "everyday" not in name]
 
 
@@ -53,7 +46,6 @@ def assert_same(data: bytes, size: int) -> int:
     return fast.slowly
 
 
-@EAGERLY
 @given(
     seed=st.integers(0, 2**32), share=st.sampled_from([0, 0.02, 0.2]),
     odd=st.sampled_from([0, 0.1]), exchanges=st.sampled_from([2, 10, 30]), size=SIZES,
@@ -62,7 +54,6 @@ def test_made_up_captures(seed: int, share: float, odd: float, exchanges: int, s
     assert_same(capture(seed, exchanges=exchanges, share=share, odd=odd), size)
 
 
-@EAGERLY
 @given(st.integers(0, 2**32), st.data(), SIZES)
 def test_damaged_captures(seed: int, data: st.DataObject, size: int):
     damaged = bytearray(capture(seed, exchanges=10, share=0.02))
@@ -82,7 +73,6 @@ def test_real_captures(name: str, rng: random.Random):
     assert_same(data, rng.randrange(1, 50_000))
 
 
-@EAGERLY
 @pytest.mark.parametrize("name", SMALL)
 def test_real_captures_made_worse(name: str, rng: random.Random):
     data = made_worse(uncompressed(name), rng, lost=0.01, repeated=0.03, late=0.03)
@@ -191,7 +181,6 @@ def test_what_is_lent_keeps_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch)
     assert small.slowly < len(frames)
 
 
-@EAGERLY
 @given(st.integers(0, 2**32), SIZES.filter(lambda size: size > 99))
 def test_repetitions_are_compared_with_what_came_before(seed: int, size: int):
     """Some of what is sent again differs, and some is older than what is kept."""

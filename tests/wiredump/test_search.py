@@ -22,7 +22,7 @@ from kproto.messages import (
 )
 from tests.support.full import quick
 from tests.wiredump.talk import KAFKA, Piece, listen
-from wiredump.boundaries import Asked, Responses
+from wiredump.frame_boundaries import Asked, Responses
 from wiredump.model import Anomaly, Exchange, Item
 from wiredump.search import JUDGED_AT_LEAST, JUDGED_PER_BYTE, Candidate, Search
 

@@ -170,7 +170,7 @@ static PyObject *bytes_of(const answer *response) {
 }
 
 /* The exchange of a request, without its response. */
-static PyObject *exchange_object(reading_object *self, const connection *on, const asked *entry,
+static PyObject *exchange_object(reading_object *self, const connection *on, const open_request *entry,
                                  int32_t id, PyObject *raw, int expected) {
     PyObject *request = frame_object(self, raw, &entry->request, request_name);
     if (request == NULL) return NULL;
@@ -193,7 +193,7 @@ static int complete(reading_object *self, PyObject *exchange, const answer *resp
     return failed ? -1 : 0;
 }
 
-static int give_item(reading_object *self, const connection *on, const asked *entry, int32_t id,
+static int give_item(reading_object *self, const connection *on, const open_request *entry, int32_t id,
                      const answer *response) {
     if (entry->exchange == NULL && entry->bytes == NULL) {
         PyErr_SetString(PyExc_SystemError, "a request was not kept");
@@ -211,7 +211,7 @@ static int give_item(reading_object *self, const connection *on, const asked *en
 }
 
 /* Make rows of an exchange: 1, 0 if it is to be an item, -1. */
-static int give_rows(reading_object *self, const connection *on, const asked *entry, int32_t id,
+static int give_rows(reading_object *self, const connection *on, const open_request *entry, int32_t id,
                      const answer *response, enum kind kind) {
     whole_exchange of = {.on = on, .request = &entry->request, .raw = entry->bytes,
                          .client_id = entry->client_id, .key = entry->key,
@@ -231,7 +231,7 @@ static int give_rows(reading_object *self, const connection *on, const asked *en
 }
 
 /* An exchange is complete. `response` is NULL for one that is not answered. */
-static int give_out(reading_object *self, connection *on, const asked *entry, int32_t id,
+static int give_out(reading_object *self, connection *on, const open_request *entry, int32_t id,
                     const answer *response, enum kind kind) {
     int64_t first = entry->request.first_ns, last = entry->request.last_ns;
     int64_t size = entry->request.size - entry->request.missing;
@@ -252,6 +252,15 @@ static int give_out(reading_object *self, connection *on, const asked *entry, in
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
+/* Whether Python has the response already: 1, 0, or -1. */
+static int is_early(const connection *on, int32_t id) {
+    if (on->early == NULL || !PyDict_GET_SIZE(on->early)) return 0;
+    PyObject *number = PyLong_FromLong(id);
+    int found = number == NULL ? -1 : PyDict_Contains(on->early, number);
+    Py_XDECREF(number);
+    return found;
+}
+
 enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
     const stream *from = &on->streams[on->request_direction];
     head in = {NULL, size, 0};
@@ -262,11 +271,11 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
     int key = (int16_t)get16(in.at + 4), version = (int16_t)get16(in.at + 6);
     int32_t id = (int32_t)get32(in.at + 8);
     if (has_key(self->left, key)) return LEFT;
-    if (on->waiting->count >= self->most_open ||
-        on->waiting->bytes + size > self->most_open_bytes)
+    if (on->open->count >= self->most_open ||
+        on->open->bytes + size > self->most_open_bytes)
         return LEFT;
-    for (Py_ssize_t i = 0; i < on->early_count; i++)
-        if (on->early[i] == id) return LEFT;
+    int early = is_early(on, id);
+    if (early) return early < 0 ? FAILED : LEFT;
     if (key == API_VERSIONS && version >= 3) {
         enum taken learnt = learn_software(self, on, chunk, size);
         if (learnt != TAKEN) return learnt;
@@ -296,7 +305,7 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
             expected = acks != 0;
         }
     }
-    asked entry = {.raw = size, .key = (int16_t)key, .version = (int16_t)version};
+    open_request entry = {.raw = size, .key = (int16_t)key, .version = (int16_t)version};
     if (has_client && length >= 0 && note_client(on, in.at + REQUEST_PREFIX + 2, length))
         return FAILED;
     entry.client_id = has_client && length >= 0 ? on->client_id : Py_None;
@@ -313,7 +322,7 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
     }
     on->any_request = 1;
     on->newest = id;
-    int failed = expected ? waiting_push(on->waiting, &entry, id)
+    int failed = expected ? open_requests_push(on->open, &entry, id)
                           : give_out(self, on, &entry, id, NULL, kind);
     Py_XDECREF(entry.exchange);
     Py_XDECREF(entry.bytes);
@@ -321,12 +330,6 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
 }
 
 /* ---- responses ------------------------------------------------------------------------------ */
-
-static Py_ssize_t find_open(const waiting_object *open, int32_t id) {
-    for (Py_ssize_t i = open->first; i < open->end; i++)
-        if (open->ids[i] == id && !open->entries[i].answered) return i;
-    return -1;
-}
 
 enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
     const stream *from = &on->streams[!on->request_direction];
@@ -336,10 +339,10 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     if (in.seen > size) in.seen = size;
     if (see(self, from, chunk, &in, 10)) return FAILED;
     int32_t id = (int32_t)get32(in.at + 4);
-    waiting_object *open = on->waiting;
-    Py_ssize_t index = find_open(open, id);
+    open_requests *open = on->open;
+    Py_ssize_t index = open_requests_find(open, id);
     if (index < 0 || open->entries[index].key == SASL_HANDSHAKE) return LEFT;
-    asked *entry = &open->entries[index];
+    open_request *entry = &open->entries[index];
     int version = entry->version;
     if (entry->key == API_VERSIONS && size >= 10 && get16(in.at + 8) == UNSUPPORTED_VERSION)
         version = 0;
@@ -351,13 +354,6 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     if (give_out(self, on, entry, id, &response, kind)) return FAILED;
     on->any_response = 1;
     on->answered = id;
-    entry->answered = 1;
-    open->count--;
-    open->bytes -= entry->raw;
-    Py_CLEAR(entry->client_id);
-    Py_CLEAR(entry->exchange);
-    Py_CLEAR(entry->bytes);
-    while (open->first < open->end && open->entries[open->first].answered) open->first++;
-    if (open->first == open->end) open->first = open->end = 0;
+    open_requests_remove(open, index);
     return TAKEN;
 }

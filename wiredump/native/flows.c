@@ -79,6 +79,6 @@ void reading_drop(reading_object *self, connection *on) {
         self->touched[i] = self->touched[--self->touched_count];
         break;
     }
-    self->alive -= on->life.stage != LIFE_OVER;
+    self->alive -= on->opened.stage != STAGE_CLOSED;
     connection_free(on);
 }

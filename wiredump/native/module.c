@@ -20,14 +20,14 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__quick(void) {
     if (PyType_Ready(&packets_type) || PyType_Ready(&exchange_rows_type) ||
-        PyType_Ready(&waiting_type) || PyType_Ready(&reading_type) || PyType_Ready(&runs_type) ||
+        PyType_Ready(&open_requests_type) || PyType_Ready(&reading_type) || PyType_Ready(&runs_type) ||
         PyType_Ready(&gatherer_type) || PyType_Ready(&spans_type) || PyType_Ready(&held_type))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
     if (PyModule_AddObjectRef(module, "Packets", (PyObject *)&packets_type) ||
         PyModule_AddObjectRef(module, "ExchangeRows", (PyObject *)&exchange_rows_type) ||
-        PyModule_AddObjectRef(module, "Waiting", (PyObject *)&waiting_type) ||
+        PyModule_AddObjectRef(module, "OpenRequests", (PyObject *)&open_requests_type) ||
         PyModule_AddObjectRef(module, "Reading", (PyObject *)&reading_type) ||
         PyModule_AddObjectRef(module, "HeldRows", (PyObject *)&held_type) ||
         PyModule_AddObjectRef(module, "Runs", (PyObject *)&runs_type) ||

@@ -1,7 +1,7 @@
 /* Connections from beginning to end, if they are as expected: SYN, SYN-ACK, Kafka requests from the
    first byte on, and a FIN from each side with nothing left unanswered. At anything else Python
-   takes over with `life_state`, in any state (wiredump/sources/lives.py). Each decision is the same
-   as in readers/tcp.py. */
+   takes over with `opened_state`, in any state (wiredump/sources/native_connections.py). Each
+   decision is the same as in readers/tcp.py. */
 #include "wire.h"
 
 enum { REQUEST_PREFIX = 12, CONTROLLED_SHUTDOWN = 7, MOST_CLIENT_ID = 1024, MOST_TOLD = 1 << 12 };
@@ -10,9 +10,9 @@ enum { CHANGES = FIN | SYN | RST, CLIENT = 0, SERVER = 1 };
 
 /* ---- what is called -------------------------------------------------------------------------- */
 
-/* live(opened, closed, software, known, versions): connections may begin and end here from now on.
-   What is to be called, and with what: wiredump/sources/lives.py. */
-PyObject *live(PyObject *object, PyObject *args) {
+/* open_with(opened, closed, software, known, versions): connections may begin and end here from now on.
+   What is to be called, and with what: wiredump/sources/native_connections.py. */
+PyObject *open_with(PyObject *object, PyObject *args) {
     reading_object *self = (reading_object *)object;
     PyObject *opened, *closed, *software, *known, *versions;
     if (!PyArg_ParseTuple(args, "OOOO!S", &opened, &closed, &software, &PyDict_Type, &known,
@@ -28,7 +28,7 @@ PyObject *live(PyObject *object, PyObject *args) {
 
 /* ---- the beginning -------------------------------------------------------------------------- */
 
-static void reverse(const uint8_t *flow, uint8_t *out) {
+void reverse(const uint8_t *flow, uint8_t *out) {
     int size = (flow[KEY - 1] - 4) / 2;
     memset(out, 0, KEY);
     memcpy(out, flow + size, (size_t)size);
@@ -39,7 +39,7 @@ static void reverse(const uint8_t *flow, uint8_t *out) {
 }
 
 static void begin(connection *on, int direction, uint32_t sequence) {
-    on->life.isn[direction] = sequence;
+    on->opened.isn[direction] = sequence;
     on->streams[direction].next_sequence = sequence + 1;
 }
 
@@ -50,7 +50,7 @@ static void saw(connection *on, const packet *from) {
 }
 
 /* A SYN of a flow that nobody here has. Whether Python has it, `known` tells. */
-int life_open(reading_object *self, const segment *of, const packet *from) {
+int open_connection(reading_object *self, const segment *of, const packet *from) {
     uint8_t back[KEY];
     if ((of->flags & (CHANGES | ACK)) != SYN || of->size || self->opened == NULL) return 0;
     if (of->tunnelled) return 0; /* Python names tunnels */
@@ -76,13 +76,13 @@ int life_open(reading_object *self, const segment *of, const packet *from) {
     on->connection = made;
     on->software = Py_NewRef(Py_None);
     on->id = (int64_t)from->capture << 48 | from->place;
-    on->life.stage = LIFE_ASKED;
+    on->opened.stage = STAGE_SYN;
     memcpy(on->flows[CLIENT], of->flow, KEY);
     memcpy(on->flows[SERVER], back, KEY);
     begin(on, CLIENT, of->sequence);
-    on->life.syn_ns = from->time;
+    on->opened.syn_ns = from->time;
     saw(on, from);
-    if ((on->waiting = waiting_new()) == NULL || reading_put(self, on)) {
+    if ((on->open = open_requests_new()) == NULL || reading_put(self, on)) {
         connection_free(on);
         return -1;
     }
@@ -92,7 +92,7 @@ int life_open(reading_object *self, const segment *of, const packet *from) {
 
 /* ---- what it is ----------------------------------------------------------------------------- */
 
-/* Whether a client's first bytes are a request, as boundaries.RequestShape has it. Where it takes
+/* Whether a client's first bytes are a request, as frame_boundaries.RequestShape has it. Where it takes
    more than a look, they are not. */
 static int is_request(const reading_object *self, const uint8_t *at, uint32_t size) {
     if (size < REQUEST_PREFIX + 2) return 0;
@@ -136,7 +136,7 @@ enum taken learn_software(reading_object *self, connection *on, const uint8_t *c
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static int is_clean(const connection *on) {
-    return on->waiting->count == 0 && on->streams[CLIENT].base == on->streams[CLIENT].next &&
+    return on->open->count == 0 && on->streams[CLIENT].base == on->streams[CLIENT].next &&
            on->streams[SERVER].base == on->streams[SERVER].next;
 }
 
@@ -155,13 +155,13 @@ static void let_go(connection *on) {
     on->client_size = on->client_room = 0;
     Py_CLEAR(on->client_id);
     Py_CLEAR(on->software);
-    Py_CLEAR(on->waiting);
+    Py_CLEAR(on->open);
 }
 
 /* `from`: the last packet of all; NULL: the captures end before one. */
 static int end(reading_object *self, connection *on, const packet *from) {
     PyObject *time = from == NULL ? Py_NewRef(Py_None) : PyLong_FromLongLong(from->time);
-    PyObject *by = on->life.ended ? PyLong_FromLong(on->life.ended_by) : Py_NewRef(Py_None);
+    PyObject *by = on->opened.ended ? PyLong_FromLong(on->opened.ended_by) : Py_NewRef(Py_None);
     PyObject *told = NULL;
     if (time != NULL && by != NULL)
         told = PyObject_CallFunction(self->closed, "OOOOiLLL", on->connection, time, by,
@@ -172,8 +172,8 @@ static int end(reading_object *self, connection *on, const packet *from) {
     Py_XDECREF(by);
     if (told == NULL) return -1;
     Py_DECREF(told);
-    on->life.stage = LIFE_OVER;
-    on->life.closed_at = from == NULL ? on->time : from->time;
+    on->opened.stage = STAGE_CLOSED;
+    on->opened.closed_at = from == NULL ? on->time : from->time;
     self->closed_bytes += on->streams[CLIENT].next + on->streams[SERVER].next;
     self->alive--;
     let_go(on);
@@ -188,8 +188,8 @@ PyObject *end_clean(PyObject *object, PyObject *unused) {
     if (is_busy(self)) return NULL;
     for (size_t i = 0; i < self->table_size; i++) {
         connection *on = self->table[i].connection;
-        if (on == NULL || self->table[i].direction || on->life.stage == LIFE_LENT ||
-            on->life.stage == LIFE_OVER || !is_clean(on))
+        if (on == NULL || self->table[i].direction || on->opened.stage == STAGE_ENTERED ||
+            on->opened.stage == STAGE_CLOSED || !is_clean(on))
             continue;
         if (end(self, on, NULL) < 0) return NULL;
     }
@@ -198,8 +198,8 @@ PyObject *end_clean(PyObject *object, PyObject *unused) {
 
 static int take_fin(reading_object *self, connection *on, int direction, const segment *of,
                     const packet *from) {
-    int first = !on->life.ended;
-    if (of->size || on->life.stage != LIFE_OPEN || on->life.ended >> direction & 1 ||
+    int first = !on->opened.ended;
+    if (of->size || on->opened.stage != STAGE_OPEN || on->opened.ended >> direction & 1 ||
         of->sequence != on->streams[direction].next_sequence || acks_unseen(on, direction, of) ||
         (!first && !is_clean(on)))
         return 0;
@@ -207,18 +207,18 @@ static int take_fin(reading_object *self, connection *on, int direction, const s
     saw(on, from);
     if (of->flags & ACK)
         trips_acknowledge(&on->streams[!direction], of->acknowledgement, from->time);
-    on->life.ended |= (uint8_t)(1 << direction);
+    on->opened.ended |= (uint8_t)(1 << direction);
     if (!first) return end(self, on, from);
-    on->life.ended_by = (uint8_t)direction;
+    on->opened.ended_by = (uint8_t)direction;
     return 1;
 }
 
 /* What the client sends first behind the SYN-ACK ends the handshake: as TcpReassembler._shake. */
 static int shake(connection *on, const packet *from) {
-    on->life.shaken = 1;
-    if (from->time < on->life.syn_ns) return 0;
+    on->opened.shaken = 1;
+    if (from->time < on->opened.syn_ns) return 0;
     PyObject *tally = PyObject_GetAttrString(on->connection, "tally");
-    PyObject *took = tally == NULL ? NULL : PyLong_FromLongLong(from->time - on->life.syn_ns);
+    PyObject *took = tally == NULL ? NULL : PyLong_FromLongLong(from->time - on->opened.syn_ns);
     int failed = took == NULL || PyObject_SetAttrString(tally, "handshake_ns", took);
     Py_XDECREF(tally);
     Py_XDECREF(took);
@@ -227,13 +227,13 @@ static int shake(connection *on, const packet *from) {
 
 static int take_after(reading_object *self, connection *on, int direction, const segment *of,
                       const packet *from) {
-    int64_t closed_at = on->life.closed_at;
+    int64_t closed_at = on->opened.closed_at;
     if (of->size || of->flags & RST || closed_at > INT64_MAX - STALE_NS || from->time > closed_at + STALE_NS) return 0;
     if (of->flags & SYN) {
-        if ((of->flags & (CHANGES | ACK)) != SYN || of->sequence == on->life.isn[direction])
+        if ((of->flags & (CHANGES | ACK)) != SYN || of->sequence == on->opened.isn[direction])
             return 0;
         reading_drop(self, on); /* Another one begins on its ports, be it Python's. */
-        return life_open(self, of, from);
+        return open_connection(self, of, from);
     }
     self->packet_count++;
     return 1;
@@ -243,60 +243,49 @@ static int take_after(reading_object *self, connection *on, int direction, const
 
 static int take_answer(reading_object *self, connection *on, int direction, const segment *of,
                        const packet *from) {
-    if (on->life.stage != LIFE_ASKED || direction != SERVER || of->size ||
+    if (on->opened.stage != STAGE_SYN || direction != SERVER || of->size ||
         (of->flags & (CHANGES | ACK)) != (SYN | ACK) ||
         of->acknowledgement != on->streams[CLIENT].next_sequence)
         return 0;
     begin(on, SERVER, of->sequence);
-    on->life.stage = LIFE_OPEN;
+    on->opened.stage = STAGE_OPEN;
     self->packet_count++;
     saw(on, from);
     return 1;
 }
 
-/* 1: taken, 0: Python's, -1: failed, LIFE_GOES_ON: it is as one of a connection that is lent. */
-int life_segment(reading_object *self, connection *on, int direction, const segment *of,
+/* 1: taken, 0: Python's, -1: failed, GOES_ON: as of a connection that Python passed. */
+int opened_segment(reading_object *self, connection *on, int direction, const segment *of,
                  const packet *from, const uint8_t *chunk) {
-    if (on->life.stage == LIFE_OVER) return take_after(self, on, direction, of, from);
-    if (UNLIKELY(!on->life.shaken) && direction == CLIENT && on->life.stage == LIFE_OPEN &&
+    if (on->opened.stage == STAGE_CLOSED) return take_after(self, on, direction, of, from);
+    if (UNLIKELY(!on->opened.shaken) && direction == CLIENT && on->opened.stage == STAGE_OPEN &&
         (of->flags & (SYN | RST | ACK)) == ACK && shake(on, from))
         return -1;
     if (of->flags & CHANGES)
         return (of->flags & CHANGES) == FIN ? take_fin(self, on, direction, of, from)
                                             : take_answer(self, on, direction, of, from);
-    if (on->life.stage != LIFE_OPEN) return 0;
-    if (!of->size) return LIFE_GOES_ON;
-    if (on->life.ended >> direction & 1) return 0;
-    if (!on->life.recognised) {
+    if (on->opened.stage != STAGE_OPEN) return 0;
+    if (!of->size) return GOES_ON;
+    if (on->opened.ended >> direction & 1) return 0;
+    if (!on->opened.recognised) {
         if (direction != CLIENT || of->sequence != on->streams[CLIENT].next_sequence ||
             acks_unseen(on, direction, of) || !is_request(self, chunk + of->at, of->size))
             return 0;
-        on->life.recognised = 1;
+        on->opened.recognised = 1;
     }
-    return LIFE_GOES_ON;
+    return GOES_ON;
 }
 
-/* Of one that was opened here: (flow from the client, connection, sequence numbers of SYN and
-   SYN-ACK (None: it has yet to come), whether it is known what it is, whether the client's FIN was
-   seen, and the server's, who sent the first (None: nobody), when it was closed or None, when its
-   SYN came, None once the handshake is over). */
-PyObject *life_state(const connection *on) {
-    if (!on->life.stage) return Py_NewRef(Py_None);
+/* Of one that was opened here: (flow from the client, connection, stage, sequence numbers of SYN and
+   SYN-ACK, whether it is known what it is, the directions whose FIN was seen as bits, who sent the
+   first, when it was closed, whether the handshake is over, when its SYN came). */
+PyObject *opened_state(const connection *on) {
+    if (!on->opened.stage) return Py_NewRef(Py_None);
     const uint8_t *flow = on->flows[CLIENT];
-    PyObject *isn = on->life.stage == LIFE_ASKED ? Py_NewRef(Py_None)
-                                                 : PyLong_FromUnsignedLong(on->life.isn[SERVER]);
-    PyObject *by = on->life.ended ? PyLong_FromLong(on->life.ended_by) : Py_NewRef(Py_None);
-    PyObject *at = on->life.stage == LIFE_OVER ? PyLong_FromLongLong(on->life.closed_at)
-                                               : Py_NewRef(Py_None);
-    PyObject *syn = on->life.shaken ? Py_NewRef(Py_None) : PyLong_FromLongLong(on->life.syn_ns);
-    if (isn == NULL || by == NULL || at == NULL || syn == NULL) {
-        Py_XDECREF(isn);
-        Py_XDECREF(by);
-        Py_XDECREF(at);
-        Py_XDECREF(syn);
-        return NULL;
-    }
-    return Py_BuildValue("(y#OINiiiNNN)", flow, (Py_ssize_t)flow[KEY - 1], on->connection,
-                         (unsigned int)on->life.isn[CLIENT], isn, (int)on->life.recognised,
-                         on->life.ended & 1, on->life.ended >> 1 & 1, by, at, syn);
+    return Py_BuildValue("(y#OiIIiiiLiL)", (const char *)flow, (Py_ssize_t)flow[KEY - 1],
+                         on->connection, (int)on->opened.stage, (unsigned int)on->opened.isn[CLIENT],
+                         (unsigned int)on->opened.isn[SERVER], (int)on->opened.recognised,
+                         (int)on->opened.ended, (int)on->opened.ended_by,
+                         (long long)on->opened.closed_at, (int)on->opened.shaken,
+                         (long long)on->opened.syn_ns);
 }

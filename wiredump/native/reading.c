@@ -1,6 +1,5 @@
-/* Turn packets into exchanges, for the connections that were lent: `run` processes packets up to
-   one, or a frame, that Python has to read. wiredump/sources/lent.py converts the state of
-   connections. */
+/* Turn packets into exchanges, for the connections that are here: `run` processes packets up to
+   one, or a frame, that Python has to read (wiredump/sources/native_connections.py). */
 #include "wire.h"
 
 static int touch(reading_object *self, connection *on) {
@@ -61,7 +60,7 @@ static enum taken take_payload(reading_object *self, connection *on, int directi
         return FAILED;
     trips_send(self_stream->trips, of->sequence, of->size, from->time);
     if (stream_mark(self_stream, start, end, from->time, from->place, from->capture, of->at) ||
-        stream_piece(self_stream, start, of->size, of->at, NULL, self->recent_limit))
+        stream_piece(self_stream, start, of->size, of->at, self->recent_limit))
         return FAILED;
     self_stream->next = end;
     self_stream->next_sequence += of->size;
@@ -103,12 +102,12 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
         return 1;
     }
     struct slot *slot = reading_find(self, of.flow);
-    if (slot == NULL) return of.flags & SYN ? life_open(self, &of, from) : 0;
+    if (slot == NULL) return of.flags & SYN ? open_connection(self, &of, from) : 0;
     connection *on = slot->connection;
     int direction = slot->direction;
-    if (on->life.stage) {
-        int taken = life_segment(self, on, direction, &of, from, chunk);
-        if (taken != LIFE_GOES_ON) return taken;
+    if (on->opened.stage) {
+        int taken = opened_segment(self, on, direction, &of, from, chunk);
+        if (taken != GOES_ON) return taken;
     } else if (of.flags & (FIN | SYN | RST)) {
         return 0;
     }
@@ -317,9 +316,9 @@ static void dealloc(PyObject *object) {
 
 static PyMethodDef methods[] = {
     {"run", run, METH_O, NULL},
-    {"enter", lend_enter, METH_VARARGS, NULL}, {"leave", lend_leave, METH_O, NULL},
-    {"flows", lend_flows, METH_O, NULL},       {"counts", counts, METH_NOARGS, NULL},
-    {"items", items, METH_NOARGS, NULL},  {"live", live, METH_VARARGS, NULL},
+    {"enter", connection_enter, METH_VARARGS, NULL}, {"leave", connection_leave, METH_O, NULL},
+    {"flows", connection_flows, METH_O, NULL},       {"counts", counts, METH_NOARGS, NULL},
+    {"items", items, METH_NOARGS, NULL},  {"open_with", open_with, METH_VARARGS, NULL},
     {"end", end_clean, METH_NOARGS, NULL}, {0}};
 static PySequenceMethods as_sequence = {.sq_length = length};
 

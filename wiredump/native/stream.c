@@ -7,8 +7,6 @@
 #include "wire.h"
 
 void stream_clear(stream *self) {
-    for (unsigned i = 0; i < self->piece_count; i++)
-        Py_XDECREF(self->pieces[(self->piece_first + i) % MOST_PIECES].data);
     PyMem_Free(self->marks);
     PyMem_Free(self->pieces);
     PyMem_Free(self->kept);
@@ -41,8 +39,7 @@ int stream_mark(stream *self, int64_t start, int64_t end, int64_t time, int64_t 
 
 /* The newest bytes came as one piece; the oldest ones go, until the rest costs no more than
    `limit`. Even this one may. */
-int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, PyObject *data,
-                 int64_t limit) {
+int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, int64_t limit) {
     if (UNLIKELY(self->pieces == NULL)) {
         self->pieces = PyMem_Calloc(MOST_PIECES, sizeof(piece));
         if (self->pieces == NULL) {
@@ -54,7 +51,6 @@ int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, PyObje
     while (self->piece_count && self->piece_cost > limit) {
         piece *oldest = &self->pieces[self->piece_first];
         self->piece_cost -= (int64_t)oldest->size + PIECE_COST;
-        Py_CLEAR(oldest->data);
         self->piece_first = (self->piece_first + 1) % MOST_PIECES;
         self->piece_count--;
     }
@@ -67,7 +63,6 @@ int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, PyObje
     each->start = start;
     each->size = size;
     each->at = at;
-    each->data = Py_XNewRef(data);
     return 0;
 }
 
@@ -109,22 +104,8 @@ const mark *stream_first_mark(const stream *self, int64_t from) {
     return &self->marks[first_mark(self, from)];
 }
 
-static const piece *first_own_piece(const stream *self, unsigned *number) {
-    for (unsigned i = 0; i < self->piece_count; i++) {
-        const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
-        if (each->data == NULL) {
-            *number = i;
-            return each;
-        }
-    }
-    *number = self->piece_count;
-    return NULL;
-}
-
 int stream_fold(stream *self, const uint8_t *chunk) {
-    unsigned number;
-    const piece *own = first_own_piece(self, &number);
-    int64_t pieces_from = own != NULL ? own->start : self->next;
+    int64_t pieces_from = self->piece_count ? self->pieces[self->piece_first].start : self->next;
     int64_t needed = self->base < pieces_from ? self->base : pieces_from;
     if (needed >= self->kept_end) {
         self->kept_start = self->kept_end = needed;
@@ -141,7 +122,7 @@ int stream_fold(stream *self, const uint8_t *chunk) {
                         end - self->kept_end))
             return -1;
     }
-    for (unsigned i = number; i < self->piece_count; i++) {
+    for (unsigned i = 0; i < self->piece_count; i++) {
         const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
         if (each->start >= self->kept_end && stream_keep(self, chunk + each->at, each->size))
             return -1;
@@ -204,96 +185,43 @@ PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, i
 
 /* ---- to Python and back --------------------------------------------------------------------- */
 
-static PyObject *marks_state(const stream *self) {
-    PyObject *list = PyList_New(self->mark_end - self->mark_first);
-    for (Py_ssize_t i = self->mark_first; list != NULL && i < self->mark_end; i++) {
-        const mark *each = &self->marks[i];
-        PyObject *made = Py_BuildValue("(LLiL)", (long long)each->end, (long long)each->time,
-                                       (int)each->capture, (long long)each->place);
-        if (made == NULL) Py_CLEAR(list);
-        else PyList_SET_ITEM(list, i - self->mark_first, made);
-    }
-    return list;
-}
-
 static PyObject *pieces_state(const stream *self, const uint8_t *chunk) {
     PyObject *list = PyList_New((Py_ssize_t)self->piece_count);
     for (unsigned i = 0; list != NULL && i < self->piece_count; i++) {
         const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
-        PyObject *data;
-        if (each->data != NULL) {
-            data = Py_NewRef(each->data);
-        } else {
-            const uint8_t *from = each->start < self->kept_end
-                                      ? self->kept + self->kept_skip + (each->start - self->kept_start)
-                                      : chunk + each->at;
-            data = PyBytes_FromStringAndSize((const char *)from, (Py_ssize_t)each->size);
-        }
-        PyObject *made = data == NULL ? NULL : Py_BuildValue("(LN)", (long long)each->start, data);
+        const uint8_t *from = each->start < self->kept_end
+                                  ? self->kept + self->kept_skip + (each->start - self->kept_start)
+                                  : chunk + each->at;
+        PyObject *made = Py_BuildValue("(Ly#)", (long long)each->start, (const char *)from,
+                                       (Py_ssize_t)each->size);
         if (made == NULL) Py_CLEAR(list);
         else PyList_SET_ITEM(list, i, made);
     }
     return list;
 }
 
-/* (next, next_sequence, base, held, marks, pieces) */
+/* (next, next_sequence, base, the bytes from there on, marks, pieces) */
 PyObject *stream_state(const stream *self, const uint8_t *chunk) {
     PyObject *held = stream_bytes(self, chunk, self->base, self->next - self->base);
-    PyObject *marks = held ? marks_state(self) : NULL;
-    PyObject *pieces = marks ? pieces_state(self, chunk) : NULL;
+    PyObject *pieces = held ? pieces_state(self, chunk) : NULL;
     if (pieces == NULL) {
         Py_XDECREF(held);
-        Py_XDECREF(marks);
         return NULL;
     }
-    return Py_BuildValue("(LILNNN)", (long long)self->next, (unsigned int)self->next_sequence,
-                         (long long)self->base, held, marks, pieces);
+    Py_ssize_t size = (self->mark_end - self->mark_first) * (Py_ssize_t)sizeof(mark);
+    return Py_BuildValue("(LILNy#N)", (long long)self->next, (unsigned int)self->next_sequence,
+                         (long long)self->base, held,
+                         size ? (const char *)(self->marks + self->mark_first) : "", size, pieces);
 }
 
-int stream_enter(stream *self, PyObject *state, int64_t limit) {
-    long long next, base;
+/* (next, next_sequence, tally), between two frames */
+int stream_enter(stream *self, PyObject *state) {
+    long long next;
     unsigned int sequence;
-    PyObject *held, *marks, *pieces, *tally;
-    if (!PyArg_ParseTuple(state, "LILSO!O!O", &next, &sequence, &base, &held, &PyList_Type, &marks,
-                          &PyList_Type, &pieces, &tally))
-        return -1;
+    PyObject *tally;
+    if (!PyArg_ParseTuple(state, "LIO", &next, &sequence, &tally)) return -1;
     self->tally = Py_NewRef(tally);
-    if (trips_enter(self)) return -1;
-    if (base < 0 || base + PyBytes_GET_SIZE(held) != next) {
-        PyErr_SetString(PyExc_ValueError, "what is held is not what comes before the next byte");
-        return -1;
-    }
-    self->next = next;
     self->next_sequence = sequence;
-    self->base = self->kept_start = self->kept_end = base;
-    if (stream_keep(self, (const uint8_t *)PyBytes_AS_STRING(held), PyBytes_GET_SIZE(held)))
-        return -1;
-    int64_t before = base;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(marks); i++) {
-        long long end, time, place;
-        int capture;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(marks, i), "LLiL", &end, &time, &capture, &place) ||
-            stream_mark(self, before < end ? before : end, end, time, place, capture, 0))
-            return -1;
-        before = end;
-    }
-    while (self->mark_first < self->mark_end && self->marks[self->mark_first].end < base)
-        self->mark_first++;
-    /* Every byte that is held has its packet. */
-    if (next > base && (self->mark_end == 0 || self->marks[self->mark_end - 1].end != next)) {
-        PyErr_SetString(PyExc_ValueError, "bytes without a packet");
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pieces); i++) {
-        long long start;
-        PyObject *data;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(pieces, i), "LS", &start, &data)) return -1;
-        Py_ssize_t size = PyBytes_GET_SIZE(data);
-        if (size < 1 || size > UINT32_MAX / 2) {
-            PyErr_SetString(PyExc_ValueError, "a piece of no bytes, or of too many");
-            return -1;
-        }
-        if (stream_piece(self, start, (uint32_t)size, 0, data, limit)) return -1;
-    }
-    return 0;
+    self->next = self->base = self->kept_start = self->kept_end = next;
+    return trips_enter(self);
 }

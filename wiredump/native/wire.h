@@ -132,10 +132,11 @@ typedef struct {
     uint32_t at; /* where in the chunk `start` is, if it is past what was kept */
 } mark;
 
+_Static_assert(sizeof(mark) == 40, "as it is in Python");
+
 typedef struct {
     int64_t start;
     uint32_t size, at;
-    PyObject *data; /* bytes that Python had before; NULL: kept here, or still in the chunk */
 } piece;
 
 enum { MOST_PIECES = 256, PIECE_COST = 256 };
@@ -191,8 +192,7 @@ static inline void trips_send(int64_t *trips, uint32_t sequence, uint32_t size, 
 void stream_clear(stream *self);
 int stream_mark(stream *self, int64_t start, int64_t end, int64_t time, int64_t place,
                 int32_t capture, uint32_t at);
-int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, PyObject *data,
-                 int64_t limit);
+int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, int64_t limit);
 int stream_keep(stream *self, const uint8_t *from, int64_t size); /* appends at kept_end */
 int stream_fold(stream *self, const uint8_t *chunk); /* the chunk goes: keep what is needed */
 const uint8_t *stream_head(const stream *self, const uint8_t *chunk, int64_t from,
@@ -201,8 +201,8 @@ void stream_gather(const stream *self, const uint8_t *chunk, int64_t from, int64
                    uint8_t *out);
 const mark *stream_first_mark(const stream *self, int64_t from);
 PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, int64_t size);
-PyObject *stream_state(const stream *self, const uint8_t *chunk); /* as `enter` takes it */
-int stream_enter(stream *self, PyObject *state, int64_t limit);
+PyObject *stream_state(const stream *self, const uint8_t *chunk);
+int stream_enter(stream *self, PyObject *state);
 
 /* ---- connections and their frames ----------------------------------------------------------- */
 
@@ -219,21 +219,24 @@ typedef struct {
     PyObject *exchange;  /* what Python has of it, or NULL */
     PyObject *bytes;     /* of a request that becomes rows, where these need them */
     uint8_t answered;
-} asked;
+} open_request;
 
-/* Requests without an answer yet, oldest first; `ids` apart, to be looked through. An object of its
-   own, so that it can stay as it is while Python has the rest of its connection. */
+/* open_requests.c: requests without a response, oldest first; `ids` apart, to be searched. `make`
+   makes the exchange of an entry that has none. */
 typedef struct {
     PyObject_HEAD
-    asked *entries;
+    open_request *entries;
     int32_t *ids;
-    Py_ssize_t first, end, room, count;
+    PyObject *make;
+    Py_ssize_t first, end, room, count, pushed;
     int64_t bytes;
-} waiting_object;
+} open_requests;
 
-extern PyTypeObject waiting_type;
-waiting_object *waiting_new(void);
-int waiting_push(waiting_object *self, const asked *entry, int32_t id);
+extern PyTypeObject open_requests_type;
+open_requests *open_requests_new(void);
+int open_requests_push(open_requests *self, const open_request *entry, int32_t id);
+Py_ssize_t open_requests_find(const open_requests *self, int32_t id);
+void open_requests_remove(open_requests *self, Py_ssize_t index);
 
 typedef struct {
     int64_t id;
@@ -247,11 +250,10 @@ typedef struct {
     PyObject *connection, *software, *client_id;
     char *client_raw; /* the bytes that client_id was read from */
     Py_ssize_t client_size, client_room;
-    waiting_object *waiting;
-    int32_t *early; /* ids of answers that came before their requests: these are Python's */
-    Py_ssize_t early_count;
+    open_requests *open;
+    PyObject *early; /* Python's responses that came before their requests, by id; or NULL */
     int64_t requests, request_bytes, response_bytes; /* of exchanges that came out here */
-    /* Of one that was opened here. Of one that Python has lent, all of it is 0. */
+    /* Of one that was opened here. Of one that Python passed, all of it is 0. */
     struct {
         uint8_t stage;      /* LENT, ... */
         uint8_t recognised; /* its first bytes were a request */
@@ -261,13 +263,12 @@ typedef struct {
         int64_t syn_ns;     /* when its SYN came */
         uint32_t isn[2];
         int64_t closed_at;
-    } life;
+    } opened;
 } connection;
 
-enum { LIFE_LENT, LIFE_ASKED, LIFE_OPEN, LIFE_OVER }; /* lent; SYN, SYN-ACK, both FINs seen */
+enum { STAGE_ENTERED, STAGE_SYN, STAGE_OPEN, STAGE_CLOSED }; /* passed by Python; SYN, SYN-ACK, both FINs seen */
 
 void connection_free(connection *self);
-PyObject *connection_state(const connection *self, const uint8_t *chunk);
 
 static inline int has_key(const uint8_t *keys, int key) {
     uint16_t bit = (uint16_t)key;
@@ -411,10 +412,10 @@ struct slot *reading_find(const reading_object *self, const uint8_t *flow);
 int reading_put(reading_object *self, connection *on);   /* it is from now on */
 void reading_drop(reading_object *self, connection *on); /* and no longer */
 
-/* lending.c */
-PyObject *lend_enter(PyObject *object, PyObject *args);
-PyObject *lend_leave(PyObject *object, PyObject *flow);
-PyObject *lend_flows(PyObject *object, PyObject *over);
+/* handover.c */
+PyObject *connection_enter(PyObject *object, PyObject *args);
+PyObject *connection_leave(PyObject *object, PyObject *flow);
+PyObject *connection_flows(PyObject *object, PyObject *over);
 
 int is_busy(const reading_object *self); /* with an exception, where `run` is under way */
 
@@ -429,17 +430,18 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
 static inline int acks_unseen(const connection *on, int direction, const segment *of) {
     if (!(of->flags & ACK)) return 0;
     uint32_t ahead = of->acknowledgement - on->streams[!direction].next_sequence;
-    return UNLIKELY(ahead != 0) && ahead > (uint32_t)(on->life.ended >> !direction & 1) &&
+    return UNLIKELY(ahead != 0) && ahead > (uint32_t)(on->opened.ended >> !direction & 1) &&
            ahead < WINDOW;
 }
 
 /* opening.c: connections from SYN to FIN */
-enum { LIFE_GOES_ON = 2 };
-int life_open(reading_object *self, const segment *of, const packet *from);
-int life_segment(reading_object *self, connection *on, int direction, const segment *of,
+enum { GOES_ON = 2 };
+int open_connection(reading_object *self, const segment *of, const packet *from);
+int opened_segment(reading_object *self, connection *on, int direction, const segment *of,
                  const packet *from, const uint8_t *chunk);
-PyObject *life_state(const connection *on);
-PyObject *live(PyObject *object, PyObject *args);
+void reverse(const uint8_t *flow, uint8_t *out);
+PyObject *opened_state(const connection *on);
+PyObject *open_with(PyObject *object, PyObject *args);
 PyObject *end_clean(PyObject *object, PyObject *unused);
 enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
@@ -28,8 +29,14 @@ def port_of(flow: bytes, which: int) -> int:
 
 
 def endpoints_of(flow: bytes) -> tuple[Endpoint, Endpoint]:
-    if len(flow) == _IPV4_FLOW:
-        source, destination = str(IPv4Address(flow[:4])), str(IPv4Address(flow[4:8]))
-    else:
-        source, destination = str(IPv6Address(flow[:16])), str(IPv6Address(flow[16:32]))
-    return Endpoint(source, port_of(flow, 0)), Endpoint(destination, port_of(flow, 1))
+    """Return the source and the destination."""
+    size = (len(flow) - 4) // 2
+    return (
+        Endpoint(_address(flow[:size]), port_of(flow, 0)),
+        Endpoint(_address(flow[size : 2 * size]), port_of(flow, 1)),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _address(raw: bytes) -> str:
+    return str(IPv4Address(raw) if len(raw) == 4 else IPv6Address(raw))

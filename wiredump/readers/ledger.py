@@ -74,16 +74,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def within(cls, memory: int | None, *, alone: bool = False) -> Limits:
         """Return limits that keep at most this many bytes in all. None means the defaults."""
-        usual = cls(alone=alone)
+        defaults = cls(alone=alone)
         if memory is None:
-            return usual
-        recent = min(usual.recent_bytes, memory // 8)
+            return defaults
+        recent = min(defaults.recent_bytes, memory // 8)
         return cls(
             alone=alone,
-            flow_bytes=min(usual.flow_bytes, memory // 4),
+            flow_bytes=min(defaults.flow_bytes, memory // 4),
             total_bytes=memory - recent,
             recent_bytes=recent,
-            alone_bytes=min(usual.alone_bytes, memory // 64),
+            alone_bytes=min(defaults.alone_bytes, memory // 64),
             alone_total_bytes=memory,
         )
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect
-from wiredump.boundaries import REQUEST_PREFIX, every_request
 from wiredump.conversation import Conversation
+from wiredump.frame_boundaries import REQUEST_PREFIX, every_request
 from wiredump.model import Anomaly, Connection, Item, Place
 
 __all__ = ["HexItems", "is_hexadecimal"]

@@ -38,8 +38,7 @@ from wiredump.readers.ledger import OVERHEAD
 from wiredump.readers.segments import SegmentReader
 from wiredump.readers.share import Share
 from wiredump.sources.captures import CaptureItems
-from wiredump.sources.lent import Lent
-from wiredump.sources.lives import Lives
+from wiredump.sources.native_connections import NativeConnections
 
 __all__ = ["QuickSegments", "QuickStreams", "Sink", "in_bulk", "walks"]
 
@@ -58,12 +57,6 @@ class Sink(NamedTuple):
     drain: Callable[[], None]
     counted: Callable[[int, int, int, int], None]
     rows: Any
-
-
-class _At(NamedTuple):
-    timestamp_ns: int
-    capture: int
-    offset: int
 
 
 def walks() -> Walks | None:
@@ -121,8 +114,8 @@ class QuickSegments:
         self._sink = sink
         self._share = share if share is not None else Share(0, 1)
         recent = min(limits.recent_bytes, limits.alone_bytes)
-        # The memory of connections that are lent is not counted until they are taken back. So they
-        # may use half of the limit at most, and only after this many bytes.
+        # The memory of the extension's connections is not counted until they return. So they may
+        # use half of the limit at most, and only after this many bytes.
         self._many = limits.alone_total_bytes // (4 * max(1, recent))
         self._much = limits.alone_total_bytes // 4
         self._unweighed = 0
@@ -131,9 +124,9 @@ class QuickSegments:
             (DEFAULT_MAX_SIZE, recent, MOST_OPEN, MOST_OPEN_BYTES), _flexible_versions(),
             _left_keys(codec), int.from_bytes(os.urandom(8)) >> 2, tuple(self._share),
         )  # fmt: skip
-        lives = Lives(tcp, items, codec, sink, has)
-        self._reading.live(*lives.calls)
-        self._lent = Lent(self._reading, module.Waiting, self._tcp, items, name, sink, lives)
+        self._connections = NativeConnections(
+            self._reading, tcp, items, codec, None if sink is None else sink.counted, has
+        )
         self.times: dict[int, tuple[int, int]] = {}
         self.read_slowly = 0
         """The number of packets that Python read."""
@@ -145,22 +138,17 @@ class QuickSegments:
     def bulk(self, packets: Any) -> Iterator[Item]:
         """Yield the items of the packets that a walk found."""
         run, sink = self._reading.run, self._sink
-        view = memoryview(packets.chunk)
         while (left := run(packets)) is not None:
             yield from self._settled()
             if isinstance(left, bytes):
                 yield from self._frames(left)
             else:
-                place, time, link, at, end, original, interface, capture = packets[left]
-                yield from self.one(
-                    Packet(place, time, link, view[at:end], original, interface, capture)
-                )
+                yield from self.one(_packet(packets, left))
         yield from self._settled()
-        if len(self._lent) > self._many and self._unweighed > self._much:
+        if len(self._connections) > self._many and self._unweighed > self._much:
             self._unweighed = 0
-            place, time, _, _, _, _, _, capture = packets[len(packets) - 1]
-            self._lent.all_back(over=False)
-            for event in self._tcp.weigh(_At(time, capture, place)):
+            self._connections.all_to_python(over=False)
+            for event in self._tcp.weigh(_packet(packets, len(packets) - 1)):
                 yield from self._items.feed(event)
         if sink is not None:
             sink.drain()
@@ -191,55 +179,51 @@ class QuickSegments:
         items: list[Item] = []
         segment = self._segments.feed(packet, out)
         for event in out:
-            items += self.told(event)
+            items += self.event(event)
         if segment is None or (self._share.of > 1 and not self._share.has(segment.flow)):
             return items
         items += self.segment(segment)
-        self._lent.lend(segment.flow)
+        self._connections.to_native(segment.flow)
         return items
 
     def segment(self, segment: Segment) -> list[Item]:
         """Read a segment in Python."""
-        self._lent.back(segment.flow)
+        self._connections.to_python(segment.flow)
         items: list[Item] = []
         for event in self._tcp.feed(segment):
             items += self._items.feed(event)
         return items
 
-    def told(self, event: Any) -> list[Item]:
+    def event(self, event: Any) -> list[Item]:
         """Return the items of an event without a connection."""
         return self._items.feed(event) if self._share.is_first else []
 
     def _frames(self, flow: bytes) -> Iterator[Item]:
         """Read an unusual frame, and what is behind it in its segment."""
-        self._lent.back(flow)
+        self._connections.to_python(flow)
         connection, stream, _ = self._tcp._flows[flow]
         talk = self._items._open[connection.number]
         assert isinstance(talk, Conversation)
         for item in talk.resume(stream.direction == FROM_CLIENT):
             self._items.account.count(item)
             yield item
-        self._lent.lend(flow)
+        self._connections.to_native(flow)
 
     def fragments_end(self) -> list[Item]:
         """Give up the fragments that wait, since no packets follow."""
         out: list[Any] = []
         self._segments.close(out)
-        return [item for event in out for item in self.told(event)]
+        return [item for event in out for item in self.event(event)]
 
     def all_back(self) -> None:
-        """Bring the complete state into ``tcp`` and ``items``."""
-        self._lent.all_back()
+        """Bring the complete state into ``tcp`` and ``items``, where it can be pickled."""
+        self._connections.all_to_python()
 
     def end(self) -> None:
         """End the packets, and bring what is still to be reported into ``tcp`` and ``items``."""
         self._reading.end()
         self._settled()
-        self._lent.all_back(over=False)
-
-    def all_restored(self) -> None:
-        """Bring the state into a form that can be pickled."""
-        self._lent.all_restored()
+        self._connections.all_to_python(over=False)
 
 
 class QuickStreams:
@@ -281,7 +265,7 @@ class QuickStreams:
                 yield from found.bulk(packet)
             elif isinstance(packet, Anomaly):
                 met.setdefault(packet.capture, packet.reason)
-                yield from found.told(packet)
+                yield from found.event(packet)
             else:
                 met.setdefault(packet.capture, "")
                 yield from found.one(packet)
@@ -291,6 +275,12 @@ class QuickStreams:
         yield from found.fragments_end()
         for event in self._tcp.close():
             yield from self._items.feed(event)
+
+
+def _packet(packets: Any, number: int) -> Packet:
+    place, time, link, at, end, original, interface, capture = packets[number]
+    data = memoryview(packets.chunk)[at:end]
+    return Packet(place, time, link, data, original, interface, capture)
 
 
 @cache

@@ -35,6 +35,7 @@ import msgspec
 import pyarrow as pa
 
 from wiredump.readers import Anomaly, Segment
+from wiredump.readers.flows import reverse
 from wiredump.rows.packets import Record
 from wiredump.tables.parts import SplitNote
 
@@ -49,7 +50,6 @@ __all__ = [
     "SQL_SCHEMA",
     "PacketRows",
     "RawPacket",
-    "reversed_flow",
 ]
 
 SEGMENT: Final = 0
@@ -83,8 +83,6 @@ _FIELDS: Final = (
 PACKET_SCHEMA: Final = pa.schema([(name, type_) for name, type_, _ in _FIELDS])
 SQL_SCHEMA: Final = ", ".join(f"{name} {type_}" for name, _, type_ in _FIELDS)
 
-_IPV4_FLOW: Final = 12
-
 
 class RawPacket(msgspec.Struct, array_like=True):
     """What is needed to read a packet again. ``interface`` is set only for the table of packets."""
@@ -93,15 +91,6 @@ class RawPacket(msgspec.Struct, array_like=True):
     original_length: int
     data: bytes
     interface: int | None = None
-
-
-def reversed_flow(flow: bytes) -> bytes:
-    """Return the flow of the opposite direction."""
-    address = 4 if len(flow) == _IPV4_FLOW else 16
-    ports = 2 * address
-    return (
-        flow[address:ports] + flow[:address] + flow[ports + 2 : ports + 4] + flow[ports : ports + 2]
-    )
 
 
 class PacketRows:
@@ -119,7 +108,7 @@ class PacketRows:
         record: Record | None = None,
     ) -> None:  # fmt: skip
         """Add a segment; ``payload`` is set if it cannot be read at ``payload_at``."""
-        key, other = segment.flow, reversed_flow(segment.flow)
+        key, other = segment.flow, reverse(segment.flow)
         swapped = other < key
         self._rows.append(
             (

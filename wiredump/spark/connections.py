@@ -27,6 +27,7 @@ from wiredump.readers import (
     TcpReassembler,
     segment_outcome,
 )
+from wiredump.readers.flows import reverse
 from wiredump.readers.segments import SegmentReader
 from wiredump.rows.connections import ConnectionCounts
 from wiredump.rows.packets import Record, segment_row
@@ -41,7 +42,6 @@ from wiredump.spark.columns import (
     RUN,
     SEGMENT,
     SPLIT,
-    reversed_flow,
 )
 from wiredump.spark.payloads import Payloads
 from wiredump.spark.runs import ENTRY, Entries, Merging, Order
@@ -181,7 +181,7 @@ class Work:
             if sizes[number]:
                 payload = read(number) if given[number] is None else memoryview(given[number])
             segment = Segment(
-                reversed_flow(key) if swapped else key, sequence, acknowledged, flags, window,
+                reverse(key) if swapped else key, sequence, acknowledged, flags, window,
                 payload, missing, time, captures[number], packet, tunnel or "",
             )  # fmt: skip
             group = self._group_of(key)
@@ -307,7 +307,7 @@ class Group:
         self._tcp = carried.tcp
         self._rows = work.rows(carried.counts)
         self.items = carried.items
-        self._ends = Ends(key, reversed_flow(key)) if key else Ends(b"", b"")
+        self._ends = Ends(key, reverse(key)) if key else Ends(b"", b"")
         self._merging = Merging(self._read)
         self._quick: _Segments | None = None
 
@@ -384,7 +384,7 @@ class Group:
         are complete and were dropped, and their rows."""
         self._merging.until(None)
         if self._quick is not None:
-            self._quick.all_restored()
+            self._quick.all_back()
             self._work.saw(self._quick.times)
         closed_ns = self._tcp.pause()
         known, items = self._tcp.known, self.items

@@ -27,7 +27,7 @@ _Ints: TypeAlias = npt.NDArray[np.int64]
 
 def note_walked(note: SplitNote, walked: Walked) -> None:
     """Note the times of a chunk, whatever its packets are."""
-    alone = walked.usual + walked.others
+    alone = walked.located + walked.others
     if any(isinstance(each, Anomaly) for each in alone):
         note.trouble = note.trouble or "what cannot be read has a place in the order of time"
     places = [np.array([each.offset for each in alone], np.int64)]

@@ -19,7 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wiredump.readers import Packet, Segment
-from wiredump.spark.columns import PACKET_SCHEMA, RUN, PacketRows, reversed_flow
+from wiredump.readers.flows import reverse
+from wiredump.spark.columns import PACKET_SCHEMA, RUN, PacketRows
 
 __all__ = ["ENTRY", "LONGEST", "Entries", "Merging", "QuickRuns", "RunRows"]
 
@@ -64,7 +65,7 @@ class RunRows:
             packet.link_type, ahead,
         )  # fmt: skip
         order = time if self._merged else 0
-        key = min(segment.flow, reversed_flow(segment.flow))
+        key = min(segment.flow, reverse(segment.flow))
         self._runs.setdefault(key, []).append((order, place, len(segment.payload), entry))
         self._count += 1
 

@@ -36,10 +36,10 @@ from pyspark.sql.datasource import (
 )
 
 from kproto.errors import KprotoError
-from wiredump.spark.boundaries import find_record
 from wiredump.spark.columns import SPLIT, SQL_SCHEMA
 from wiredump.spark.heads import head_of
 from wiredump.spark.planning import DEFAULT_SPLIT, plan
+from wiredump.spark.record_boundaries import find_record
 from wiredump.spark.splits import Split, read_split
 from wiredump.spark.stream_reader import StreamReader
 from wiredump.spark.table_schema import spark_schema

@@ -1,8 +1,8 @@
 """Turn one part of a capture into rows: those of the records that begin in it.
 
 This module opens the file and reads it in chunks; ``walks`` and ``wiredump.readers`` interpret the
-bytes. A part that starts anywhere guesses its first record (``boundaries``); its ``SplitNote``
-states where it began and ended, so that the guess can be checked.
+bytes. A part that starts anywhere guesses its first record (``record_boundaries``); its
+``SplitNote`` states where it began and ended, so that the guess can be checked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from wiredump.readers.merge import sorted_within
 from wiredump.readers.pcap import LARGEST_RECORD
 from wiredump.readers.segments import SegmentReader
 from wiredump.rows.packets import record_of, unread_row
-from wiredump.spark.boundaries import find_record
 from wiredump.spark.columns import (
     ANOMALY,
     FRAGMENT,
@@ -40,6 +39,7 @@ from wiredump.spark.columns import (
 )
 from wiredump.spark.heads import Head, head_of
 from wiredump.spark.order import note_walked
+from wiredump.spark.record_boundaries import find_record
 from wiredump.spark.runs import QuickRuns, RunRows
 from wiredump.spark.walks import PcapngWalk, PcapWalk, Walk, Walked
 from wiredump.storage import Location, RangedFile
@@ -221,7 +221,7 @@ class _Reader:
                 place, time, link, at, end, original, interface, capture = packets[number]
                 packet = Packet(place, time, link, view[at:end], original, interface, capture)
                 self._file_packets([packet], header)
-        self._file_packets(walked.usual, header)
+        self._file_packets(walked.located, header)
         self._file_packets(walked.others, None)
         if self._split.merged:
             note_walked(self._note, walked)

@@ -46,7 +46,7 @@ __all__ = [
     "write_one",
 ]
 
-STATE_VERSION: Final = 3
+STATE_VERSION: Final = 4
 _OPEN: Final = -1
 _entry: Final = Struct(">HqQQI")
 _LONGEST_HEAD: Final = 1000
@@ -282,9 +282,9 @@ def _dialect(name: str) -> Dialect:
     raise NotImplementedError
 
 
-def _method(whose: Any, name: str) -> Any:
+def _method(owner: Any, name: str) -> Any:
     """Return a method of an object that may be incomplete."""
-    return MethodType(getattr(type(whose), name), whose)
+    return MethodType(getattr(type(owner), name), owner)
 
 
 def _view(raw: bytes) -> memoryview:

@@ -26,12 +26,12 @@ _SIMPLE: Final = 3
 
 
 class Walked(NamedTuple):
-    """``packets`` were found by the extension, ``usual`` and ``others`` read one by one; only the
-    bytes of ``usual`` packets are ``Walk.header`` behind the beginning of their record. ``end`` is
-    where in the chunk the walk stopped; ``damaged``: the next record cannot be found."""
+    """``packets`` were found by the extension, ``located`` and ``others`` read one by one; only the
+    bytes of ``located`` packets are ``Walk.header`` behind the beginning of their record. ``end``
+    is where in the chunk the walk stopped; ``damaged``: the next record cannot be found."""
 
     packets: list[Any]
-    usual: list[Packet | Anomaly]
+    located: list[Packet | Anomaly]
     others: list[Packet | Anomaly]
     end: int
     damaged: bool = False
@@ -75,17 +75,17 @@ class PcapWalk(Walk):
         self._how = head.order == ">", scale, head.limit, link_type, capture
 
     def walk(self, chunk: bytes, base: int, stop: int) -> Walked:
-        found, usual = None, list[Packet | Anomaly]()
+        found, located = None, list[Packet | Anomaly]()
         if self._bulk is not None:
             found, at = self._bulk(chunk, 0, base, *self._how, stop)
         else:
             at = self._end(chunk, stop - base)
             self._reader.go_to(base)
-            usual = self._reader.feed(chunk[:at])
+            located = self._reader.feed(chunk[:at])
         damaged = False
         if at <= len(chunk) - _RECORD and base + at < stop:
             damaged = self._length(chunk, at + 8)[0] > self._limit
-        return Walked([] if found is None else [found], usual, [], at, damaged)
+        return Walked([] if found is None else [found], located, [], at, damaged)
 
     def _end(self, chunk: bytes, stop: int) -> int:
         """Return where in the chunk the first record begins that is not whole, not believable, or
@@ -145,7 +145,7 @@ class PcapngWalk(Walk):
                 break
             if end > len(chunk):
                 break
-            to = walked.usual if block == _ENHANCED else walked.others
+            to = walked.located if block == _ENHANCED else walked.others
             to += self._read(block, chunk, base, at, end)
             if self._reader.stopped:
                 return walked._replace(end=len(chunk), damaged=True)

@@ -1,5 +1,5 @@
 """Captures of many short connections: most as they should be, some with something odd at any stage
-of their lives."""
+of their packets."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kproto.messages import (
 )
 from tests.wiredump.spark.made_up import START_NS, mixed, pcap
 
-__all__ = ["ODD", "Life", "capture_of", "short_lives"]
+__all__ = ["ODD", "ShortConnection", "capture_of", "short_connections"]
 
 HELLO_OF_TLS: Final = bytes.fromhex("16030100050100000100")
 
 
-class Life:
+class ShortConnection:
     """One connection from SYN to the last acknowledgement, ``packets`` as they were sent."""
 
     def __init__(
@@ -102,45 +102,45 @@ class Life:
         talk._next[:] = saved
 
 
-def _without(life: Life, at: int) -> None:
-    del life.packets[at]
+def _without(connection: ShortConnection, at: int) -> None:
+    del connection.packets[at]
 
 
-def _again(life: Life, at: int) -> None:
-    life.packets.insert(at, life.packets[at])
+def _again(connection: ShortConnection, at: int) -> None:
+    connection.packets.insert(at, connection.packets[at])
 
 
-def _again_later(life: Life, at: int) -> None:
-    life.packets.append(life.packets[at])
+def _again_later(connection: ShortConnection, at: int) -> None:
+    connection.packets.append(connection.packets[at])
 
 
-def _late(life: Life, at: int) -> None:
-    life.packets[at : at + 2] = reversed(life.packets[at : at + 2])
+def _late(connection: ShortConnection, at: int) -> None:
+    connection.packets[at : at + 2] = reversed(connection.packets[at : at + 2])
 
 
-def _unfinished(life: Life, at: int) -> None:
-    del life.packets[at:]
+def _unfinished(connection: ShortConnection, at: int) -> None:
+    del connection.packets[at:]
 
 
-def _from_the_middle(life: Life, at: int) -> None:
-    del life.packets[: at + 1]
+def _from_the_middle(connection: ShortConnection, at: int) -> None:
+    del connection.packets[: at + 1]
 
 
-def _reset_for_good(life: Life, at: int) -> None:
-    life._insert(at, RST | ACK)
-    del life.packets[at + 2 :]
+def _reset_for_good(connection: ShortConnection, at: int) -> None:
+    connection._insert(at, RST | ACK)
+    del connection.packets[at + 2 :]
 
 
-def _with(flags: int, payload: bytes, shift: int, life: Life, at: int) -> None:
-    life._insert(at, flags, payload, shift)
+def _with(flags: int, payload: bytes, shift: int, connection: ShortConnection, at: int) -> None:
+    connection._insert(at, flags, payload, shift)
 
 
-def _instead(payload: bytes, life: Life, at: int) -> None:
-    life._insert(at, ACK, payload)
-    del life.packets[at]
+def _instead(payload: bytes, connection: ShortConnection, at: int) -> None:
+    connection._insert(at, ACK, payload)
+    del connection.packets[at]
 
 
-ODD: Final[list[Callable[[Life, int], None]]] = [
+ODD: Final[list[Callable[[ShortConnection, int], None]]] = [
     _without, _again, _again_later, _late, _unfinished, _from_the_middle, _reset_for_good,
     *(
         partial(_with, flags, payload, shift)
@@ -152,19 +152,19 @@ ODD: Final[list[Callable[[Life, int], None]]] = [
 ]  # fmt: skip
 
 
-def short_lives(rng: random.Random, count: int, odd: float) -> list[bytes]:
+def short_connections(rng: random.Random, count: int, odd: float) -> list[bytes]:
     """Packets of so many, a share of them odd, several at a time and some on ports used before."""
     chains: list[list[bytes]] = []
     while count > 0:
         chain: list[bytes] = []
         for _ in range(min(count, rng.choice((1, 1, 2, 3)))):
             server = 9092 if rng.random() > odd / 2 else rng.choice((80, 443))
-            life = Life(
+            connection = ShortConnection(
                 rng, 40_000 + len(chains), server=server, exchanges=rng.choice((0, 1, 1, 3))
             )
-            while rng.random() < odd and life.packets:
-                rng.choice(ODD)(life, rng.randrange(len(life.packets)))
-            chain += life.packets
+            while rng.random() < odd and connection.packets:
+                rng.choice(ODD)(connection, rng.randrange(len(connection.packets)))
+            chain += connection.packets
             count -= 1
         chains.append(chain)
     return mixed(rng, chains)

@@ -1,5 +1,5 @@
-"""Connections that begin and end in the quick way: whatever comes at whichever stage of a life,
-what is told of it is what Python tells."""
+"""Connections that open and close in the extension: whatever comes at whichever stage, the items
+are those of Python."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from msgspec import structs
 from kproto.dialects import dialect
 from tests.support.full import quick, quickly_drawn
 from tests.wiredump.quickly import Outcome, read_in_python, read_quickly, tables_of
-from tests.wiredump.short_lives import ODD, Life, capture_of, short_lives
+from tests.wiredump.short_connections import ODD, ShortConnection, capture_of, short_connections
 from wiredump import native
 from wiredump.model import Item
 from wiredump.readers import Account, Capture, Limits, Streams, TcpReassembler
-from wiredump.sources import lent
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.quick import QuickSegments, walks
 from wiredump.spark import state
@@ -32,15 +31,6 @@ AUTO = dialect("auto")
 TABLES = ("lineage", "account", "connections", "frames", "anomalies")
 
 
-@pytest.fixture
-def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection is lent again after each packet that was not usual."""
-    monkeypatch.setattr(lent, "_LONGEST_WAIT", 0)
-
-
-EAGERLY = pytest.mark.usefixtures("eagerly")
-
-
 def assert_same(data: bytes, size: int = 1 << 20) -> Outcome:
     slow, fast = read_in_python(data), read_quickly(data, size)
     assert fast._replace(slowly=0) == slow._replace(slowly=0)
@@ -51,29 +41,32 @@ def assert_same(data: bytes, size: int = 1 << 20) -> Outcome:
 def test_anything_odd_at_any_stage(way: int):
     """With another connection on the same ports behind it."""
     for seed in range(quick(2, sampled=1)):
-        whole = len(Life(random.Random(seed)).packets)
+        whole = len(ShortConnection(random.Random(seed)).packets)
         for at in range(whole):
             rng = random.Random(seed)
-            life = Life(rng)
-            ODD[way](life, at)
-            data = capture_of(life.packets + Life(rng).packets, rng)
+            connection = ShortConnection(rng)
+            ODD[way](connection, at)
+            data = capture_of(connection.packets + ShortConnection(rng).packets, rng)
             assert_same(data, 1 << 20 if at % 2 else 200)
 
 
-@EAGERLY
 @given(st.integers(0, 2**32), st.sampled_from([0, 0.3, 0.6]), st.sampled_from([0, 0.01]), SIZES)
 def test_many_short_lives(seed: int, odd: float, pause: float, size: int):
     rng = random.Random(seed)
-    assert_same(capture_of(short_lives(rng, 12, odd), rng, pause), size)
+    assert_same(capture_of(short_connections(rng, 12, odd), rng, pause), size)
 
 
 def usual(rng: random.Random, count: int) -> list[bytes]:
     """Lives of clients whose names are read at a look, and whose first request is in one piece."""
     found: list[bytes] = []
     while count:
-        life = Life(rng, 40_000 + count, hellos=(0, 3, 4))
-        if life.client is not None and life.client.isascii() and life.talk._segment_size > 100:
-            found += life.packets
+        connection = ShortConnection(rng, 40_000 + count, hellos=(0, 3, 4))
+        if (
+            connection.client is not None
+            and connection.client.isascii()
+            and connection.talk._segment_size > 100
+        ):
+            found += connection.packets
             count -= 1
     return found
 
@@ -86,7 +79,9 @@ def test_usual_lives_are_not_left_to_python(rng: random.Random):
 
 
 def test_a_flood_of_syns_costs_python_no_packet(rng: random.Random):
-    packets = [Life(rng, 20_000 + number, exchanges=0).packets[0] for number in range(3000)]
+    packets = [
+        ShortConnection(rng, 20_000 + number, exchanges=0).packets[0] for number in range(3000)
+    ]
     found = assert_same(capture_of(packets, rng), 20_000)
     assert len(found.connections) == 3000
     assert found.slowly == 0
@@ -95,8 +90,8 @@ def test_a_flood_of_syns_costs_python_no_packet(rng: random.Random):
 def test_what_a_capture_ends_before_is_python_s_only_where_something_waits(rng: random.Random):
     packets: list[bytes] = []
     for number in range(200):
-        life = Life(rng, 20_000 + number, exchanges=1)
-        packets += life.packets[: rng.randrange(1, len(life.packets))]
+        connection = ShortConnection(rng, 20_000 + number, exchanges=1)
+        packets += connection.packets[: rng.randrange(1, len(connection.packets))]
     assert_same(capture_of(packets, rng), 20_000)
 
 
@@ -113,9 +108,9 @@ def test_with_a_key_log_connections_are_python_s(rng: random.Random):
 @given(st.integers(0, 2**32), st.sampled_from([0, 0.4]))
 def test_tables_are_the_same(tmp_path_factory: pytest.TempPathFactory, seed: int, odd: float):
     rng = random.Random(seed)
-    folder: Path = tmp_path_factory.mktemp("lives")
-    place = folder / "lives.pcap"
-    place.write_bytes(capture_of(short_lives(rng, 30, odd), rng))
+    folder: Path = tmp_path_factory.mktemp("connections")
+    place = folder / "connections.pcap"
+    place.write_bytes(capture_of(short_connections(rng, 30, odd), rng))
     with native.using(None):
         slow = tables_of(place, folder / "slow", TABLES, bodies=False)
     with native.using(native.built()):
@@ -129,13 +124,12 @@ def alone(item: Item) -> tuple[int, str]:
     return number, repr(structs.replace(item, connection=None))  # type: ignore[type-var]
 
 
-@EAGERLY
 @settings(max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([0, 0.3]), st.integers(2, 6))
 def test_what_is_carried_over_is_what_python_would_have(seed: int, odd: float, parts: int):
     """Read in parts, pickled between them, as a stream of files is."""
     rng = random.Random(seed)
-    data = capture_of(short_lives(rng, 12, odd), rng)
+    data = capture_of(short_connections(rng, 12, odd), rng)
     every, streams = CaptureItems(), Streams(Limits(alone=True))
     expected = [alone(item) for item in every.read(streams.read(Capture(io.BytesIO(data))))]
     items, tcp = CaptureItems(), TcpReassembler(Account(), Limits(alone=True))
@@ -146,7 +140,7 @@ def test_what_is_carried_over_is_what_python_would_have(seed: int, odd: float, p
             segments = QuickSegments(items, tcp, None, None)
             done = segments.bulk(packets) if segments.takes(packets) else segments.one(packets)
             found += [alone(item) for item in done]
-            segments.all_restored()
+            segments.all_back()
             tcp.pause()
             tcp, items = state.load(state.dump((tcp, items), AUTO), AUTO)
         for event in tcp.close():

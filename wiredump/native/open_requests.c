@@ -1,0 +1,265 @@
+/* Requests of a connection without a response, oldest first: the implementation in C of
+   wiredump/open_requests.py. The pairing of a connection and the bulk reading share one object. An
+   exchange that was read in bulk is made when Python first needs it. */
+#include "wire.h"
+
+#include <structmember.h>
+
+open_requests *open_requests_new(void) {
+    open_requests *self = PyObject_New(open_requests, &open_requests_type);
+    if (self == NULL) return NULL;
+    self->entries = NULL;
+    self->ids = NULL;
+    self->make = NULL;
+    self->first = self->end = self->room = self->count = self->pushed = 0;
+    self->bytes = 0;
+    return self;
+}
+
+static int reserve(open_requests *self) {
+    Py_ssize_t used = self->end - self->first;
+    if (self->first && self->first >= used) { /* those at the front are answered */
+        memmove(self->entries, self->entries + self->first, (size_t)used * sizeof(open_request));
+        memmove(self->ids, self->ids + self->first, (size_t)used * sizeof(int32_t));
+        self->first = 0;
+        self->end = used;
+        return 0;
+    }
+    Py_ssize_t room = self->room ? self->room * 2 : 8;
+    open_request *grown = PyMem_Realloc(self->entries, (size_t)room * sizeof(open_request));
+    if (grown != NULL) self->entries = grown;
+    int32_t *ids = PyMem_Realloc(self->ids, (size_t)room * sizeof(int32_t));
+    if (ids != NULL) self->ids = ids;
+    if (grown == NULL || ids == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    self->room = room;
+    return 0;
+}
+
+/* Append; takes references of its own. */
+int open_requests_push(open_requests *self, const open_request *entry, int32_t id) {
+    if (UNLIKELY(self->end == self->room) && reserve(self)) return -1;
+    self->ids[self->end] = id;
+    self->entries[self->end] = *entry;
+    self->entries[self->end].answered = 0;
+    Py_INCREF(entry->client_id);
+    Py_XINCREF(entry->exchange);
+    Py_XINCREF(entry->bytes);
+    self->end++;
+    self->count++;
+    self->pushed++;
+    self->bytes += entry->raw;
+    return 0;
+}
+
+/* The oldest with this correlation id; -1: none. */
+Py_ssize_t open_requests_find(const open_requests *self, int32_t id) {
+    for (Py_ssize_t i = self->first; i < self->end; i++)
+        if (self->ids[i] == id && !self->entries[i].answered) return i;
+    return -1;
+}
+
+void open_requests_remove(open_requests *self, Py_ssize_t index) {
+    open_request *entry = &self->entries[index];
+    entry->answered = 1;
+    self->count--;
+    self->bytes -= entry->raw;
+    Py_CLEAR(entry->client_id);
+    Py_CLEAR(entry->exchange);
+    Py_CLEAR(entry->bytes);
+    while (self->first < self->end && self->entries[self->first].answered) self->first++;
+    if (self->first == self->end) self->first = self->end = 0;
+}
+
+/* ---- methods ---------------------------------------------------------------------------------- */
+
+/* A new reference to the exchange of an entry, which keeps it. */
+static PyObject *exchange_at(open_requests *self, Py_ssize_t index) {
+    open_request *each = &self->entries[index];
+    const frame *of = &each->request;
+    if (each->exchange == NULL) {
+        if (self->make == NULL) {
+            PyErr_SetString(PyExc_RuntimeError, "nothing makes exchanges");
+            return NULL;
+        }
+        PyObject *made = PyObject_CallFunction(
+            self->make, "LLLLiLhhiOO", (long long)of->offset, (long long)of->size,
+            (long long)of->first_ns, (long long)of->last_ns, (int)of->capture,
+            (long long)of->place, each->key, each->version, (int)self->ids[index],
+            each->client_id, each->bytes ? each->bytes : Py_None);
+        if (made == NULL) return NULL;
+        self->entries[index].exchange = made;
+    }
+    return Py_NewRef(self->entries[index].exchange);
+}
+
+static int number_of(PyObject *of, const char *name, int64_t *out) {
+    PyObject *found = PyObject_GetAttrString(of, name);
+    *out = found == NULL ? -1 : PyLong_AsLongLong(found);
+    Py_XDECREF(found);
+    return *out == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int frame_from(PyObject *of, frame *out) {
+    int64_t capture = 0;
+    PyObject *place = PyObject_GetAttrString(of, "place");
+    int failed = place == NULL || number_of(place, "capture", &capture) ||
+                 number_of(place, "offset", &out->place) || number_of(of, "offset", &out->offset) ||
+                 number_of(of, "size", &out->size) || number_of(of, "missing", &out->missing) ||
+                 number_of(of, "first_ns", &out->first_ns) ||
+                 number_of(of, "last_ns", &out->last_ns);
+    Py_XDECREF(place);
+    out->capture = (int32_t)capture;
+    return failed;
+}
+
+/* push(exchange) */
+static PyObject *push(PyObject *object, PyObject *exchange) {
+    open_request entry = {.exchange = exchange};
+    int64_t key, version, id;
+    PyObject *request = PyObject_GetAttrString(exchange, "request");
+    PyObject *bytes = request == NULL ? NULL : PyObject_GetAttrString(request, "raw");
+    PyObject *client = bytes == NULL ? NULL : PyObject_GetAttrString(exchange, "client_id");
+    int failed = client == NULL || frame_from(request, &entry.request) ||
+                 (entry.raw = PyObject_Size(bytes)) < 0 || number_of(exchange, "api_key", &key) ||
+                 number_of(exchange, "api_version", &version) ||
+                 number_of(exchange, "correlation_id", &id);
+    if (!failed) {
+        entry.key = (int16_t)key;
+        entry.version = (int16_t)version;
+        entry.client_id = client;
+        entry.bytes = PyBytes_CheckExact(bytes) ? bytes : NULL;
+        failed = open_requests_push((open_requests *)object, &entry, (int32_t)id);
+    }
+    Py_XDECREF(request);
+    Py_XDECREF(bytes);
+    Py_XDECREF(client);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+static int parsed_index(const open_requests *self, PyObject *number, Py_ssize_t *index) {
+    long id = PyLong_AsLong(number);
+    if (id == -1 && PyErr_Occurred()) return -1;
+    *index = id < INT32_MIN || id > INT32_MAX ? -1 : open_requests_find(self, (int32_t)id);
+    return 0;
+}
+
+static PyObject *oldest(PyObject *object, PyObject *number) {
+    Py_ssize_t index;
+    if (parsed_index((open_requests *)object, number, &index)) return NULL;
+    if (index < 0) Py_RETURN_NONE;
+    return exchange_at((open_requests *)object, index);
+}
+
+static PyObject *taken(open_requests *self, Py_ssize_t index) {
+    PyObject *found = exchange_at(self, index);
+    if (found != NULL) open_requests_remove(self, index);
+    return found;
+}
+
+/* take(id) -> (the oldest exchange with it, whether it is the oldest of all), or None */
+static PyObject *take(PyObject *object, PyObject *number) {
+    open_requests *self = (open_requests *)object;
+    Py_ssize_t index;
+    if (parsed_index(self, number, &index)) return NULL;
+    if (index < 0) Py_RETURN_NONE;
+    PyObject *in_order = index == self->first ? Py_True : Py_False;
+    PyObject *found = taken(self, index);
+    return found == NULL ? NULL : Py_BuildValue("(NO)", found, in_order);
+}
+
+static PyObject *take_oldest(PyObject *object, PyObject *unused) {
+    open_requests *self = (open_requests *)object;
+    (void)unused;
+    if (!self->count) {
+        PyErr_SetString(PyExc_IndexError, "no request is open");
+        return NULL;
+    }
+    return taken(self, self->first);
+}
+
+static PyObject *listed(open_requests *self, PyObject *(*each)(open_requests *, Py_ssize_t)) {
+    PyObject *list = PyList_New(0);
+    for (Py_ssize_t i = self->first; list != NULL && i < self->end; i++) {
+        if (self->entries[i].answered) continue;
+        PyObject *made = each(self, i);
+        if (made == NULL || PyList_Append(list, made)) Py_CLEAR(list);
+        Py_XDECREF(made);
+    }
+    return list;
+}
+
+static PyObject *id_at(open_requests *self, Py_ssize_t index) {
+    return PyLong_FromLong(self->ids[index]);
+}
+
+static PyObject *all(PyObject *object, PyObject *unused) {
+    (void)unused;
+    return listed((open_requests *)object, exchange_at);
+}
+
+static PyObject *iter(PyObject *object) {
+    PyObject *list = listed((open_requests *)object, id_at);
+    PyObject *found = list == NULL ? NULL : PyObject_GetIter(list);
+    Py_XDECREF(list);
+    return found;
+}
+
+static Py_ssize_t length(PyObject *object) { return ((open_requests *)object)->count; }
+
+static int contains(PyObject *object, PyObject *number) {
+    Py_ssize_t index;
+    return parsed_index((open_requests *)object, number, &index) ? -1 : index >= 0;
+}
+
+static PyObject *new_open_requests(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    PyObject *make;
+    (void)type;
+    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
+        PyErr_SetString(PyExc_TypeError, "OpenRequests takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "O", &make)) return NULL;
+    open_requests *self = open_requests_new();
+    if (self != NULL) self->make = Py_NewRef(make);
+    return (PyObject *)self;
+}
+
+static void dealloc(PyObject *object) {
+    open_requests *self = (open_requests *)object;
+    for (Py_ssize_t i = self->first; i < self->end; i++) {
+        Py_CLEAR(self->entries[i].client_id);
+        Py_CLEAR(self->entries[i].exchange);
+        Py_CLEAR(self->entries[i].bytes);
+    }
+    Py_XDECREF(self->make);
+    PyMem_Free(self->entries);
+    PyMem_Free(self->ids);
+    PyObject_Free(self);
+}
+
+static PyMethodDef methods[] = {
+    {"push", push, METH_O, NULL},   {"oldest", oldest, METH_O, NULL},
+    {"take", take, METH_O, NULL},         {"take_oldest", take_oldest, METH_NOARGS, NULL},
+    {"all", all, METH_NOARGS, NULL},      {0}};
+static PyMemberDef members[] = {
+    {"make", T_OBJECT, offsetof(open_requests, make), 0, NULL},
+    {"size", T_LONGLONG, offsetof(open_requests, bytes), READONLY, NULL},
+    {"pushed", T_PYSSIZET, offsetof(open_requests, pushed), READONLY, NULL},
+    {0}};
+static PySequenceMethods as_sequence = {.sq_length = length, .sq_contains = contains};
+
+PyTypeObject open_requests_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "wiredump.native._quick.OpenRequests",
+    .tp_basicsize = sizeof(open_requests),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = new_open_requests,
+    .tp_dealloc = dealloc,
+    .tp_methods = methods,
+    .tp_members = members,
+    .tp_iter = iter,
+    .tp_as_sequence = &as_sequence,
+};
