@@ -18,7 +18,7 @@ from kspec.runner.adapters import Adapter
 
 __all__ = ["poll_in_rounds", "waits_for_partitions"]
 
-_ROUND_MS: Final = 100
+_ROUND_MS: Final = 250
 _EVERY_RECORD: Final = 1_000_000
 
 

@@ -33,8 +33,10 @@ BY_TURNS = {
     ("kafka-python", "routing/003-the-controller-stops-while-it-is-asked"),
     ("kafka-clients", "framing/008-a-tls-alert"),
     ("kafka-clients", "framing/009-a-web-server"),
+    ("kafka-clients", "framing/020-noise"),
     ("kafka-clients-3.9", "framing/008-a-tls-alert"),
     ("kafka-clients-3.9", "framing/009-a-web-server"),
+    ("kafka-clients-3.9", "framing/020-noise"),
     ("sarama", "framing/009-a-web-server"),
 }
 """Passed in one run and failed in the next: it depends on the broker that the client asks first, or
