@@ -108,7 +108,7 @@ def judge(case: Case, played: Evidence) -> Judgement:
     lax = [each for each in findings if each.broken and each.level in ("should", "should_not")]
     if played.broken is not None:
         return Judgement("fail", played.broken, findings)
-    error = _local_failure(case, played)
+    error = _local_failure(played)
     if error is not None:
         says = "the client connects to a broker"
         silent = Finding("must", says, False, f"every call failed without that: {_short(error)}")
@@ -142,18 +142,21 @@ def _sentence(broken: Sequence[Finding]) -> str:
     return f"{not_}{first.says}: {first.evidence}{more}"
 
 
-def _local_failure(case: Case, played: Evidence) -> str | None:
+def _local_failure(played: Evidence) -> str | None:
     """Return the first error of a client whose calls failed although it never tried a broker.
 
-    The journal has no connection whose TLS handshake failed.
+    Of a connection whose TLS handshake fails, the journal has the ClientHello alone.
     """
-    if case.group == "tls":
+    if not played.shows_attempts:
         return None
     answers = [each.answer for each in played.calls.values()]
     failed = [each for each in answers if each.unsupported is None and not each.ok]
     if played.wire_only or not failed or len(failed) < len(answers):
         return None
-    tried = any(each.event == "connected" or each.direction == "request" for each in played.entries)
+    tried = any(
+        each.event in ("connected", "client-hello") or each.direction == "request"
+        for each in played.entries
+    )
     return None if tried else str(failed[0])
 
 

@@ -1,6 +1,6 @@
 """The documents that cases refer to, and where each can be read.
 
-A case's ``source`` is text such as ``KIP-98, "Control Records"; RFC 5802, section 5.1 (r)``: parts
+A case's ``source`` is text such as ``KIP-98, "Data Flow"; RFC 5802, section 5.1 (r)``: parts
 separated by semicolons, each with a document, perhaps its headings or sections, and a note in
 parentheses. ``sources_of`` resolves the parts by the tables below. Nothing here is fetched.
 """

@@ -60,7 +60,8 @@ class Evidence:
     ``broken`` is set if the client's process died or hung, ``fault`` if its adapter failed, so that
     there is nothing to judge. ``blocked`` is set if a step on the cluster was impossible because of
     the client. ``wire_only`` is True if the client's results are unknown. ``unhit`` names the
-    faults that no request triggered.
+    faults that no request triggered. ``shows_attempts`` is False if an attempt to connect may have
+    left no entry.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -73,6 +74,7 @@ class Evidence:
     fault: str | None = None
     blocked: str | None = None
     wire_only: bool = False
+    shows_attempts: bool = True
     _topic_names: dict[str, str] | None = field(default=None, init=False, repr=False)
 
     def connection_number(self, connection_id: int) -> int:

@@ -62,6 +62,7 @@ async def play(case: Case, adapters: Adapters) -> Evidence:
         played.logs = stage.logs()
         played.groups = stage.groups()
         played.unhit = stage.unhit()
+        played.shows_attempts = stage.shows_attempts
         # A client that is still connected may reconnect to the ports of a stopped broker, where the
         # next play's brokers may listen. It is therefore closed first.
         if played.broken is None and played.fault is None:

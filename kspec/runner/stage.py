@@ -80,10 +80,15 @@ def _certificates() -> Any:
 
 
 class Stage:
-    """A started cluster, its steps and its faults."""
+    """A started cluster, its steps and its faults.
+
+    ``shows_attempts`` is False if a client's attempt to connect may leave no entry in the journal:
+    to a broker that is unreachable or silent, or with another version of TLS than the brokers have.
+    """
 
     def __init__(self, case: Case) -> None:
         self._tls: ssl.SSLContext | None = None
+        self.shows_attempts = case.cluster.tls is None or case.cluster.tls.version is None
         if case.cluster.tls is not None:
             self._tls = _certificates().server_context(case.cluster.tls)
             self._tls.sni_callback = self._note_handshake
@@ -215,6 +220,7 @@ class Stage:
         """Stop a broker so that its address neither accepts nor refuses a connection, as with a
         host that is gone: its queue of connections is full, and the system drops every SYN.
         """
+        self.shows_attempts = False
         await self.step(f"stop-broker {broker}")
         kept = self._kept[str(broker)]
         kept.listen(0)
@@ -232,6 +238,7 @@ class Stage:
 
     async def make_silent(self, broker: int) -> None:
         """Stop a broker so that its port accepts connections, and nobody reads what they send."""
+        self.shows_attempts = False
         await self.step(f"stop-broker {broker}")
         self._kept[str(broker)].listen()
 
