@@ -68,7 +68,9 @@ class ModernTesterSteps(GroupRegistry[GroupT]):
         return group
 
     def _member(self, group: GroupT, member: str) -> Any:
-        found = group.members.get(member)
+        """The member of this id, or the only one of this client id."""
+        named = [each for each in group.members.values() if each.client_id == member]
+        found = group.members.get(member) or (named[0] if len(named) == 1 else None)
         if found is None:
             known = ", ".join(group.members) or "none"
             raise ClusterError(

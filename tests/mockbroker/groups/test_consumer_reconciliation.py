@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
 from mockbroker.groups.consumer.model import Member
 from mockbroker.groups.consumer.reconciliation import (
     ON_RECONCILE,
@@ -277,6 +278,17 @@ def test_members_can_be_expired_and_removed() -> None:
     assert at.beat("a", 1, instance_id="one").error_code == ErrorCode.UNKNOWN_MEMBER_ID
     at.groups.remove_member("g", "b")
     assert (at.state, at.group.epoch) == ("Empty", 4)
+
+
+def test_a_client_id_names_its_only_member() -> None:
+    at = Consumers()
+    at.join("a", client_id="one")
+    at.join("b", client_id="two")
+    at.join("c", client_id="two")
+    at.groups.expire_member("g", "one")
+    assert at.beat("a", 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    with pytest.raises(ClusterError, match="has no member 'two'; its members: b, c"):
+        at.groups.expire_member("g", "two")
 
 
 @pytest.mark.requirement("DP-CTL-22")

@@ -18,9 +18,10 @@ import (
 
 // dataOptions differ from the defaults.
 var dataOptions = map[string]string{
-	"ProduceRequestTimeout":                 "timeout_ms",
-	"RecordPartitioner":                     "ManualPartitioner, for records with a partition",
-	"DisableAutoCommit of a group's client": "true",
+	"ProduceRequestTimeout":                  "timeout_ms",
+	"RecordPartitioner":                      "ManualPartitioner, for records with a partition",
+	"DisableAutoCommit of a group's client":  "true",
+	"ServerSideBalancer of a group's client": "in groups of KIP-848, with the StickyBalancer (uniform) or RangeBalancer",
 }
 
 // data is a producer and a consumer, each made by its first call.
@@ -31,8 +32,10 @@ type data struct {
 	producer *kgo.Client
 	consumer *kgo.Client
 	reset    *kgo.Offset
-	mutex    sync.Mutex
-	assigned map[lines.Partition]bool
+	// subscribed are the topics of the consumer, nil if it has partitions or a pattern.
+	subscribed []string
+	mutex      sync.Mutex
+	assigned   map[lines.Partition]bool
 }
 
 func (d *data) operations() map[string]lines.Operation {
@@ -256,9 +259,14 @@ func (d *data) groupOptions(given lines.ConsumerOptions) ([]kgo.Opt, error) {
 		kgo.OnPartitionsAssigned(d.tracked(true)), kgo.OnPartitionsRevoked(d.tracked(false)),
 		kgo.OnPartitionsLost(d.tracked(false)),
 	}
-	if given.Protocol == "consumer" {
-		return nil, lines.Unsupported(
-			"this adapter makes a client for each subscription, so that it drives no KIP-848 member")
+	if given.Protocol == "consumer" { // its balancer stands for the coordinator's assignor
+		assignor, is := map[string]func() kgo.GroupBalancer{
+			"": kgo.StickyBalancer, "uniform": kgo.StickyBalancer, "range": kgo.RangeBalancer,
+		}[given.RemoteAssignor]
+		if !is {
+			return nil, lines.Unsupported("the client has no assignor " + given.RemoteAssignor)
+		}
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(assignor()))
 	}
 	if given.InstanceID != "" {
 		options = append(options, kgo.InstanceID(given.InstanceID))
@@ -332,7 +340,21 @@ func (d *data) subscribe(call lines.Call) (lines.Returned, error) {
 	if err != nil {
 		return lines.Returned{}, err
 	}
-	return lines.Returned{}, d.consume(append(options, kgo.ConsumeTopics(names...)))
+	if d.consumer == nil || d.subscribed == nil {
+		err = d.consume(append(options, kgo.ConsumeTopics(names...)))
+		d.subscribed = names
+		return lines.Returned{}, err
+	}
+	dropped := slices.DeleteFunc(slices.Clone(d.subscribed), func(name string) bool {
+		return slices.Contains(names, name)
+	})
+	_, err = lines.Ask(func() (any, error) {
+		d.consumer.AddConsumeTopics(names...)
+		d.consumer.PurgeTopicsFromConsuming(dropped...)
+		return nil, nil
+	})
+	d.subscribed = names
+	return lines.Returned{}, err
 }
 
 func (d *data) assignment(lines.Call) (lines.Returned, error) {
@@ -428,6 +450,7 @@ func (d *data) consume(options []kgo.Opt) error {
 	if d.consumer != nil {
 		d.consumer.Close()
 	}
+	d.subscribed = nil
 	d.assigned = map[lines.Partition]bool{}
 	var err error
 	d.consumer, err = lines.Ask(func() (*kgo.Client, error) { return kgo.NewClient(options...) })

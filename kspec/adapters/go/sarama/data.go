@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ var dataOptions = map[string]string{
 	"Producer.Return.Successes":                      "true",
 	"Producer.Partitioner":                           "ManualPartitioner, for records with a partition",
 	"Net.MaxOpenRequests of an idempotent producer":  "1, which it requires",
+	"RequiredAcks of a transactional producer":       "WaitForAll, which it requires",
 	"Consumer.Return.Errors":                         "true",
 	"Consumer.Group.Rebalance.Retry.Backoff":         "100ms",
 	"Consumer.Offsets.AutoCommit.Enable":             "false",
@@ -41,8 +41,10 @@ type data struct {
 
 func (d *data) operations() map[string]lines.Operation {
 	return map[string]lines.Operation{
-		"produce": d.produce, "assign": d.assign, "subscribe": d.subscribe, "poll": d.poll,
-		"commit": d.commit, "committed": d.committed, "unsubscribe": d.closeConsumer,
+		"produce": d.produce, "send": d.send, "begin_transaction": d.beginTransaction,
+		"send_offsets": d.sendOffsets, "commit_transaction": d.commitTransaction,
+		"abort_transaction": d.abortTransaction, "assign": d.assign, "subscribe": d.subscribe,
+		"poll": d.poll, "commit": d.commit, "committed": d.committed, "unsubscribe": d.closeConsumer,
 		"assignment": d.assignment, "close_consumer": d.closeConsumer,
 	}
 }
@@ -91,7 +93,8 @@ func (d *data) closeConsumer(lines.Call) (lines.Returned, error) {
 func (d *data) producerConfig(manual bool) (*sarama.Config, error) {
 	var given lines.ProducerOptions
 	err := lines.Options(d.connect.Producer, &given, "acks", "idempotence", "compression",
-		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms", "metadata_age_ms")
+		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms", "metadata_age_ms",
+		"transactional_id", "transaction_timeout_ms")
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +137,7 @@ func (d *data) producerConfig(manual bool) (*sarama.Config, error) {
 	if given.BatchBytes != nil {
 		config.Producer.MaxMessageBytes = int(*given.BatchBytes)
 	}
+	transactional(config, given)
 	return config, nil
 }
 
@@ -176,14 +180,24 @@ func (d *data) madeProducer(manual bool) (sarama.AsyncProducer, error) {
 }
 
 func (d *data) produce(call lines.Call) (lines.Returned, error) {
-	records, err := call.NewRecords()
+	outcomes, err := d.handOver(call)
 	if err != nil {
 		return lines.Returned{}, err
+	}
+	found := outcomes.Wait()
+	return lines.Returned{Raw: found, Result: found}, nil
+}
+
+// handOver gives records to the producer and returns where their outcomes will be.
+func (d *data) handOver(call lines.Call) (*lines.Outcomes, error) {
+	records, err := call.NewRecords()
+	if err != nil {
+		return nil, err
 	}
 	manual := len(records) > 0 && records[0].Partition != nil
 	producer, err := d.madeProducer(manual)
 	if err != nil {
-		return lines.Returned{}, err
+		return nil, err
 	}
 	outcomes := lines.NewOutcomes(len(records), d.connect.OutcomeTime())
 	messages := []*sarama.ProducerMessage{}
@@ -200,19 +214,15 @@ func (d *data) produce(call lines.Call) (lines.Returned, error) {
 		}
 		messages = append(messages, message)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), d.connect.OutcomeTime())
-	defer cancel()
-	go func() { // it takes no more records while its queues are full
-		for _, message := range messages {
-			select {
-			case producer.Input() <- message:
-			case <-ctx.Done():
-				return
-			}
+	over := time.After(d.connect.OutcomeTime())
+	for _, message := range messages {
+		select {
+		case producer.Input() <- message:
+		case <-over: // it takes no more records while its queues are full
+			return outcomes, nil
 		}
-	}()
-	found := outcomes.Wait()
-	return lines.Returned{Raw: found, Result: found}, nil
+	}
+	return outcomes, nil
 }
 
 // ---- the consumer -----------------------------------------------------------------------------------------
