@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import lru_cache
+from functools import cache, lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from kproto.codec.json_text import TextPrinter, text_printer
+from kproto.codec.registry import trailing_bytes
+from kproto.codec.structs import RootStruct
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
@@ -103,8 +105,10 @@ def brief_texts_of(
     item: Exchange, codec: Dialect | None, longest: int, *, secrets: bool = False
 ) -> BodyTexts | None:
     """Return the texts of both sides, with ``(N bytes)`` in place of bytes longer than ``longest``.
-    None if a side has to be decoded."""
-    return _printed(item, codec_of(item, codec), _Form(False, longest, secrets))
+    None if a side has to be decoded, or has a problem."""
+    made = _printed(item, codec_of(item, codec), _Form(False, longest, secrets))
+    sides = () if made is None else (made.request, made.response)
+    return None if any(side is not None and side.problem for side in sides) else made
 
 
 # ---- printed ---------------------------------------------------------------------------------
@@ -168,16 +172,17 @@ def _printed(item: Exchange, using: Dialect, form: _Form) -> BodyTexts | None:
 def _side(
     frame: Frame, printers: _Printers, version: int
 ) -> tuple[SideText, tuple[int, ...], int | None] | None:
-    """Print a frame that is whole; None for others."""
+    """Print a frame that is whole, and perhaps has bytes left over; None for others."""
     raw = frame.raw
     end = len(raw)
     if frame.sasl or frame.json is not None or raw[:SIZE_LENGTH] != _size(end - SIZE_LENGTH):
         return None
     header = printers.header(raw, SIZE_LENGTH)
     body = None if header is None else printers.body(raw, header[1])
-    if header is None or body is None or body[1] != end:
+    if header is None or body is None:
         return None
-    return SideText(printers.message, version, header[0], body[0]), body[2], body[3]
+    problem = "" if body[1] == end else str(trailing_bytes(raw, body[1]))
+    return SideText(printers.message, version, header[0], body[0], problem), body[2], body[3]
 
 
 @lru_cache(maxsize=1024)
@@ -188,9 +193,9 @@ def _printers_of(
         api = using.api(key, version)
         cls = api.request if is_request else api.response
         if is_request:
-            header = text_printer(RequestHeader, api.request_header_version(version))
+            header = _header_printer(RequestHeader, api.request_header_version(version))
         else:
-            header = text_printer(ResponseHeader, api.response_header_version(version))
+            header = _header_printer(ResponseHeader, api.response_header_version(version))
         body = text_printer(cls, version, sizes=form.sizes, longest=form.longest)
     except KprotoError:
         return None
@@ -198,6 +203,11 @@ def _printers_of(
     if header is None or body is None or (holds_secrets(name) and not form.secrets):
         return None
     return _Printers(api.request.MESSAGE_NAME.removesuffix("Request"), name, header, body)
+
+
+@cache
+def _header_printer(cls: type[RootStruct], version: int) -> TextPrinter | None:
+    return text_printer(cls, version)
 
 
 # ---- decoded ---------------------------------------------------------------------------------

@@ -37,12 +37,13 @@ class InOrder:
 
     def add(self, heard: Heard) -> Iterator[Heard]:
         """Add an exchange; returns all that can be returned now."""
-        if self._last is not None and heard.order < self._last:
+        order = heard.order
+        if self._last is not None and order < self._last:
             self.late += 1
             yield heard
             return
         weight = heard.weight
-        heappush(self._waiting, (heard.order, weight, heard))
+        heappush(self._waiting, (order, weight, heard))
         self._weight += weight
         self._now_ns = max(self._now_ns, heard.completed_ns)
         while self._waiting and (

@@ -59,7 +59,7 @@ class Fetches:
         body = heard.request
         if heard.api_key != FETCH or body is None:
             return
-        asked = dict(_asked(body))
+        asked = _asked(body)
         if heard.api_version < _SESSIONS_SINCE:
             yield from self._rows(heard, (None, None), True, asked, asked)
             return
@@ -72,7 +72,7 @@ class Fetches:
             return
         before = self._take(key)
         known = before is not None and before.complete and before.epoch == epoch
-        offsets = dict(before.offsets) if before is not None else {}
+        offsets = before.offsets.copy() if before is not None else {}
         for place in _forgotten(body):
             offsets.pop(place, None)
         offsets.update(asked)
@@ -126,11 +126,10 @@ class Fetches:
             heard.client_id, *session, complete,
         )  # fmt: skip
         for place, offset in offsets.items():
-            topic = place.topic
-            if topic is None and place.topic_id is not None:
-                topic = self._name_of(place.topic_id, heard.completed_ns)
-            remembered = place not in asked
-            yield "fetches", (*who, topic, place.topic_id, place.partition, offset, remembered)
+            topic, topic_id, partition = place
+            if topic is None and topic_id is not None:
+                topic = self._name_of(topic_id, heard.completed_ns)
+            yield "fetches", (*who, topic, topic_id, partition, offset, place not in asked)
         if not offsets:
             yield "fetches", (*who, None, None, None, None, None)
 
@@ -139,11 +138,17 @@ def _after(epoch: int) -> int:
     return 1 if epoch == _LAST_EPOCH else epoch + 1
 
 
-def _asked(body: dict[str, Any]) -> Iterator[tuple[_Place, int]]:
+def _asked(body: dict[str, Any]) -> dict[_Place, int]:
+    """Return the offsets of the partitions that a request names."""
+    found: dict[_Place, int] = {}
     for topic in body.get("topics") or ():
+        name, topic_id = topic.get("topic"), topic.get("topicId")
+        if topic_id == NO_TOPIC_ID:
+            topic_id = None
         for each in topic.get("partitions") or ():
-            place = _place(topic, each.get("partition", -1))
-            yield place, each.get("fetchOffset", -1)
+            place = _Place(name, topic_id, each.get("partition", -1))
+            found[place] = each.get("fetchOffset", -1)
+    return found
 
 
 def _forgotten(body: dict[str, Any]) -> Iterable[_Place]:

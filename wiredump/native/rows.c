@@ -38,6 +38,7 @@ static inline int need(buffer *self, Py_ssize_t more) {
 }
 
 static inline int put(buffer *self, const void *from, Py_ssize_t size) {
+    if (!size) return 0; /* there may be no bytes yet */
     if (need(self, size)) return -1;
     memcpy(at_end(self), from, (size_t)size);
     self->size += size;

@@ -20,7 +20,6 @@ Row = tuple[str, tuple[Any, ...]]
 
 API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
-_RANGE: Final = ("apiKey", "minVersion", "maxVersion")
 
 
 def rows_of(
@@ -130,7 +129,7 @@ def error_names(codes: Iterable[int]) -> list[str]:
 
 
 def _problem(texts: BodyTexts | None) -> str | None:
-    if texts is None or texts.decoded is None:
+    if texts is None:
         return None
     sides = [("request", texts.request), ("response", texts.response)]
     problems = [f"{name}: {side.problem}" for name, side in sides if side and side.problem]
@@ -169,7 +168,8 @@ def _negotiations(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
         event = "fell back" if refused else "offered"
         told = False
         for range_ in body.get("apiKeys") or ():
-            key, lowest, highest = (range_.get(name) for name in _RANGE)
+            key, lowest = range_.get("apiKey"), range_.get("minVersion")
+            highest = range_.get("maxVersion")
             if (
                 highest is None
             ):  # the response was cut inside this range, so that nothing is known about it
