@@ -105,9 +105,9 @@ const operations = {
     return new Returned(found, ascending(elements(found?.topics).map(topic => topic?.name)))
   },
 
-  async create_topics({ topics }) {
+  async create_topics({ topics, validate_only: validateOnly = false }) {
     const created = await ofController(API.CREATE_TOPICS, {
-      validateOnly: false,
+      validateOnly,
       timeoutMs: connection.timeout_ms,
       topics: Object.entries(topics).map(([name, each]) => ({
         name,
