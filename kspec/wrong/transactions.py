@@ -305,6 +305,17 @@ class TakesAnIdFromARefusal(TransactionalProducer):
             self.fatal, self.is_ready = None, True
 
 
+@misbehaves("invents-a-producer-id")
+class InventsAProducerId(TransactionalProducer):
+    """Sends id 0 and epoch 0 with its first InitProducerId, although it has neither."""
+
+    def init_body(self, link: Link) -> Any:
+        body = super().init_body(link)
+        if self.tells_epoch(link) and body.producer_id == -1:
+            body.producer_id = body.producer_epoch = 0
+        return body
+
+
 @misbehaves("asks-for-an-id-again-and-again")
 class AsksForAnIdAgainAndAgain(TransactionalProducer):
     """Repeats InitProducerId whatever its error is."""
