@@ -30,7 +30,9 @@ SAMPLE = 6
 
 BY_TURNS = {
     ("kafka-python", "correlation/013-a-bootstrap-broker-that-is-mute"),
+    ("kafka-python", "metadata/002-the-first-bootstrap-address-does-not-answer"),
     ("kafka-python", "routing/003-the-controller-stops-while-it-is-asked"),
+    ("kafka-python", "tls/017-a-handshake-that-is-not-answered"),
     ("kafka-clients", "framing/008-a-tls-alert"),
     ("kafka-clients", "framing/009-a-web-server"),
     ("kafka-clients", "framing/020-noise"),
