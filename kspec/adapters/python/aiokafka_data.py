@@ -26,12 +26,11 @@ from kspec.adapters.python.lines import (
     classic_only,
     client_call,
     keys_of,
-    outcome,
     outcome_seconds,
     partition_of,
-    place_of,
     polled,
     record_of,
+    record_outcome,
 )
 
 __all__ = ["OPTIONS", "DataClients", "Runner"]
@@ -155,7 +154,7 @@ class DataClients:
         if futures:
             await asyncio.wait(futures, timeout=self._outcome_seconds)
         found = [each if isinstance(each, Raised) else await _awaited(each) for each in sent]
-        return Returned(found, [_outcome(each) for each in found])
+        return Returned(found, [record_outcome(each) for each in found])
 
     async def _send(self, call: dict[str, Any]) -> Returned:
         producer = await self._started_producer()
@@ -297,14 +296,6 @@ async def _awaited(future: Any) -> Any:
             return await future
     except Raised as raised:
         return raised
-
-
-def _outcome(found: Any) -> dict[str, Any]:
-    if found is PENDING:
-        return dict(PENDING)
-    if isinstance(found, Raised):
-        return outcome(found.error)
-    return place_of(found)
 
 
 def _partition(key: str) -> TopicPartition:

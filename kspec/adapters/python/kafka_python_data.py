@@ -23,12 +23,11 @@ from kspec.adapters.python.lines import (
     classic_only,
     client_call,
     keys_of,
-    outcome,
     outcome_seconds,
     partition_of,
-    place_of,
     polled,
     record_of,
+    record_outcome,
 )
 
 __all__ = ["OPTIONS", "DataClients"]
@@ -139,7 +138,7 @@ class DataClients:
         ends = time.monotonic() + self._outcome_seconds
         sent = [self._sent(producer, record) for record in call["records"]]
         found = [each if isinstance(each, Raised) else _awaited(each, ends) for each in sent]
-        return Returned(found, [_outcome(each) for each in found])
+        return Returned(found, [record_outcome(each) for each in found])
 
     def send(self, call: dict[str, Any]) -> Returned:
         producer = self.producer
@@ -274,14 +273,6 @@ def _awaited(future: Any, ends: float) -> Any:
             return future.get(timeout=max(ends - time.monotonic(), 0.001))
     except Raised as raised:
         return raised if future.is_done else PENDING
-
-
-def _outcome(found: Any) -> dict[str, Any]:
-    if found is PENDING:
-        return dict(PENDING)
-    if isinstance(found, Raised):
-        return outcome(found.error)
-    return place_of(found)
 
 
 def _partition(key: str) -> TopicPartition:

@@ -51,6 +51,7 @@ __all__ = [
     "place_of",
     "polled",
     "record_of",
+    "record_outcome",
     "secured",
     "serve",
     "text_of",
@@ -372,6 +373,16 @@ def keys_of(partitions: Any) -> list[str]:
 def place_of(record: Any) -> dict[str, Any]:
     """Return where a record is, from its attributes ``topic``, ``partition`` and ``offset``."""
     return {name: get(record, name) for name in ("topic", "partition", "offset")}
+
+
+def record_outcome(found: Any) -> dict[str, Any]:
+    """Return the outcome of a record: of PENDING, of what the client raised, or of what it returned
+    in its place."""
+    if found is PENDING:
+        return dict(PENDING)
+    if isinstance(found, Raised):
+        return outcome(found.error)
+    return place_of(found)
 
 
 def record_of(record: Any) -> dict[str, Any]:
