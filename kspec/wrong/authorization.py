@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kspec.wrong.client import Client
 from kspec.wrong.consumer import Consumer
-from kspec.wrong.link import BrokerError
+from kspec.wrong.link import BrokerError, Link
 from kspec.wrong.membership import Membership
 from kspec.wrong.producer import OutgoingBatch, Producer
 from kspec.wrong.registry import misbehaves
@@ -17,6 +17,16 @@ __all__: list[str] = []
 
 _TOPIC_AUTHORIZATION_FAILED: Final = 29
 _CLUSTER_AUTHORIZATION_FAILED: Final = 31
+_INCLUDING: Final = (
+    "include_topic_authorized_operations",
+    "include_cluster_authorized_operations",
+)
+_VERSIONS_WITH: Final = {
+    (3, "include_topic_authorized_operations"): range(8, 100),
+    (3, "include_cluster_authorized_operations"): range(8, 11),
+    (60, "include_cluster_authorized_operations"): range(100),
+}
+"""API key and member -> the versions of the request that have it."""
 
 
 @misbehaves("shows-denied-topics-without-partitions")
@@ -110,3 +120,14 @@ class GoesOnWithoutIdempotence(Producer):
             self.idempotent = False
             return await super().attempt(pending)
         return problem
+
+
+@misbehaves("asks-for-allowed-operations")
+class AsksForAllowedOperations(Link):
+    """Asks brokers to list the operations that it may use, although nobody wants to know."""
+
+    def send(self, body: Any, version: int) -> Any:
+        for name in _INCLUDING:
+            if hasattr(body, name):
+                setattr(body, name, version in _VERSIONS_WITH[body.API_KEY, name])
+        return super().send(body, version)
