@@ -26,7 +26,7 @@ __all__ = ["Consumer", "Interrupted", "Session"]
 
 _OFFSET_OUT_OF_RANGE: Final = 1
 _LOG_TRUNCATION: Final = 1
-_SESSION_ERRORS: Final = (70, 71)
+_SESSION_ERRORS: Final = (70, 71, 100, 103, 106)
 _PASSING: Final = (3, 5, 6, 9, 56, 74, 75, 78, 100, 103)
 """Errors of a partition that a new look at its leader mends."""
 _EARLIEST: Final = -2
@@ -233,7 +233,8 @@ class Consumer:
         row = message("ListOffsetsRequest.ListOffsetsPartition")
         topic = message("ListOffsetsRequest.ListOffsetsTopic")
         request = message("ListOffsetsRequest")(
-            isolation_level=int(self.committed_only),
+            replica_id=-1,
+            isolation_level=self.isolation_of_offsets(),
             topics=[
                 topic(name=tp[0], partitions=[row(partition_index=tp[1], timestamp=timestamp)])
             ],
@@ -285,8 +286,26 @@ class Consumer:
                 by_broker.setdefault(self.source(each, leader), []).append(tp)
         if not by_broker:
             await asyncio.sleep(_PAUSE)
+        await self.fetch_each(by_broker)
+
+    async def fetch_each(self, by_broker: Mapping[int, Sequence[TopicPartition]]) -> None:
+        """Fetch from each broker, also if another cannot be reached."""
+        problem: Exception | None = None
         for broker, partitions in by_broker.items():
-            await self.fetch(broker, partitions)
+            try:
+                await self.fetch(broker, partitions)
+            except (LinkClosedError, TimedOutError) as error:
+                problem = error
+        if problem is not None:
+            raise problem
+
+    def fetch_version(self, newest: int) -> int | None:
+        """Return the version of Fetch; None is the highest common one."""
+        return None
+
+    def isolation_of_offsets(self) -> int:
+        """The end of the log is that of what may be read (KIP-98)."""
+        return int(self.committed_only)
 
     def source(self, each: Assigned, leader: int) -> int:
         """The broker to fetch from: the leader, or the replica that it named (KIP-392)."""
@@ -296,7 +315,9 @@ class Consumer:
         try:
             link = await self.topics.link_to(broker)
             session = self.session(broker, link)
-            answer = await link.ask(self.body(session, partitions))
+            body = self.body(session, partitions)
+            newest = link.codec.apis[body.API_KEY].valid_versions.highest
+            answer = await link.ask(body, self.fetch_version(newest))
         except (LinkClosedError, TimedOutError):
             for tp in partitions:
                 self.assigned[tp].replica = -1

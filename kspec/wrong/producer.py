@@ -27,6 +27,9 @@ _OUT_OF_ORDER: Final = 45
 _DUPLICATE: Final = 46
 _INVALID_PRODUCER_EPOCH: Final = 47
 _UNKNOWN_PRODUCER_ID: Final = 59
+_UNSUPPORTED_COMPRESSION_TYPE: Final = 76
+_PRODUCE: Final = 0
+_ZSTD_SINCE: Final = 7
 _IN_FLIGHT: Final = 5
 _BATCH_BYTES: Final = 16_384
 _HINTS_SINCE: Final = 10
@@ -262,6 +265,10 @@ class Producer:
     async def exchange(self, link: Link | None, request: Request) -> None:
         """Send a request and take its answer. If there is none, the batches stay outstanding."""
         assert link is not None
+        if not self.can_encode(link.choose_version(_PRODUCE)):
+            for batch in request.values():
+                batch.fail(_UNSUPPORTED_COMPRESSION_TYPE)
+            return
         body = self.body(request)
         for batch in request.values():
             batch.attempts += 1
@@ -276,6 +283,10 @@ class Producer:
             self.unanswered(request)
             return
         self.settle_all(request, answer)
+
+    def can_encode(self, version: int) -> bool:
+        """Whether a version of Produce takes batches of the codec (KIP-110)."""
+        return self.codec is not Compression.ZSTD or version >= _ZSTD_SINCE
 
     def unanswered(self, request: Request) -> None:
         """The leader may be another by now."""
