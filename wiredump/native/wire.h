@@ -100,7 +100,7 @@ PyObject *carried_run(PyObject *module, PyObject *args);
 /* ---- fields.c: the records of a frame; gathering.c: to where they are gathered ---------------- */
 
 typedef struct walk walk;
-/* Has a field of records that is not empty: 1, or -1 with an exception. */
+/* Has a field of records that is not empty: 1, 0 to leave the whole frame, or -1 with an exception. */
 typedef int (*keeper)(const walk *self, const uint8_t *at, int64_t size);
 
 struct walk {
@@ -115,8 +115,8 @@ struct walk {
 
 enum { ID_SIZE = 16 };
 
-/* 1; 0 where the frame is not exactly what the program says: then nothing was kept; or -1. Both are
-   bytes. */
+/* 1; 0 where the frame is not exactly what the program says, and nothing was kept, or where `keep`
+   leaves it; or -1. Both are bytes. */
 int walk_frame(PyObject *program, PyObject *frame, keeper keep, void *to);
 PyObject *find_records(PyObject *module, PyObject *args);
 
