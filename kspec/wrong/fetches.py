@@ -17,6 +17,7 @@ from kspec.wrong.topics import TopicPartition
 
 __all__: list[str] = []
 
+_LEADER_NOT_AVAILABLE: Final = 5
 _FETCH_SESSION_ID_NOT_FOUND: Final = 70
 _CODECS: Final = frozenset(each.value for each in Compression)
 
@@ -181,3 +182,13 @@ class LetsNoBrokerWait(Consumer):
         for _ in range(30):
             await link.ask(self.body(Session(link), partitions))
         await super().fetch(broker, partitions)
+
+
+@misbehaves("gives-up-without-a-leader")
+class GivesUpWithoutALeader(Consumer):
+    """Reports an error if a partition has no leader when it is first looked up."""
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        if not self.sessions and any(self.topics.errors.get(tp[0]) for tp in self.assigned):
+            self.fail(BrokerError(_LEADER_NOT_AVAILABLE))
