@@ -145,7 +145,7 @@ async def create_topics(admin: Admin, call: dict[str, Any]) -> Returned:
         for name, each in call["topics"].items()
     ]
     with client_call():
-        futures = admin.create_topics(wanted).values
+        futures = admin.create_topics(wanted, validate_only=call.get("validate_only", False)).values
     return await _outcomes(futures)
 
 

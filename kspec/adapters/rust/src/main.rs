@@ -70,6 +70,9 @@ impl Adapter {
                 Ok(("()".to_owned(), Value::Null))
             }
             Some("list_topics") => self.list_topics().await,
+            Some("create_topics") if call["validate_only"] == true => {
+                return json!({"unsupported": "create_topic cannot only validate"});
+            }
             Some("create_topics") => self.create_topics(&call["topics"]).await,
             _ => return json!({"unsupported": format!("no public call for {}", call["op"])}),
         };
