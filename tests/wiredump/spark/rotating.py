@@ -95,7 +95,7 @@ def killed(
     """Follow in a process of its own (``killed_stream``), kill -9 it in the midst of a batch, and
     another; then follow to the end. The tables, in ``root``, have each row once."""
     capture = made_up.capture(21, connections=8, exchanges=12, kind="pcap")
-    files = rotate(capture, [60, 100, 140], folder / "in")
+    files = rotate(capture, [40, 70, 100, 130], folder / "in")
     store, done = Checkpoint(str(root / "checkpoint")), 0
     command = [sys.executable, "-m", "tests.wiredump.spark.killed_stream"]
     for _ in range(2):
@@ -103,13 +103,14 @@ def killed(
             [*command, str(folder / "in"), str(root), *tables], cwd=ROOT, stderr=subprocess.PIPE
         ) as running:
             until = time.monotonic() + 240
-            while (reached := store.committed(done)) == done:
+            while store.committed(done) == done:
                 assert running.poll() is None, running.stderr and running.stderr.read()
                 assert time.monotonic() < until, "no batch was committed"
                 time.sleep(0.01)
-            time.sleep(rng.random() / 4)  # so that any moment of the next batch may be the last
+            # Any moment of the next batch may be the last, but not the end, which is batches away.
+            time.sleep(rng.random() / 20)
             running.kill()
-        done = reached
+        done = store.committed(done)
     assert not (root / "out" / "_SUCCESS").exists()
     made = follow(folder / "in", root, tables, batch_bytes=1).run(
         session, available_now=True, wait=never
