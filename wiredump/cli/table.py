@@ -92,7 +92,9 @@ def table_command(
     require_pyarrow()
     with _uncollected():
         # Imported late: these need pyarrow, or are slow to import.
-        pass
+        import wiredump.sources
+        import wiredump.tables.making
+        import wiredump.tables.table_rows  # noqa: F401
 
     work = Work(
         captures, out, tables, dialect_name, ports, not no_bodies, values, secrets, keylog, zone,
