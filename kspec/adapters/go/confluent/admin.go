@@ -10,7 +10,7 @@ import (
 
 // administration has the AdminClient's calls for topics, configs, groups and offsets.
 func (a *adapter) administration() map[string]lines.Operation {
-	calls := map[string]func(context.Context, lines.Call) (lines.Returned, error){
+	return lines.WithContext(a.context, map[string]lines.Timed{
 		"create_partitions": a.createPartitions,
 		"delete_topics":     a.deleteTopics,
 		"delete_records":    a.deleteRecords,
@@ -21,30 +21,19 @@ func (a *adapter) administration() map[string]lines.Operation {
 		"describe_groups":   a.describeGroups,
 		"delete_groups":     a.deleteGroups,
 		"alter_offsets":     a.alterOffsets,
-	}
-	operations := map[string]lines.Operation{}
-	for name, call := range calls {
-		operations[name] = func(said lines.Call) (lines.Returned, error) {
-			ctx, cancel := a.context()
-			defer cancel()
-			return call(ctx, said)
-		}
-	}
-	return operations
+	})
 }
 
 // items are those that a call of the client returned, each with its key and what it has.
 func items[T any](work func() ([]T, error), item func(T) (string, any)) (lines.Returned, error) {
-	results, err := lines.Ask(work)
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	found := map[string]any{}
-	for _, each := range results {
-		key, value := item(each)
-		found[key] = value
-	}
-	return lines.Returned{Raw: results, Result: found}, nil
+	return lines.Answer(work, func(results []T) any {
+		found := map[string]any{}
+		for _, each := range results {
+			key, value := item(each)
+			found[key] = value
+		}
+		return found
+	})
 }
 
 func (a *adapter) topicOutcome(each kafka.TopicResult) (string, any) {
@@ -111,20 +100,18 @@ func (a *adapter) listOffsets(ctx context.Context, call lines.Call) (lines.Retur
 		topic, spec := partition.Topic, kafka.OffsetSpec(at) // those of the client are the protocol's
 		wanted[kafka.TopicPartition{Topic: &topic, Partition: partition.Index}] = spec
 	}
-	results, err := lines.Ask(func() (kafka.ListOffsetsResult, error) {
+	return lines.Answer(func() (kafka.ListOffsetsResult, error) {
 		return a.admin.ListOffsets(ctx, wanted)
-	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	found := map[string]any{}
-	for partition, info := range results.ResultInfos {
-		found[key(partition)] = int64(info.Offset)
-		if failed := a.outcome(info.Error); failed != nil {
-			found[key(partition)] = failed
+	}, func(results kafka.ListOffsetsResult) any {
+		found := map[string]any{}
+		for partition, info := range results.ResultInfos {
+			found[key(partition)] = int64(info.Offset)
+			if failed := a.outcome(info.Error); failed != nil {
+				found[key(partition)] = failed
+			}
 		}
-	}
-	return lines.Returned{Raw: results, Result: found}, nil
+		return found
+	})
 }
 
 func resource(wanted lines.Resource, entries []kafka.ConfigEntry) kafka.ConfigResource {
@@ -201,20 +188,18 @@ func (a *adapter) listGroups(ctx context.Context, call lines.Call) (lines.Return
 	if len(types) > 0 {
 		filters = append(filters, kafka.SetAdminMatchConsumerGroupTypes(types))
 	}
-	listed, err := lines.Ask(func() (kafka.ListConsumerGroupsResult, error) {
+	return lines.Answer(func() (kafka.ListConsumerGroupsResult, error) {
 		return a.admin.ListConsumerGroups(ctx, filters...)
+	}, func(listed kafka.ListConsumerGroupsResult) any {
+		names, failed := []string{}, []*lines.Failure{}
+		for _, group := range listed.Valid {
+			names = append(names, group.GroupID)
+		}
+		for _, each := range listed.Errors {
+			failed = append(failed, a.server.Describe(each, ""))
+		}
+		return lines.NewGroupList(names, failed)
 	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	names, failed := []string{}, []*lines.Failure{}
-	for _, group := range listed.Valid {
-		names = append(names, group.GroupID)
-	}
-	for _, each := range listed.Errors {
-		failed = append(failed, a.server.Describe(each, ""))
-	}
-	return lines.Returned{Raw: listed, Result: lines.NewGroupList(names, failed)}, nil
 }
 
 func (a *adapter) describeGroups(ctx context.Context, call lines.Call) (lines.Returned, error) {

@@ -11,7 +11,7 @@ import (
 
 // administration has kadm's calls for topics, configs, groups and offsets.
 func (a *adapter) administration() map[string]lines.Operation {
-	calls := map[string]func(context.Context, lines.Call) (lines.Returned, error){
+	return lines.WithContext(a.context, map[string]lines.Timed{
 		"create_partitions": a.createPartitions,
 		"delete_topics":     a.deleteTopics,
 		"delete_records":    a.deleteRecords,
@@ -23,16 +23,7 @@ func (a *adapter) administration() map[string]lines.Operation {
 		"delete_groups":     a.deleteGroups,
 		"delete_offsets":    a.deleteOffsets,
 		"alter_offsets":     a.alterOffsets,
-	}
-	operations := map[string]lines.Operation{}
-	for name, call := range calls {
-		operations[name] = func(said lines.Call) (lines.Returned, error) {
-			ctx, cancel := a.context()
-			defer cancel()
-			return call(ctx, said)
-		}
-	}
-	return operations
+	})
 }
 
 func (a *adapter) createPartitions(ctx context.Context, call lines.Call) (lines.Returned, error) {
@@ -57,17 +48,15 @@ func (a *adapter) deleteTopics(ctx context.Context, call lines.Call) (lines.Retu
 	if err != nil {
 		return lines.Returned{}, err
 	}
-	responses, err := lines.Ask(func() (kadm.DeleteTopicResponses, error) {
+	return lines.Answer(func() (kadm.DeleteTopicResponses, error) {
 		return a.admin.DeleteTopics(ctx, names...)
+	}, func(responses kadm.DeleteTopicResponses) any {
+		found := map[string]any{}
+		for name, response := range responses {
+			found[name] = a.server.Describe(response.Err, response.ErrMessage)
+		}
+		return found
 	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	found := map[string]any{}
-	for name, response := range responses {
-		found[name] = a.server.Describe(response.Err, response.ErrMessage)
-	}
-	return lines.Returned{Raw: responses, Result: found}, nil
 }
 
 func offsets(call lines.Call) kadm.Offsets {
@@ -83,17 +72,15 @@ func key(topic string, index int32) string {
 }
 
 func (a *adapter) deleteRecords(ctx context.Context, call lines.Call) (lines.Returned, error) {
-	responses, err := lines.Ask(func() (kadm.DeleteRecordsResponses, error) {
+	return lines.Answer(func() (kadm.DeleteRecordsResponses, error) {
 		return a.admin.DeleteRecords(ctx, offsets(call))
+	}, func(responses kadm.DeleteRecordsResponses) any {
+		found := map[string]any{}
+		responses.Each(func(each kadm.DeleteRecordsResponse) {
+			found[key(each.Topic, each.Partition)] = a.server.Describe(each.Err, "")
+		})
+		return found
 	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	found := map[string]any{}
-	responses.Each(func(each kadm.DeleteRecordsResponse) {
-		found[key(each.Topic, each.Partition)] = a.server.Describe(each.Err, "")
-	})
-	return lines.Returned{Raw: responses, Result: found}, nil
 }
 
 func (a *adapter) listOffsets(ctx context.Context, call lines.Call) (lines.Returned, error) {
@@ -234,34 +221,30 @@ func (a *adapter) listGroups(ctx context.Context, call lines.Call) (lines.Return
 }
 
 func (a *adapter) describeGroups(ctx context.Context, call lines.Call) (lines.Returned, error) {
-	groups, err := lines.Ask(func() (kadm.DescribedGroups, error) {
+	return lines.Answer(func() (kadm.DescribedGroups, error) {
 		return a.admin.DescribeGroups(ctx, call.Groups...)
-	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	found := map[string]any{}
-	for name, group := range groups {
-		found[name] = lines.GroupState{State: group.State, Members: len(group.Members)}
-		if group.Err != nil {
-			found[name] = a.server.Describe(group.Err, group.ErrMessage)
+	}, func(groups kadm.DescribedGroups) any {
+		found := map[string]any{}
+		for name, group := range groups {
+			found[name] = lines.GroupState{State: group.State, Members: len(group.Members)}
+			if group.Err != nil {
+				found[name] = a.server.Describe(group.Err, group.ErrMessage)
+			}
 		}
-	}
-	return lines.Returned{Raw: groups, Result: found}, nil
+		return found
+	})
 }
 
 func (a *adapter) deleteGroups(ctx context.Context, call lines.Call) (lines.Returned, error) {
-	responses, err := lines.Ask(func() (kadm.DeleteGroupResponses, error) {
+	return lines.Answer(func() (kadm.DeleteGroupResponses, error) {
 		return a.admin.DeleteGroups(ctx, call.Groups...)
+	}, func(responses kadm.DeleteGroupResponses) any {
+		found := map[string]any{}
+		for name, response := range responses {
+			found[name] = a.server.Describe(response.Err, response.ErrMessage)
+		}
+		return found
 	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	found := map[string]any{}
-	for name, response := range responses {
-		found[name] = a.server.Describe(response.Err, response.ErrMessage)
-	}
-	return lines.Returned{Raw: responses, Result: found}, nil
 }
 
 func (a *adapter) deleteOffsets(ctx context.Context, call lines.Call) (lines.Returned, error) {
@@ -269,31 +252,27 @@ func (a *adapter) deleteOffsets(ctx context.Context, call lines.Call) (lines.Ret
 	for _, each := range call.Partitions {
 		wanted.Add(each.Topic, each.Index)
 	}
-	responses, err := lines.Ask(func() (kadm.DeleteOffsetsResponses, error) {
+	return lines.Answer(func() (kadm.DeleteOffsetsResponses, error) {
 		return a.admin.DeleteOffsets(ctx, call.Group, wanted)
-	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	found := map[string]any{}
-	for topic, partitions := range responses {
-		for index, err := range partitions {
-			found[key(topic, index)] = a.server.Describe(err, "")
+	}, func(responses kadm.DeleteOffsetsResponses) any {
+		found := map[string]any{}
+		for topic, partitions := range responses {
+			for index, err := range partitions {
+				found[key(topic, index)] = a.server.Describe(err, "")
+			}
 		}
-	}
-	return lines.Returned{Raw: responses, Result: found}, nil
+		return found
+	})
 }
 
 func (a *adapter) alterOffsets(ctx context.Context, call lines.Call) (lines.Returned, error) {
-	responses, err := lines.Ask(func() (kadm.OffsetResponses, error) {
+	return lines.Answer(func() (kadm.OffsetResponses, error) {
 		return a.admin.CommitOffsets(ctx, call.Group, offsets(call))
+	}, func(responses kadm.OffsetResponses) any {
+		found := map[string]any{}
+		responses.Each(func(each kadm.OffsetResponse) {
+			found[key(each.Topic, each.Partition)] = a.server.Describe(each.Err, "")
+		})
+		return found
 	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	found := map[string]any{}
-	responses.Each(func(each kadm.OffsetResponse) {
-		found[key(each.Topic, each.Partition)] = a.server.Describe(each.Err, "")
-	})
-	return lines.Returned{Raw: responses, Result: found}, nil
 }

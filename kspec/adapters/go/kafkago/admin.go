@@ -29,17 +29,16 @@ func (a *adapter) administration() map[string]lines.Operation {
 func call[Q, R any](
 	work func(context.Context, *Q) (*R, error), request *Q, failed func(*R) error, result func(*R) any,
 ) (lines.Returned, error) {
-	response, err := lines.Ask(func() (*R, error) {
-		response, err := work(context.Background(), request)
-		if err == nil && failed != nil && failed(response) != nil {
-			return nil, failed(response)
+	return lines.Answer(func() (response R, err error) {
+		found, err := work(context.Background(), request)
+		if err != nil {
+			return response, err
 		}
-		return response, err
-	})
-	if err != nil {
-		return lines.Returned{}, err
-	}
-	return lines.Returned{Raw: *response, Result: result(response)}, nil
+		if failed != nil {
+			err = failed(found)
+		}
+		return *found, err
+	}, func(response R) any { return result(&response) })
 }
 
 func (a *adapter) byName(errors map[string]error) any {

@@ -5,6 +5,7 @@ package lines
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -210,6 +211,15 @@ func Ask[T any](work func() (T, error)) (T, error) {
 	return result, err
 }
 
+// Answer makes a call of the client, and returns what it returned with the equivalent result.
+func Answer[T any](work func() (T, error), result func(T) any) (Returned, error) {
+	found, err := Ask(work)
+	if err != nil {
+		return Returned{}, err
+	}
+	return Returned{Raw: found, Result: result(found)}, nil
+}
+
 // Failure is an error in an answer: its type, Kafka's code if it has one, and the errors that it
 // wraps.
 type Failure struct {
@@ -253,6 +263,24 @@ type Returned struct {
 
 // Operation performs one call and returns the answer.
 type Operation func(Call) (Returned, error)
+
+// Timed is an operation whose context limits it.
+type Timed func(context.Context, Call) (Returned, error)
+
+// WithContext makes operations of timed ones; begin makes the context of each call.
+func WithContext(
+	begin func() (context.Context, context.CancelFunc), timed map[string]Timed,
+) map[string]Operation {
+	operations := map[string]Operation{}
+	for name, perform := range timed {
+		operations[name] = func(call Call) (Returned, error) {
+			ctx, cancel := begin()
+			defer cancel()
+			return perform(ctx, call)
+		}
+	}
+	return operations
+}
 
 // Server is an adapter: the client, its operations, and the options that differ from its defaults.
 type Server struct {
