@@ -37,6 +37,31 @@ def _topics(wanted: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return found
 
 
+def _partitions(
+    kind: str,
+    wanted: Iterable[TopicPartition],
+    fields: Callable[[TopicPartition], Mapping[str, Any]],
+) -> list[Any]:
+    """Make the topics of a request, with what ``fields`` returns for each partition. ``kind`` is
+    the beginning of the names of their structs, such as ``DeleteRecordsRequest.DeleteRecords``."""
+    topic, partition = message(f"{kind}Topic"), message(f"{kind}Partition")
+    return [
+        topic(
+            name=name,
+            partitions=[
+                partition(partition_index=index, **fields((name, index))) for index in indexes
+            ],
+        )
+        for name, indexes in _topics(wanted).items()
+    ]
+
+
+def _outcomes(client: AdminRules, wanted: Iterable[str], rows: Mapping[str, Row]) -> dict[str, Any]:
+    return client.outcomes(
+        list(wanted), {name: (row.code, row.message) for name, row in rows.items()}
+    )
+
+
 def _key(tp: TopicPartition) -> str:
     return f"{tp[0]}-{tp[1]}"
 
@@ -130,8 +155,7 @@ async def delete_topics(client: AdminRules, arguments: Arguments) -> dict[str, A
 def _by_partition(
     client: AdminRules, wanted: Iterable[TopicPartition], rows: Any
 ) -> dict[str, Any]:
-    named = {_key(tp): (row.code, row.message) for tp, row in rows.items()}
-    return client.outcomes([_key(tp) for tp in wanted], named)
+    return _outcomes(client, map(_key, wanted), {_key(tp): row for tp, row in rows.items()})
 
 
 def _rows(
@@ -146,21 +170,12 @@ def _rows(
 
 async def delete_records(client: AdminRules, arguments: Arguments) -> dict[str, Any]:
     offsets = {split(key): each for key, each in arguments["offsets"].items()}
-    topic = message("DeleteRecordsRequest.DeleteRecordsTopic")
-    partition = message("DeleteRecordsRequest.DeleteRecordsPartition")
 
     def request(mine: Iterable[TopicPartition]) -> Any:
         return message("DeleteRecordsRequest")(
-            topics=[
-                topic(
-                    name=name,
-                    partitions=[
-                        partition(partition_index=index, offset=offsets[name, index])
-                        for index in indexes
-                    ],
-                )
-                for name, indexes in _topics(mine).items()
-            ],
+            topics=_partitions(
+                "DeleteRecordsRequest.DeleteRecords", mine, lambda tp: {"offset": offsets[tp]}
+            ),
             timeout_ms=int(client.timeout * 1000),
         )
 
@@ -170,22 +185,13 @@ async def delete_records(client: AdminRules, arguments: Arguments) -> dict[str, 
 
 async def list_offsets(client: AdminRules, arguments: Arguments) -> dict[str, Any]:
     times = {split(key): _TIMES.get(each, each) for key, each in arguments["times"].items()}
-    topic = message("ListOffsetsRequest.ListOffsetsTopic")
-    partition = message("ListOffsetsRequest.ListOffsetsPartition")
 
     def request(mine: Iterable[TopicPartition]) -> Any:
         return message("ListOffsetsRequest")(
             replica_id=-1,
-            topics=[
-                topic(
-                    name=name,
-                    partitions=[
-                        partition(partition_index=index, timestamp=times[name, index])
-                        for index in indexes
-                    ],
-                )
-                for name, indexes in _topics(mine).items()
-            ],
+            topics=_partitions(
+                "ListOffsetsRequest.ListOffsets", mine, lambda tp: {"timestamp": times[tp]}
+            ),
         )
 
     rows = await client.ask_leaders(
@@ -233,9 +239,8 @@ async def describe_configs(client: AdminRules, arguments: Arguments) -> dict[str
         )
         answer = await client.ask(_place(client, broker), request, lambda _answer: 0)
         rows |= _resources(answer.results, lambda row: {e.name: e.value for e in row.configs})
-    wanted = list(arguments["resources"])
-    found = client.outcomes(wanted, {key: (row.code, row.message) for key, row in rows.items()})
-    return {key: found[key] or rows[key].value for key in wanted}
+    found = _outcomes(client, arguments["resources"], rows)
+    return {key: failed or rows[key].value for key, failed in found.items()}
 
 
 async def alter_configs(client: AdminRules, arguments: Arguments) -> dict[str, Any]:
@@ -245,8 +250,7 @@ async def alter_configs(client: AdminRules, arguments: Arguments) -> dict[str, A
         request = _alterations({each: configs[each] for each in mine})
         answer = await client.ask(_place(client, broker), request, lambda _answer: 0)
         rows |= _resources(answer.responses)
-    found = {key: (row.code, row.message) for key, row in rows.items()}
-    return client.outcomes(list(configs), found)
+    return _outcomes(client, configs, rows)
 
 
 def _alterations(configs: Mapping[str, Mapping[str, str | None]]) -> Any:
@@ -334,14 +338,9 @@ async def delete_groups(client: AdminRules, arguments: Arguments) -> dict[str, A
 
 async def delete_offsets(client: AdminRules, arguments: Arguments) -> dict[str, Any]:
     wanted = [split(each) for each in arguments["partitions"]]
-    topic = message("OffsetDeleteRequest.OffsetDeleteRequestTopic")
-    partition = message("OffsetDeleteRequest.OffsetDeleteRequestPartition")
     request = message("OffsetDeleteRequest")(
         group_id=arguments["group"],
-        topics=[
-            topic(name=name, partitions=[partition(partition_index=each) for each in indexes])
-            for name, indexes in _topics(wanted).items()
-        ],
+        topics=_partitions("OffsetDeleteRequest.OffsetDeleteRequest", wanted, lambda _tp: {}),
     )
     answer = await _for_group(
         client, arguments["group"], request, lambda body: int(body.error_code)
@@ -353,26 +352,15 @@ async def delete_offsets(client: AdminRules, arguments: Arguments) -> dict[str, 
 
 async def alter_offsets(client: AdminRules, arguments: Arguments) -> dict[str, Any]:
     offsets = {split(key): each for key, each in arguments["offsets"].items()}
-    topic = message("OffsetCommitRequest.OffsetCommitRequestTopic")
-    partition = message("OffsetCommitRequest.OffsetCommitRequestPartition")
     request = message("OffsetCommitRequest")(
         group_id=arguments["group"],
         generation_id_or_member_epoch=-1,
         member_id="",
-        topics=[
-            topic(
-                name=name,
-                partitions=[
-                    partition(
-                        partition_index=index,
-                        committed_offset=offsets[name, index],
-                        committed_metadata="",
-                    )
-                    for index in indexes
-                ],
-            )
-            for name, indexes in _topics(offsets).items()
-        ],
+        topics=_partitions(
+            "OffsetCommitRequest.OffsetCommitRequest",
+            offsets,
+            lambda tp: {"committed_offset": offsets[tp], "committed_metadata": ""},
+        ),
     )
 
     def code(answer: Any) -> int:
