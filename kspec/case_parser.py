@@ -105,8 +105,8 @@ class _LocatedDocument:
 
 
 def _compose(text: str) -> Any:
-    """Return the document's node. libyaml takes a fifth of the time, but words its errors
-    otherwise and recurses on the C stack, so both bad and deep texts go to PyYAML's own parser."""
+    """Return the document's node. libyaml takes a fifth of the time, but its errors have
+    other texts and it recurses on the C stack: bad and deep texts go to PyYAML's own parser."""
     if yaml.__with_libyaml__ and sum(map(text.count, "[{-?:")) < _MOST_LEVELS:
         try:
             return yaml.compose(text, Loader=yaml.CSafeLoader)

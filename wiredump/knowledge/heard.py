@@ -153,7 +153,7 @@ class _AskedTopic(TypedDict, total=False):
 
 
 class _Fetch(TypedDict, total=False):
-    """What is kept of a Fetch request, as in ``_REQUESTS``."""
+    """The members of a Fetch request that are kept: those that ``_REQUESTS`` names."""
 
     sessionId: int
     sessionEpoch: int
@@ -162,7 +162,7 @@ class _Fetch(TypedDict, total=False):
 
 
 class _Fetched(TypedDict, total=False):
-    """What is kept of its response."""
+    """The members of its response that are kept."""
 
     errorCode: int
     sessionId: int

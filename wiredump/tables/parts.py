@@ -31,12 +31,12 @@ __all__ = [
 
 class SplitNote(msgspec.Struct):
     """What a task read of a capture. ``first`` is the record it began with, None where it found
-    none; ``end`` the first one behind its last. ``trouble`` says why it takes the whole capture to
-    read this part of it. ``contexts`` are the places and lengths of blocks that what follows cannot
-    be read without, ``contexts_known`` whether it was told of those in front of it. ``late``: so
-    many packets at most came before one of theirs that is older than they are; ``earliest`` and
-    ``latest`` (the highest times, sorted) say the same across splits. ``secrets`` are TLS key
-    logs that it holds. ``reason`` is the first thing that its format has against it.
+    none; ``end`` the one after its last. ``trouble`` says why this part cannot be read without the
+    whole capture. ``contexts`` are the places and lengths of blocks that the packets after them
+    need; ``contexts_known`` says whether the task had those of earlier parts. ``late`` is the
+    largest number of packets that came before one older than they are; ``earliest`` and ``latest``
+    (the highest times, sorted) tell the same across parts. ``secrets`` are the TLS key logs in the
+    part, ``reason`` is the first violation of its format.
     """
 
     capture: int
