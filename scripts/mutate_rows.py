@@ -2,15 +2,17 @@
 
 A row is a ``mockbroker.rows.Row``. The tests held to it are those marked with its requirement. A
 mutant is a row that never matches, or that lacks one of its effects. Rows are found in whatever
-module of ``mockbroker`` holds them, so a new table needs no registration. Tests are collected once;
-each mutant runs in a fork, quickest test first, and stops at the first failure.
+module of ``mockbroker`` holds them, so a new table needs no registration. Tests are collected once.
+A mutant's tests run in a fork, those of the fewest requirements first, and stop at the first
+failure. The test that fails then runs without the mutant, where it must pass.
 
     python -m scripts.mutate_rows                                # every mutant
     python -m scripts.mutate_rows --module reassignment.kraft    # of the tables in this package
     python -m scripts.mutate_rows --row K455-33                  # of rows with this requirement
     python -m scripts.mutate_rows --within 120                   # a random choice, for two minutes
 
-Exits with 1 and names the mutant if one survives; with 2 if the unchanged tests fail.
+Exits with 1 and names the mutant if one survives; with 2 if a test also fails without the
+mutant.
 """
 
 from __future__ import annotations
@@ -40,12 +42,13 @@ __all__ = ["Mutant", "Place", "all_rows", "main", "mutants_of"]
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = "not slow and not oracle and not java and not node and not go"
-PATIENCE = 2.0
-"""Seconds of processor time a mutant may take beyond three times what its tests take unchanged.
-Some never come to an end, which is a failure, too."""
+PATIENCE = 10.0
+"""Seconds of processor time that a test may take: those that run take less than one, and with some
+mutants they do not end, which is a failure, too."""
 STANDSTILL = 120
 """Seconds on the wall after which one that waits for ever is ended."""
-VERDICT = "verdict: "
+PASSED = "passed"
+FAILED = "failed"
 _ID = re.compile(r"\b[A-Z][A-Z0-9-]*-\d+\b")
 
 # ---- rows and what can be done to them -----------------------------------------------------------
@@ -151,7 +154,8 @@ class Trial:
         self.survivors: list[Mutant] = []
         self.broken: list[str] = []
         self.left_out = 0
-        self._seconds: dict[str, float] = {}
+        self._sound: set[str] = set()
+        """Tests that pass without a mutant."""
 
     def pytest_configure(self) -> None:
         # Forks that fail would leave examples behind, which every later run would try first; and
@@ -165,20 +169,8 @@ class Trial:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             raise session.Interrupted("the tests cannot be collected")
-        tests = _by_requirement(session.items)
-        wanted = {each for mutant in self.mutants for each in ids_of(mutant)}
-        self._try_unchanged({item.nodeid: item for each in wanted for item in tests.get(each, ())})
-        if not self.broken:
-            self._try_all(tests)
+        self._try_all(_by_requirement(session.items))
         return True
-
-    def _try_unchanged(self, items: Mapping[str, pytest.Item]) -> None:
-        """Each test alone, to know that it passes, and how quickly."""
-        for item in items.values():
-            began = time.monotonic()
-            if _in_a_fork(lambda item=item: _first_failure([item]), STANDSTILL):  # type: ignore[misc]
-                self.broken.append(item.nodeid)
-            self._seconds[item.nodeid] = time.monotonic() - began
 
     def _try_all(self, tests: Mapping[str, Sequence[pytest.Item]]) -> None:
         began = time.monotonic()
@@ -187,21 +179,32 @@ class Trial:
                 self.left_out = len(self.mutants) - number
                 return
             items = {item.nodeid: item for each in ids_of(mutant) for item in tests.get(each, ())}
-            self._try_one(
-                mutant, sorted(items.values(), key=lambda each: self._seconds[each.nodeid])
-            )
+            self._try_one(mutant, sorted(items.values(), key=lambda item: len(_requirements(item))))
+            if self.broken:
+                return
 
     def _try_one(self, mutant: Mutant, items: Sequence[pytest.Item]) -> None:
-        def trial() -> str:
-            mutant.apply()
-            return _first_failure(items)
-
-        usual = sum(self._seconds[item.nodeid] for item in items)
-        killer = _in_a_fork(trial, PATIENCE + 3 * usual)
-        if not killer:
+        failure = _first_failure(items, mutant)
+        if failure is None:
             self.survivors.append(mutant)
-        verdict = f"killed by {killer}" if killer else f"SURVIVES {len(items)} tests"
+            verdict = f"SURVIVES {len(items)} tests"
+        elif self._passes_unchanged(failure.item):
+            verdict = f"killed by {failure.how}{failure.item.nodeid}"
+        else:
+            self.broken.append(failure.item.nodeid)
+            return
         print(f"{mutant}: {verdict}", flush=True)
+
+    def _passes_unchanged(self, item: pytest.Item) -> bool:
+        if item.nodeid not in self._sound and _first_failure([item]) is None:
+            self._sound.add(item.nodeid)
+        return item.nodeid in self._sound
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    item: pytest.Item
+    how: str = ""
 
 
 def ids_of(mutant: Mutant) -> list[str]:
@@ -211,54 +214,61 @@ def ids_of(mutant: Mutant) -> list[str]:
 def _by_requirement(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        for each in {name for mark in item.iter_markers("requirement") for name in mark.args}:
+        for each in _requirements(item):
             tests.setdefault(each, []).append(item)
     return tests
 
 
-def _first_failure(items: Sequence[pytest.Item]) -> str:
-    """The first test that fails, by its name; none is the empty text."""
-    from _pytest.runner import runtestprotocol
-
-    followers: list[pytest.Item | None] = [*items[1:], None]
-    for item, following in zip(items, followers, strict=False):
-        if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
-            return item.nodeid
-    return ""
+def _requirements(item: pytest.Item) -> set[str]:
+    return {name for mark in item.iter_markers("requirement") for name in mark.args}
 
 
-def _in_a_fork(call: Callable[[], str], patience: float) -> str:
-    """What ``call`` returns, from a process of its own that prints nothing."""
+def _first_failure(items: Sequence[pytest.Item], mutant: Mutant | None = None) -> Failure | None:
+    """The first test that fails with the mutant. The tests run in a process of their own."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        _be_the_child(call, patience, write)
+        _be_the_child(items, mutant, write)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        said = pipe.read().decode()
+        *begun, said = pipe.read().decode().split("\n")
     _, status = os.waitpid(child, 0)
     ended = os.waitstatus_to_exitcode(status)
-    if -ended in (signal.SIGPROF, signal.SIGALRM):
-        return f"having no end ({signal.Signals(-ended).name})"
-    if not said.startswith(VERDICT):
+    if -ended in (signal.SIGPROF, signal.SIGALRM) and begun:
+        return Failure(items[len(begun) - 1], f"having no end ({signal.Signals(-ended).name}): ")
+    if said not in (PASSED, FAILED):
         raise RuntimeError(f"a trial ended with {ended}, which is no verdict: {said}")
-    return said.removeprefix(VERDICT)
+    return Failure(items[len(begun) - 1]) if said == FAILED else None
 
 
-def _be_the_child(call: Callable[[], str], patience: float, write: int) -> None:
-    """An error of this script, or of pytest, must not pass for a test that failed."""
-    signal.setitimer(signal.ITIMER_PROF, patience)
-    signal.alarm(STANDSTILL)
+def _be_the_child(items: Sequence[pytest.Item], mutant: Mutant | None, write: int) -> None:
+    """Write a line as each test begins, and then the verdict, without a line's end. An error of
+    this script, or of pytest, must not pass for a test that failed."""
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):
         os.dup2(silence, descriptor)
     try:
-        said = VERDICT + call()
+        if mutant is not None:
+            mutant.apply()
+        said = FAILED if _one_fails(items, write) else PASSED
     except BaseException as error:
-        said = repr(error)
+        said = repr(error).replace("\n", " ")
     finally:
         os.write(write, said.encode())
         os._exit(0)
+
+
+def _one_fails(items: Sequence[pytest.Item], write: int) -> bool:
+    from _pytest.runner import runtestprotocol
+
+    followers: list[pytest.Item | None] = [*items[1:], None]
+    for item, following in zip(items, followers, strict=False):
+        os.write(write, b"\n")
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+        signal.alarm(STANDSTILL)
+        if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+            return True
+    return False
 
 
 # ---- command line --------------------------------------------------------------------------------
