@@ -10,8 +10,8 @@ PYTHON_ONLY := not oracle and not java and not node and not go
 QUICK := not slow and $(PYTHON_ONLY)
 # One process a core, at most four. PYTEST_ARGS=-n0 runs everything in one process.
 SHARED := -n auto --maxprocesses 4 --dist worksteal
-# One process more than there are cores: many of the slow tests wait for other programs.
-SHARED_WAITING = -n $(shell python3 -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --dist worksteal
+# Two processes a core, at most six: slow tests mostly wait, for other programs and for time-outs.
+SHARED_WAITING = -n $(shell python3 -c 'import os; print(min(6, 2 * (os.cpu_count() or 1)))') --dist worksteal
 
 # Write bytecode even where the environment forbids it, as containers often do: without it, each
 # process compiles every source and pytest rewrites the assertions of 400 files.

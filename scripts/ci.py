@@ -43,8 +43,8 @@ def make(name: str, target: str, *arguments: str) -> Step:
 
 
 LANES: Final = (
-    # Three processes on two cores, with a step of the other lane beside them: many tests wait.
-    (make("tests", "test", "PYTEST_ARGS=-n3 --durations=15 --requirements=check"),),
+    # Four processes on two cores, with a step of the other lane beside them: many tests wait.
+    (make("tests", "test", "PYTEST_ARGS=-n4 --durations=15 --requirements=check"),),
     (
         make("lint, types, import contracts", "lint"),
         make("documentation site", "docs"),

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 
 import kproto
 from tests.support import full, seeds
+from tests.support.shares import in_shares
 
 pytest_plugins = ["tests.traceability"]
 
@@ -72,6 +73,30 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+_TOGETHER = tuple(
+    str(Path(__file__).parent / folder) + os.sep
+    for folder in ("browser", "oracle", "records/oracle", "tshark", "wiredump/spark", "wireshark")
+)
+"""Folders whose tests share programs that take seconds to start."""
+
+
+def _unit(item: pytest.Item) -> str:
+    """The tests that one process should run: those of such a folder, or of one module."""
+    path = str(item.path)
+    return next((folder for folder in _TOGETHER if path.startswith(folder)), path)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        items[:] = in_shares(items, processes, unit=_unit, slow=_is_slow)
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return item.get_closest_marker("slow") is not None
 
 
 def _header() -> str:
