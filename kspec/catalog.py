@@ -79,6 +79,7 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client("kafka-ts", "node", "kafka_ts", "1.5.0", oldest_node=(20, 0)),
     Client("kafka-clients", "java", "AdminAdapter", "4.4.0"),
     Client("kafka-clients-3.9", "java", "AdminAdapter", "3.9.2"),
+    Client("kafka-streams", "java", "StreamsAdapter", "4.3.1", engine="kafka-clients"),
     Client("franz-go", "go", "franz", "v1.22.2", package="github.com/twmb/franz-go"),
     Client("sarama", "go", "sarama", "v1.61.1", package="github.com/IBM/sarama"),
     Client("kafka-go", "go", "kafkago", "v0.4.51", package="github.com/segmentio/kafka-go"),

@@ -1,15 +1,9 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.io.UncheckedIOException;
-import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -25,7 +19,6 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
@@ -63,31 +56,19 @@ public final class AdminAdapter {
     private int timeoutMs;
 
     public static void main(String[] args) throws IOException {
-        PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         AdminAdapter adapter = new AdminAdapter();
-        ObjectNode greeting = JSON.createObjectNode();
-        greeting.put("client", "kafka-clients").put("version", version()).put("language", "java");
-        greeting.set("capabilities", JSON.valueToTree(
-            Stream.of(CAPABILITIES, AdminCalls.CAPABILITIES, DataClients.CAPABILITIES)
-                .flatMap(List::stream).sorted().toList()));
-        greeting.putArray("connect").add("tls");
         Map<String, Object> options = options("timeout_ms");
         options.putAll(DataClients.options());
-        options.put("JVM", String.join(" ", ManagementFactory.getRuntimeMXBean().getInputArguments()));
-        options.put("JVM's largest heap", (Runtime.getRuntime().maxMemory() >> 20) + " MiB");
-        options.replaceAll((name, value) -> value.toString());
-        greeting.set("options", JSON.valueToTree(options));
-        out.println(greeting);
-        BufferedReader in =
-            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            out.println(adapter.answer(JSON.readTree(line)));
-        }
+        List<String> capabilities =
+            Stream.of(CAPABILITIES, AdminCalls.CAPABILITIES, DataClients.CAPABILITIES)
+                .flatMap(List::stream).toList();
+        String version = AdapterLines.version("kafka/kafka-version.properties");
+        AdapterLines.serve("kafka-clients", version, capabilities, options, adapter::perform);
         adapter.close();
     }
 
     /** Options that differ from the client's defaults. */
-    private static Map<String, Object> options(Object timeoutMs) {
+    static Map<String, Object> options(Object timeoutMs) {
         Map<String, Object> options = new LinkedHashMap<>();
         options.put("request.timeout.ms", timeoutMs);
         options.put("default.api.timeout.ms", timeoutMs);
@@ -98,10 +79,18 @@ public final class AdminAdapter {
 
     private Returned connect(JsonNode call) throws Raised {
         timeoutMs = call.get("timeout_ms").asInt();
+        Properties config = config(call);
+        data = new DataClients(config, call);
+        admin = asked(() -> Admin.create(config));
+        return Returned.NOTHING;
+    }
+
+    /** The addresses, the time-outs and the security of a {@code connect}. */
+    static Properties config(JsonNode call) {
         Properties config = new Properties();
         config.put("bootstrap.servers", call.get("bootstrap").asText());
         config.put("client.id", call.get("client_id").asText());
-        config.putAll(options(timeoutMs));
+        config.putAll(options(call.get("timeout_ms").asInt()));
         JsonNode tls = call.get("tls");
         JsonNode sasl = call.get("sasl");
         config.put("security.protocol",
@@ -125,9 +114,7 @@ public final class AdminAdapter {
                 "%s required username=\"%s\" password=\"%s\";", module,
                 sasl.get("username").asText(), sasl.get("password").asText()));
         }
-        data = new DataClients(config, call);
-        admin = asked(() -> Admin.create(config));
-        return Returned.NOTHING;
+        return config;
     }
 
     private static String text(JsonNode path) {
@@ -182,35 +169,6 @@ public final class AdminAdapter {
         } catch (Exception failed) {
             throw new Raised(failed);
         }
-    }
-
-    /** The release, from a resource of every kafka-clients jar. */
-    private static String version() throws IOException {
-        try (InputStream in = Admin.class.getResourceAsStream("/kafka/kafka-version.properties")) {
-            Properties properties = new Properties();
-            properties.load(in);
-            return properties.getProperty("version");
-        }
-    }
-
-    private ObjectNode answer(JsonNode call) {
-        ObjectNode answer = JSON.createObjectNode();
-        try {
-            Returned returned = perform(call);
-            answer.put("ok", true).put("raw", String.valueOf(returned.raw()));
-            answer.set("result", returned.result());
-        } catch (Unsupported unsupported) {
-            answer.put("unsupported", unsupported.getMessage());
-        } catch (Raised raised) {
-            failure(answer.put("ok", false), raised.getCause());
-            if (raised.records != null) {
-                answer.set("records", raised.records);
-            }
-        } catch (Exception own) {
-            answer.removeAll();
-            failure(answer.putObject("adapter_error"), own);
-        }
-        return answer;
     }
 
     /** The client has no public call for this operation. */
@@ -274,7 +232,7 @@ public final class AdminAdapter {
             case "elect_leaders":
                 return electLeaders(call);
             case "together":
-                return together(call.get("calls"));
+                return AdapterLines.together(call.get("calls"), this::perform);
             default:
                 if (AdminCalls.CAPABILITIES.contains(call.get("op").asText())) {
                     return new AdminCalls(admin).perform(call);
@@ -284,14 +242,6 @@ public final class AdminAdapter {
                 }
                 return data.perform(call);
         }
-    }
-
-    /** Makes all calls in parallel, each in its own thread; answers are in the order of calls. */
-    private Returned together(JsonNode calls) {
-        List<CompletableFuture<ObjectNode>> asked = new ArrayList<>();
-        calls.forEach(each -> asked.add(CompletableFuture.supplyAsync(() -> answer(each))));
-        List<ObjectNode> answers = asked.stream().map(CompletableFuture::join).toList();
-        return new Returned(null, JSON.valueToTree(answers));
     }
 
     private Returned describeCluster() throws Raised {
@@ -333,7 +283,7 @@ public final class AdminAdapter {
         return held.toString();
     }
 
-    private static JsonNode array(JsonNode call, String name) {
+    static JsonNode array(JsonNode call, String name) {
         JsonNode value = call.get(name);
         if (value == null || !value.isArray()) {
             throw new IllegalArgumentException(name + " is no list: " + value);

@@ -442,12 +442,12 @@ final class DataClients {
         return new AdminAdapter.Returned(offsets, found);
     }
 
-    private static byte[] bytes(JsonNode text) {
+    static byte[] bytes(JsonNode text) {
         return text == null || text.isNull() ? null : text.asText().getBytes(StandardCharsets.UTF_8);
     }
 
     /** Text, or {@code {"hex": ...}} for bytes that are no UTF-8. */
-    private static JsonNode text(byte[] data) {
+    static JsonNode text(byte[] data) {
         if (data == null) {
             return JSON.nullNode();
         }
