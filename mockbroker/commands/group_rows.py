@@ -79,8 +79,8 @@ _GROUP: Final = Argument("group", WORD, "The group's id.")
 _MEMBER: Final = Argument(
     "member",
     WORD,
-    "A member id, the instance id of a static member, or the client id of the only member that "
-    "has it, in a classic group.",
+    "A member id, the instance id of a static member, the client id of the only member that has "
+    "it, in a classic group, or * for a group's only member.",
 )
 _KEY: Final = Argument("key", WORD, "The group's id, or the transactional id.")
 

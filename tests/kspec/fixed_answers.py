@@ -95,6 +95,7 @@ SENSELESS: Final[Mapping[str, Mapping[str, Any]]] = {
     "alter_reassignments": {"assignments": {"foo-x": [1]}},
     "create_topics": {"topics": 5},
     "describe_topics": {"topics": 5},
+    "produce": {"records": 5},
 }
 """Only an adapter can notice it: its client never sees the call."""
 

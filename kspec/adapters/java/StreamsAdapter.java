@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.apache.kafka.streams.errors.MissingSourceTopicException;
 
 /**
  * Drives Kafka Streams by the protocol of docs/reference/adapters.md.
@@ -48,20 +49,20 @@ public final class StreamsAdapter {
         entry("metadata_age_ms", "consumer.metadata.max.age.ms"),
         entry("protocol", "group.protocol"),
         entry("session_timeout_ms", "consumer.session.timeout.ms"),
-        entry("heartbeat_ms", "consumer.heartbeat.interval.ms"),
-        entry("max_poll_ms", "consumer.max.poll.interval.ms"));
+        entry("heartbeat_ms", "consumer.heartbeat.interval.ms"));
     private static final Set<String> PROTOCOLS = Set.of("classic", "streams");
 
     private JsonNode connected;
     private int timeoutMs;
     private StreamsRun.Sources sources;
     private StreamsRun run;
+    private int instances;
 
     public static void main(String[] args) throws IOException {
         StreamsAdapter adapter = new StreamsAdapter();
         AdapterLines.serve(
             "kafka-streams", AdapterLines.version("kafka/kafka-streams-version.properties"),
-            CAPABILITIES, options("timeout_ms"), adapter::perform);
+            CAPABILITIES, disclosed(), adapter::perform);
         adapter.close();
     }
 
@@ -71,6 +72,15 @@ public final class StreamsAdapter {
         options.put("task.timeout.ms", timeoutMs);
         options.put("producer.max.block.ms", timeoutMs);
         return options;
+    }
+
+    /** The options, and what an application chooses by other means. */
+    private static Map<String, Object> disclosed() {
+        Map<String, Object> disclosed = options("timeout_ms");
+        disclosed.put("application.id", "the case's group, or one of the instance's own");
+        disclosed.put("StreamsUncaughtExceptionHandler", "SHUTDOWN_CLIENT");
+        disclosed.put("topics that are read by who only writes", "that of the first record");
+        return disclosed;
     }
 
     private AdminAdapter.Returned perform(JsonNode call)
@@ -114,8 +124,13 @@ public final class StreamsAdapter {
 
     private Properties config() throws AdminAdapter.Unsupported {
         Properties config = AdminAdapter.config(connected);
-        config.put("application.id", "kspec");
+        // Where the case names no group, each instance has its own: none waits for the session of
+        // the one before, which does not leave its group.
+        config.put("application.id", "kspec-" + ++instances);
         config.putAll(options(timeoutMs));
+        if (connected.path("consumer").has("max_poll_ms")) {
+            throw new AdminAdapter.Unsupported("Streams polls by itself, not when it is called");
+        }
         add(config, connected.path("producer"), PRODUCER);
         add(config, connected.path("consumer"), CONSUMER);
         String protocol = config.getProperty("group.protocol", "classic");
@@ -138,8 +153,11 @@ public final class StreamsAdapter {
     /** The running instance, or another one with the same topology if an exception ended it. */
     private synchronized StreamsRun running()
             throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        if (run != null) {
+            run.settle();
+        }
         if (run != null && run.isReported()) {
-            run.close(2 * timeoutMs);
+            run.close(timeoutMs);
             run = null;
         }
         if (run == null) {
@@ -196,8 +214,8 @@ public final class StreamsAdapter {
         if (call.path("offsets").isObject()) {
             throw new AdminAdapter.Unsupported("Streams leaves no choice of the offsets");
         }
-        StreamsRun from = running();
         long ends = System.nanoTime() + commitMs() * 1_000_000;
+        StreamsRun from = running();
         if (from.commit(ends)) {
             return AdminAdapter.Returned.NOTHING;
         }
@@ -242,13 +260,18 @@ public final class StreamsAdapter {
                 DataClients.bytes(each.get("key")),
                 DataClients.bytes(each.get("value"))));
         }
-        if (sources == null) {
+        boolean hasNoSource = sources == null;
+        if (hasNoSource) {
             // A topology has to read something before it can write.
             sources = new StreamsRun.Sources(List.of(sent.get(0).topic()), null);
         }
-        StreamsRun to = running();
         long ends = System.nanoTime() + outcomeMs() * 1_000_000;
+        StreamsRun to = running();
         to.send(sent, ends);
+        if (hasNoSource && to.ended() instanceof MissingSourceTopicException) {
+            close();
+            throw new AdminAdapter.Unsupported("Streams has no topic to read before it writes");
+        }
         if (to.ended() == null && !to.hadTask()) {
             throw new AdminAdapter.Unsupported(
                 "Streams writes records in a task, and it was assigned none");

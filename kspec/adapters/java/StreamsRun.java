@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -44,7 +45,7 @@ final class StreamsRun {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String THIS = "kspec.run";
     private static final Duration TURN = Duration.ofMillis(10);
-    private static final long AFTER_ERROR_NANOS = 2_000_000_000L;
+    private static final long COMMIT_NANOS = 2_000_000_000L;
 
     /** Topics by name, or by a pattern if that is not null. */
     record Sources(List<String> topics, Pattern pattern) {
@@ -83,6 +84,8 @@ final class StreamsRun {
     private final Queue<ObjectNode> read = new ConcurrentLinkedQueue<>();
     private final Queue<Outgoing> toSend = new ConcurrentLinkedQueue<>();
     private volatile Outgoing inSink;
+    private volatile Thread forwarding;
+    private volatile boolean hasFailedRecord;
     private volatile Throwable ended;
     private volatile boolean isReported;
     private volatile int tasksMade;
@@ -128,6 +131,11 @@ final class StreamsRun {
                 String topic, Outgoing key, Outgoing value, int count) {
             return Optional.of(Set.of(value.partition));
         }
+
+        /** Releases before 4.0 require it. */
+        public Integer partition(String topic, Outgoing key, Outgoing value, int count) {
+            return value.partition;
+        }
     }
 
     /** The processor of one task. */
@@ -155,9 +163,7 @@ final class StreamsRun {
         /** Forwards what is to be sent. A record that cannot be forwarded stays. */
         private void takeTurn(long now) {
             for (Outgoing each = toSend.peek(); each != null; each = toSend.peek()) {
-                context.forward(
-                    new Record<>(each, each, now),
-                    each.partition == null ? "any partition" : "partition");
+                forward(each, now);
                 toSend.remove(each);
             }
             if (requested != commitsRequested) {
@@ -165,11 +171,28 @@ final class StreamsRun {
                 context.commit();
             }
         }
+
+        private void forward(Outgoing record, long now) {
+            forwarding = Thread.currentThread();
+            try {
+                context.forward(
+                    new Record<>(record, record, now),
+                    record.partition == null ? "any partition" : "partition");
+            } finally {
+                forwarding = null;
+            }
+        }
+    }
+
+    private void noteOutcome(Outgoing record, Outcome outcome) {
+        hasFailedRecord |= outcome.error != null;
+        record.outcome = outcome;
     }
 
     /** Notes what the producer tells of each record. The producer makes it by its name. */
     public static final class Outcomes implements ProducerInterceptor<byte[], byte[]> {
-        private final Map<Integer, Outgoing> sent = Collections.synchronizedMap(new HashMap<>());
+        private final Map<Headers, Outgoing> sent =
+            Collections.synchronizedMap(new IdentityHashMap<>());
         private StreamsRun run;
 
         @Override
@@ -179,15 +202,22 @@ final class StreamsRun {
 
         @Override
         public ProducerRecord<byte[], byte[]> onSend(ProducerRecord<byte[], byte[]> record) {
-            sent.put(System.identityHashCode(record.headers()), run.inSink);
+            sent.put(record.headers(), run.inSink);
             return record;
         }
 
+        /** Releases before 4.1 have no other, which does not tell the records apart. */
         @Override
+        public void onAcknowledgement(RecordMetadata metadata, Exception error) {
+        }
+
+        /** A record that the producer does not take has a copy of its headers. */
         public void onAcknowledgement(RecordMetadata metadata, Exception error, Headers headers) {
-            Outgoing record = sent.remove(System.identityHashCode(headers));
+            Outgoing known = sent.remove(headers);
+            Outgoing record =
+                known == null && run.forwarding == Thread.currentThread() ? run.inSink : known;
             if (record != null) {
-                record.outcome = new Outcome(metadata, error);
+                run.noteOutcome(record, new Outcome(metadata, error));
             }
         }
 
@@ -223,21 +253,25 @@ final class StreamsRun {
         return tasksMade > 0;
     }
 
-    /**
-     * Hands the records over and waits until each has an outcome, the instance has ended, or the
-     * time is over. After an error it commits, so that Streams reports what it has kept for then.
-     */
+    /** Hands the records over and waits until each has an outcome, the instance has ended, or the
+     * time is over. */
     void send(List<Outgoing> records, long ends) {
         toSend.addAll(records);
         await(ends, () -> isOver() || records.stream().allMatch(each -> each.outcome != null));
-        if (records.stream().anyMatch(each -> each.outcome != null && each.outcome.error != null)) {
-            int before = tasksMade;
-            commit(Math.min(ends, System.nanoTime() + AFTER_ERROR_NANOS), () -> tasksMade != before);
-        }
-        if (ended != null) {
-            await(ends, this::isOver);
-        }
         toSend.removeAll(records);
+    }
+
+    /**
+     * Has Streams commit if a record has failed since it last did: only then does it raise what it
+     * kept of that failure, if it raises it at all. The application knows of it already.
+     */
+    void settle() {
+        if (hasFailedRecord && ended == null) {
+            int before = tasksMade;
+            commit(System.nanoTime() + COMMIT_NANOS, () -> tasksMade != before);
+        }
+        isReported |= hasFailedRecord && ended != null;
+        hasFailedRecord = false;
     }
 
     private boolean isOver() {

@@ -121,7 +121,8 @@ class TesterSteps:
 
     @staticmethod
     def _member_id(group: Group, member: str) -> str:
-        named = [each.member_id for each in group.members.values() if each.client_id == member]
+        wanted = group.members.values()
+        named = [each.member_id for each in wanted if member in ("*", each.client_id)]
         member_id = group.instances.get(member) or (named[0] if len(named) == 1 else member)
         if member_id not in group.members and member_id not in group.pending:
             known = ", ".join([*group.members, *group.pending]) or "none"

@@ -68,8 +68,8 @@ class ModernTesterSteps(GroupRegistry[GroupT]):
         return group
 
     def _member(self, group: GroupT, member: str) -> Any:
-        """The member of this id, or the only one of this client id."""
-        named = [each for each in group.members.values() if each.client_id == member]
+        """The member of this id, or the only one of this client id, or with ``*`` the only one."""
+        named = [each for each in group.members.values() if member in ("*", each.client_id)]
         found = group.members.get(member) or (named[0] if len(named) == 1 else None)
         if found is None:
             known = ", ".join(group.members) or "none"

@@ -291,6 +291,17 @@ def test_a_client_id_names_its_only_member() -> None:
         at.groups.expire_member("g", "two")
 
 
+def test_an_asterisk_names_the_only_member() -> None:
+    at = Consumers()
+    at.join("a")
+    at.groups.expire_member("g", "*")
+    assert at.beat("a", 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    at.join("b")
+    at.join("c")
+    with pytest.raises(ClusterError, match="has no member"):
+        at.groups.expire_member("g", "*")
+
+
 @pytest.mark.requirement("DP-CTL-22")
 def test_an_instance_can_be_fenced() -> None:
     at = Consumers()

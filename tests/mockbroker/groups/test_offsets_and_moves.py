@@ -364,6 +364,16 @@ def test_a_client_id_names_the_only_member_that_has_it() -> None:
         at.groups.expire_member("g", client_id)
 
 
+def test_an_asterisk_names_the_only_member() -> None:
+    at = Coordinator()
+    (a,) = at.stable("a")
+    at.groups.expire_member("g", "*")
+    assert at.beat(a) == ErrorCode.UNKNOWN_MEMBER_ID
+    at.preparing("b", "c")
+    with pytest.raises(ClusterError, match="has no member"):
+        at.groups.expire_member("g", "*")
+
+
 @pytest.mark.requirement("DP-CTL-21")
 def test_a_tester_removes_members() -> None:
     at = Coordinator()

@@ -1,0 +1,124 @@
+"""The adapter of Kafka Streams: what its topology reads, writes and commits, what ends an instance,
+and what it refuses to choose."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeAlias
+
+import pytest
+
+from kspec.catalog import client
+from kspec.runner.adapters import ProcessAdapter
+from mockbroker import MockCluster
+from tests.kspec.fixed_answers import raw_line
+from tests.kspec.which import program
+
+Call: TypeAlias = Callable[..., Awaitable[Any]]
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+PRODUCER = {"acks": "all", "delivery_timeout_ms": 4000}
+CONSUMER = {"group": "g", "offset_reset": "earliest", "max_wait_ms": 100}
+
+
+@pytest.fixture
+async def mock() -> AsyncIterator[MockCluster]:
+    async with MockCluster(brokers=1, topics=["foo=1/1", "bar=1"]) as started:
+        yield started
+
+
+@pytest.fixture
+async def call(mock: MockCluster) -> AsyncIterator[Call]:
+    """Calls the adapter, which is connected unless the call is ``connect``."""
+    adapter = await program(client("kafka-streams")).start()
+    assert isinstance(adapter, ProcessAdapter)
+
+    async def called(op: str, **members: Any) -> Any:
+        if op == "connect":
+            members = {"bootstrap": mock.bootstrap, "timeout_ms": 2000, "client_id": "c", **members}
+        return await raw_line(adapter, op, **members)
+
+    try:
+        yield called
+    finally:
+        await adapter.stop()
+
+
+async def test_a_topology_reads_writes_and_commits(mock: MockCluster, call: Call) -> None:
+    mock.cluster.append("foo-0", "a")
+    await call("connect", producer=PRODUCER, consumer=CONSUMER)
+    assert (await call("subscribe", topics=["foo"]))["ok"]
+    read = await call("poll", records=1, ms=14_000)
+    assert [each["value"] for each in read["result"]] == ["a"]
+    assert (await call("assignment"))["result"] == ["foo-0", "foo-1"]
+    wanted = [
+        {"topic": "bar", "partition": 0, "key": "k", "value": "b"},
+        {"topic": "foo", "partition": 1, "value": "c"},
+    ]
+    written = await call("produce", records=wanted)
+    assert written["result"] == [
+        {"topic": "bar", "partition": 0, "offset": 0},
+        {"topic": "foo", "partition": 1, "offset": 0},
+    ]
+    read = await call("poll", records=1, ms=14_000)
+    assert [each["value"] for each in read["result"]] == ["c"]
+    assert mock.committed("g") == {}
+    assert await call("commit") == {"ok": True, "raw": "null", "result": None}
+    assert mock.committed("g") == {("foo", 0): 1, ("foo", 1): 1}
+    found = await call("committed", partitions=["foo-0", "foo-1"])
+    assert found["result"] == {"foo-0": 1, "foo-1": 1}
+
+
+async def test_an_exception_ends_an_instance_and_is_told_once(
+    mock: MockCluster, call: Call
+) -> None:
+    mock.cluster.append("foo-0", "a")
+    mock.fault(api="FindCoordinator", error=30, times=1)
+    await call("connect", producer=PRODUCER, consumer=CONSUMER)
+    await call("subscribe", topics=["foo"])
+    refused = await call("poll", records=1, ms=14_000)
+    assert (refused["ok"], refused["records"]) == (False, [])
+    causes = [refused, refused.get("cause", {})]
+    assert "GroupAuthorizationException" in [each.get("error") for each in causes]
+    read = await call("poll", records=1, ms=14_000)
+    assert [each["value"] for each in read["result"]] == ["a"]
+
+
+async def test_a_record_has_the_outcome_that_the_producer_gave_it(
+    mock: MockCluster, call: Call
+) -> None:
+    mock.fault(api="Produce", topic="foo", partition=1, error=29, times=1)
+    await call("connect", producer=PRODUCER)
+    wanted = [{"topic": "foo", "partition": n, "value": "a"} for n in (0, 1, 2)]
+    answer = await call("produce", records=wanted)
+    errors = [each.get("error", each.get("offset")) for each in answer["result"]]
+    assert errors == [0, "TopicAuthorizationException", "TimeoutException"]
+    again = await call("produce", records=wanted[:2])
+    assert [each.get("offset") for each in again["result"]] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "op", "members"),
+    [
+        ({"consumer": {**CONSUMER, "instance_id": "i"}}, "subscribe", {"topics": ["foo"]}),
+        ({"consumer": {**CONSUMER, "assignors": ["range"]}}, "subscribe", {"topics": ["foo"]}),
+        ({"consumer": {**CONSUMER, "protocol": "consumer"}}, "subscribe", {"topics": ["foo"]}),
+        ({"consumer": {**CONSUMER, "max_poll_ms": 500}}, "subscribe", {"topics": ["foo"]}),
+        (
+            {"producer": {**PRODUCER, "transactional_id": "t"}},
+            "produce",
+            {"records": [{"topic": "foo", "value": "a"}]},
+        ),
+        ({}, "produce", {"records": [{"topic": "no-such-topic", "value": "a"}]}),
+        ({}, "commit", {"offsets": {"foo-0": 1}}),
+        ({}, "assign", {"offsets": {"foo-0": 0}}),
+        ({}, "poll", {"records": 1, "ms": 100}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+async def test_what_streams_leaves_no_choice_of_is_unsupported(
+    call: Call, options: dict[str, Any], op: str, members: dict[str, Any]
+) -> None:
+    await call("connect", **options)
+    assert set(await call(op, **members)) == {"unsupported"}
