@@ -15,6 +15,7 @@ import cloup
 from cloup import option_group
 
 from kproto.errors import KprotoError, MissingExtraError
+from mockbroker.cli.allocator import reuse_freed_memory
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
@@ -449,6 +450,7 @@ async def _serve(
     *,
     with_parent: bool,
 ) -> None:
+    reuse_freed_memory()
     stopped = stop_requested(with_parent=with_parent)
     async with contextlib.AsyncExitStack() as stack:
         with naming_the_option("--listen"):
