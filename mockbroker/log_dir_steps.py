@@ -11,8 +11,9 @@ a broker with one directory can show the error; ``stop_broker`` is the other cas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.znodes.kafka_znodes import LOG_DIR_EVENT_PREFIX, encode_log_dir_event
 from mockbroker.errors import ClusterError
@@ -30,8 +31,7 @@ _KIP_112: Final = (1, 0)
 _KIP_858: Final = (3, 7)
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(msgspec.Struct, frozen=True):
     """Directories of one broker that fail: context and subject of the rows."""
 
     controller: Controller

@@ -12,8 +12,9 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 
@@ -42,8 +43,7 @@ class Effect(Protocol[SubjectT_contra]):
     def perform(self, subject: SubjectT_contra, /) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Do(Generic[SubjectT_contra]):
+class Do(msgspec.Struct, Generic[SubjectT_contra], frozen=True):
     """An effect that is a function of the subject."""
 
     act: Callable[[SubjectT_contra], None]
@@ -56,8 +56,7 @@ class _Refusable(Protocol):
     def refuse(self, code: ErrorCode) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """An effect that refuses the subject with an error code."""
 
     code: ErrorCode
@@ -66,8 +65,7 @@ class Refuse:
         subject.refuse(self.code)
 
 
-@dataclass(frozen=True, slots=True)
-class Row(Generic[ContextT, SubjectT]):
+class Row(msgspec.Struct, Generic[ContextT, SubjectT], frozen=True):
     """``requirement`` names ids of ``docs/reference/requirements.json``. Releases before ``since``,
     and from ``until`` on, lack the row."""
 

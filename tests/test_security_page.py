@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 from click import Option
+from msgspec.structs import asdict
 
 from mockbroker.cli.serve import serve
 from mockbroker.control import connection_limits

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from mockbroker.coordinators.offsets import OffsetStore, OffsetUpdates
 from mockbroker.fetching import reading

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS, dialect

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
+import msgspec
+from msgspec.structs import asdict
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -30,8 +31,7 @@ _WIDEST = 1000
 """The width used to lay out a table. Narrower terminals wrap its lines without truncating words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One field: its depth, its name and its encoding."""
 
     depth: int

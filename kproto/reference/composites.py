@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import construct
+import msgspec
 
 from kproto.errors import UnsupportedVersionError
 from kproto.reference.scalars import Fixed, Length, UnsignedVarint, camel_case, walk_of
@@ -114,8 +114,7 @@ class NullableStruct(construct.Subconstruct):  # type: ignore[misc]
         return obj
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTag:
+class KnownTag(msgspec.Struct, frozen=True):
     """``value`` is located without a segment: the section adds it, since it also covers tag and
     size."""
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
+
+import msgspec
 
 from kproto.errors import DecodeError, EncodeError
 
@@ -20,8 +21,7 @@ _MOST_SPANS = 32
 the beginning of a message. It far exceeds the nesting of structs."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSpan:
+class FieldSpan(msgspec.Struct, frozen=True):
     """A run of bytes and its meaning.
 
     ``offset`` and ``length`` are in bytes from the start of the data. ``type`` is the schema's

@@ -8,7 +8,8 @@ acceptable because ``union`` compares the result with every release.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kproto.schema.model import Field, MessageSchema, Struct
 from kproto.schema.versions import Versions
@@ -16,8 +17,7 @@ from kproto.schema.versions import Versions
 __all__ = ["Edition", "StructDefinition", "align", "shape"]
 
 
-@dataclass(frozen=True)
-class Edition:
+class Edition(msgspec.Struct, frozen=True):
     """One release's schema of the message, and the versions that the release marks unstable."""
 
     release: str
@@ -28,8 +28,7 @@ class Edition:
         return version in self.schema.valid_versions and version not in self.unstable
 
 
-@dataclass(frozen=True)
-class StructDefinition:
+class StructDefinition(msgspec.Struct, frozen=True):
     """One edition's definition of a struct, and the versions for which that edition is the
     authority."""
 

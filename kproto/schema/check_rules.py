@@ -8,8 +8,10 @@ are not repeated here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import asdict
 
 from kproto.schema.jsontext import line_of
 from kproto.schema.model import Field, MessageSchema, Struct
@@ -30,8 +32,7 @@ requires."""
 LISTENERS: Final = ("broker", "controller", "zkBroker")
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A problem in a schema. ``rule`` is a stable name to search for or to filter by."""
 
     severity: Literal["error", "warning"]
@@ -51,8 +52,7 @@ class Finding:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class CheckedMessage:
+class CheckedMessage(msgspec.Struct, frozen=True):
     """A loaded message with facts that only its text contains."""
 
     schema: MessageSchema

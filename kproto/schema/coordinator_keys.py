@@ -10,7 +10,9 @@ older key becomes version 0 of the coordinator key with api key n.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kproto.schema.jars import SourceMessage
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
@@ -19,8 +21,7 @@ from kproto.schema.versions import Versions
 __all__ = ["Renumbering", "at_version_zero", "renumber_keys"]
 
 
-@dataclass(frozen=True)
-class Renumbering:
+class Renumbering(msgspec.Struct, frozen=True):
     """Version ``version`` of ``message`` in ``release`` is version 0 of ``now``."""
 
     release: str

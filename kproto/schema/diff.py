@@ -10,8 +10,10 @@ name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import asdict
 
 from kproto.schema.defaults import spell_default
 from kproto.schema.diff_fields import Difference, compare_messages
@@ -23,8 +25,7 @@ __all__ = ["Change", "Comparison", "diff_messages", "diff_schemas"]
 Verdict: TypeAlias = Literal["breaking", "compatible"]
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One difference. ``versions`` is where it applies (``2-4``, or ``3->4`` for a step to a new
     version); it is empty if the difference concerns the whole message."""
 
@@ -40,8 +41,7 @@ class Change:
         return asdict(self)
 
 
-@dataclass
-class Comparison:
+class Comparison(msgspec.Struct):
     """``pairs`` were compared; the other messages have no counterpart."""
 
     changes: list[Change]

@@ -7,15 +7,15 @@ the same position with the same type; the wire does not show such a change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kproto.schema.model import Field, MessageSchema, Struct
 
 __all__ = ["Difference", "compare_messages"]
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """``kind`` determines which of the two flags hold; see ``_EFFECTS``."""
 
     kind: str
@@ -86,8 +86,7 @@ def compare_messages(
     yield from _Comparer(old, old_version, new, new_version).structs("", old.root, new.root)
 
 
-@dataclass
-class _Comparer:
+class _Comparer(msgspec.Struct):
     old: MessageSchema
     old_version: int
     new: MessageSchema

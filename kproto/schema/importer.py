@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+
+import msgspec
 
 from kproto.errors import SchemaError
 from kproto.schema.align import Edition
@@ -29,17 +30,16 @@ Identity: TypeAlias = tuple[str, int] | str
 """Requests and responses are identified by type and api key, other messages by name."""
 
 
-@dataclass
-class ImportReport:
+class ImportReport(msgspec.Struct):
     """What an import wrote, by message name. ``without_json`` is by release."""
 
     into: Path
-    merged: dict[str, MessageUnion] = field(default_factory=dict)
-    editions: dict[str, list[Edition]] = field(default_factory=dict)
-    artifacts: dict[tuple[str, str], str] = field(default_factory=dict)
-    without_json: dict[str, list[str]] = field(default_factory=dict)
-    renumbered: list[Renumbering] = field(default_factory=list)
-    removed_files: list[str] = field(default_factory=list)
+    merged: dict[str, MessageUnion] = msgspec.field(default_factory=dict)
+    editions: dict[str, list[Edition]] = msgspec.field(default_factory=dict)
+    artifacts: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
+    without_json: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    renumbered: list[Renumbering] = msgspec.field(default_factory=list)
+    removed_files: list[str] = msgspec.field(default_factory=list)
 
     @property
     def versions(self) -> int:

@@ -11,9 +11,10 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from kproto.errors import SchemaError
 from kproto.schema.load import load_message, parse_message
@@ -30,8 +31,7 @@ _NAME: Final = re.compile(r"(?P<artifact>.+?)-(?P<release>\d+\.\d+(?:\.\d+)*(?:-
 _LARGEST_JSON: Final = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class SourceMessage:
+class SourceMessage(msgspec.Struct, frozen=True):
     """One message as one release defines it. ``artifact`` is the name of the jar or folder.
 
     ``unstable`` is set if an earlier import noted which versions the release marks unstable; with
@@ -43,13 +43,12 @@ class SourceMessage:
     unstable: Versions | None = None
 
 
-@dataclass
-class Release:
+class Release(msgspec.Struct):
     """All messages of one Kafka release, and the jars that contained none."""
 
     name: str
-    messages: list[SourceMessage] = field(default_factory=list)
-    without_json: list[str] = field(default_factory=list)
+    messages: list[SourceMessage] = msgspec.field(default_factory=list)
+    without_json: list[str] = msgspec.field(default_factory=list)
 
 
 def release_order(name: str) -> tuple[tuple[int, int, str], ...]:

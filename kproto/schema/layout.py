@@ -7,15 +7,15 @@ importer and ``diff`` check schemas with it; the codec does not use it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from kproto.schema.model import Default, Field, MessageSchema, Struct
 
 __all__ = ["FieldLayout", "Layout", "layout", "without_values"]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldLayout:
+class FieldLayout(msgspec.Struct, frozen=True):
     """One field at one version. ``compact`` is the encoding of its length; ``members`` is set for
     structs and arrays of structs; ``default`` and ``ignorable`` do not affect the bytes."""
 
@@ -28,8 +28,7 @@ class FieldLayout:
     members: tuple[FieldLayout, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """``fields`` holds the inline fields in wire order, then the tagged ones by tag."""
 
     flexible: bool

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import keyword
 import uuid
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from kproto.schema.versions import Versions
 
@@ -66,8 +66,7 @@ Default: TypeAlias = bool | int | float | str | bytes | uuid.UUID | tuple[()] | 
 None."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldType:
+class FieldType(msgspec.Struct, frozen=True):
     """``element`` is set for arrays and ``struct`` for structs. Arrays do not nest."""
 
     kind: Kind
@@ -85,8 +84,7 @@ class FieldType:
         return self.struct.name if self.struct is not None else self.kind
 
 
-@dataclass(slots=True, eq=False)
-class Field:
+class Field(msgspec.Struct, eq=False):
     """One field of a struct, for all versions.
 
     ``name`` is the schema's name (``IsrReplicas``); ``python_name`` is the snake-case name that
@@ -124,13 +122,12 @@ class Field:
         return version in self.nullable_versions
 
 
-@dataclass(slots=True, eq=False)
-class Struct:
+class Struct(msgspec.Struct, eq=False):
     """A named sequence of fields, in wire order."""
 
     name: str
     versions: Versions
-    fields: list[Field] = dataclass_field(default_factory=list)
+    fields: list[Field] = msgspec.field(default_factory=list)
     about: str = ""
     line: int | None = None
     aliases: tuple[str, ...] = ()
@@ -144,8 +141,7 @@ class Struct:
         raise KeyError(name)
 
 
-@dataclass(slots=True, eq=False)
-class MessageSchema:
+class MessageSchema(msgspec.Struct, eq=False):
     """One message, for all its versions. ``structs`` contains every struct once, children first and
     the root last."""
 

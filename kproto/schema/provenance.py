@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from kproto.errors import SchemaError
 from kproto.schema.align import Edition
@@ -29,15 +31,14 @@ PROVENANCE: Final = "provenance"
 """The folder of these notes, inside the schemas' folder. Loaders do not enter it."""
 
 
-@dataclass
-class PreviousImports:
+class PreviousImports(msgspec.Struct):
     """The notes of earlier imports into a folder; empty for a new folder."""
 
-    schemas: dict[str, MessageSchema] = field(default_factory=dict)
-    messages: dict[str, dict[str, Any]] = field(default_factory=dict)
-    without_json: dict[str, list[str]] = field(default_factory=dict)
-    renumbered: list[Renumbering] = field(default_factory=list)
-    conflicts: dict[str, Any] = field(default_factory=dict)
+    schemas: dict[str, MessageSchema] = msgspec.field(default_factory=dict)
+    messages: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    without_json: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    renumbered: list[Renumbering] = msgspec.field(default_factory=list)
+    conflicts: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> PreviousImports:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from kproto.errors import SchemaError, UnknownNameError
 from kproto.schema.load import schemas_directory
@@ -27,8 +28,7 @@ FILE: Final = "releases.json"
 FORMAT: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """One kind of broker of one release line.
 
     ``name`` is the profile's: ``kafka-2.4``. For a line with both modes (2.8 to 3.9) ``kafka-3.9``

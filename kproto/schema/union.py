@@ -12,8 +12,10 @@ version of every release with the result and accepts only listed conflicts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from kproto.errors import SchemaError
 from kproto.schema.align import Edition, StructDefinition, align, shape
@@ -25,8 +27,7 @@ from kproto.schema.versions import MAX_VERSION, Versions
 __all__ = ["Conflict", "Edition", "MessageUnion", "ValueChange", "merge"]
 
 
-@dataclass(frozen=True)
-class Conflict:
+class Conflict(msgspec.Struct, frozen=True):
     """A version whose layout differs between releases: ``chosen`` won over ``rejected``.
 
     ``unstable_in`` is the release that marks the version unstable. It is empty if the layouts
@@ -39,8 +40,7 @@ class Conflict:
     unstable_in: str
 
 
-@dataclass(frozen=True)
-class ValueChange:
+class ValueChange(msgspec.Struct, frozen=True):
     """A default or ``ignorable`` that differs between releases.
 
     The newest release wins. For ``ignorable`` it is the newest release where the flag has a
@@ -55,12 +55,11 @@ class ValueChange:
     rejected_value: Any
 
 
-@dataclass
-class MessageUnion:
+class MessageUnion(msgspec.Struct):
     schema: MessageSchema
     authorities: dict[int, str]
-    conflicts: list[Conflict] = field(default_factory=list)
-    value_changes: list[ValueChange] = field(default_factory=list)
+    conflicts: list[Conflict] = msgspec.field(default_factory=list)
+    value_changes: list[ValueChange] = msgspec.field(default_factory=list)
 
 
 def merge(editions: Sequence[Edition]) -> MessageUnion:

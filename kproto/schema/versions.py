@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
+
+import msgspec
 
 __all__ = ["MAX_VERSION", "Versions"]
 
@@ -12,8 +13,7 @@ MAX_VERSION = 32767
 """The end of an open range: api versions are int16."""
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(msgspec.Struct, frozen=True):
     """A closed range of versions. It is empty if ``highest < lowest``."""
 
     lowest: int

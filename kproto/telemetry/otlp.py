@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from kproto.errors import KprotoError
 
@@ -39,8 +40,7 @@ class ProtobufError(KprotoError, ValueError):
     """The bytes are no ``MetricsData``; the text says where."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """A value of a metric. ``value`` is a number of a gauge or a sum, and otherwise an object with
     ``count`` and ``sum``, of a histogram also ``buckets`` and ``bounds``. Times are in nanoseconds
     since the epoch, 0 if the client gives none."""
@@ -51,8 +51,7 @@ class Point:
     start_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True):
     """A metric of a push. ``temporality`` is delta or cumulative; None if the type has none."""
 
     name: str

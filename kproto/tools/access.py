@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from socket import gaierror
 from ssl import SSLContext
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from kproto.client import reassignments
 from kproto.client.admin import Admin
@@ -58,8 +59,7 @@ NewPartitions = Mapping[str, tuple[int, Sequence[Sequence[int]] | None]]
 cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaLogDir:
+class ReplicaLogDir(msgspec.Struct, frozen=True):
     """The directory of a replica, and the one to which it is moving; None if there is none."""
 
     current: str | None = None

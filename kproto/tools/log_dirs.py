@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.tools.access import Access, ReplicaLogDir
 from kproto.tools.errors import ToolError
@@ -22,8 +23,7 @@ _PAUSE: Final = 0.1
 """Seconds between two attempts, as in Kafka's tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class MoveStates:
+class MoveStates(msgspec.Struct, frozen=True):
     """``lines`` are printed by ``--verify``. ``moving_from`` maps each replica that is moving now
     to its current directory. ``moving`` is whether anything is unfinished."""
 

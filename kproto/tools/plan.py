@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from kproto.client.values import TopicPartition
 from kproto.tools.errors import ToolError
@@ -36,15 +37,14 @@ _VERSION: Final = 1
 _INT32: Final = range(-(2**31), 2**31)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """The content of a ``--reassignment-json-file``, in its order and with its duplicates.
 
     ``log_dirs`` holds the replicas with a directory other than "any".
     """
 
     partitions: Sequence[tuple[TopicPartition, tuple[int, ...]]]
-    log_dirs: Mapping[Replica, str] = field(default_factory=dict)
+    log_dirs: Mapping[Replica, str] = msgspec.field(default_factory=dict)
 
     @property
     def topics(self) -> set[str]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.client.sasl import SCRAM_MECHANISMS, SaslMechanism, SaslPlain, SaslScram
 from kproto.tools.errors import ToolError
@@ -23,8 +24,7 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _SECURITY: Final = ("ssl.", "sasl.", "security.")
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(msgspec.Struct, frozen=True):
     """Paths or contents of PEM files. None means the system's certificates, and no key."""
 
     trusted_path: str | None = None
@@ -34,8 +34,7 @@ class Tls:
     check_hostname: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The settings of one properties file; None for those it does not contain."""
 
     client_id: str | None = None

@@ -8,8 +8,9 @@ have the form ``partition:broker,...``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from kproto.client.values import TopicPartition
 
@@ -49,8 +50,7 @@ class OngoingReassignment(Protocol):
     def adding_replicas(self) -> Sequence[int]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """Brokers that have a partition and brokers that get it. No broker is in both."""
 
     sources: frozenset[int]

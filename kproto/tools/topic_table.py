@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+import msgspec
 
 from kproto.client import (
     BrokerUnsupportedVersionError,
@@ -35,8 +36,7 @@ Write = Callable[[str], None]
 _MIN_ISR: Final = "min.insync.replicas"
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeFilters:
+class DescribeFilters(msgspec.Struct, frozen=True):
     """Filters. Any of the first four selects partitions in that state; the last selects topics with
     configs of their own, without their partitions."""
 

@@ -5,9 +5,10 @@ Field names are those of ZooKeeper's own records (``Stat``, ``WatcherEvent``) in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 __all__ = [
     "ANY_VERSION",
@@ -76,8 +77,7 @@ class WatchedEvent(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     """Add a znode. A sequential one gets ten digits after ``path``, from its parent's counter."""
 
     path: str
@@ -86,21 +86,18 @@ class Create:
     sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetData:
+class SetData(msgspec.Struct, frozen=True):
     path: str
     data: bytes
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """Change nothing, and fail unless the znode exists with this version."""
 
     path: str

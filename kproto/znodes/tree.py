@@ -20,7 +20,8 @@ from __future__ import annotations
 import copy
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kproto.znodes import requests
 from kproto.znodes.errors import (
@@ -59,8 +60,7 @@ _DATA_EVENTS = {
 # ---- nodes, and transactions on them -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ZnodeWrite:
+class ZnodeWrite(msgspec.Struct, frozen=True):
     """One change of one znode, as logged.
 
     ``op`` is "create", "set" or "delete". ``before`` and ``after`` are the data, None if there was
@@ -77,8 +77,7 @@ class ZnodeWrite:
     after: bytes | None
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     """A znode. ``creates`` counts all children ever created: the next sequential child's number."""
 
     data: bytes

@@ -8,8 +8,9 @@ added, or none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
@@ -32,8 +33,7 @@ _FENCED_SINCE_VERSION: Final = 2
 _BROKERS_SINCE_VERSION: Final = 4
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(msgspec.Struct):
     """One transaction of the request. ``codes`` has the error of each partition."""
 
     transactional_id: str

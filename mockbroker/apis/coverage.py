@@ -7,8 +7,9 @@ each why it exists.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.dialects import dialect
 from kproto.schema.versions import Versions
@@ -25,8 +26,7 @@ _REASONS: Final[tuple[tuple[tuple[int, ...], str], ...]] = (((7, 56, 58, 67), _B
 _REASON_OF: Final = {key: reason for keys, reason in _REASONS for key in keys}
 
 
-@dataclass(frozen=True, slots=True)
-class CoveredApi:
+class CoveredApi(msgspec.Struct, frozen=True):
     """An API that a profile advertises. ``served`` are the versions with a handler, ``reason``
     explains why others have none; empty if all have one."""
 

@@ -9,9 +9,10 @@ has none of.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.list_offsets_request import (
@@ -79,8 +80,7 @@ class _Named:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _AnswerOnce:
+class _AnswerOnce(msgspec.Struct, frozen=True):
     """A partition that the request names twice is answered once, a topic without partitions not at
     all."""
 

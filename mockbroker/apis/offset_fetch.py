@@ -10,10 +10,11 @@ error 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 from uuid import UUID
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.offset_fetch_request import OffsetFetchRequest
@@ -40,8 +41,7 @@ _IDS_SINCE_VERSION: Final = 10
 _TOP_ERROR_SINCE_VERSION: Final = 2
 
 
-@dataclass(slots=True)
-class _Topic:
+class _Topic(msgspec.Struct):
     """A topic of the request or the answer; the name is empty if the id is unknown."""
 
     name: str
@@ -50,8 +50,7 @@ class _Topic:
     rows: list[FetchedOffset]
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """The request for one group's offsets, and its answer. ``topics`` None requests all topics."""
 
     group_id: str
@@ -61,8 +60,7 @@ class _Group:
     error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class _LeaveOutEmpty:
+class _LeaveOutEmpty(msgspec.Struct, frozen=True):
     """A topic without partitions is not answered."""
 
     def perform(self, group: _Group, /) -> None:

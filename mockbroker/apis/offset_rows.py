@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.authorization import authorized_names
@@ -21,8 +22,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
-class OffsetRow:
+class OffsetRow(msgspec.Struct):
     """One partition of the request; ``error`` is NONE as long as nothing speaks against it."""
 
     topic: str
@@ -34,8 +34,7 @@ class OffsetRow:
         return self.topic, self.partition.partition_index
 
 
-@dataclass(slots=True)
-class OffsetTopic:
+class OffsetTopic(msgspec.Struct):
     """One topic of the request. ``is_refused``: it is unknown, or not the caller's."""
 
     is_refused: bool

@@ -17,7 +17,6 @@ A handler returns a response message, or an awaitable of one if a broker would w
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -42,8 +41,7 @@ __all__ = ["DRAFT_HANDLERS", "HANDLERS", "Answer", "Call", "Handler", "Session",
 Answer: TypeAlias = Message | Awaitable[Message]
 
 
-@dataclass(slots=True)
-class Session:
+class Session(msgspec.Struct):
     """The broker's state of one connection: who is connected.
 
     ``software`` is the client's own claim (KIP-511), ``principal`` its authenticated identity.
@@ -59,7 +57,7 @@ class Session:
     sasl: SaslSession | None = None
     ended: bool = False
     passed_mechanism: str | None = None
-    at_close: dict[object, Callable[[], None]] = field(default_factory=dict)
+    at_close: dict[object, Callable[[], None]] = msgspec.field(default_factory=dict)
     """What to call, by any key, when the connection is closed."""
 
     def closed(self) -> None:
@@ -161,8 +159,7 @@ class Call(msgspec.Struct, eq=False):
         return not self.profile.forwarding and not self.cluster.is_controller(self.broker_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(msgspec.Struct, frozen=True):
     """``versions`` are those implemented. ``cacheable``: the answer depends only on the request's
     bytes, the receiving broker, its view of the cluster and the caller's permissions."""
 

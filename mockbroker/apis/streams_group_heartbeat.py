@@ -11,8 +11,9 @@ them; until they are there a status says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from kproto.messages import streams_group_heartbeat_request as requested

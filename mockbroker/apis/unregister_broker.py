@@ -5,9 +5,10 @@ A broker that still runs leaves all of its partitions, and is registered again o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+import msgspec
 
 from kproto.messages.unregister_broker_response import UnregisterBrokerResponse
 from mockbroker.apis.authorization import cluster_refusal
@@ -17,8 +18,7 @@ from mockbroker.rows import Release, Row, always, apply_first, rows_of_release
 __all__ = ["unregister_broker"]
 
 
-@dataclass(frozen=True, slots=True)
-class _TextLeftOut:
+class _TextLeftOut(msgspec.Struct, frozen=True):
     """An effect that leaves the text of an error empty."""
 
     def perform(self, subject: UnregisterBrokerResponse, /) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from mockbroker.errors import ClusterError
 from mockbroker.topics.spec import parse_milliseconds, parse_topic_partition
@@ -53,8 +54,7 @@ BrokerChoice: TypeAlias = int | Literal["self", "other"]
 the live broker with the lowest id among the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentType:
+class ArgumentType(msgspec.Struct, frozen=True):
     """How a value is written. ``schema`` describes it as JSON; ``from_json`` takes the argument's
     name and the JSON value, ``from_text`` the text. Both raise ClusterError.
 
@@ -71,8 +71,7 @@ class ArgumentType:
     max_body_bytes: int = DEFAULT_BODY_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(msgspec.Struct, frozen=True):
     """``name`` is the member of the JSON object; ``metavar`` stands for it in usage lines.
 
     An ``optional`` argument may be left out of a text, where all arguments behind it are optional

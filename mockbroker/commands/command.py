@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from mockbroker.commands.arguments import Argument, BrokerChoice
 
@@ -33,8 +34,7 @@ class CommandTarget(Protocol):
     def advertise(self, broker_id: int, address: str) -> object: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """``run`` is given the target and the arguments by name; it may return an awaitable.
 
     ``help`` is one sentence, ``details`` what ``mockbroker ctl COMMAND --help`` adds to it.
@@ -53,8 +53,7 @@ class Command:
         return " ".join([self.name, *words])
 
 
-@dataclass(frozen=True, slots=True)
-class CommandCall:
+class CommandCall(msgspec.Struct, frozen=True):
     """A command with its arguments. ``str`` gives the text that ``parse_command`` reads."""
 
     command: Command

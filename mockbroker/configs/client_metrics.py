@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.definitions import ConfigDefinition
@@ -82,8 +83,7 @@ def match_patterns(value: str) -> list[MatchPattern]:
     return list(found.items())
 
 
-@dataclass(slots=True)
-class SubscriptionCheck:
+class SubscriptionCheck(msgspec.Struct):
     """A subscription as it would be after a change. ``definitions`` are the release's configs."""
 
     name: str
@@ -143,8 +143,7 @@ class SubscriptionCheck:
                 yield name, items
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseSubscription:
+class RefuseSubscription(msgspec.Struct, frozen=True):
     """Refuse with a text, which may have fields of what is checked."""
 
     text: str

@@ -9,9 +9,11 @@ which it holds, so a config that changed has several rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 __all__ = [
     "NEWEST_CONFIGS",
@@ -32,8 +34,7 @@ _EVER: Final = (0, 0)
 _STILL: Final = (99, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigDefinition:
+class ConfigDefinition(msgspec.Struct, frozen=True):
     """One config in the releases from ``since`` to ``until``, both included.
 
     ``default`` is the text in DescribeConfigs. ``synonym`` is the broker config that provides the

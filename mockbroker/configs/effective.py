@@ -8,10 +8,10 @@ need through ``EffectiveConfigs``; ``changes`` changes them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace as replace_definition
 from typing import Final
 
 from msgspec.structs import replace
+from msgspec.structs import replace as replace_definition
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.definitions import ConfigDefinition, ConfigDefinitions

@@ -4,16 +4,16 @@ their texts. Data only; ``changes`` applies it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 
 __all__ = ["ConfigEra"]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEra:
+class ConfigEra(msgspec.Struct, frozen=True):
     """How a controller answers IncrementalAlterConfigs for topics, and for brokers in ``static``.
 
     ``names_checked``: an invalid topic name has an error of its own; otherwise the topic does not

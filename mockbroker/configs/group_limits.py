@@ -7,8 +7,9 @@ its limits. Kafka's limits of share groups are missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Release, Row
@@ -18,8 +19,7 @@ __all__ = ["ON_GROUP_CONFIGS", "ON_GROUP_TEXTS", "GroupConfigCheck"]
 _RANGES_SINCE: Final[Release] = (4, 4)
 
 
-@dataclass(slots=True)
-class GroupConfigCheck:
+class GroupConfigCheck(msgspec.Struct):
     """What a group sets. ``of_broker`` returns a config of the broker that leads the controllers,
     ``in_use`` the value that the group follows. ``code`` and ``text`` are the refusal."""
 
@@ -38,8 +38,7 @@ class GroupConfigCheck:
         return [each.strip() for each in self.of_broker("group.streams.assignors").split(",")]
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
+class _Limits(msgspec.Struct, frozen=True):
     """``least`` and ``most`` name configs of the broker."""
 
     config: str
@@ -58,8 +57,7 @@ class _Limits:
         return is_high or self.is_low(check)
 
 
-@dataclass(frozen=True, slots=True)
-class _NameLimit:
+class _NameLimit(msgspec.Struct, frozen=True):
     limits: _Limits
 
     def perform(self, check: GroupConfigCheck) -> None:
@@ -69,8 +67,7 @@ class _NameLimit:
         check.refuse(f"{limits.config} must be {side} than or equal to {limit}")
 
 
-@dataclass(frozen=True, slots=True)
-class _TellRange:
+class _TellRange(msgspec.Struct, frozen=True):
     limits: _Limits
 
     def perform(self, check: GroupConfigCheck) -> None:
@@ -109,8 +106,7 @@ def _within(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _OutlivesNoHeartbeat:
+class _OutlivesNoHeartbeat(msgspec.Struct, frozen=True):
     """The session time-out of groups of this kind does not exceed the heartbeat interval."""
 
     kind: str
@@ -147,8 +143,7 @@ def _names_unknown_assignor(check: GroupConfigCheck) -> bool:
     return _ASSIGNOR in check.values and check.values[_ASSIGNOR] not in check.assignors
 
 
-@dataclass(frozen=True, slots=True)
-class _TellAssignors:
+class _TellAssignors(msgspec.Struct, frozen=True):
     def perform(self, check: GroupConfigCheck) -> None:
         registered = ", ".join(check.assignors)
         check.refuse(
@@ -171,8 +166,7 @@ def _has_empty_tag(check: GroupConfigCheck) -> bool:
     return "" in _tags(check)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tell:
+class _Tell(msgspec.Struct, frozen=True):
     text: str
 
     def perform(self, check: GroupConfigCheck) -> None:

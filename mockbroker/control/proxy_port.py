@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
+import msgspec
 from aiohttp import web
 
 from kproto.journal import describe
@@ -32,8 +32,7 @@ __all__ = ["PROXY_ROUTES", "ProxyPort"]
 _MOST_LINES: Final = 100
 
 
-@dataclass(slots=True)
-class _HostedProxy:
+class _HostedProxy(msgspec.Struct):
     """What routes see in the place of a cluster."""
 
     mock: KafkaProxy

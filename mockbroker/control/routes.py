@@ -9,9 +9,9 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+import msgspec
 from aiohttp import web
 
 from mockbroker.commands import DEFAULT_BODY_BYTES
@@ -57,8 +57,7 @@ WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
 JSON: Final = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """A member of a JSON body, or a query parameter. ``read`` converts a value (text in a query),
     given the member's name; it raises ClusterError."""
 
@@ -69,8 +68,7 @@ class Member:
     required: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ControlRequest:
+class ControlRequest(msgspec.Struct, frozen=True):
     """A request after its query and body have been read as its route describes them."""
 
     hosting: ClusterHost
@@ -86,8 +84,7 @@ class ControlRequest:
         return self.cluster.mock
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """``answer`` returns the value that ``schema`` describes, or a complete response.
 
     ``body`` lists the members of a JSON object, of which no others are accepted, or is the schema
@@ -106,9 +103,9 @@ class Route:
     body: tuple[Member, ...] | Schema | None = None
     status: int = 200
     media: str = JSON
-    also: Mapping[str, Schema] = field(default_factory=dict)
+    also: Mapping[str, Schema] = msgspec.field(default_factory=dict)
     of_cluster: bool = True
-    refusals: Mapping[int, str] = field(default_factory=dict)
+    refusals: Mapping[int, str] = msgspec.field(default_factory=dict)
     max_body: int = DEFAULT_BODY_BYTES
     details: str = ""
     open_to_all: bool = False

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.state.model import TopicPartition
@@ -18,8 +19,7 @@ EMPTY: Final = "Empty"
 STABLE: Final = "Stable"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStanding:
+class GroupStanding(msgspec.Struct, frozen=True):
     """What the age of a group's offsets depends on.
 
     ``protocol_type`` is empty for a simple group, which only stores offsets. ``state`` is the name

@@ -8,8 +8,9 @@ import enum
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.rows import Release
 from mockbroker.state.java_maps import java_hash
@@ -33,8 +34,7 @@ class CoordinatorKind(enum.IntEnum):
     SHARE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class InternalTopic:
+class InternalTopic(msgspec.Struct, frozen=True):
     """The topic whose partition leaders are the coordinators of one kind.
 
     ``partitions``, ``replication_factor`` and ``min_isr`` name broker configs; ``configs`` are the

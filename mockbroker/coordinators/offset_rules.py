@@ -4,8 +4,9 @@ and which error a commit gets that cannot be stored."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.coordinators.group_facts import EMPTY, STABLE, GroupStanding
@@ -35,8 +36,7 @@ _STABLE_ONLY: Final[Release] = (2, 8)
 _JAVA_COORDINATOR: Final[Release] = (4, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetToCommit:
+class OffsetToCommit(msgspec.Struct, frozen=True):
     """One partition of an OffsetCommit. ``leader_epoch`` and ``timestamp_ms`` are -1 if the request
     has none."""
 
@@ -46,8 +46,7 @@ class OffsetToCommit:
     timestamp_ms: int = UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(msgspec.Struct, frozen=True):
     """An offset as it was committed. ``expires_ms`` is the end that the commit itself set, None if
     the group decides. ``sequence`` counts the commits of a cluster: a transaction that ends does
     not overwrite a later one."""
@@ -63,8 +62,7 @@ class CommittedOffset:
 # ---- the times of a commit -----------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class CommitTimes:
+class CommitTimes(msgspec.Struct):
     """``timestamp_ms`` and ``wanted_ms`` are the request's, -1 if it has none; ``retention_ms`` is
     the broker's. The rows fill in ``commit_ms`` and ``expires_ms``."""
 
@@ -76,8 +74,7 @@ class CommitTimes:
     expires_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EndOfItsOwn:
+class EndOfItsOwn(msgspec.Struct, frozen=True):
     """Every commit sets its own end, counted from its timestamp."""
 
     def perform(self, times: CommitTimes) -> None:
@@ -87,8 +84,7 @@ class EndOfItsOwn:
         times.expires_ms = begins_ms + lasts_ms
 
 
-@dataclass(frozen=True, slots=True)
-class EndIfWanted:
+class EndIfWanted(msgspec.Struct, frozen=True):
     """A commit sets an end only if the request has a retention time."""
 
     def perform(self, times: CommitTimes) -> None:
@@ -107,8 +103,7 @@ COMMIT_TIMES: Final[tuple[Row[CommitTimes, CommitTimes], ...]] = (
 # ---- expiry --------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Age:
+class Age(msgspec.Struct):
     """An offset whose end is looked for. The row that applies sets ``expired``."""
 
     offset: CommittedOffset
@@ -125,8 +120,7 @@ class Age:
         return self.now_ms - begins_ms >= self.retention_ms
 
 
-@dataclass(frozen=True, slots=True)
-class AfterItsEnd:
+class AfterItsEnd(msgspec.Struct, frozen=True):
     """The offset goes once its own end has passed."""
 
     def perform(self, age: Age) -> None:
@@ -134,16 +128,14 @@ class AfterItsEnd:
         age.expired = age.offset.expires_ms < age.now_ms
 
 
-@dataclass(frozen=True, slots=True)
-class SinceCommit:
+class SinceCommit(msgspec.Struct, frozen=True):
     """The retention time counts from the commit."""
 
     def perform(self, age: Age) -> None:
         age.expired = age.passed(age.offset.commit_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class SinceEmpty:
+class SinceEmpty(msgspec.Struct, frozen=True):
     """The retention time counts from the moment at which the group became empty."""
 
     def perform(self, age: Age) -> None:
@@ -182,8 +174,7 @@ EXPIRY: Final[tuple[Row[Age, Age], ...]] = (
 # ---- deletions -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LetEmptyGroupGo:
+class LetEmptyGroupGo(msgspec.Struct, frozen=True):
     """An empty group without offsets is deleted; ``go`` deletes it."""
 
     def perform(self, go: Callable[[], None]) -> None:
@@ -199,15 +190,13 @@ DELETIONS: Final[tuple[Row[None, Callable[[], None]], ...]] = (
 # ---- errors of an append -------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class AppendError:
+class AppendError(msgspec.Struct):
     """An error of appending to the internal topic. A row changes ``code``."""
 
     code: ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class Become:
+class Become(msgspec.Struct, frozen=True):
     """The client gets another error."""
 
     code: ErrorCode

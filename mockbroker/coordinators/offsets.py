@@ -8,8 +8,9 @@ coordinator reads them from ``__consumer_offsets``. Whether a member may commit 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.effective import EffectiveConfigs
@@ -45,8 +46,7 @@ OffsetUpdates: TypeAlias = Mapping[TopicPartition, CommittedOffset | None]
 """New offsets of a group by partition; None: the offset is deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedOffset:
+class FetchedOffset(msgspec.Struct, frozen=True):
     """A row of OffsetFetch; the offset is -1 if there is none."""
 
     tp: TopicPartition
@@ -56,8 +56,7 @@ class FetchedOffset:
     error_code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(slots=True, eq=False)
-class Commitment:
+class Commitment(msgspec.Struct, eq=False):
     """A commit that was begun. ``results`` has an error code for each of its partitions, in order;
     None while the commit is held back."""
 
@@ -67,9 +66,9 @@ class Commitment:
     producer: InternalProducer | None = None
     """The producer of the transaction to which the commit belongs."""
     results: list[ErrorCode] | None = None
-    deleted: set[TopicPartition] = field(default_factory=set)
+    deleted: set[TopicPartition] = msgspec.field(default_factory=set)
     """Partitions whose topic was deleted while the commit was held back; they are not stored."""
-    _waiting: list[Callable[[], None]] = field(default_factory=list)
+    _waiting: list[Callable[[], None]] = msgspec.field(default_factory=list)
 
     def when_done(self, call: Callable[[], None]) -> None:
         """Call a function once there are results, at once if there are."""
@@ -84,8 +83,7 @@ class Commitment:
             call()
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """What became of updates that were to be written to ``__consumer_offsets``.
 
     ``wait`` ends once the replicas have them, with the error of ``outcome``; None: they have them.

@@ -7,9 +7,9 @@ stopped brokers and reassignments move leaders, so they move coordinators withou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
@@ -28,8 +28,7 @@ __all__ = ["Coordinators"]
 _KIND_OF: Final = {topic.name: kind for kind, topic in INTERNAL_TOPIC_OF.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Listener:
+class _Listener(msgspec.Struct, frozen=True):
     known: Callable[[], Iterable[str]]
     on_unload: Callable[[Sequence[str]], None]
     on_load: Callable[[Sequence[str]], None]

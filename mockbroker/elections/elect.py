@@ -8,8 +8,9 @@ replica order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.elections.eras import ElectionEra
@@ -30,13 +31,12 @@ PREFERRED = 0
 UNCLEAN = 1
 
 
-@dataclass(slots=True)
-class ElectionOutcome:
+class ElectionOutcome(msgspec.Struct):
     """``leaders`` are the new leaders, which the receiving broker has to learn before it
     answers."""
 
     result: ElectLeadersResult
-    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+    leaders: dict[TopicPartition, int] = msgspec.field(default_factory=dict)
 
 
 class LeaderElections:

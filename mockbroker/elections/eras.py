@@ -9,8 +9,10 @@ sources; those of KIP-183 are its own, or else those of 2.2, which implements it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.errors import ClusterError
@@ -18,8 +20,7 @@ from mockbroker.errors import ClusterError
 __all__ = ["ERAS", "ElectionEra", "election_era"]
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionEra:
+class ElectionEra(msgspec.Struct, frozen=True):
     """How the controllers of some releases answer ElectLeaders.
 
     ``not_needed`` is the code for a partition that already has the right leader; if it is an error,

@@ -13,10 +13,10 @@ reassignment completes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from mockbroker.rows import Row, apply_first
@@ -108,8 +108,7 @@ def with_difference(current: Partition, before: Partition, after: Partition) -> 
 # ---- completion ----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Reassigned:
+class _Reassigned(msgspec.Struct):
     """A partition under reassignment, which a row of ``COMPLETION`` may complete."""
 
     partition: Partition
@@ -129,8 +128,7 @@ class _Reassigned:
 CompletionRows: TypeAlias = tuple[Row[_Reassigned, _Reassigned], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _DropRemoved:
+class _DropRemoved(msgspec.Struct, frozen=True):
     """End the reassignment: the replicas to be removed go."""
 
     def perform(self, subject: _Reassigned, /) -> None:

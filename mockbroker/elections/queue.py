@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import MalformedZnodeError
@@ -35,8 +36,7 @@ __all__ = ["ElectionQueue", "StartedElection"]
 _ZNODE = "zookeeper"
 
 
-@dataclass(eq=False, slots=True)
-class StartedElection:
+class StartedElection(msgspec.Struct, eq=False):
     """The election of one request. ``result`` is None until it is answered."""
 
     election_type: int
@@ -47,8 +47,8 @@ class StartedElection:
     controller_epoch: int
     result: ElectLeadersResult | None = None
     _outcome: ElectionOutcome | None = None
-    _pending: dict[TopicPartition, int] = field(default_factory=dict)
-    _callbacks: list[Callable[[], None]] = field(default_factory=list)
+    _pending: dict[TopicPartition, int] = msgspec.field(default_factory=dict)
+    _callbacks: list[Callable[[], None]] = msgspec.field(default_factory=list)
 
     @classmethod
     def refused(cls, result: ElectLeadersResult) -> StartedElection:
@@ -104,8 +104,7 @@ class StartedElection:
         return ElectLeadersResult(decided.error_code, topics)
 
 
-@dataclass(frozen=True, slots=True)
-class _FromZnode:
+class _FromZnode(msgspec.Struct, frozen=True):
     """An election requested by ``/admin/preferred_replica_election``, which is read when held."""
 
     controller_epoch: int

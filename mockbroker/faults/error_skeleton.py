@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
@@ -39,8 +40,7 @@ _BESIDE_AN_ERROR: Final[Mapping[str, Any]] = {
 high watermark of 0 for the end of the log, and some cannot read null records."""
 
 
-@dataclass(slots=True)
-class _RequestElement:
+class _RequestElement(msgspec.Struct):
     """An element of the request: a struct, a plain value, or, if the request names all topics or
     partitions, one that the cluster has."""
 

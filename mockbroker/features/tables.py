@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Row, always
@@ -32,8 +33,7 @@ _CHANGING: Final = frozenset({5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """The levels of metadata.version that changed the format of a record."""
 
 
-@dataclass(slots=True)
-class Change:
+class Change(msgspec.Struct):
     """One feature that a request changes. ``supported`` is (lowest, highest) of the controller,
     (0, 0) for a feature that is not ``known``; ``current`` is the finalized level, 0 if it is off.
     ``code`` and ``text`` are the refusal.
@@ -59,8 +59,7 @@ class Change:
 ChangeRow: TypeAlias = Row[Change, Change]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """An effect that refuses a change with a text, which may have fields of the change."""
 
     text: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.errors import MissingExtraError
@@ -49,8 +50,7 @@ class Conversion:
         self.magic = min(0 if version <= 1 else 1 if version <= 3 else 2, settings.magic)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fail:
+class _Fail(msgspec.Struct, frozen=True):
     """Answer with an error alone."""
 
     code: ErrorCode
@@ -59,8 +59,7 @@ class _Fail:
         subject.answer.fail(self.code)
 
 
-@dataclass(frozen=True, slots=True)
-class _Convert:
+class _Convert(msgspec.Struct, frozen=True):
     """Replace the records by older ones."""
 
     def perform(self, subject: Conversion, /) -> None:
@@ -99,8 +98,7 @@ CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _EmptyListNullRecords:
+class _EmptyListNullRecords(msgspec.Struct, frozen=True):
     """Kafka's classes leave these two fields at their defaults."""
 
     def perform(self, subject: PartitionAnswer, /) -> None:

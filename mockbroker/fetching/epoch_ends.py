@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.log.leader_epochs import UNKNOWN_END, EpochEnd
@@ -18,8 +19,7 @@ __all__ = ["ROWS", "EpochQuery", "end_of_epoch"]
 _CONSUMERS_MAY_ASK: Final[Release] = (2, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class EpochQuery:
+class EpochQuery(msgspec.Struct, frozen=True):
     """What a client asks of one partition: where ``epoch`` ends. ``acts_for_cluster`` and
     ``may_describe`` are the caller's permissions on the cluster and on the topic."""
 
@@ -31,13 +31,12 @@ class EpochQuery:
     may_describe: bool = True
 
 
-@dataclass(slots=True)
-class _Lookup:
+class _Lookup(msgspec.Struct):
     logs: Logs
     partition: Partition | None
     query: EpochQuery
     error_code: ErrorCode = ErrorCode.NONE
-    end: EpochEnd = field(default=UNKNOWN_END)
+    end: EpochEnd = UNKNOWN_END
 
     @property
     def access_error(self) -> ErrorCode:
@@ -48,8 +47,7 @@ class _Lookup:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """Answer with an error."""
 
     error_code: ErrorCode
@@ -58,16 +56,14 @@ class Refuse:
         lookup.error_code = self.error_code
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseAccess:
+class RefuseAccess(msgspec.Struct, frozen=True):
     """Answer with the error of a broker that may not answer for the partition."""
 
     def perform(self, lookup: _Lookup) -> None:
         lookup.error_code = lookup.access_error
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerEnd:
+class AnswerEnd(msgspec.Struct, frozen=True):
     """Answer with the end of the epoch, as the leader's log has it."""
 
     def perform(self, lookup: _Lookup) -> None:

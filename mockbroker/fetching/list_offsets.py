@@ -7,9 +7,10 @@ Version 0 of the api asks for starts of segments instead (``segment_starts``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError, MissingExtraError
@@ -65,8 +66,7 @@ _LEAST_VERSIONS: Final = {
 _OFFSET_NOT_AVAILABLE_VERSION: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetQuery:
+class OffsetQuery(msgspec.Struct, frozen=True):
     """What a client asks of one partition. ``version`` is that of ListOffsets; ``duplicate`` says
     that the request names the partition more than once."""
 
@@ -80,8 +80,7 @@ class OffsetQuery:
     duplicate: bool = False
 
 
-@dataclass(slots=True)
-class ListedOffset:
+class ListedOffset(msgspec.Struct):
     """An answer; -1 stands for what is not known."""
 
     error_code: int = 0
@@ -169,8 +168,7 @@ def _newest_while_behind(lookup: _Lookup) -> bool:
     return lookup.query.timestamp == MAX_TIMESTAMP and lookup.behind_own_epoch
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """Answer with an error."""
 
     error_code: ErrorCode
@@ -179,16 +177,14 @@ class Refuse:
         lookup.answer = ListedOffset(self.error_code)
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseAccess:
+class RefuseAccess(msgspec.Struct, frozen=True):
     """Answer with the error of a broker that may not answer for the partition."""
 
     def perform(self, lookup: _Lookup) -> None:
         lookup.answer = ListedOffset(lookup.access_error)
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseAsUnavailable:
+class RefuseAsUnavailable(msgspec.Struct, frozen=True):
     """Answer that the offset is not known yet (KIP-207)."""
 
     def perform(self, lookup: _Lookup) -> None:
@@ -197,8 +193,7 @@ class RefuseAsUnavailable:
         lookup.answer = ListedOffset(code)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerStart:
+class AnswerStart(msgspec.Struct, frozen=True):
     """Answer with the start of the log."""
 
     def perform(self, lookup: _Lookup) -> None:
@@ -207,8 +202,7 @@ class AnswerStart:
         lookup.answer = ListedOffset(offset=offset, leader_epoch=epoch)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerEnd:
+class AnswerEnd(msgspec.Struct, frozen=True):
     """Answer with the end of what the client may read."""
 
     def perform(self, lookup: _Lookup) -> None:
@@ -217,16 +211,14 @@ class AnswerEnd:
         lookup.answer = ListedOffset(offset=lookup.visible_end, leader_epoch=epoch)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerUnknown:
+class AnswerUnknown(msgspec.Struct, frozen=True):
     """Answer that there is no such offset."""
 
     def perform(self, lookup: _Lookup) -> None:
         lookup.answer = ListedOffset()
 
 
-@dataclass(frozen=True, slots=True)
-class FindTime:
+class FindTime(msgspec.Struct, frozen=True):
     """Find the first record with at least the timestamp."""
 
     def perform(self, lookup: _Lookup) -> None:
@@ -234,16 +226,14 @@ class FindTime:
         lookup.found = first_at_or_after(lookup.log, timestamp, end_offset)
 
 
-@dataclass(frozen=True, slots=True)
-class FindNewest:
+class FindNewest(msgspec.Struct, frozen=True):
     """Find the first of the records with the largest timestamp."""
 
     def perform(self, lookup: _Lookup) -> None:
         lookup.found = first_of_newest(lookup.log, lookup.replica_end)
 
 
-@dataclass(frozen=True, slots=True)
-class FindIndexed:
+class FindIndexed(msgspec.Struct, frozen=True):
     """Find the record with the largest timestamp as a segment remembers it: only of a batch that
     was not compressed is it the very record, and the epoch is the newest of the log."""
 
@@ -259,8 +249,7 @@ class FindIndexed:
         lookup.found = TimedOffset(newest.timestamp, offset, epoch)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFound:
+class AnswerFound(msgspec.Struct, frozen=True):
     """Answer with the record that was found, if the client may read it. ``otherwise`` is what
     becomes of the answer if it may not, or if none was found."""
 
@@ -354,16 +343,14 @@ def list_offset(logs: Logs, partition: Partition | None, query: OffsetQuery) -> 
     return lookup.answer
 
 
-@dataclass(slots=True)
-class _OldQuery:
+class _OldQuery(msgspec.Struct):
     """The timestamp of a query of version 0, and its error."""
 
     timestamp: int
     error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class _RefuseOld:
+class _RefuseOld(msgspec.Struct, frozen=True):
     error: ErrorCode
 
     def perform(self, query: _OldQuery) -> None:

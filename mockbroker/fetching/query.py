@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -130,16 +129,14 @@ class PartitionAnswer(msgspec.Struct):
         self.records, self.size, self.aborted = (), 0, None
 
 
-@dataclass(frozen=True, slots=True)
-class _EmptyList:
+class _EmptyList(msgspec.Struct, frozen=True):
     """Aborted transactions are an empty list, the default of Kafka's generated classes."""
 
     def perform(self, subject: PartitionAnswer, /) -> None:
         subject.aborted = []
 
 
-@dataclass(frozen=True, slots=True)
-class _NullRecords:
+class _NullRecords(msgspec.Struct, frozen=True):
     """Records are null, by default too."""
 
     def perform(self, subject: PartitionAnswer, /) -> None:

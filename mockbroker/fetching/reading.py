@@ -9,8 +9,9 @@ partition, and is looked at again whenever something changes while a fetch waits
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.fetching.query import UNKNOWN, FetchQuery, PartitionAnswer, PartitionPosition
@@ -29,8 +30,7 @@ class _HasAnswer(Protocol):
     answer: PartitionAnswer
 
 
-@dataclass(frozen=True, slots=True)
-class _Fail:
+class _Fail(msgspec.Struct, frozen=True):
     """Answer with an error."""
 
     code: ErrorCode
@@ -111,8 +111,7 @@ def is_ordinary_admission(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _EmptyList:
+class _EmptyList(msgspec.Struct, frozen=True):
     """List no aborted transactions, instead of a null."""
 
     def perform(self, subject: PartitionAnswer, /) -> None:
@@ -289,16 +288,14 @@ class _Access:
         return min(limit, self.end_offset)
 
 
-@dataclass(frozen=True, slots=True)
-class _TellOffsets:
+class _TellOffsets(msgspec.Struct, frozen=True):
     """Answer without records."""
 
     def perform(self, subject: _Access, /) -> None:
         subject.tell_offsets()
 
 
-@dataclass(frozen=True, slots=True)
-class _Redirect:
+class _Redirect(msgspec.Struct, frozen=True):
     """Send the client to the replica that the selector chose."""
 
     def perform(self, subject: _Access, /) -> None:
@@ -306,8 +303,7 @@ class _Redirect:
         subject.redirect()
 
 
-@dataclass(frozen=True, slots=True)
-class _Diverge:
+class _Diverge(msgspec.Struct, frozen=True):
     """Say where the client's last epoch ends here."""
 
     def perform(self, subject: _Access, /) -> None:
@@ -392,8 +388,7 @@ def is_ordinary_access(at: _Access) -> bool:
 # ---- a wait --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _EndWait:
+class _EndWait(msgspec.Struct, frozen=True):
     """Answer now, however few bytes there are."""
 
     def perform(self, subject: _Access, /) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.fetching.query import (
@@ -40,8 +41,7 @@ def _next_epoch(epoch: int) -> int:
     return _FIRST_EPOCH if epoch == _MAX_EPOCH else epoch + 1
 
 
-@dataclass(slots=True)
-class _CachedPartition:
+class _CachedPartition(msgspec.Struct):
     """A partition of a session: the client's position, and the offsets of the last answer."""
 
     position: PartitionPosition
@@ -62,8 +62,7 @@ class _CachedPartition:
         return news
 
 
-@dataclass(slots=True)
-class FetchSession:
+class FetchSession(msgspec.Struct):
     """``epoch`` is the one that the next request must have. ``privileged``: it is a broker's.
     ``evictable``: it may give way to a session with more partitions."""
 
@@ -86,8 +85,7 @@ class FetchSession:
         return self.privileged, self.size, self.session_id
 
 
-@dataclass(slots=True)
-class SessionContext:
+class SessionContext(msgspec.Struct):
     """What a request means: an error, or the positions to read and how to answer them.
 
     ``session`` is the one that an incremental fetch belongs to; ``opens``: one is to be made.
@@ -99,7 +97,7 @@ class SessionContext:
     error_code: int = 0
     session: FetchSession | None = None
     opens: bool = False
-    positions: Sequence[PartitionPosition] = field(default=())
+    positions: Sequence[PartitionPosition] = ()
 
     def finish(self, answers: Iterable[PartitionAnswer]) -> FetchResult:
         """Choose what to tell the client, and remember it."""
@@ -137,8 +135,7 @@ class SessionContext:
 # ---- rules ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _GoToEnd:
+class _GoToEnd(msgspec.Struct, frozen=True):
     """Read the partition last from now on, so that each gets its turn at the limits."""
 
     def perform(self, subject: tuple[FetchSession, PartitionAnswer], /) -> None:
@@ -154,24 +151,21 @@ SESSION_TURNS: Final[tuple[Row[PartitionAnswer, tuple[FetchSession, PartitionAns
 """What becomes of a partition that is answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refuse:
+class _Refuse(msgspec.Struct, frozen=True):
     code: ErrorCode
 
     def perform(self, subject: SessionContext, /) -> None:
         subject.error_code = self.code
 
 
-@dataclass(frozen=True, slots=True)
-class _Close:
+class _Close(msgspec.Struct, frozen=True):
     """End the session that the request names, if there is one."""
 
     def perform(self, subject: SessionContext, /) -> None:
         subject.sessions.remove(subject.query.session_id)
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadAll:
+class _ReadAll(msgspec.Struct, frozen=True):
     """Read what the request lists. ``opens``: the answer opens a session."""
 
     opens: bool
@@ -182,8 +176,7 @@ class _ReadAll:
         subject.opens = self.opens
 
 
-@dataclass(frozen=True, slots=True)
-class _Continue:
+class _Continue(msgspec.Struct, frozen=True):
     """Change the session's partitions as the request says, and read all of them. A session
     without partitions ends."""
 

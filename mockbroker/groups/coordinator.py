@@ -7,8 +7,9 @@ ids. A request goes to the kind that has the group, and else to the kind whose r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.coordinators.group_facts import STABLE, GroupStanding
@@ -41,8 +42,7 @@ __all__ = ["Groups", "ListedGroup"]
 AnyGroup: TypeAlias = Group | ConsumerGroup | StreamsGroup | ShareGroup
 
 
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
+class ListedGroup(msgspec.Struct, frozen=True):
     """A group in ListGroups."""
 
     group_id: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from typing import Any
+
+import msgspec
 
 from mockbroker.groups.classic.model import CONSUMER, GROUP_TYPE, Group, Member
 from mockbroker.groups.consumer.embedded import read_assignment
@@ -30,8 +31,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class MemberView:
+class MemberView(msgspec.Struct, frozen=True):
     """A member. ``assignment`` is None if it is not that of a consumer. ``joining`` and ``syncing``
     say whether an answer waits; ``session_ends_ms`` is on the simulated clock, None while no
     session runs.
@@ -55,8 +55,7 @@ class MemberView:
     standby: tuple[TopicPartition, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InFlightView:
+class InFlightView(msgspec.Struct, frozen=True):
     """Records of a share partition that are in flight, from ``first`` to ``last``. ``state`` is
     Available, Acquired, Acknowledged or Archived, ``delivery_count`` how often they were delivered;
     ``member_id`` has acquired them until ``lock_ends_ms`` on the simulated clock."""
@@ -69,8 +68,7 @@ class InFlightView:
     lock_ends_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SharePartitionView:
+class SharePartitionView(msgspec.Struct, frozen=True):
     """A partition as a share group sees it. ``start_offset`` is -1 until the first fetch, and
     ``stored_start_offset`` the one that DescribeShareGroupOffsets shows."""
 
@@ -80,8 +78,7 @@ class SharePartitionView:
     in_flight: tuple[InFlightView, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupView:
+class GroupView(msgspec.Struct, frozen=True):
     """A group. ``type`` is classic, consumer, streams or share.
 
     The ``state`` of a classic group is Empty, PreparingRebalance, CompletingRebalance, Stable or
@@ -288,13 +285,12 @@ def _named(
 
 def group_json(view: GroupView) -> dict[str, Any]:
     """Return a group as JSON values; partitions are written ``foo-0``."""
-    found = asdict(view)
+    found: dict[str, Any] = msgspec.to_builtins(view)
     for each, member in zip(found["members"], view.members, strict=True):
         for name in ("assignment", "target", "revoking", "standby"):
             partitions = getattr(member, name)
             if partitions is not None:
                 each[name] = [f"{topic}-{index}" for topic, index in partitions]
-    found["members"] = list(found["members"])
     if view.share_partitions is not None:
         found["share_partitions"] = [
             {**each, "partition": f"{shared.partition[0]}-{shared.partition[1]}"}

@@ -7,8 +7,9 @@ value that a version has no field for is omitted if the schema allows it (``igno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from kproto.codec.message import Message
 from kproto.dialects import Dialect
@@ -51,8 +52,7 @@ _PLAINTEXT: Final = 0
 _NO_EPOCH: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """The state that a request describes.
 
     ``live`` maps the ids of live brokers, ascending, to (host, port, rack).

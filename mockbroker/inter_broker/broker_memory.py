@@ -6,7 +6,7 @@ not part of the action log. The handlers in ``mockbroker.apis`` fill it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.state.model import TopicPartition
@@ -17,8 +17,7 @@ _NO_EPOCH = -1
 _DURING_DELETE = -2
 
 
-@dataclass(frozen=True, slots=True)
-class HostedReplica:
+class HostedReplica(msgspec.Struct, frozen=True):
     """A partition that the broker hosts, as in the last LeaderAndIsr.
 
     ``target_replicas`` is None outside a reassignment, and in every version but version 3 of the
@@ -34,8 +33,7 @@ class HostedReplica:
     removing_replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPartition:
+class KnownPartition(msgspec.Struct, frozen=True):
     """A partition in the broker's metadata, as in the last UpdateMetadata."""
 
     leader: int
@@ -44,8 +42,7 @@ class KnownPartition:
     replicas: tuple[int, ...]
 
 
-@dataclass
-class BrokerMemory:
+class BrokerMemory(msgspec.Struct):
     """What one broker knows.
 
     ``live_brokers`` maps ids to (host, port). ``controller_id`` is -1 before the first request.
@@ -53,9 +50,9 @@ class BrokerMemory:
 
     controller_id: int = -1
     controller_epoch: int = 0
-    replicas: dict[TopicPartition, HostedReplica] = field(default_factory=dict)
-    partitions: dict[TopicPartition, KnownPartition] = field(default_factory=dict)
-    live_brokers: dict[int, tuple[str, int]] = field(default_factory=dict)
+    replicas: dict[TopicPartition, HostedReplica] = msgspec.field(default_factory=dict)
+    partitions: dict[TopicPartition, KnownPartition] = msgspec.field(default_factory=dict)
+    live_brokers: dict[int, tuple[str, int]] = msgspec.field(default_factory=dict)
 
     def refusal(self, controller_epoch: int, broker_epoch: int, own_epoch: int) -> ErrorCode | None:
         """Return the error if the whole request is refused, or None.

@@ -10,7 +10,9 @@ brokers are those of the time when it is sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+import msgspec
 
 from kproto.codec.message import Message
 from kproto.dialects import Dialect
@@ -39,8 +41,7 @@ _DELETE_IN_EACH_SINCE = 3
 """The first version of StopReplica with a delete flag for each partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True):
     """A request to send. ``offsets`` are the log entries that it carries."""
 
     to: int
@@ -51,21 +52,19 @@ class Outgoing:
     offsets: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """A broker stopped, so requests that are still pending for it are dropped."""
 
     broker_id: int
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(msgspec.Struct):
     api_key: int
     version: int
     delete: bool | None
-    entries: list[SentRequest] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    partitions: set[tuple[str, int]] = field(default_factory=set)
+    entries: list[SentRequest] = msgspec.field(default_factory=list)
+    offsets: list[int] = msgspec.field(default_factory=list)
+    partitions: set[tuple[str, int]] = msgspec.field(default_factory=set)
 
     def is_for(self, change: SentRequest, version: int) -> bool:
         """Return whether this request can carry the change. LiveBrokersSent is sent alone."""

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from kproto.records import (
     Compression,
     ControlRecordType,
@@ -41,8 +43,7 @@ _BEFORE_LENGTH: Final = 12
 _KEPT_ATTRIBUTES: Final = LOG_APPEND_TIME_BIT | TRANSACTIONAL | CONTROL
 
 
-@dataclass(slots=True)
-class CompactedLog:
+class CompactedLog(msgspec.Struct):
     """What stays of a log. ``removed`` counts the records that do not."""
 
     batches: list[Buffer]

@@ -7,10 +7,10 @@ that are lost are told in the action log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+import msgspec
 from msgspec import structs
 
 from kproto.records import Record, build_batch
@@ -48,8 +48,7 @@ _PRODUCER_CHECK_MS: Final = 10 * 60 * 1000
 _WATERMARK_NEEDS_MIN_ISR: Final[Release] = (3, 7)
 
 
-@dataclass(frozen=True, slots=True)
-class InternalProducer:
+class InternalProducer(msgspec.Struct, frozen=True):
     """The producer of a transaction, for which a coordinator stores records. ``is_guarded``: the
     transaction coordinator has to have confirmed it, for which ``guard`` stands."""
 
@@ -59,8 +58,7 @@ class InternalProducer:
     guard: Guard | None = None
 
 
-@dataclass(slots=True)
-class PartitionData:
+class PartitionData(msgspec.Struct):
     """The log of a partition, and how far its replicas have it."""
 
     log: PartitionLog

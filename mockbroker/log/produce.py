@@ -7,7 +7,6 @@ needs the in-sync replicas: ``ReplicationWait`` watches the logs of a request fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -501,8 +500,7 @@ def _first_attributes(data: bytes | None, layout: Layout) -> int:
 # ---- acks -1: the wait for replicas --------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Replicated:
+class Replicated(msgspec.Struct):
     """A partition on which an answer waits. ``leader`` led it when the data was appended."""
 
     outcome: AppendOutcome
@@ -521,8 +519,7 @@ class Replicated:
         return self.partition is not None and self.partition.leader == self.leader
 
 
-@dataclass(frozen=True, slots=True)
-class Decide:
+class Decide(msgspec.Struct, frozen=True):
     """Answer with this error; what was appended stays."""
 
     error: ErrorCode

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -85,8 +84,7 @@ class Refusal:
         self.disconnects = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """Nothing of the partition's data is appended. ``text`` is the error's message."""
 
     error: ErrorCode
@@ -102,8 +100,7 @@ class Refuse:
 _INVALID: Final = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseCorrupt:
+class RefuseCorrupt(msgspec.Struct, frozen=True):
     """The request is refused as the broker reads the size or the magic of a batch."""
 
     def perform(self, refusal: Refusal) -> None:
@@ -111,8 +108,7 @@ class RefuseCorrupt:
         refusal.text = refusal.corruption
 
 
-@dataclass(frozen=True, slots=True)
-class Disconnect:
+class Disconnect(msgspec.Struct, frozen=True):
     """The connection is closed, as if the request could not be read."""
 
     reason: str
@@ -371,8 +367,7 @@ ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
 """The transaction coordinator is asked about partitions to which none of these applies."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RefuseUnverified:
+class _RefuseUnverified(msgspec.Struct, frozen=True):
     """The transaction coordinator does not confirm that the partition is in the transaction."""
 
     def perform(self, refusal: Refusal) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.end_txn_marker import EndTxnMarker
@@ -72,14 +73,13 @@ class Guard:
     __slots__ = ()
 
 
-@dataclass(slots=True)
-class Producer:
+class Producer(msgspec.Struct):
     """``batches`` are the newest ones of ``epoch``, oldest first. ``transaction_start`` is the
     first offset of the open transaction; None if none is open."""
 
     producer_id: int
     epoch: int = NO_EPOCH
-    batches: deque[KeptBatch] = field(default_factory=lambda: deque(maxlen=_KEPT_BATCHES))
+    batches: deque[KeptBatch] = msgspec.field(default_factory=lambda: deque(maxlen=_KEPT_BATCHES))
     last_timestamp: int = -1
     coordinator_epoch: int = -1
     transaction_start: int | None = None
@@ -140,8 +140,7 @@ class SequenceCheck:
         self.error = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The batch is not appended."""
 
     error: ErrorCode
@@ -150,8 +149,7 @@ class Refused:
         subject[1].error = self.error
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
+class Duplicate(msgspec.Struct, frozen=True):
     """The batch has been appended before. ``kept`` batches are remembered."""
 
     kept: int = _KEPT_BATCHES
@@ -303,8 +301,7 @@ def is_ordinary_sequence(batch: ProducerBatch) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetBefore:
+class ForgetBefore(msgspec.Struct, frozen=True):
     """Producers go with their batches."""
 
     def perform(self, subject: tuple[Producers, int]) -> None:

@@ -6,8 +6,9 @@ Records are decoded only if the survey of their batch leaves a check open (``nee
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.records.model import NO_TIMESTAMP, Record
@@ -92,8 +93,7 @@ class ArrivedRecord(NamedTuple):
         return not self.settings.append_time and self.record.timestamp != NO_TIMESTAMP
 
 
-@dataclass(frozen=True, slots=True)
-class RejectRecord:
+class RejectRecord(msgspec.Struct, frozen=True):
     """``text`` is filled in with the fields of the record and its place."""
 
     error: ErrorCode
@@ -178,8 +178,7 @@ class RecordErrors:
         self.rejection: Rejection | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RejectAtFirst:
+class RejectAtFirst(msgspec.Struct, frozen=True):
     """The first error decides. ``explains``: its text is told, and which record it was."""
 
     explains: bool
@@ -193,8 +192,7 @@ class RejectAtFirst:
             subject.rejection = Rejection(first.error, None, (), shows_start=False)
 
 
-@dataclass(frozen=True, slots=True)
-class RejectWithAll:
+class RejectWithAll(msgspec.Struct, frozen=True):
     """All errors are told; a wrong timestamp decides."""
 
     def perform(self, subject: RecordErrors) -> None:

@@ -7,8 +7,9 @@ when it copies from the leader again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
@@ -27,8 +28,7 @@ HIGH_WATERMARK: Final = -1
 """The offset of a request that means the high watermark."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionQuery:
+class DeletionQuery(msgspec.Struct, frozen=True):
     """Delete the records of a partition before ``offset``. ``partition`` is as the receiving broker
     knows it, None if it does not know it."""
 
@@ -39,8 +39,7 @@ class DeletionQuery:
     may_delete: bool = True
 
 
-@dataclass(slots=True)
-class Deletion:
+class Deletion(msgspec.Struct):
     """The answer for one partition. ``low_watermark`` is the least start of its live replicas, -1
     with an error; ``start_offset`` is what it has to reach, None if that is decided."""
 
@@ -81,8 +80,7 @@ class _Step:
 _Row: TypeAlias = Row[_Step, _Step]
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """Delete nothing."""
 
     error: ErrorCode
@@ -91,8 +89,7 @@ class Refuse:
         step.deletion.error = self.error
 
 
-@dataclass(frozen=True, slots=True)
-class MoveStart:
+class MoveStart(msgspec.Struct, frozen=True):
     """Let the leader's log begin at the offset, unless it begins later already."""
 
     def perform(self, step: _Step) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from mockbroker.errors import ClusterError
 
@@ -40,8 +41,7 @@ _BATCH: Final[Mapping[str, type]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDocument:
+class RecordDocument(msgspec.Struct, frozen=True):
     """A record to be written. ``timestamp`` None is the cluster's time."""
 
     key: bytes | None = None
@@ -50,8 +50,7 @@ class RecordDocument:
     timestamp: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchDocument:
+class BatchDocument(msgspec.Struct, frozen=True):
     """A batch to be written: its records with the settings of its header, or its bytes."""
 
     records: tuple[RecordDocument, ...] = ()
@@ -63,8 +62,7 @@ class BatchDocument:
     data: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRecord:
+class LoggedRecord(msgspec.Struct, frozen=True):
     """A record of a log. ``timestamp`` is in milliseconds since the epoch."""
 
     topic: str
@@ -73,11 +71,10 @@ class LoggedRecord:
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = field(default=())
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableBatch:
+class UnreadableBatch(msgspec.Struct, frozen=True):
     """A batch of a log that cannot be decoded: ``problem`` says why."""
 
     topic: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.configs.effective import EffectiveConfigs
 
@@ -17,8 +18,7 @@ _MAGIC_SINCE: Final = ((0, 10), (0, 11))
 _BOTH_SIDES: Final = "message.timestamp.difference.max.ms"
 
 
-@dataclass(frozen=True, slots=True)
-class LogSettings:
+class LogSettings(msgspec.Struct, frozen=True):
     """Sizes are bytes, times milliseconds. A config that the release lacks has the value of which
     nothing is seen.
     """

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
@@ -44,8 +45,7 @@ _ELECTIONS: Final = (
 """How ZooKeeper-mode brokers answer ElectLeaders, since a release; older ones do not."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(msgspec.Struct, frozen=True):
     """A proposal that was never released as such: a broker of the release ``base`` that it was
     written for, with the proposal implemented. ``apis`` override that release's. ``dialect`` and
     ``reassignment`` default to the profile's name."""
@@ -107,8 +107,7 @@ _DRAFTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """A broker to imitate.
 
     ``versions`` are the versions that it advertises, by API key. ``dialect`` names the message

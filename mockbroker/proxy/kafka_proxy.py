@@ -8,8 +8,9 @@ import logging
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
+
+import msgspec
 
 from kproto.client import BrokerError, Connection, SaslMechanism
 from kproto.dialects import Dialect, dialect
@@ -49,8 +50,7 @@ _MOST_LISTENERS: Final = 10_000
 _PROBE_SECONDS: Final = 10.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProxyOptions:
+class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     """``upstream`` are the bootstrap addresses. The bootstrap listener is at ``host`` and ``port``;
     the broker of id n listens on ``broker_port_base`` + n, or on a free port. ``advertise`` is the
     host in answers and, if it has a port, the base of the ports there.
@@ -78,13 +78,13 @@ class ProxyOptions:
     broker_port_base: int | None = None
     advertise: tuple[str, int | None] | None = None
     profile: str | None = None
-    features: Mapping[str, int] = field(default_factory=dict)
+    features: Mapping[str, int] = msgspec.field(default_factory=dict)
     unknown_keys: UnknownKeys = "pass"
     serve: Sequence[int] = ()
     serve_profile: str = DEFAULT_PROFILE
     dialect: Dialect | None = None
     detail: Detail = "headers"
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = msgspec.field(default_factory=Limits)
     tls: ssl.SSLContext | None = None
     upstream_tls: ssl.SSLContext | None = None
     send_proxy_header: bool = False

@@ -7,8 +7,9 @@ when they came.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 __all__ = ["Pace", "Pacing"]
 
@@ -16,8 +17,7 @@ _PIECE: Final = 16 * 1024
 """Bytes written at a time while the bandwidth is limited."""
 
 
-@dataclass(slots=True)
-class Pacing:
+class Pacing(msgspec.Struct):
     """What all connections of a proxy share: seconds of delay in each direction, and bytes a second
     of each connection in each direction. 0 is no delay, and no limit."""
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
 
 from kproto.codec.message import Message
 from kproto.codec.registry import CompiledPlan, compiled_plan
@@ -50,8 +51,7 @@ _TOKEN: Final = RequestHead(-1, -1, -1, None, expects_response=True)
 _READ_HERE: Final = frozenset({API_VERSIONS_KEY, SASL_HANDSHAKE})
 
 
-@dataclass(slots=True)
-class Passing:
+class Passing(msgspec.Struct):
     """What all passages of a proxy share. ``concerned`` says whether a rule of faults may take a
     request of that API key; ``endpoint_for`` returns the proxy's address of an upstream's."""
 
@@ -61,7 +61,7 @@ class Passing:
     endpoint_for: EndpointFor
     concerned: Callable[[int], bool] = lambda _key: False
     learn: Callable[[Any, int], None] = lambda _body, _key: None
-    _plans: dict[tuple[int, int], CompiledPlan | None] = field(default_factory=dict)
+    _plans: dict[tuple[int, int], CompiledPlan | None] = msgspec.field(default_factory=dict)
 
     def untagged_plan(self, api_key: int, version: int) -> CompiledPlan | None:
         """Return the plan that tells responses without addresses from others, for an API key whose
@@ -90,8 +90,7 @@ class Held(NamedTuple):
     frame: bytes
 
 
-@dataclass(slots=True)
-class _InFlight:
+class _InFlight(msgspec.Struct):
     """Requests of one head that the upstream has to answer, from ``ids[place]`` on; a raw token if
     ``head`` is None. Answers go to ``take``, or to the client."""
 

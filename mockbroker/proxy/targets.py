@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 __all__ = ["BOOTSTRAP", "Address", "Target"]
 
@@ -13,8 +14,7 @@ BOOTSTRAP: Final = -1
 """The id of the bootstrap listener in the journal, as clients number bootstrap servers."""
 
 
-@dataclass(slots=True)
-class Target:
+class Target(msgspec.Struct):
     """What a listener stands for: a broker of the upstream, a controller, or its bootstrap servers.
 
     ``addresses`` are tried in order; those of a broker change with the upstream's metadata. While
@@ -23,5 +23,5 @@ class Target:
 
     name: str
     node_id: int
-    addresses: list[Address] = field(default_factory=list)
+    addresses: list[Address] = msgspec.field(default_factory=list)
     refused: bool = False

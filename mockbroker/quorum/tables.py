@@ -6,8 +6,9 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Row
@@ -21,8 +22,7 @@ _UNREGISTRATION_SINCE: Final = 33
 """The level of metadata.version with which controllers can be unregistered."""
 
 
-@dataclass(slots=True)
-class QuorumChange:
+class QuorumChange(msgspec.Struct):
     """A request about one controller. ``voters`` are those of the quorum."""
 
     node_id: int
@@ -82,8 +82,7 @@ def _key_text(voter_id: int, directory_id: uuid.UUID) -> str:
 QuorumRow: TypeAlias = Row[QuorumChange, QuorumChange]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """An effect that refuses a change; ``text`` may have fields of it."""
 
     code: ErrorCode

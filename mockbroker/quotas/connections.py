@@ -7,8 +7,9 @@ to the quota, or after a second. It does not count.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.rows import Row, always
 
@@ -17,8 +18,7 @@ __all__ = ["CONNECTION_ROWS", "Arrival"]
 _LONGEST_MS: Final = 1_000
 
 
-@dataclass(slots=True)
-class Arrival:
+class Arrival(msgspec.Struct):
     """A new connection. ``excess_ms`` is how long the rate needs to fall to the quota, 0 if it does
     not exceed it; ``held_ms`` how long the connection is held before it is closed, 0 if it is
     accepted."""
@@ -27,8 +27,7 @@ class Arrival:
     held_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HoldConnection:
+class HoldConnection(msgspec.Struct, frozen=True):
     """Hold the connection, and close it then."""
 
     def perform(self, subject: Arrival, /) -> None:

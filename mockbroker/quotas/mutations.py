@@ -8,8 +8,9 @@ older ones carry it out and are throttled. The rows decide which applies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
@@ -46,8 +47,7 @@ class TokenBucket:
         return max(0, int(-self.tokens(now_ms) / self.rate * 1000 + 0.5))
 
 
-@dataclass(slots=True)
-class MutationRequest:
+class MutationRequest(msgspec.Struct):
     """A request that changes topics, and what a release makes of its quota: nothing, or it refuses
     what exceeds it (``strict``), or carries it out."""
 
@@ -63,8 +63,7 @@ class MutationRequest:
         return self.version >= _STRICT_SINCE[self.api_key]
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """The request counts towards the quota."""
 
     strict: bool

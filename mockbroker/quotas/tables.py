@@ -6,8 +6,9 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Row
@@ -46,8 +47,7 @@ _CLIENT_KEYS: Final = {
 _IP_KEYS: Final = {"connection_creation_rate": "INT"}
 
 
-@dataclass(slots=True)
-class EntityCheck:
+class EntityCheck(msgspec.Struct):
     """An entity whose quotas a request alters: names by type, None for the default. ``repeated``: a
     quota of it, or the entity, is named twice. ``shown`` is Kafka's text of it."""
 
@@ -70,8 +70,7 @@ class EntityCheck:
         return self.names.get(IP)
 
 
-@dataclass(slots=True)
-class ValueCheck:
+class ValueCheck(msgspec.Struct):
     """A quota that a request sets."""
 
     names: Mapping[str, str | None]
@@ -90,8 +89,7 @@ class ValueCheck:
         return "an" if self.type == "INT" else "a"
 
 
-@dataclass(slots=True)
-class Component:
+class Component(msgspec.Struct):
     """A component of a filter. ``known`` are the types of the components before it."""
 
     type: str
@@ -102,8 +100,7 @@ class Component:
     text: str | None = None
 
 
-@dataclass(slots=True)
-class FilterCheck:
+class FilterCheck(msgspec.Struct):
     """The types of all components of a filter."""
 
     types: frozenset[str]
@@ -114,8 +111,7 @@ class FilterCheck:
 _Check: TypeAlias = EntityCheck | ValueCheck | Component | FilterCheck
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseQuota:
+class RefuseQuota(msgspec.Struct, frozen=True):
     """Refuse with a text, which may have fields of what is checked."""
 
     text: str

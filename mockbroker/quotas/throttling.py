@@ -8,8 +8,9 @@ later. This module decides; ``serving.throttle_stage`` waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.errors import ClusterError
 from mockbroker.rows import Release, Row, always, apply_first, rows_of_release
@@ -19,8 +20,7 @@ __all__ = ["THROTTLE_ROWS", "Throttle", "Throttles"]
 _LONGEST_MS: Final = 2**31 - 1
 
 
-@dataclass(slots=True)
-class Throttle:
+class Throttle(msgspec.Struct):
     """How a client is throttled: for how long, and what the release makes of that."""
 
     milliseconds: int
@@ -31,16 +31,14 @@ class Throttle:
     """Whether a fetch is answered without partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class MuteConnection:
+class MuteConnection(msgspec.Struct, frozen=True):
     """Answer at once, and read nothing more for the throttle time."""
 
     def perform(self, subject: Throttle, /) -> None:
         subject.mutes = True
 
 
-@dataclass(frozen=True, slots=True)
-class EmptyFetches:
+class EmptyFetches(msgspec.Struct, frozen=True):
     """Answer a fetch without partitions; its session goes on."""
 
     def perform(self, subject: Throttle, /) -> None:

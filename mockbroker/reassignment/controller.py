@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from kproto.znodes import WatchedEvent
 from mockbroker.configs.effective import EffectiveConfigs
@@ -43,8 +44,7 @@ HOOKED_CHANGES: Final = (
 """The kinds of changes that ``store`` and ``announce`` are called for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dependencies:
+class Dependencies(msgspec.Struct, frozen=True):
     """The parts of a cluster that a reassignment controller uses.
 
     ``release`` selects the rows of KRaft's tables, and ``completion`` says when KRaft completes

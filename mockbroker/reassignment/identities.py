@@ -8,7 +8,9 @@ started the reassignment. Nothing is cached.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from mockbroker.state.actions import (
     Action,
@@ -22,8 +24,7 @@ from mockbroker.state.model import Partition, TargetedPartition, TopicPartition
 __all__ = ["ReassignmentIdentity", "identities_in_log"]
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentIdentity:
+class ReassignmentIdentity(msgspec.Struct, frozen=True):
     """``czxid`` identifies a reassignment for as long as it lasts and is never reused. ``mzxid``
     differs from it once the target was changed. ``ctime_ms`` is the time of its start."""
 

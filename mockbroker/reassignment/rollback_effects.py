@@ -10,9 +10,9 @@ Step 2 of the page says "OAR - RAR" where it means RAR - OAR, as its steps 3 and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from mockbroker.reassignment.transitions import (
@@ -55,8 +55,7 @@ NON_EXISTENT: Final = "NonExistentReplica"
 """States of Kafka's replica state machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class MoveReplicas:
+class MoveReplicas(msgspec.Struct, frozen=True):
     """Log that replicas enter a state of the replica state machine, if there are any."""
 
     which: Choice
@@ -68,8 +67,7 @@ class MoveReplicas:
             transition.record(ReplicasMoved(*transition.tp, which, self.state))
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFromIsr:
+class RemoveFromIsr(msgspec.Struct, frozen=True):
     """Remove replicas from the ISR, and raise the leader epoch: otherwise the leader would ignore
     the LeaderAndIsr that follows. The last member of the ISR stays."""
 

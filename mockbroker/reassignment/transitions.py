@@ -12,10 +12,10 @@ R is a partition's replicas, T the target of its reassignment.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
@@ -75,8 +75,7 @@ __all__ = [
 Brokers: TypeAlias = tuple[int, ...]
 
 
-@dataclass(slots=True)
-class RuleContext:
+class RuleContext(msgspec.Struct):
     """What conditions and choices look at.
 
     ``is_live`` says whether a broker is live, ``is_online`` whether its replica can lead.
@@ -91,7 +90,7 @@ class RuleContext:
     is_live: Callable[[int], bool]
     is_online: Callable[[int], bool]
     requested_replicas: Brokers = ()
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def target(self) -> Brokers:
@@ -123,8 +122,7 @@ class ZnodeWriter(Protocol):
     def change_partition(self, cause: str, change: PartitionChanged) -> None: ...
 
 
-@dataclass(slots=True, kw_only=True)
-class Transition(RuleContext):
+class Transition(RuleContext, kw_only=True):
     """One row being applied to one partition: the subject of effects, which edit ``now``."""
 
     controller: Controller
@@ -214,8 +212,7 @@ def run_first(
 # ---- effects -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """Refuse the request and change nothing. In a text that is a string, ``{tp}`` stands for the
     partition; with None the error carries no text."""
 
@@ -231,8 +228,7 @@ class Refuse:
         raise Refusal(self.code, text)
 
 
-@dataclass(frozen=True, slots=True)
-class SetReplicas:
+class SetReplicas(msgspec.Struct, frozen=True):
     """Set R."""
 
     choose: Choice
@@ -241,8 +237,7 @@ class SetReplicas:
         transition.now = replace(transition.now, replicas=self.choose(transition))
 
 
-@dataclass(frozen=True, slots=True)
-class SetTarget:
+class SetTarget(msgspec.Struct, frozen=True):
     """Set T to ``target``, a step towards ``whole``. None ends the reassignment."""
 
     target: Choice | None
@@ -257,8 +252,7 @@ class SetTarget:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class ElectAmongReplicas:
+class ElectAmongReplicas(msgspec.Struct, frozen=True):
     """Keep the leader if it is in R and live; otherwise elect the first of R that is live and in
     sync."""
 
@@ -271,8 +265,7 @@ class ElectAmongReplicas:
         transition.now = replace(now, leader=leader, vacated=now.vacated and leader == NO_LEADER)
 
 
-@dataclass(frozen=True, slots=True)
-class RaiseLeaderEpoch:
+class RaiseLeaderEpoch(msgspec.Struct, frozen=True):
     """Raise the leader epoch: brokers ignore a LeaderAndIsr whose leader epoch they know
     already."""
 
@@ -280,8 +273,7 @@ class RaiseLeaderEpoch:
         transition.now = replace(transition.now, leader_epoch=transition.now.leader_epoch + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTopicZnode:
+class WriteTopicZnode(msgspec.Struct, frozen=True):
     """Write R to ``/brokers/topics/T``."""
 
     def perform(self, transition: Transition) -> None:
@@ -289,8 +281,7 @@ class WriteTopicZnode:
         transition.writer.store_topic(transition.cause, topic.with_partition(transition.now))
 
 
-@dataclass(frozen=True, slots=True)
-class WriteStateZnode:
+class WriteStateZnode(msgspec.Struct, frozen=True):
     """Write leader, epochs, ISR and T to the partition's state znode."""
 
     def perform(self, transition: Transition) -> None:
@@ -300,8 +291,7 @@ class WriteStateZnode:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """Make the draft the value that the controller remembers."""
 
     def perform(self, transition: Transition) -> None:
@@ -311,8 +301,7 @@ class Commit:
             transition.record(PartitionChanged(name, before, transition.now))
 
 
-@dataclass(frozen=True, slots=True)
-class SendLeaderAndIsr:
+class SendLeaderAndIsr(msgspec.Struct, frozen=True):
     """Send LeaderAndIsr to the live brokers among ``to``, if there are any."""
 
     to: Choice
@@ -326,8 +315,7 @@ class SendLeaderAndIsr:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class ShrinkIsr:
+class ShrinkIsr(msgspec.Struct, frozen=True):
     """Let the leader remove from the ISR what is no longer in R, and write the state znode."""
 
     def perform(self, transition: Transition) -> None:
@@ -338,8 +326,7 @@ class ShrinkIsr:
             Commit().perform(transition)
 
 
-@dataclass(frozen=True, slots=True)
-class SendStopReplica:
+class SendStopReplica(msgspec.Struct, frozen=True):
     """Send StopReplica to the live brokers among ``to``. ``delete``: they delete the data too."""
 
     to: Choice
@@ -351,8 +338,7 @@ class SendStopReplica:
             transition.record(StopReplicaSent(to, *transition.tp, delete=self.delete))
 
 
-@dataclass(frozen=True, slots=True)
-class SendUpdateMetadata:
+class SendUpdateMetadata(msgspec.Struct, frozen=True):
     """Send UpdateMetadata to every live broker, if ``when`` holds."""
 
     when: Condition = lambda _: True
@@ -363,8 +349,7 @@ class SendUpdateMetadata:
             transition.record(update_metadata(to, transition.tp[0], transition.now))
 
 
-@dataclass(frozen=True, slots=True)
-class Warn:
+class Warn(msgspec.Struct, frozen=True):
     """Log a warning. ``{tp}`` in the text stands for the partition."""
 
     text: str

@@ -5,8 +5,9 @@ They are a rule of every ZooKeeper controller, so the table stands beside their 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.configs.effective import UNCLEAN_ELECTION
 from mockbroker.elections.partition_change import Election, next_partition
@@ -22,8 +23,7 @@ BY_TOPIC: Final = "by topic"
 ``UNCLEAN_ELECTION`` says whether the topic allows them now, all its configs considered."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElectUncleanly:
+class ElectUncleanly(msgspec.Struct, frozen=True):
     """Elect a leader, out of sync if the topic allows that."""
 
     def perform(self, transition: Transition) -> None:

@@ -8,8 +8,9 @@ block what comes after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from kproto.schema.model import ZERO_UUID
 from kproto.znodes import EventType, MalformedZnodeError, WatchedEvent
@@ -57,8 +58,7 @@ class TopicLoader(Protocol):
     def to_be_written(self, name: str, new: Partition) -> Partition: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ZnodeWatch:
+class ZnodeWatch(msgspec.Struct, frozen=True):
     """``path`` is watched for its ``children``, or otherwise for its creation, data and deletion.
 
     ``reaction`` is called with each event of the znode, and with None when a controller takes over.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
@@ -28,8 +29,7 @@ __all__ = [
 _METADATA = 3
 
 
-@dataclass(slots=True)
-class RequestMeaning:
+class RequestMeaning(msgspec.Struct):
     """The meaning of a request: ``base`` apart from its parts, ``meanings`` of each part. ``base``
     is None if the request is unknown."""
 
@@ -41,8 +41,7 @@ class RequestMeaning:
         return self.base, frozenset(self.meanings.items())
 
 
-@dataclass(slots=True)
-class SplitExchange:
+class SplitExchange(msgspec.Struct):
     """One exchange. ``response`` is None if the exchange has to be replayed as it is: silence, a
     disconnect, or raw bytes."""
 
@@ -51,7 +50,7 @@ class SplitExchange:
     forms: Forms
     requested: RequestMeaning | None = None
     response: Message | None = None
-    parts: dict[Key, list[MessagePart]] = field(default_factory=dict)
+    parts: dict[Key, list[MessagePart]] = msgspec.field(default_factory=dict)
     whole: Any = None
 
     @property

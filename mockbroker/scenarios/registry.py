@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.scenarios.story import Story
 
 __all__ = ["SCENARIOS", "Scenario", "scenario"]
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(msgspec.Struct, frozen=True):
     """``requirements`` are the ids of the requirements that it shows."""
 
     name: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from mockbroker.rows import Row
 
@@ -26,8 +27,7 @@ _LONGEST_MS: Final = (2**63 - 1) // 1_000_000
 """The most milliseconds whose nanoseconds fit into 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class BearerValidator:
+class BearerValidator(msgspec.Struct, frozen=True):
     """The options of Kafka's validator, without their prefix ``unsecuredValidator``."""
 
     principal_claim: str = "sub"
@@ -36,8 +36,7 @@ class BearerValidator:
     clock_skew_ms: int = 0
 
 
-@dataclass(slots=True)
-class BearerToken:
+class BearerToken(msgspec.Struct):
     """A token while it is checked. ``header`` and ``claims`` are None if they cannot be decoded.
 
     ``reason`` is why it is refused, ``status`` the one that the client receives. ``breaks``: the
@@ -49,7 +48,7 @@ class BearerToken:
     header: Mapping[str, Any] | None
     claims: Mapping[str, Any] | None
     now_ms: int
-    validator: BearerValidator = field(default_factory=BearerValidator)
+    validator: BearerValidator = msgspec.field(default_factory=BearerValidator)
     reason: str | None = None
     status: str = "invalid_token"
     breaks: bool = False
@@ -72,8 +71,7 @@ class BearerToken:
         return _rounded(self.claim("exp"))
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseToken:
+class RefuseToken(msgspec.Struct, frozen=True):
     """Refuse the token. The client receives ``status``, not ``reason``."""
 
     reason: str
@@ -83,8 +81,7 @@ class RefuseToken:
         subject.reason, subject.status = self.reason, self.status
 
 
-@dataclass(frozen=True, slots=True)
-class BreakConnection:
+class BreakConnection(msgspec.Struct, frozen=True):
     """Kafka's code raises an exception of its own, which ends the connection without an answer."""
 
     reason: str
@@ -219,8 +216,7 @@ TOKEN_ROWS: Final[Sequence[Row[BearerToken, BearerToken]]] = (
 )
 
 
-@dataclass(slots=True)
-class SessionLifetime:
+class SessionLifetime(msgspec.Struct):
     """How long a session lasts. ``credential_ms`` is what remains of the credential, None if it
     does not expire, and ``most_ms`` the config ``connections.max.reauth.ms``, 0 or None if unset.
 
@@ -234,8 +230,7 @@ class SessionLifetime:
     breaks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(msgspec.Struct, frozen=True):
     """The session ends after that time, which is not negative."""
 
     after_ms: Callable[[SessionLifetime], int]
@@ -244,8 +239,7 @@ class End:
         subject.sent_ms, subject.ends = max(self.after_ms(subject), 0), True
 
 
-@dataclass(frozen=True, slots=True)
-class Overflow:
+class Overflow(msgspec.Struct, frozen=True):
     """The nanoseconds of the end do not fit into 64 bits: Kafka raises an exception."""
 
     def perform(self, subject: SessionLifetime, /) -> None:

@@ -7,8 +7,9 @@ is in ``mockbroker.serving.server``; this module reads the principal from a clie
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.rows import Release
 from mockbroker.security.authorizer import Authorizer
@@ -17,8 +18,7 @@ from mockbroker.security.sasl import SaslUsers
 __all__ = ["OPEN", "Security", "certificate_principal"]
 
 
-@dataclass(frozen=True)
-class Security:
+class Security(msgspec.Struct, frozen=True):
     """With neither, every client is User:ANONYMOUS and may do everything."""
 
     authorizer: Authorizer | None = None

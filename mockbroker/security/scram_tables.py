@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Row
@@ -15,8 +16,7 @@ FEWEST_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 16384
 
 
-@dataclass(slots=True)
-class ScramChange:
+class ScramChange(msgspec.Struct):
     """A requested change of one credential. ``iterations`` is None for a deletion, ``mechanism``
     for an unknown one. ``repeated``: the request names the user before. ``stored``: the credential
     exists."""
@@ -30,8 +30,7 @@ class ScramChange:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseCredential:
+class RefuseCredential(msgspec.Struct, frozen=True):
     """Refuse the change with a text."""
 
     code: ErrorCode

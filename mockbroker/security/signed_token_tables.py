@@ -8,9 +8,10 @@ issuer, or a changed one, can fail: Kafka tells the client ``invalid_token`` for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any, Final
+
+import msgspec
 
 from mockbroker.rows import Row
 
@@ -24,8 +25,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class SignedValidator:
+class SignedValidator(msgspec.Struct, frozen=True):
     """Kafka's ``sasl.oauthbearer.*`` configs of the broker. ``verified`` returns the claims of a
     token if the issuer has signed it, else None."""
 
@@ -36,8 +36,7 @@ class SignedValidator:
     token_lifetime_ms: int = 3_600_000
 
 
-@dataclass(slots=True)
-class SignedToken:
+class SignedToken(msgspec.Struct):
     """A token while it is checked. ``reason`` is why it is refused."""
 
     text: str
@@ -63,8 +62,7 @@ class SignedToken:
         return "" if self.claims is None else str(self.claims["iss"])
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseSigned:
+class RefuseSigned(msgspec.Struct, frozen=True):
     """Refuse the token; only the log has the reason."""
 
     reason: str
@@ -113,8 +111,7 @@ SIGNED_ROWS: Final[Sequence[Row[SignedToken, SignedToken]]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OAuthClient:
+class OAuthClient(msgspec.Struct, frozen=True):
     """Who may ask for tokens, and for which scopes."""
 
     client_id: str
@@ -122,8 +119,7 @@ class OAuthClient:
     scopes: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Grant:
+class Grant(msgspec.Struct):
     """A request of the token endpoint while it is checked. ``client`` is the one that it names,
     None if there is no such client; ``secret`` is what it sent."""
 
@@ -146,8 +142,7 @@ class Grant:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseGrant:
+class RefuseGrant(msgspec.Struct, frozen=True):
     """Answer with an error of RFC 6749."""
 
     error: str

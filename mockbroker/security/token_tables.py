@@ -7,8 +7,9 @@ renewers; everything else is up to the controller. A ZooKeeper broker checks eve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Do, Refuse, Release, Row, always
@@ -34,8 +35,7 @@ _OWNERS_SINCE: Final[Release] = (3, 3)
 """The release of KIP-373."""
 
 
-@dataclass(slots=True)
-class TokenRequest:
+class TokenRequest(msgspec.Struct):
     """A request about a token while it is checked; ``code`` and ``time_ms`` are the answer.
 
     ``allowed``: the connection may be used for such requests. ``enabled``: the brokers have a
@@ -76,8 +76,7 @@ class TokenRequest:
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseLate:
+class RefuseLate(msgspec.Struct, frozen=True):
     """Refuse a request where the state of tokens is kept. A KRaft controller leaves the time 0."""
 
     code: ErrorCode
@@ -87,8 +86,7 @@ class RefuseLate:
         subject.time_ms = 0 if subject.kraft else NO_TIME
 
 
-@dataclass(frozen=True, slots=True)
-class ExpireAfter:
+class ExpireAfter(msgspec.Struct, frozen=True):
     """The token expires after this period, but not later than it may."""
 
     period: Callable[[TokenRequest], int]
@@ -189,8 +187,7 @@ EXPIRE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
 DESCRIBE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (_NOT_ALLOWED, _DISABLED)
 
 
-@dataclass(slots=True)
-class TokenSeen:
+class TokenSeen(msgspec.Struct):
     """One token that may be described. ``requested``: the request names its owner or a renewer, or
     nobody at all. ``own``: the caller is its owner or a renewer. The callables ask the authorizer
     about the token, and about tokens of its owner (KIP-373)."""

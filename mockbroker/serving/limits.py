@@ -8,8 +8,9 @@ defaults are lower than Kafka's, because a mock shares its machine with the test
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.framing import DEFAULT_MAX_SIZE
 from kproto.journal import DEFAULT_MAX_BYTES, DEFAULT_MAX_ENTRIES, Journal
@@ -30,8 +31,7 @@ def _between(name: str, value: int, lowest: int, highest: int) -> None:
         raise ClusterError(f"{name} is {value}; it must be between {lowest} and {highest}")
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Limits of a cluster.
 
     ``max_frame_bytes`` is the largest size that a request may announce, and ``max_connections`` the

@@ -7,9 +7,10 @@ first; a script that returns None passes the request on.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from kproto.codec.message import Message
 from kproto.connection import RequestReceived
@@ -28,8 +29,7 @@ Script: TypeAlias = Callable[[Call], Scripted | Awaitable[Scripted] | None]
 """None leaves the request to the broker; an awaitable must give a response in the end."""
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     script: Script
     left: int | None
 

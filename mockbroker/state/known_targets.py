@@ -6,8 +6,9 @@ that field does not learn its target, so it does not start to replicate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from mockbroker.state.actions import LeaderAndIsrSent, StopReplicaSent
 from mockbroker.state.model import Broker, Partition, TargetedPartition, TopicPartition
@@ -21,13 +22,12 @@ TARGET_REPLICAS_SINCE: Final = 3
 """The first version of the drafts' LeaderAndIsr that has TargetReplicas."""
 
 
-@dataclass(slots=True)
-class KnownTargets:
+class KnownTargets(msgspec.Struct):
     """``by_replica`` maps (broker, topic, partition) to whether the last LeaderAndIsr that the
     broker received for this partition had TargetReplicas. A replica without an entry received none
     during the current reassignment."""
 
-    by_replica: dict[tuple[int, str, int], bool] = field(default_factory=dict)
+    by_replica: dict[tuple[int, str, int], bool] = msgspec.field(default_factory=dict)
 
     def note_sent(self, change: LeaderAndIsrSent | StopReplicaSent) -> None:
         """Record what the recipients of a request know once they have processed it."""

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from kproto.error_codes import ErrorCode
 from mockbroker.state.model import NO_LEADER, Broker, Partition, Topic
 from mockbroker.state.replica_dirs import ReplicaDirs
@@ -79,8 +81,7 @@ class MetadataView:
         return broker is not None and broker.live
 
 
-@dataclass(slots=True)
-class ViewHistory:
+class ViewHistory(msgspec.Struct):
     """Past views that brokers may still have, while changes take ``delay_ms`` of the virtual clock
     to reach them. Without a delay nothing is kept.
 
@@ -91,7 +92,7 @@ class ViewHistory:
     delay_ms: int = 0
     _known: MetadataView | None = None
     """The view of every broker when the delay was last set."""
-    _past: list[tuple[int, MetadataView]] = field(default_factory=list)
+    _past: list[tuple[int, MetadataView]] = []
     """Pairs of (start time, view), oldest first, without the present view."""
     _changed_ms: int = 0
     """The start time of the present view."""

@@ -8,22 +8,22 @@ broker has reported it (``is_reported``), the controller takes them for offline.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from mockbroker.state.model import Broker, TopicPartition
 
 __all__ = ["ReplicaDirs"]
 
 
-@dataclass(slots=True)
-class ReplicaDirs:
+class ReplicaDirs(msgspec.Struct):
     """``failed`` and ``reported`` map broker ids to directories; brokers without one are left out.
     ``placed`` maps (broker id, topic and partition) to a directory."""
 
-    log_dirs: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    placed: dict[tuple[int, TopicPartition], str] = field(default_factory=dict)
-    failed: dict[int, frozenset[str]] = field(default_factory=dict)
-    reported: dict[int, frozenset[str]] = field(default_factory=dict)
+    log_dirs: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    placed: dict[tuple[int, TopicPartition], str] = msgspec.field(default_factory=dict)
+    failed: dict[int, frozenset[str]] = msgspec.field(default_factory=dict)
+    reported: dict[int, frozenset[str]] = msgspec.field(default_factory=dict)
 
     def directory(self, broker_id: int, tp: TopicPartition) -> str:
         """The directory of a broker's replica."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Release, apply_first, rows_of_release
@@ -38,8 +39,7 @@ _MOST: Final = 16_384
 """The most instances of a broker; past it the one that was away for longest goes."""
 
 
-@dataclass(slots=True)
-class ClientInstance:
+class ClientInstance(msgspec.Struct):
     """A client instance. Times are of the cluster's clock; ``version`` counts the changes of
     subscriptions before it was made."""
 
@@ -72,8 +72,7 @@ class ClientInstance:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class PushedMetrics:
+class PushedMetrics(msgspec.Struct, frozen=True):
     """A PushTelemetry as it came. ``size`` is that of its metrics on the wire."""
 
     subscription_id: int
@@ -83,16 +82,15 @@ class PushedMetrics:
     max_bytes: int
 
 
-@dataclass(slots=True)
-class ClientInstances:
+class ClientInstances(msgspec.Struct):
     """The instances of one broker. ``subscriptions`` gives those of the cluster, with the number of
     their changes so far."""
 
     release: Release
     subscriptions: Callable[[], tuple[int, Sequence[Subscription]]]
     most: int = _MOST
-    _found: dict[uuid.UUID, ClientInstance] = field(default_factory=dict)
-    _by_connection: dict[int, uuid.UUID] = field(default_factory=dict)
+    _found: dict[uuid.UUID, ClientInstance] = msgspec.field(default_factory=dict)
+    _by_connection: dict[int, uuid.UUID] = msgspec.field(default_factory=dict)
 
     def __iter__(self) -> Iterator[ClientInstance]:
         return iter(self._found.values())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any
+
+import msgspec
 
 from kproto.telemetry.otlp import Metric, ProtobufError, read_metrics
 from kproto.telemetry.summaries import finite
@@ -11,8 +12,7 @@ from kproto.telemetry.summaries import finite
 __all__ = ["ClientView", "Push", "SubscriptionView", "TelemetryView", "telemetry_json"]
 
 
-@dataclass(frozen=True, slots=True)
-class Push:
+class Push(msgspec.Struct, frozen=True):
     """A PushTelemetry that a broker accepted. ``number`` counts from 1 in the cluster, ``at_ms`` is
     on the simulated clock, ``size`` that of the metrics on the wire; ``data`` is the metrics
     without compression."""
@@ -42,8 +42,7 @@ class Push:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionView:
+class SubscriptionView(msgspec.Struct, frozen=True):
     """A subscription: prefixes of metrics, the push interval, and ``name=pattern`` of clients."""
 
     name: str
@@ -52,8 +51,7 @@ class SubscriptionView:
     match: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientView:
+class ClientView(msgspec.Struct, frozen=True):
     """A client instance that a broker knows, with what it is to push. ``last_error`` is the code of
     its last push."""
 
@@ -68,8 +66,7 @@ class ClientView:
     last_error: int
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetryView:
+class TelemetryView(msgspec.Struct, frozen=True):
     """The telemetry of a cluster: subscriptions, client instances by broker, and the newest pushes,
     oldest first."""
 
@@ -81,17 +78,17 @@ class TelemetryView:
 def telemetry_json(view: TelemetryView) -> dict[str, Any]:
     """Return the object of ``GET /telemetry``."""
     return {
-        "subscriptions": [asdict(each) for each in view.subscriptions],
-        "clients": [asdict(each) for each in view.clients],
+        "subscriptions": [msgspec.structs.asdict(each) for each in view.subscriptions],
+        "clients": [msgspec.structs.asdict(each) for each in view.clients],
         "pushes": [_push_json(each) for each in view.pushes],
     }
 
 
 def _push_json(push: Push) -> dict[str, Any]:
-    found = asdict(push)
+    found = msgspec.structs.asdict(push)
     del found["data"]
     try:
         metrics = push.metrics
     except ProtobufError as error:
         return {**found, "metrics": [], "problem": str(error)}
-    return {**found, "metrics": [finite(asdict(each)) for each in metrics], "problem": None}
+    return {**found, "metrics": finite(msgspec.to_builtins(metrics)), "problem": None}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kproto.records.crc import crc32c
 from mockbroker.configs.client_metrics import (
@@ -23,8 +24,7 @@ from mockbroker.state.java_maps import hash_order
 __all__ = ["ClientFacts", "Subscription", "requested", "shown_id", "subscription_id"]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFacts:
+class ClientFacts(msgspec.Struct, frozen=True):
     """What a broker knows of a client instance when it first hears of it."""
 
     instance_id: uuid.UUID
@@ -46,8 +46,7 @@ class ClientFacts:
         }[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(msgspec.Struct, frozen=True):
     """A subscription of the cluster."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Do, Refuse, Row, always
@@ -29,22 +30,19 @@ _COMPRESSIONS: Final = range(5)
 """none, gzip, snappy, lz4, zstd"""
 
 
-@dataclass(slots=True)
-class _Attempt:
+class _Attempt(msgspec.Struct):
     code: ErrorCode = ErrorCode.NONE
 
     def refuse(self, code: ErrorCode) -> None:
         self.code = code
 
 
-@dataclass(slots=True)
 class IdAttempt(_Attempt):
     """The client instance id of a push."""
 
     instance_id: uuid.UUID = _NO_ID
 
 
-@dataclass(slots=True)
 class GetAttempt(_Attempt):
     """A GetTelemetrySubscriptions. ``on_time``: the push interval has passed since the last request
     that was on time. ``last_error`` is that of the last push."""
@@ -53,7 +51,6 @@ class GetAttempt(_Attempt):
     last_error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(slots=True)
 class PushAttempt(_Attempt):
     """A PushTelemetry. ``terminated``: the push before it was said to be the last."""
 
@@ -67,7 +64,6 @@ class PushAttempt(_Attempt):
     max_bytes: int = 0
 
 
-@dataclass(slots=True)
 class ExportAttempt(_Attempt):
     """Metrics that the broker gives to its receiver. ``size`` is that without compression, None if
     they cannot be decompressed."""
@@ -76,8 +72,7 @@ class ExportAttempt(_Attempt):
     max_bytes: int = 0
 
 
-@dataclass(slots=True)
-class Departure:
+class Departure(msgspec.Struct):
     """The connection on which a client instance was made has closed."""
 
     forgets: bool = False

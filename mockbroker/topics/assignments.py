@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
@@ -61,8 +62,7 @@ def check_listed(
             _CHECKS[check](lists_to_check)
 
 
-@dataclass(slots=True)
-class _CheckedLists:
+class _CheckedLists(msgspec.Struct):
     """``lists`` are all lists of the request, ``group`` those to check now."""
 
     controller: Controller

@@ -7,8 +7,9 @@ check either raises Refusal or fills in a part of the new topic.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.changes import ConfigChanges, check_no_nulls
@@ -41,8 +42,7 @@ def requested_partitions(configs: EffectiveConfigs, topic: NewTopic) -> int:
     return max(topic.num_partitions, 0)
 
 
-@dataclass(slots=True)
-class TopicDraft:
+class TopicDraft(msgspec.Struct):
     """A topic to be created. Checks fill in ``configs`` and ``partitions``."""
 
     controller: Controller
@@ -50,7 +50,7 @@ class TopicDraft:
     effective_configs: EffectiveConfigs
     config_changes: ConfigChanges
     requested: NewTopic
-    configs: dict[str, str] = field(default_factory=dict)
+    configs: dict[str, str] = msgspec.field(default_factory=dict)
     partitions: tuple[Partition, ...] = ()
 
     @property

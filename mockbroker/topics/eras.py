@@ -8,8 +8,10 @@ on configs. Codes and texts are those that Kafka 3.9.2 (ZooKeeper) and 4.4.0 (KR
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.configs.eras import ConfigEra
@@ -40,8 +42,7 @@ in turn is known and not repeated, ids ascending; all brokers are known; no brok
 every list has the required length."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedReplicas:
+class ListedReplicas(msgspec.Struct, frozen=True):
     """How a release checks replica lists.
 
     ``checks`` run in this order: all of them on one list after another, or each of them on all
@@ -55,8 +56,7 @@ class ListedReplicas:
     together: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreationEra:
+class CreationEra(msgspec.Struct, frozen=True):
     """How a release answers CreateTopics (19).
 
     ``checks`` run in this order. ``repeated`` is the text for a topic that is requested twice;
@@ -86,8 +86,7 @@ class CreationEra:
     listed: ListedReplicas
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthEra:
+class GrowthEra(msgspec.Struct, frozen=True):
     """How a release answers CreatePartitions (37).
 
     ``repeated`` is the text for a topic that is requested twice. ``continued``: chosen replicas
@@ -114,8 +113,7 @@ class GrowthEra:
     listed: ListedReplicas
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionEra:
+class DeletionEra(msgspec.Struct, frozen=True):
     """How a release answers DeleteTopics (20).
 
     ``explains``: errors have texts. ``repeated_refused``: a topic that is requested twice is an
@@ -130,8 +128,7 @@ class DeletionEra:
     neither: ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class AdministrationEra:
+class AdministrationEra(msgspec.Struct, frozen=True):
     """How the controllers of some releases administer topics and configs.
 
     ``knows_only_live``: a broker that is not live is unknown, since its znode is gone. ``waits``:

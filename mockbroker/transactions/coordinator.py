@@ -8,8 +8,9 @@ says. Time is the cluster's virtual clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.coordinators.kinds import CoordinatorKind

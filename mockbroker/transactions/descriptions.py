@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any
+
+import msgspec
 
 from mockbroker.state.model import TopicPartition
 from mockbroker.transactions.model import PREPARED, Transaction
@@ -11,8 +12,7 @@ from mockbroker.transactions.model import PREPARED, Transaction
 __all__ = ["TransactionView", "transaction_json", "view_transaction"]
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionView:
+class TransactionView(msgspec.Struct, frozen=True):
     """A transactional id. ``state`` is Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit
     or CompleteAbort; ``pending`` is the state that follows as soon as it is written, or the markers
     are. ``partitions`` are those of the open transaction, or those that lack their marker.
@@ -49,6 +49,6 @@ def view_transaction(transaction: Transaction, *, held: bool = False) -> Transac
 
 def transaction_json(view: TransactionView) -> dict[str, Any]:
     """Return a transaction as JSON values; partitions are written ``foo-0``."""
-    found = asdict(view)
+    found = msgspec.structs.asdict(view)
     found["partitions"] = [f"{topic}-{index}" for topic, index in view.partitions]
     return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.state.model import TopicPartition
@@ -35,8 +36,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class InitRequest:
+class InitRequest(msgspec.Struct, frozen=True):
     """InitProducerId. ``producer_id`` and ``epoch`` are those that the producer has, or -1."""
 
     transactional_id: str
@@ -51,8 +51,7 @@ class InitRequest:
         return self.producer_id != NO_PRODUCER_ID
 
 
-@dataclass(slots=True)
-class InitGate:
+class InitGate(msgspec.Struct):
     """InitProducerId, before the transactional id is looked up."""
 
     request: InitRequest
@@ -64,8 +63,7 @@ class InitGate:
         self.code = code
 
 
-@dataclass(slots=True)
-class Gate:
+class Gate(msgspec.Struct):
     """Another request, before the transactional id is looked up."""
 
     transactional_id: str
@@ -77,8 +75,7 @@ class Gate:
         self.code = code
 
 
-@dataclass(slots=True, kw_only=True)
-class TransactionEvent:
+class TransactionEvent(msgspec.Struct, kw_only=True):
     """Something happens to a transactional id."""
 
     machine: Transitions
@@ -97,8 +94,7 @@ class TransactionEvent:
         return self.transaction.pending is not None
 
 
-@dataclass(slots=True, kw_only=True)
-class InitEvent(TransactionEvent):
+class InitEvent(TransactionEvent, kw_only=True):
     """A producer asks for its id and epoch. ``fence`` aborts the open transaction."""
 
     request: InitRequest
@@ -109,8 +105,7 @@ class InitEvent(TransactionEvent):
         self.answer(ProducerResult(code))
 
 
-@dataclass(slots=True, kw_only=True)
-class ProducerEvent(TransactionEvent):
+class ProducerEvent(TransactionEvent, kw_only=True):
     """A request that names the producer."""
 
     producer_id: int
@@ -125,8 +120,7 @@ class ProducerEvent(TransactionEvent):
         return self.epoch != self.metadata.epoch
 
 
-@dataclass(slots=True, kw_only=True)
-class AddEvent(ProducerEvent):
+class AddEvent(ProducerEvent, kw_only=True):
     """Partitions are to join the transaction. ``version`` is the client's transaction version."""
 
     partitions: tuple[TopicPartition, ...]
@@ -142,8 +136,7 @@ class AddEvent(ProducerEvent):
         self.answer(code)
 
 
-@dataclass(slots=True, kw_only=True)
-class VerifyEvent(ProducerEvent):
+class VerifyEvent(ProducerEvent, kw_only=True):
     """A partition's leader asks whether partitions belong to the transaction. ``code`` holds for
     all of them; without one, ``absent`` is the error of those that do not belong to it."""
 
@@ -154,8 +147,7 @@ class VerifyEvent(ProducerEvent):
         self.code = code
 
 
-@dataclass(slots=True, kw_only=True)
-class EndEvent(ProducerEvent):
+class EndEvent(ProducerEvent, kw_only=True):
     """EndTxn. ``version`` is the client's transaction version."""
 
     committed: bool
@@ -192,26 +184,23 @@ class EndEvent(ProducerEvent):
         self.answer(ProducerResult(code))
 
 
-@dataclass(slots=True, kw_only=True)
-class FenceEvent(TransactionEvent):
+class FenceEvent(TransactionEvent, kw_only=True):
     """An open transaction is aborted, and its producer fenced."""
 
     answer: ProducerAnswer
 
 
-@dataclass(slots=True, kw_only=True)
-class AgeEvent(TransactionEvent):
+class AgeEvent(TransactionEvent, kw_only=True):
     """Time has passed. ``fence`` aborts the transaction, ``forget`` drops the transactional id."""
 
     settings: TransactionSettings
-    fence: Callable[[Transaction], None] = field(default=lambda transaction: None)
-    forget: Callable[[Transaction], None] = field(default=lambda transaction: None)
+    fence: Callable[[Transaction], None] = lambda transaction: None
+    forget: Callable[[Transaction], None] = lambda transaction: None
 
     @property
     def now_ms(self) -> int:
         return self.machine.now_ms
 
 
-@dataclass(slots=True, kw_only=True)
-class LoadEvent(TransactionEvent):
+class LoadEvent(TransactionEvent, kw_only=True):
     """A coordinator has loaded the transactional id."""

@@ -8,8 +8,9 @@ the next coordinator.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.records import end_transaction_marker
@@ -37,8 +38,7 @@ _FINAL_ERRORS: Final = (
 """After these no marker of the transaction is sent any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerToWrite:
+class MarkerToWrite(msgspec.Struct, frozen=True):
     """The end of a producer's transaction. ``version`` is the transaction version."""
 
     producer_id: int

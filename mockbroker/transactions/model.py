@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.state.model import TopicPartition
@@ -55,8 +57,7 @@ PREPARED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABO
 COMPLETE: Final = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionMetadata:
+class TransactionMetadata(msgspec.Struct, frozen=True):
     """The state of a transactional id, as one record of ``__transaction_state`` holds it.
 
     ``version`` is the transaction version (KIP-890) of the client that changed it last.
@@ -92,8 +93,7 @@ class TransactionMetadata:
         return self.state is TransactionState.EMPTY or self.state in COMPLETE
 
 
-@dataclass(slots=True)
-class Transaction:
+class Transaction(msgspec.Struct):
     """A transactional id at its coordinator.
 
     ``pending`` is the state that is being written, or that follows once the markers are written;
@@ -105,7 +105,7 @@ class Transaction:
     metadata: TransactionMetadata
     pending: TransactionMetadata | None = None
     pending_end: int | None = None
-    unmarked: dict[TopicPartition, None] = field(default_factory=dict)
+    unmarked: dict[TopicPartition, None] = msgspec.field(default_factory=dict)
     is_stored: bool = False
     has_failed_fence: bool = False
     """An epoch was raised that could not be written; nobody has seen it."""
@@ -115,8 +115,7 @@ class Transaction:
         return self.metadata.state
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerResult:
+class ProducerResult(msgspec.Struct, frozen=True):
     """The answer to InitProducerId or EndTxn."""
 
     code: ErrorCode

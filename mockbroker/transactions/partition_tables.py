@@ -7,8 +7,9 @@ hangs. Producers of transaction version 2 leave it to the leader to add the part
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.log.producers import Producer
@@ -32,8 +33,7 @@ _VERSION_2: Final = 2
 # ---- the first batch of a transaction ------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Question:
+class Question(msgspec.Struct):
     """A transactional batch at the leader of its partition. ``known`` is the log's state of the
     producer. ``adds``: the partition joins the transaction if need be; ``verifies`` is the config
     ``transaction.partition.verification.enable``. ``asks`` and ``code`` are the decision."""
@@ -46,16 +46,14 @@ class Question:
     code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class _Fail:
+class _Fail(msgspec.Struct, frozen=True):
     code: ErrorCode
 
     def perform(self, question: Question) -> None:
         question.code = self.code
 
 
-@dataclass(frozen=True, slots=True)
-class _Ask:
+class _Ask(msgspec.Struct, frozen=True):
     """Ask the coordinator."""
 
     def perform(self, question: Question) -> None:
@@ -98,8 +96,7 @@ ON_FIRST_BATCH: Final[tuple[Row[Question, Question], ...]] = (
 # ---- what the coordinator says -------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(msgspec.Struct):
     """The coordinator's error, which a row replaces. ``knows_abortable``: the client's version of
     its request has TRANSACTION_ABORTABLE(120). ``adds``: it is of transaction version 2."""
 
@@ -109,22 +106,19 @@ class Reply:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Become:
+class _Become(msgspec.Struct, frozen=True):
     code: ErrorCode
 
     def perform(self, reply: Reply) -> None:
         reply.code = self.code
 
 
-@dataclass(frozen=True, slots=True)
-class _TellNotAdded:
+class _TellNotAdded(msgspec.Struct, frozen=True):
     def perform(self, reply: Reply) -> None:
         reply.text = "Partition was not added to the transaction"
 
 
-@dataclass(frozen=True, slots=True)
-class _TellUnderlyingError:
+class _TellUnderlyingError(msgspec.Struct, frozen=True):
     """Clients that do not know the error try again after this one."""
 
     def perform(self, reply: Reply) -> None:
@@ -179,8 +173,7 @@ ON_PRODUCE_REPLY: Final[tuple[Row[Reply, Reply], ...]] = (
 # ---- markers -------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class MarkerArrival:
+class MarkerArrival(msgspec.Struct):
     """A marker at a broker. ``is_hosted``: the broker has a replica of the partition; ``leads``: it
     leads it. ``is_loaded`` is False at a group coordinator that still loads its partition.
     ``version`` is the transaction version, 0 where the request has none."""
@@ -197,8 +190,7 @@ class MarkerArrival:
     code: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class _RefuseMarker:
+class _RefuseMarker(msgspec.Struct, frozen=True):
     code: ErrorCode
 
     def perform(self, marker: MarkerArrival) -> None:

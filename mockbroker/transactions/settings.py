@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.configs.effective import EffectiveConfigs
 
@@ -17,8 +18,7 @@ MOST_TRANSACTIONS: Final = 10_000
 """Transactional ids; a request that would make more gets COORDINATOR_NOT_AVAILABLE(15)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionSettings:
+class TransactionSettings(msgspec.Struct, frozen=True):
     """Times are milliseconds."""
 
     max_timeout_ms: int

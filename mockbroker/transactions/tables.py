@@ -8,8 +8,9 @@ the other way. The rules of partitions are in ``partition_tables``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Do, Refuse, Release, Row, always
@@ -150,8 +151,7 @@ def _is_exhausted(event: InitEvent) -> bool:
     return event.metadata.is_exhausted
 
 
-@dataclass(frozen=True, slots=True)
-class _RaiseEpoch:
+class _RaiseEpoch(msgspec.Struct, frozen=True):
     """Give the producer the next epoch. ``by`` 0: the present one again. ``keeps_last``: the
     request may be repeated."""
 
@@ -250,8 +250,7 @@ ON_ADD: Final[tuple[Row[AddEvent, AddEvent], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _AbsentGets:
+class _AbsentGets(msgspec.Struct, frozen=True):
     """Partitions that do not belong to the transaction get this error."""
 
     code: ErrorCode

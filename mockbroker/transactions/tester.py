@@ -6,8 +6,9 @@ Every step raises ClusterError for a transactional id that does not exist.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError

@@ -8,8 +8,9 @@ else can happen to the transaction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.coordinators.offsets import Stored

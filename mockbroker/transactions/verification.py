@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.coordinators.kinds import CoordinatorKind
@@ -30,8 +31,7 @@ Verified: TypeAlias = Callable[["Verification"], None]
 _GUARDED_SINCE: Final[Release] = (3, 6)
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationRequest:
+class VerificationRequest(msgspec.Struct, frozen=True):
     """A request with transactional records. ``adds``: partitions join the transaction if need be;
     ``knows_abortable``: the client's version has TRANSACTION_ABORTABLE(120)."""
 
@@ -42,13 +42,12 @@ class VerificationRequest:
     knows_abortable: bool
 
 
-@dataclass(slots=True)
-class Verification:
+class Verification(msgspec.Struct):
     """What became of a request: the errors of partitions with their texts, and the guards of those
     that were verified. ``is_concurrent``: the coordinator still ends the transaction before."""
 
-    errors: dict[TopicPartition, tuple[ErrorCode, str | None]] = field(default_factory=dict)
-    guards: dict[TopicPartition, Guard] = field(default_factory=dict)
+    errors: dict[TopicPartition, tuple[ErrorCode, str | None]] = msgspec.field(default_factory=dict)
+    guards: dict[TopicPartition, Guard] = msgspec.field(default_factory=dict)
     is_concurrent: bool = False
 
 

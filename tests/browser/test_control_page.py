@@ -8,10 +8,10 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.events import (
@@ -38,8 +39,7 @@ NEW_COORDINATOR: Final[Release] = (4, 0)
 """The first release with the coordinator that is written in Java."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseWithoutId:
+class RefuseWithoutId(msgspec.Struct, frozen=True):
     """Answer with an error code and an empty member id: the client's own is not valid."""
 
     code: ErrorCode

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import (
@@ -34,8 +35,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
-class Admission:
+class Admission(msgspec.Struct):
     """A JoinGroup request before its group is looked at; ``group`` is None if there is none."""
 
     machine: Rebalancing
@@ -48,8 +48,7 @@ class Admission:
         self.answer(JoinResult(code, self.request.member_id))
 
 
-@dataclass(slots=True)
-class Gate:
+class Gate(msgspec.Struct):
     """Any other request of a member before its group is looked at. ``coordinator_error`` says
     whether the broker coordinates the group; ``code`` is None unless the request is answered."""
 
@@ -62,8 +61,7 @@ class Gate:
         self.code = code
 
 
-@dataclass(slots=True, kw_only=True)
-class JoinEvent(MemberEvent):
+class JoinEvent(MemberEvent, kw_only=True):
     """``former_leader`` is the leader before a static member was replaced."""
 
     request: JoinRequest
@@ -80,8 +78,7 @@ class JoinEvent(MemberEvent):
         self.answer(JoinResult(code, ""))
 
 
-@dataclass(slots=True, kw_only=True)
-class SyncEvent(MemberEvent):
+class SyncEvent(MemberEvent, kw_only=True):
     request: SyncRequest
     answer: SyncAnswer
 
@@ -93,8 +90,7 @@ class SyncEvent(MemberEvent):
         self.answer(SyncResult(code))
 
 
-@dataclass(slots=True, kw_only=True)
-class CodeEvent(MemberEvent):
+class CodeEvent(MemberEvent, kw_only=True):
     """A request whose answer is an error code."""
 
     generation: int = NO_GENERATION
@@ -104,39 +100,34 @@ class CodeEvent(MemberEvent):
         self.code = code
 
 
-@dataclass(slots=True, kw_only=True)
-class HeartbeatEvent(CodeEvent):
+class HeartbeatEvent(CodeEvent, kw_only=True):
     """A heartbeat."""
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaveEvent(CodeEvent):
+class LeaveEvent(CodeEvent, kw_only=True):
     """A member that LeaveGroup names."""
 
 
-@dataclass(slots=True, kw_only=True)
-class CommitEvent(CodeEvent):
+class CommitEvent(CodeEvent, kw_only=True):
     """Offsets are to be stored for the group."""
 
     transactional: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteEvent(CodeEvent):
+class DeleteEvent(CodeEvent, kw_only=True):
     """DeleteGroups names the group."""
 
-    delete: Callable[[Group], None] = field(default=lambda _group: None)
+    delete: Callable[[Group], None] = lambda _group: None
 
 
-@dataclass(slots=True)
-class MissingGroup:
+class MissingGroup(msgspec.Struct):
     """A request names a group that does not exist. ``make`` makes one. ``generation`` and
     ``version`` are those of OffsetCommit, or of TxnOffsetCommit if ``transactional``."""
 
     group_id: str
     generation: int = NO_GENERATION
     version: int = 0
-    make: Callable[[], object] = field(default=lambda: None)
+    make: Callable[[], object] = lambda: None
     transactional: bool = False
     code: ErrorCode = ErrorCode.NONE
 
@@ -144,8 +135,7 @@ class MissingGroup:
         self.code = code
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeEvent(GroupEvent):
+class DescribeEvent(GroupEvent, kw_only=True):
     """DescribeGroups names the group: what it shows."""
 
     state: str

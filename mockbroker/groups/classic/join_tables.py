@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.conditions import (

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.timers import Timer, Timers
@@ -59,8 +60,7 @@ class GroupState(StrEnum):
 # ---- requests and answers ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class JoinRequest:
+class JoinRequest(msgspec.Struct, frozen=True):
     """``client_host`` is the text of DescribeGroups: ``/127.0.0.1``. ``needs_member_id``: a member
     without an id gets one first (KIP-394). ``can_skip_assignment``: the client knows
     ``skip_assignment`` (KIP-814)."""
@@ -79,8 +79,7 @@ class JoinRequest:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedMember:
+class JoinedMember(msgspec.Struct, frozen=True):
     """A member as its leader sees it: ``metadata`` is that of the chosen protocol."""
 
     member_id: str
@@ -88,8 +87,7 @@ class JoinedMember:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class JoinResult:
+class JoinResult(msgspec.Struct, frozen=True):
     """``members`` is empty for all but the leader."""
 
     error_code: int
@@ -102,8 +100,7 @@ class JoinResult:
     members: tuple[JoinedMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SyncRequest:
+class SyncRequest(msgspec.Struct, frozen=True):
     """``assignments`` is empty for all but the leader."""
 
     group_id: str
@@ -115,16 +112,14 @@ class SyncRequest:
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SyncResult:
+class SyncResult(msgspec.Struct, frozen=True):
     error_code: int
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class LeavingMember:
+class LeavingMember(msgspec.Struct, frozen=True):
     """A member that LeaveGroup names: by its id, or by its instance id alone."""
 
     member_id: str
@@ -132,8 +127,7 @@ class LeavingMember:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedMember:
+class DescribedMember(msgspec.Struct, frozen=True):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -142,8 +136,7 @@ class DescribedMember:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedGroup:
+class DescribedGroup(msgspec.Struct, frozen=True):
     """``protocol_name`` and the metadata are empty unless the group is stable."""
 
     state: str
@@ -197,8 +190,7 @@ class Session:
             self._end()
 
 
-@dataclass(slots=True, eq=False)
-class Member:
+class Member(msgspec.Struct, eq=False):
     """``is_new`` until its first generation begins. ``instance_id`` makes it static (KIP-345)."""
 
     member_id: str
@@ -226,8 +218,7 @@ class Member:
         return next(name for name, _ in self.protocols if name in candidates)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMember:
+class StoredMember(msgspec.Struct, frozen=True):
     """A member as the log of ``__consumer_offsets`` holds it."""
 
     member_id: str
@@ -240,8 +231,7 @@ class StoredMember:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGroup:
+class StoredGroup(msgspec.Struct, frozen=True):
     """What a new coordinator finds in the log: the last generation that got assignments."""
 
     generation: int
@@ -255,8 +245,7 @@ class StoredGroup:
 # ---- groups --------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class Group:
+class Group(msgspec.Struct, eq=False):
     """``members`` are in the order in which they joined. ``joins`` and ``syncs`` are the answers
     that wait, by member id; ``pending`` the sessions of ids that were handed out (KIP-394) and have
     not joined. ``protocol_type`` is None for a simple group, which only has offsets."""
@@ -269,14 +258,14 @@ class Group:
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader: str | None = None
-    members: dict[str, Member] = field(default_factory=dict)
-    instances: dict[str, str] = field(default_factory=dict)
+    members: dict[str, Member] = msgspec.field(default_factory=dict)
+    instances: dict[str, str] = msgspec.field(default_factory=dict)
     """Instance id -> member id."""
-    pending: dict[str, Session] = field(default_factory=dict)
-    unsynced: set[str] = field(default_factory=set)
+    pending: dict[str, Session] = msgspec.field(default_factory=dict)
+    unsynced: set[str] = msgspec.field(default_factory=set)
     """The member ids of this generation that have not sent SyncGroup."""
-    joins: dict[str, JoinAnswer] = field(default_factory=dict)
-    syncs: dict[str, SyncAnswer] = field(default_factory=dict)
+    joins: dict[str, JoinAnswer] = msgspec.field(default_factory=dict)
+    syncs: dict[str, SyncAnswer] = msgspec.field(default_factory=dict)
     grew: bool = False
     """Whether a member was added during the initial delay."""
     held: bool = False
@@ -287,7 +276,7 @@ class Group:
     subscribed: frozenset[str] | None = None
     """The topics of all members, if the group consists of consumers and their metadata is
     readable."""
-    supported: Counter[str] = field(default_factory=Counter)
+    supported: Counter[str] = msgspec.field(default_factory=Counter)
     """Protocol name -> how many members support it."""
 
     def is_in(self, *states: GroupState) -> bool:

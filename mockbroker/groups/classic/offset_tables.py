@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.conditions import (
@@ -135,8 +136,7 @@ ON_DELETE: Final[tuple[Row[DeleteEvent, DeleteEvent], ...]] = (
 # ---- DescribeGroups ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ShowState:
+class ShowState(msgspec.Struct, frozen=True):
     """Show the state under another name."""
 
     name: str

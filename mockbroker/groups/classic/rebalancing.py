@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import (
@@ -36,15 +37,13 @@ NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 # ---- events --------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class GroupEvent:
+class GroupEvent(msgspec.Struct):
     """Something happens to a group: what conditions of rows look at, and effects act on."""
 
     machine: Rebalancing
     group: Group
 
 
-@dataclass(slots=True)
 class MemberEvent(GroupEvent):
     """Something happens to the member of this id, which the group may lack."""
 
@@ -61,8 +60,7 @@ GroupRows: TypeAlias = tuple[Row[GroupEvent, GroupEvent], ...]
 MemberRows: TypeAlias = tuple[Row[MemberEvent, MemberEvent], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """The rows of one release that more than one request leads to, by what happens."""
 
     prepare: GroupRows

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.configs.effective import EffectiveConfigs
 
@@ -17,8 +18,7 @@ MOST_MEMBERS: Final = 10_000
 _UNLIMITED: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
+class GroupSettings(msgspec.Struct, frozen=True):
     """Times are milliseconds."""
 
     min_session_timeout_ms: int

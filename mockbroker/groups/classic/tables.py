@@ -6,8 +6,9 @@ Scala), which releases up to 3.9 run by default.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from mockbroker.groups.classic.effects import (
     GroupRow,
@@ -74,8 +75,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRules:
+class RequestRules(msgspec.Struct, frozen=True):
     """The rows of one release, by request."""
 
     admission: tuple[Row[Admission, Admission], ...]

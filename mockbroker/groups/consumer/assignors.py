@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
+
+import msgspec
 
 from mockbroker.groups.modern.partitions import Assignment, TopicIdPartition
 
@@ -24,8 +25,7 @@ _NOTHING: Final[Assignment] = frozenset()
 _MOST_ROUNDS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(msgspec.Struct, frozen=True):
     """A member as assignors see it. ``topics`` are ids of topics that exist; ``current`` is its
     former target."""
 

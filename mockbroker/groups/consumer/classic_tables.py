@@ -7,9 +7,10 @@ of the classic one the epoch is a generation, and error 27 says that there is an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -21,8 +22,7 @@ from mockbroker.rows import Do, Refuse, Release, Row, rows_of_release
 __all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync", "classic_rules"]
 
 
-@dataclass(slots=True, eq=False)
-class ClassicEvent:
+class ClassicEvent(msgspec.Struct, eq=False):
     """A request of the classic protocol by a member, which the group may lack. ``code`` is None as
     long as the rows have not refused."""
 
@@ -46,8 +46,7 @@ class ClassicEvent:
         return self.holder or self.group.members[self.member_id]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ClassicJoin(ClassicEvent):
+class ClassicJoin(ClassicEvent, eq=False, kw_only=True):
     """JoinGroup. ``subscription`` is None if it cannot be read."""
 
     request: JoinRequest
@@ -61,8 +60,7 @@ class ClassicJoin(ClassicEvent):
         return self.request.member_id == ""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ClassicSync(ClassicEvent):
+class ClassicSync(ClassicEvent, eq=False, kw_only=True):
     """SyncGroup."""
 
     request: SyncRequest
@@ -231,8 +229,7 @@ ON_LEAVE: Final[tuple[ClassicRow, ...]] = (
 # ---- downgrade -----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class Replacement:
+class Replacement(msgspec.Struct, eq=False):
     """A member of the classic protocol takes the place of ``former``."""
 
     group: ConsumerGroup
@@ -261,8 +258,7 @@ ON_REPLACEMENT: Final[tuple[Row[Replacement, Replacement], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicRules:
+class ClassicRules(msgspec.Struct, frozen=True):
     """The rows of one release, by request."""
 
     join: tuple[JoinRow, ...]

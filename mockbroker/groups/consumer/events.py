@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import Group as ClassicGroup
@@ -22,8 +23,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True, eq=False)
-class GroupEvent:
+class GroupEvent(msgspec.Struct, eq=False):
     """Something happens to a group. ``now_ms`` is the cluster's clock, ``assignment_interval_ms``
     the shortest time between two targets."""
 
@@ -40,8 +40,7 @@ class GroupEvent:
     makes_target: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class HeartbeatEvent:
+class HeartbeatEvent(msgspec.Struct, eq=False):
     """A heartbeat before it changes anything. ``group`` is None if there is none of this kind,
     ``classic`` is the classic group of the id, which ``convert`` makes a consumer group. The rows
     decide on ``result``, which ends the heartbeat, or on ``former``: the member that sends it, as
@@ -103,8 +102,7 @@ class HeartbeatEvent:
         }
 
 
-@dataclass(slots=True, eq=False)
-class MembersGone:
+class MembersGone(msgspec.Struct, eq=False):
     """Members leave a group, or are fenced. ``remove``, ``downgrade`` and ``settle``
     are what may follow."""
 
@@ -122,8 +120,7 @@ class MembersGone:
         return [m for name, m in self.group.members.items() if name not in leaving]
 
 
-@dataclass(slots=True, eq=False)
-class RegexEvent:
+class RegexEvent(msgspec.Struct, eq=False):
     """A heartbeat has been answered: do regular expressions have to be resolved again?
     ``waiting`` is the number of those that were never resolved."""
 
@@ -143,8 +140,7 @@ class RegexEvent:
         return next((each.version for each in self.group.resolved.values()), 0)
 
 
-@dataclass(slots=True, eq=False)
-class CommitEvent:
+class CommitEvent(msgspec.Struct, eq=False):
     """Offsets of these partitions are to be stored for a group, or fetched, by this member."""
 
     group: ConsumerGroup
@@ -166,9 +162,8 @@ class CommitEvent:
         self.code = code
 
 
-@dataclass(slots=True, eq=False)
-class DescribeEvent:
+class DescribeEvent(msgspec.Struct, eq=False):
     """ConsumerGroupDescribe shows a member: the partitions of its assignment."""
 
     member: Member
-    shown: Assignment = field(default_factory=frozenset)
+    shown: Assignment = msgspec.field(default_factory=frozenset)

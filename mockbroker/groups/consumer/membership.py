@@ -7,9 +7,10 @@ records, which ``flush`` hands over in one batch for each request or timer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from mockbroker.groups.classic.model import Session
 from mockbroker.groups.consumer.assignors import ASSIGNORS, Subscriber

@@ -7,7 +7,8 @@ consumer group a classic one when the last such member leaves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.coordinator import ClassicGroups

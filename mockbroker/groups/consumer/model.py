@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from mockbroker.groups.classic.model import Protocols, Session
 from mockbroker.groups.modern.group import StaticGroup
@@ -67,8 +69,7 @@ class MemberState(IntEnum):
 # ---- requests and answers ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatRequest:
+class HeartbeatRequest(msgspec.Struct, frozen=True):
     """``owned``, names, regex, assignor and rack are None where the request leaves them out.
 
     ``needs_member_id``: version 1 and later, in which clients make their own. ``visible`` returns
@@ -107,16 +108,14 @@ class HeartbeatRequest:
 # ---- members -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicPart:
+class ClassicPart(msgspec.Struct, frozen=True):
     """What a member of the classic protocol brings along (JoinGroup)."""
 
     session_timeout_ms: int
     protocols: Protocols
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """A member. ``previous_epoch`` is -1 until it has had two. ``classic`` is None for members that
     speak the consumer protocol. ``revoking`` are partitions that it has to give up."""
 
@@ -133,8 +132,8 @@ class Member:
     epoch: int = 0
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
-    assigned: Assigned = field(default_factory=dict)
-    revoking: Assigned = field(default_factory=dict)
+    assigned: Assigned = msgspec.field(default_factory=dict)
+    revoking: Assigned = msgspec.field(default_factory=dict)
 
     @property
     def metadata(self) -> tuple[object, ...]:
@@ -161,8 +160,7 @@ class Member:
         return replace(self, epoch=epoch, previous_epoch=self.epoch)
 
 
-@dataclass(slots=True, eq=False)
-class MemberClocks:
+class MemberClocks(msgspec.Struct, eq=False):
     """The timers of one member: ``revocation`` runs while it has to give up partitions, ``join``
     and ``sync`` until a member of the classic protocol has sent these requests."""
 
@@ -180,8 +178,7 @@ class MemberClocks:
 # ---- groups --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRegex:
+class ResolvedRegex(msgspec.Struct, frozen=True):
     """The topics that a regular expression matched at ``resolved_ms``, when the cluster had created
     ``version`` topics."""
 
@@ -190,13 +187,12 @@ class ResolvedRegex:
     resolved_ms: int
 
 
-@dataclass(slots=True, eq=False)
-class ConsumerGroup(StaticGroup[Member, Assignment, MemberClocks]):
+class ConsumerGroup(StaticGroup[Member, Assignment, MemberClocks], eq=False):
     """Its members subscribe to topics, by name or by regular expression."""
 
-    resolved: dict[str, ResolvedRegex] = field(default_factory=dict)
-    holders: Counter[TopicIdPartition] = field(default_factory=Counter)
-    regexes: Counter[str] = field(default_factory=Counter)
+    resolved: dict[str, ResolvedRegex] = msgspec.field(default_factory=dict)
+    holders: Counter[TopicIdPartition] = msgspec.field(default_factory=Counter)
+    regexes: Counter[str] = msgspec.field(default_factory=Counter)
     """How many members have each regular expression."""
 
     @property

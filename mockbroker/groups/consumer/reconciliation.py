@@ -7,9 +7,12 @@ not kept. ``reconcile`` returns the member after one heartbeat.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from mockbroker.groups.consumer.model import Member, MemberState
 from mockbroker.groups.modern.partitions import Assignment, TopicIdPartition
@@ -69,8 +72,7 @@ class Reconciliation:
 ReconciliationRow: TypeAlias = Row[Reconciliation, Reconciliation]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """An effect that is a function of the reconciliation."""
 
     act: Callable[[Reconciliation], None]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.configs.effective import EffectiveConfigs
 
@@ -13,8 +14,7 @@ MOST_MEMBERS: Final = 10_000
 """Of a group; a heartbeat that would make more is refused as in a full group."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerSettings:
+class ConsumerSettings(msgspec.Struct, frozen=True):
     """``assignors`` are the names of those enabled, the default first; ``upgrades`` and
     ``downgrades`` say which way groups with members may turn (``migration`` whether they may mix).
     ``enabled`` says whether the broker serves consumer groups at all."""

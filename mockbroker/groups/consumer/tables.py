@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.consumer.events import (
@@ -179,8 +180,7 @@ def _too_large(event: HeartbeatEvent) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MakeGroup:
+class MakeGroup(msgspec.Struct, frozen=True):
     """Make a group whose first target is the one after this epoch."""
 
     epoch: int
@@ -602,8 +602,7 @@ ON_DESCRIBE: Final[tuple[Row[DescribeEvent, DescribeEvent], ...]] = (
 # ---- by release ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerRules:
+class ConsumerRules(msgspec.Struct, frozen=True):
     """The rows of one release, by what happens."""
 
     read: tuple[HeartbeatRow, ...]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mockbroker.errors import ClusterError
 from mockbroker.groups.consumer.membership import Membership

@@ -6,8 +6,9 @@ State without rules. Members are values: a change makes another member. Times ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 from mockbroker.groups.modern.topics import TopicFacts
 
@@ -46,8 +47,7 @@ TargetT = TypeVar("TargetT")
 ClockT = TypeVar("ClockT", bound=_Clock)
 
 
-@dataclass(slots=True, eq=False)
-class ModernGroup(Generic[MemberT, TargetT, ClockT]):
+class ModernGroup(msgspec.Struct, Generic[MemberT, TargetT, ClockT], eq=False):
     """``epoch`` counts the causes of a new target, ``target_epoch`` is the one for which ``target``
     was made, at ``target_ms`` (0: never). ``held`` says whether a tester keeps members from giving
     up and getting what they are to have."""
@@ -56,9 +56,9 @@ class ModernGroup(Generic[MemberT, TargetT, ClockT]):
     epoch: int = 0
     target_epoch: int = 0
     target_ms: int = 0
-    target: dict[str, TargetT] = field(default_factory=dict)
-    members: dict[str, MemberT] = field(default_factory=dict)
-    clocks: dict[str, ClockT] = field(default_factory=dict)
+    target: dict[str, TargetT] = msgspec.field(default_factory=dict)
+    members: dict[str, MemberT] = msgspec.field(default_factory=dict)
+    clocks: dict[str, ClockT] = msgspec.field(default_factory=dict)
     """The timers of each member."""
     facts: tuple[TopicFacts, ...] = ()
     """Of the topics that the group reads, as the epoch takes account of them."""
@@ -87,12 +87,11 @@ class ModernGroup(Generic[MemberT, TargetT, ClockT]):
 # A class with slots is made anew by its decorator, so that super() without arguments fails in it.
 
 
-@dataclass(slots=True, eq=False)
-class StaticGroup(ModernGroup[StaticMemberT, TargetT, ClockT]):
+class StaticGroup(ModernGroup[StaticMemberT, TargetT, ClockT], eq=False):
     """A group in which members may have instance ids. ``pinned`` is a target that a tester has
     set."""
 
-    instances: dict[str, str] = field(default_factory=dict)
+    instances: dict[str, str] = msgspec.field(default_factory=dict)
     """Instance id -> member id."""
     facts_version: int = -1
     """The version of the cluster's topics at which ``facts`` were last compared."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.modern.partitions import Assignment
@@ -16,8 +17,7 @@ LEAVING: Final = -1
 """Member epochs of a heartbeat that mean something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatResult:
+class HeartbeatResult(msgspec.Struct, frozen=True):
     """``assignment`` is None if it is not sent."""
 
     error_code: int = ErrorCode.NONE
@@ -36,8 +36,7 @@ class _Heartbeat(Protocol):
     def reject(self, code: ErrorCode, text: str | None) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Reject:
+class Reject(msgspec.Struct, frozen=True):
     """Answer with an error and a text, which may name what the request has and the group knows."""
 
     code: ErrorCode

@@ -7,8 +7,9 @@ Decides nothing: the tables of each kind say when.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Generic
+
+from msgspec.structs import replace
 
 from mockbroker.groups.modern.group import GroupT
 from mockbroker.groups.modern.group_records import RecordWriter, StoredRecord

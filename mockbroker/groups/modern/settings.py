@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from mockbroker.configs.effective import EffectiveConfigs
 
 __all__ = ["GroupTimes", "group_times"]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupTimes:
+class GroupTimes(msgspec.Struct, frozen=True):
     """In milliseconds. 0 stands for a config that the release does not have."""
 
     session_ms: int

@@ -7,10 +7,11 @@ Archived records are never delivered again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.rows import Do, Release, Row, always, rows_of_release
@@ -51,8 +52,7 @@ class AckType(IntEnum):
     RENEW = 4
 
 
-@dataclass(slots=True, eq=False)
-class Delivery:
+class Delivery(msgspec.Struct, eq=False):
     """The state of one record, or of a batch of them. ``lock`` ends an acquisition."""
 
     state: RecordState
@@ -71,8 +71,7 @@ class Delivery:
 # ---- acknowledgements ----------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class Acknowledgement:
+class Acknowledgement(msgspec.Struct, eq=False):
     """A member acknowledges a delivery, or the lock of it ends (``member_id`` is None). ``whole``:
     it is that of a batch; ``in_progress``: the same request has acknowledged it already.
 
@@ -94,8 +93,7 @@ class Acknowledgement:
         return self.delivery.state is RecordState.ACQUIRED and not self.in_progress
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """Move the record to another state."""
 
     state: RecordState
@@ -104,8 +102,7 @@ class Move:
         subject.state = self.state
 
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
+class Invalid(msgspec.Struct, frozen=True):
     """INVALID_RECORD_STATE (121), with Kafka's text."""
 
     text: str
@@ -192,8 +189,7 @@ ON_LOCK_END: Final[tuple[AckRow, ...]] = (
 # ---- batches of acknowledgements -----------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class BatchCheck:
+class BatchCheck(msgspec.Struct, eq=False):
     """A batch of acknowledgements in a request, which is checked before any state is looked at.
     ``previous_last`` is the last offset of the batch before it in the request."""
 
@@ -238,8 +234,7 @@ ON_ACK_BATCH: Final[tuple[Row[BatchCheck, BatchCheck], ...]] = (
 # ---- records that are delivered again ------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class Throttle:
+class Throttle(msgspec.Struct, eq=False):
     """Records that are available again, the most often ``count`` times delivered. ``alone``: they
     are delivered without others, so that one bad record does not spoil them all."""
 
@@ -276,8 +271,7 @@ class StoreError(NamedTuple):
     text: str
 
 
-@dataclass(slots=True, eq=False)
-class StoreEvent:
+class StoreEvent(msgspec.Struct, eq=False):
     """A leader stores a change of a state that was altered or deleted after it had loaded it: at
     another epoch of the group, or at the same one."""
 
@@ -286,8 +280,7 @@ class StoreEvent:
     error: StoreError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FailToStore:
+class FailToStore(msgspec.Struct, frozen=True):
     """Refuse the change."""
 
     code: ErrorCode
@@ -334,8 +327,7 @@ ON_STORE: Final[tuple[Row[StoreEvent, StoreEvent], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryRules:
+class DeliveryRules(msgspec.Struct, frozen=True):
     """The rows of one release."""
 
     acknowledge: tuple[AckRow, ...]

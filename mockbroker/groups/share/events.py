@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.modern.heartbeats import HeartbeatResult
@@ -12,8 +12,7 @@ from mockbroker.groups.share.settings import ShareSettings
 __all__ = ["ShareGroupEvent", "ShareHeartbeatEvent"]
 
 
-@dataclass(slots=True, eq=False)
-class ShareHeartbeatEvent:
+class ShareHeartbeatEvent(msgspec.Struct, eq=False):
     """A heartbeat before it changes anything. ``group`` is None if there is none of this kind,
     ``foreign`` says whether another kind has the id. The rows decide on ``result``, which ends the
     heartbeat, or on ``former``: the member that sends it, as it was."""
@@ -53,8 +52,7 @@ class ShareHeartbeatEvent:
         }
 
 
-@dataclass(slots=True, eq=False)
-class ShareGroupEvent:
+class ShareGroupEvent(msgspec.Struct, eq=False):
     """Something happens to a group. ``unassigned``: share partitions exist that no target has."""
 
     group: ShareGroup

@@ -7,8 +7,9 @@ over in one batch for each request or timer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from mockbroker.groups.classic.model import Session
 from mockbroker.groups.modern.group_records import StoredRecord

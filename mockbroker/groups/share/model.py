@@ -6,9 +6,10 @@ another member.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from mockbroker.groups.classic.model import Session
 from mockbroker.groups.modern.group import ModernGroup
@@ -29,8 +30,7 @@ class ShareGroupState(StrEnum):
     DEAD = "Dead"
 
 
-@dataclass(frozen=True, slots=True)
-class ShareHeartbeat:
+class ShareHeartbeat(msgspec.Struct, frozen=True):
     """ShareGroupHeartbeat. Names and rack are None where the request leaves them out."""
 
     group_id: str
@@ -50,8 +50,7 @@ class ShareHeartbeat:
         return self.member_epoch == LEAVING
 
 
-@dataclass(frozen=True, slots=True)
-class ShareMember:
+class ShareMember(msgspec.Struct, frozen=True):
     """A member. ``previous_epoch`` is -1 until it has had two."""
 
     member_id: str
@@ -74,8 +73,7 @@ class ShareMember:
         return self.epoch, self.previous_epoch, self.assigned
 
 
-@dataclass(slots=True, eq=False)
-class ShareGroup(ModernGroup[ShareMember, Assignment, Session]):
+class ShareGroup(ModernGroup[ShareMember, Assignment, Session], eq=False):
     """``initialized`` are the partitions whose share state exists: only these are assigned."""
 
     initialized: Assignment = NOTHING

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.configs.effective import EffectiveConfigs
 
@@ -16,16 +17,14 @@ _MOST_LOCKS: Final = 2000
 """For releases without share groups, where only testers share partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShareSettings:
+class ShareSettings(msgspec.Struct, frozen=True):
     """What all share groups of a broker have in common."""
 
     max_size: int
     max_sessions: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShareTimes:
+class ShareTimes(msgspec.Struct, frozen=True):
     """What the delivery to one group follows."""
 
     lock_ms: int

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.errors import ClusterError
@@ -52,8 +53,7 @@ from mockbroker.state.model import TopicPartition
 __all__ = ["ShareAnswer", "ShareFetches", "ShareQuery", "ShareWait", "StartedShareFetch"]
 
 
-@dataclass(slots=True)
-class ShareQuery:
+class ShareQuery(msgspec.Struct):
     """A ShareFetch to one broker. ``partitions`` are those of the session, without those that the
     caller may not read; ``strict``: no more records than ``max_records`` are acquired."""
 
@@ -70,8 +70,7 @@ class ShareQuery:
     strict: bool = False
 
 
-@dataclass(slots=True)
-class ShareAnswer:
+class ShareAnswer(msgspec.Struct):
     """What a ShareFetch gets of one partition."""
 
     partition: TopicIdPartition
@@ -81,8 +80,7 @@ class ShareAnswer:
     acquired: Sequence[AcquiredRange] = ()
 
 
-@dataclass(slots=True)
-class _Source:
+class _Source(msgspec.Struct):
     """A partition of a fetch, which this broker leads."""
 
     topic: str

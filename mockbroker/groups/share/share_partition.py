@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.share.deliveries import (
@@ -77,8 +78,7 @@ class AckBatch(NamedTuple):
     types: tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
-class StartedAcknowledgement:
+class StartedAcknowledgement(msgspec.Struct, eq=False):
     """Acknowledgements of one partition that were checked: all of them are right, or, with an
     error, none counts. ``store`` makes them count."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.modern.partitions import TopicIdPartition
@@ -27,17 +28,16 @@ FINAL_EPOCH: Final = -1
 _LAST_EPOCH: Final = 2**31 - 1
 
 
-@dataclass(slots=True, eq=False)
-class ShareSession:
+class ShareSession(msgspec.Struct, eq=False):
     """``epoch`` is that of the next request. Of ``partitions``, those that are True come in the
     next answer even if they have no records."""
 
     group_id: str
     member_id: str
     connection_id: int
-    partitions: dict[TopicIdPartition, bool] = field(default_factory=dict)
+    partitions: dict[TopicIdPartition, bool] = msgspec.field(default_factory=dict)
     epoch: int = 1
-    names: dict[uuid.UUID, str] = field(default_factory=dict)
+    names: dict[uuid.UUID, str] = msgspec.field(default_factory=dict)
     """The topics by ids, also those that were deleted since."""
 
     def advance(self) -> None:
@@ -52,8 +52,7 @@ class ShareSession:
             self.partitions.pop(each, None)
 
 
-@dataclass(slots=True, eq=False)
-class SessionEvent:
+class SessionEvent(msgspec.Struct, eq=False):
     """A request of a session. ``session`` is None if there is none, ``is_full`` says whether the
     broker has no room for another."""
 
@@ -116,8 +115,7 @@ ON_SHARE_ACKNOWLEDGE: Final[tuple[SessionRow, ...]] = (
 )
 
 
-@dataclass(slots=True, eq=False)
-class AnswerEvent:
+class AnswerEvent(msgspec.Struct, eq=False):
     """A ShareFetch is about to be answered. ``names_unknown_topic``: with a partition of a topic
     that the broker does not know, or no more."""
 
@@ -138,8 +136,7 @@ ON_SHARE_FETCH_ANSWER: Final[tuple[Row[AnswerEvent, AnswerEvent], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRules:
+class SessionRules(msgspec.Struct, frozen=True):
     """The rows of one release."""
 
     fetch: tuple[SessionRow, ...]

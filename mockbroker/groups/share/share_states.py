@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Final, NamedTuple
+
+import msgspec
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.groups.modern.partitions import TopicIdPartition
@@ -64,8 +65,7 @@ class StoredState(NamedTuple):
     batches: Sequence[StateBatch]
 
 
-@dataclass(slots=True, eq=False)
-class StateQuery:
+class StateQuery(msgspec.Struct, eq=False):
     """A request for the state of one partition. ``leader_epoch`` and ``state_epoch`` are those that
     the request has, if any, and ``newest_leader`` is the newest epoch of a leader that has asked.
     ``verb`` names the operation if it needs a state that is there."""
@@ -80,8 +80,7 @@ class StateQuery:
     error: ShareStateError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Fail:
+class _Fail(msgspec.Struct, frozen=True):
     code: ErrorCode
     text: str = ""
 
@@ -142,8 +141,7 @@ STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
 )
 
 
-@dataclass(slots=True, eq=False)
-class StateMerge:
+class StateMerge(msgspec.Struct, eq=False):
     """What a leader stores, and what was there. The rows decide on ``start_offset`` and
     ``complete``."""
 

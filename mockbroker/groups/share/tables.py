@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.modern.heartbeats import LEAVING, HeartbeatResult, Reject, is_blank
@@ -69,8 +70,7 @@ def _missing(event: ShareHeartbeatEvent) -> bool:
     return event.group is None
 
 
-@dataclass(frozen=True, slots=True)
-class MakeGroup:
+class MakeGroup(msgspec.Struct, frozen=True):
     """Make a group whose first target is the one after this epoch."""
 
     epoch: int
@@ -233,8 +233,7 @@ ON_SHARE_MEMBER_GONE: Final[tuple[ShareGroupRow, ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ShareRules:
+class ShareRules(msgspec.Struct, frozen=True):
     """The rows of one release, by what happens."""
 
     read: tuple[ShareHeartbeatRow, ...]

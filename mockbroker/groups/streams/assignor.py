@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import Final
+
+import msgspec
 
 from mockbroker.groups.streams.model import NO_TASKS, Task, Tasks
 
@@ -22,8 +23,7 @@ ASSIGNOR: Final = "sticky"
 """Its name, the only one that Kafka ships."""
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
+class Worker(msgspec.Struct, frozen=True):
     """A member as the assignor sees it: its process, and the tasks that it had."""
 
     process_id: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.streams.model import (
@@ -34,8 +35,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True, eq=False)
-class HeartbeatEvent:
+class HeartbeatEvent(msgspec.Struct, eq=False):
     """A heartbeat before it changes anything. ``group`` is None if there is none of this kind;
     ``other`` says whether the id is that of a group of another kind, ``replaceable`` whether that
     is an empty classic one. The rows decide on ``result``, which ends the heartbeat, or on
@@ -110,16 +110,14 @@ class HeartbeatEvent:
         return next(sized, None)
 
 
-@dataclass(slots=True, eq=False)
-class UpdateEvent:
+class UpdateEvent(msgspec.Struct, eq=False):
     """A member has taken over what a heartbeat says."""
 
     member: Member
     request: HeartbeatRequest
 
 
-@dataclass(slots=True, eq=False)
-class ChangeEvent:
+class ChangeEvent(msgspec.Struct, eq=False):
     """A heartbeat has changed something: does the group need another target?"""
 
     is_static: bool
@@ -130,22 +128,20 @@ class ChangeEvent:
     bumps: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class TargetEvent:
+class TargetEvent(msgspec.Struct, eq=False):
     """Is it time for a target? ``now_ms`` is the cluster's clock."""
 
     group: StreamsGroup
     now_ms: int
     assignment_interval_ms: int
     makes_target: bool = False
-    statuses: list[Status] = field(default_factory=list)
+    statuses: list[Status] = msgspec.field(default_factory=list)
 
     def delay(self, detail: str) -> None:
         self.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, detail))
 
 
-@dataclass(slots=True, eq=False)
-class AnswerEvent:
+class AnswerEvent(msgspec.Struct, eq=False):
     """A heartbeat is answered: what the member is told besides its tasks."""
 
     group: StreamsGroup
@@ -153,7 +149,7 @@ class AnswerEvent:
     version: int
     tags: Sequence[str]
     configured: ConfiguredTopology
-    statuses: list[Status] = field(default_factory=list)
+    statuses: list[Status] = msgspec.field(default_factory=list)
 
     def add(self, code: StatusCode, detail: str) -> None:
         self.statuses.append(Status(code, detail))
@@ -164,8 +160,7 @@ class AnswerEvent:
         return [each for each in self.tags if each not in known]
 
 
-@dataclass(slots=True, eq=False)
-class EndpointEvent:
+class EndpointEvent(msgspec.Struct, eq=False):
     """A member is answered: did its endpoint change, or what is behind it?"""
 
     before: Member
@@ -179,8 +174,7 @@ class EndpointEvent:
         return self.before.assigned != self.after.assigned
 
 
-@dataclass(slots=True, eq=False)
-class PartitionsEvent:
+class PartitionsEvent(msgspec.Struct, eq=False):
     """The partitions of one topic that tasks read."""
 
     partitions: frozenset[int]
@@ -189,8 +183,7 @@ class PartitionsEvent:
     is_shown: bool = True
 
 
-@dataclass(slots=True, eq=False)
-class MemberGone:
+class MemberGone(msgspec.Struct, eq=False):
     """A member leaves a group, or is fenced."""
 
     group: StreamsGroup
@@ -199,8 +192,7 @@ class MemberGone:
     settle: Callable[[StreamsGroup], None]
 
 
-@dataclass(slots=True, eq=False)
-class CommitEvent:
+class CommitEvent(msgspec.Struct, eq=False):
     """Offsets of these partitions are to be stored for a group, or fetched, by this member."""
 
     group: StreamsGroup

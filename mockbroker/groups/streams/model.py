@@ -7,9 +7,11 @@ values: a change makes another member. Times are milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.classic.model import Session
@@ -83,8 +85,7 @@ class StatusCode(IntEnum):
     MISSING_CLIENT_TAGS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     code: int
     detail: str
 
@@ -92,8 +93,7 @@ class Status:
 # ---- tasks ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Tasks:
+class Tasks(msgspec.Struct, frozen=True):
     """Tasks by their role. Standby tasks keep a copy of the state, warm-up tasks catch up before
     they become active; no released broker assigns the latter."""
 
@@ -125,8 +125,7 @@ NO_TASKS: Final = Tasks()
 # ---- requests and answers ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatRequest:
+class HeartbeatRequest(msgspec.Struct, frozen=True):
     """What the request leaves out is None. ``owned`` is None unless all kinds of tasks are there:
     ``sent`` are those that are."""
 
@@ -166,8 +165,7 @@ class HeartbeatRequest:
         return Tasks(self.active, self.standby, self.warmup)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointPartitions:
+class EndpointPartitions(msgspec.Struct, frozen=True):
     """The partitions behind an endpoint, for interactive queries: by topic."""
 
     endpoint: Endpoint
@@ -175,8 +173,7 @@ class EndpointPartitions:
     standby: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatResult:
+class HeartbeatResult(msgspec.Struct, frozen=True):
     """``tasks`` and ``endpoints`` are None if they are not sent. ``missing`` are internal topics
     that the broker is to create."""
 
@@ -197,8 +194,7 @@ class HeartbeatResult:
 # ---- members -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """A member. ``epochs`` are the member epochs at which it got its active tasks, those that it
     still has to give up included."""
 
@@ -217,7 +213,7 @@ class Member:
     state: MemberState = MemberState.STABLE
     assigned: Tasks = NO_TASKS
     revoking: Tasks = NO_TASKS
-    epochs: Mapping[Task, int] = field(default_factory=dict)
+    epochs: Mapping[Task, int] = msgspec.field(default_factory=dict)
 
     @property
     def metadata(self) -> tuple[object, ...]:
@@ -246,8 +242,7 @@ class Member:
         return replace(self, epoch=epoch, previous_epoch=self.epoch)
 
 
-@dataclass(slots=True, eq=False)
-class MemberClocks:
+class MemberClocks(msgspec.Struct, eq=False):
     """The timers of one member: ``revocation`` runs while it has to give up tasks."""
 
     session: Session
@@ -261,8 +256,7 @@ class MemberClocks:
 # ---- groups --------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class StreamsGroup(StaticGroup[Member, Tasks, MemberClocks]):
+class StreamsGroup(StaticGroup[Member, Tasks, MemberClocks], eq=False):
     """``configured`` is the topology with the topics that the cluster has, ``validated_epoch`` that
     of the topology which they suffice for. ``shutdown_member`` requested that all members shut
     down."""
@@ -274,9 +268,9 @@ class StreamsGroup(StaticGroup[Member, Tasks, MemberClocks]):
     configs: tuple[tuple[str, str], ...] = ()
     """Those that the last target was to follow."""
     endpoint_epoch: int = 0
-    offsets: dict[str, tuple[TaskOffsets, TaskOffsets]] = field(default_factory=dict)
+    offsets: dict[str, tuple[TaskOffsets, TaskOffsets]] = msgspec.field(default_factory=dict)
     """Offsets and end offsets of its tasks, as each member last sent them."""
-    creation_errors: dict[str, str] = field(default_factory=dict)
+    creation_errors: dict[str, str] = msgspec.field(default_factory=dict)
     """Why its internal topics could not be created, by name."""
     shutdown_member: str | None = None
     delay: Timer | None = None

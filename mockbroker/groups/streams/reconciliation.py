@@ -8,8 +8,10 @@ active task becomes a standby, changes its role without giving it up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from mockbroker.groups.streams.model import NO_TASKS, Member, MemberState, Task, Tasks
 from mockbroker.rows import Do, Release, Row, always, apply_first
@@ -20,16 +22,14 @@ __all__ = ["ON_DIFFERENCE", "ON_RECONCILE", "Holders", "Reconciliation", "Reconc
 _ROLES_CHANGE: Final[Release] = (4, 4)
 
 
-@dataclass(frozen=True, slots=True)
-class Holders:
+class Holders(msgspec.Struct, frozen=True):
     """Which processes have which tasks, those that they still have to give up included."""
 
     active: Mapping[Task, str]
     standby: frozenset[tuple[Task, str]]
 
 
-@dataclass(slots=True, eq=False)
-class Reconciliation:
+class Reconciliation(msgspec.Struct, eq=False):
     """A heartbeat of a member that may not be at its target. ``owned`` is None if it does not say
     what it has. ``holders`` is None while a tester keeps everything from becoming free."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.configs.effective import DEFAULT, EffectiveConfigs
 from mockbroker.groups.modern.settings import GroupTimes, group_times
@@ -14,8 +15,7 @@ MOST_MEMBERS: Final = 10_000
 """Of a group; a heartbeat that would make more is refused as in a full group."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamsSettings:
+class StreamsSettings(msgspec.Struct, frozen=True):
     """What the broker and the group have set. ``enabled`` says whether the broker serves streams
     groups at all, ``tags`` are the client tags that members should have."""
 

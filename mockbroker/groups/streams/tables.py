@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.groups.modern.heartbeats import LEAVING, Reject, is_blank
@@ -194,8 +196,7 @@ def _takes_the_id(event: HeartbeatEvent) -> bool:
     return event.request.joins and event.replaceable
 
 
-@dataclass(frozen=True, slots=True)
-class MakeGroup:
+class MakeGroup(msgspec.Struct, frozen=True):
     """Make a group whose first target is the one after this epoch."""
 
     epoch: int
@@ -749,8 +750,7 @@ ON_FETCH: Final[tuple[CommitRow, ...]] = (
 # ---- by release ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StreamsRules:
+class StreamsRules(msgspec.Struct, frozen=True):
     """The rows of one release, by what happens. ``answers`` are tables in the order of statuses;
     those of topics and what follows come after that of the delay."""
 

@@ -6,7 +6,8 @@ Every step raises ClusterError for a group or a member that does not exist.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mockbroker.errors import ClusterError
 from mockbroker.groups.modern.tester import StaticTesterSteps

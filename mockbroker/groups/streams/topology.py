@@ -9,8 +9,10 @@ co-partitioned; changelog topics get one for each task.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from mockbroker.coordinators.kinds import java_hash
 from mockbroker.state.results import NewTopic
@@ -33,8 +35,7 @@ _MISSING_INTERNAL: Final = 3
 _MOST_NAMED: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class InternalTopic:
+class InternalTopic(msgspec.Struct, frozen=True):
     """``partitions`` and ``replication_factor`` are 0 where the broker decides."""
 
     name: str
@@ -43,8 +44,7 @@ class InternalTopic:
     configs: tuple[tuple[str, str | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CopartitionGroup:
+class CopartitionGroup(msgspec.Struct, frozen=True):
     """Topics with equal numbers of partitions, as indexes of a subtopology's topics."""
 
     source_topics: tuple[int, ...] = ()
@@ -56,8 +56,7 @@ def _all_within(indexes: Iterable[int], items: Sequence[object]) -> bool:
     return all(0 <= index < len(items) for index in indexes)
 
 
-@dataclass(frozen=True, slots=True)
-class Subtopology:
+class Subtopology(msgspec.Struct, frozen=True):
     subtopology_id: str
     source_topics: tuple[str, ...] = ()
     source_regexes: tuple[str, ...] = ()
@@ -87,8 +86,7 @@ class Subtopology:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(msgspec.Struct, frozen=True):
     epoch: int
     subtopologies: tuple[Subtopology, ...]
 
@@ -112,8 +110,7 @@ class Topology:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Why a topology cannot run: a status of a heartbeat."""
 
     status: int
@@ -132,8 +129,7 @@ class _IncorrectlyPartitionedError(Exception):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredTopology:
+class ConfiguredTopology(msgspec.Struct, frozen=True):
     """A topology with the topics of a cluster. ``subtopologies`` are sorted by id, their internal
     topics have numbers of partitions; None if those could not be decided. ``tasks`` are the numbers
     of tasks by subtopology, ``missing`` the internal topics that do not exist yet."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -128,8 +127,7 @@ def _in_known_order(text: str | None, plan: Mapping[TopicPartition, PlannedRepli
 # ---- effects -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SetPending:
+class SetPending(msgspec.Struct, frozen=True):
     """Make the partition pending, with the requested target and the fact ``original``."""
 
     def perform(self, transition: Transition) -> None:
@@ -140,8 +138,7 @@ class SetPending:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WritePlan:
+class WritePlan(msgspec.Struct, frozen=True):
     """Write the draft into the plan, beside what is pending and what was submitted together with it
     (the fact ``plan``)."""
 
@@ -155,8 +152,7 @@ class WritePlan:
         write_plan(transition.controller, transition.cause, plan)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFromPlan:
+class RemoveFromPlan(msgspec.Struct, frozen=True):
     """Remove the partition from the plan; an empty plan deletes the znode."""
 
     def perform(self, transition: Transition) -> None:
@@ -165,8 +161,7 @@ class RemoveFromPlan:
         write_plan(transition.controller, transition.cause, plan)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFromQueue:
+class RemoveFromQueue(msgspec.Struct, frozen=True):
     """Remove the partition from the queue."""
 
     def perform(self, transition: Transition) -> None:

@@ -8,8 +8,9 @@ dropped stays if the new target has it; ``literal`` drops it, as the page is wor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
+
+import msgspec
 
 from kproto.znodes import MalformedZnodeError, NotEmptyError
 from kproto.znodes.plan_znodes import (
@@ -112,8 +113,7 @@ def top_of(partition: Partition) -> int:
     return len(partition.replicas)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRequest:
+class StoreRequest(msgspec.Struct, frozen=True):
     """Write the reassignment's znode; a changed reassignment keeps its znode."""
 
     def perform(self, transition: Transition) -> None:
@@ -126,8 +126,7 @@ class StoreRequest:
         transition.controller.znodes.put(transition.cause, reassignment_path(*transition.tp), text)
 
 
-@dataclass(frozen=True, slots=True)
-class SetRequest:
+class SetRequest(msgspec.Struct, frozen=True):
     """Put the partition under reassignment, with its original replicas as far as they are known."""
 
     def perform(self, transition: Transition) -> None:
@@ -149,8 +148,7 @@ def original_of(partition: Partition) -> Brokers | None:
     return partition.replicas
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveRecord:
+class RemoveRecord(msgspec.Struct, frozen=True):
     """Delete the reassignment's znode, and remove the partition from the plan it came in."""
 
     def perform(self, transition: Transition) -> None:

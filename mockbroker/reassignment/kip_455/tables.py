@@ -12,8 +12,9 @@ take effect raises the leader epoch first, and brokers that stop being replicas 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mockbroker.reassignment.transitions import (
     Commit,
@@ -42,8 +43,7 @@ __all__ = ["NEW", "OLD", "Draft"]
 Brokers = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """One draft. The tables apply to a request for new replicas, to a cancellation, to a partition
     whose ISR or leader has changed, and to one that a new controller finds.
 

@@ -10,9 +10,9 @@ Error texts are those of Kafka 3.9 to 4.4 (``ReplicationControlManager``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
@@ -69,8 +69,7 @@ def _without_adding(context: RuleContext, brokers: Brokers) -> Brokers:
 # ---- effects -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SetTarget:
+class SetTarget(msgspec.Struct, frozen=True):
     """Reassign from all present replicas, those of an earlier reassignment included.
 
     Kafka sets ``adding`` and ``removing`` only to lists that are not empty. So while a reassignment
@@ -89,8 +88,7 @@ class SetTarget:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveAdding:
+class RemoveAdding(msgspec.Struct, frozen=True):
     """Remove the replicas that were being added, from the ISR too. The others keep the order that
     the target gave them."""
 
@@ -104,24 +102,21 @@ class RemoveAdding:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DeclareFirstReplicaInSync:
+class DeclareFirstReplicaInSync(msgspec.Struct, frozen=True):
     """The ISR becomes the first replica, whatever data it has."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = replace(transition.now, isr=transition.now.replicas[:1])
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(msgspec.Struct, frozen=True):
     """Drop the replicas to be removed if those that have to be in sync are."""
 
     def perform(self, transition: Transition) -> None:
         transition.now = complete(transition.now, transition.facts[COMPLETION])
 
 
-@dataclass(frozen=True, slots=True)
-class Elect:
+class Elect(msgspec.Struct, frozen=True):
     """Choose a leader. ``unclean``: replicas out of sync count too, if the topic allows that."""
 
     unclean: bool = False
@@ -132,8 +127,7 @@ class Elect:
         transition.now = elect_leader(transition.now, transition.is_online, election)
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """Make the draft the partition's value. If the request has changed the partition before, apply
     the difference to that value."""
 

@@ -6,16 +6,17 @@ texts in znodes. ``docs/explanation/zookeeper-eras.md`` describes every differen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from mockbroker.rows import Release
 
 __all__ = ["ERAS", "Era", "era_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Era:
+class Era(msgspec.Struct, frozen=True):
     """``name`` is the name of the releases from ``since`` until the next era.
 
     ``topic_version``, ``broker_version`` and ``controller_version`` are those of the texts of

@@ -16,9 +16,9 @@ Rows name the releases that have them; ``docs/explanation/zookeeper-eras.md`` li
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode, message
@@ -239,8 +239,7 @@ def _additions(context: RuleContext) -> Brokers:
 # ---- effects -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StartReassignment:
+class StartReassignment(msgspec.Struct, frozen=True):
     """R becomes the requested replicas, then the rest of the origin; ``adding`` and ``removing``
     tell them apart."""
 
@@ -248,8 +247,7 @@ class StartReassignment:
         transition.now = with_target(transition.now, transition.requested_replicas)
 
 
-@dataclass(frozen=True, slots=True)
-class RememberTarget:
+class RememberTarget(msgspec.Struct, frozen=True):
     """Remember the requested replicas as the target; R stays. What an earlier plan was adding stays
     in R until the end."""
 
@@ -262,8 +260,7 @@ class RememberTarget:
         transition.now = PlannedPartition(**common, planned=target)
 
 
-@dataclass(frozen=True, slots=True)
-class UniteReplicas:
+class UniteReplicas(msgspec.Struct, frozen=True):
     """R becomes the union of target and R, in the order of a Scala 2.12 set
     (``onPartitionReassignment``)."""
 
@@ -272,8 +269,7 @@ class UniteReplicas:
         transition.now = replace(transition.now, replicas=in_scala_2_12(both))
 
 
-@dataclass(frozen=True, slots=True)
-class SendFormerLeaderAndIsr:
+class SendFormerLeaderAndIsr(msgspec.Struct, frozen=True):
     """Send new replicas the leader, epochs and ISR from before the row: up to 2.3
     ``updateLeaderEpoch`` writes the state znode but not the controller's cache. Brokers ignore the
     outdated epoch."""
@@ -294,8 +290,7 @@ class SendFormerLeaderAndIsr:
             transition.record(leader_and_isr(to, transition.tp[0], former, is_new=True))
 
 
-@dataclass(frozen=True, slots=True)
-class AdoptTarget:
+class AdoptTarget(msgspec.Struct, frozen=True):
     """R becomes the target, and the reassignment ends."""
 
     def perform(self, transition: Transition) -> None:
@@ -305,8 +300,7 @@ class AdoptTarget:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ElectFromIsr:
+class ElectFromIsr(msgspec.Struct, frozen=True):
     """Elect the first of R that is live and in sync, and remove dead replicas from the ISR. The
     row's condition ensures that there is one."""
 
@@ -316,8 +310,7 @@ class ElectFromIsr:
         transition.now = replace(transition.now, leader=leader, isr=isr, vacated=False)
 
 
-@dataclass(frozen=True, slots=True)
-class KeepLiveInIsr:
+class KeepLiveInIsr(msgspec.Struct, frozen=True):
     """The leader removes dead replicas from the ISR; its epoch stays."""
 
     def perform(self, transition: Transition) -> None:
@@ -327,8 +320,7 @@ class KeepLiveInIsr:
         transition.now = replace(now, isr=isr or now.isr)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFromIsr:
+class RemoveFromIsr(msgspec.Struct, frozen=True):
     """Remove replicas from the ISR one by one. Each is a write of the state znode with a raised
     leader epoch.
 
@@ -356,8 +348,7 @@ class RemoveFromIsr:
             Commit().perform(transition)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFromPlan:
+class RemoveFromPlan(msgspec.Struct, frozen=True):
     """Remove the partition from ``/admin/reassign_partitions`` if it has the replicas planned
     there."""
 
@@ -369,8 +360,7 @@ class RemoveFromPlan:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RewritePlan:
+class RewritePlan(msgspec.Struct, frozen=True):
     """Write what the controller remembers into the plan, whatever the znode holds meanwhile
     (``removePartitionsFromReassignedPartitions``, before 2.4)."""
 

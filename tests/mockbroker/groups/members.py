@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.cluster import Cluster

@@ -8,11 +8,11 @@ import json
 import socket
 import struct
 from contextlib import AsyncExitStack
-from dataclasses import asdict
 from typing import Any
 
 import click
 import pytest
+from msgspec.structs import asdict
 
 from kproto.journal import Journal
 from kproto.messages import (
