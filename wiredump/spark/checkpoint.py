@@ -36,6 +36,7 @@ from kproto.errors import KprotoError
 from wiredump.spark.rotation import Rotated
 from wiredump.spark.state import State
 from wiredump.storage import Location, absolute, shown
+from wiredump.tables.parts import Counts
 
 __all__ = ["Checkpoint", "CheckpointError", "Commit", "End", "Intent", "Settings", "Taken", "put"]
 
@@ -82,7 +83,7 @@ class Intent(msgspec.Struct, frozen=True):
     files: list[Taken]
 
 
-class Commit(msgspec.Struct, kw_only=True):
+class Commit(Counts, msgspec.Struct, kw_only=True):
     """The results of a batch. ``state`` has files by task; ``unnamed`` has, for each file of rows
     without topic names, the topic ids without one. ``read`` has bytes by file number; the counts
     are those of this batch alone."""
@@ -95,11 +96,7 @@ class Commit(msgspec.Struct, kw_only=True):
     unnamed: dict[str, list[str]] = {}
     heard: list[str] = []
     rows: dict[str, int] = {}
-    account: dict[str, int] = {}
-    connections: int = 0
-    expected: int = 0
     read: dict[int, int] = {}
-    times: dict[int, tuple[int, int]] = {}
 
 
 class End(msgspec.Struct, kw_only=True):

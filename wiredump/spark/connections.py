@@ -36,6 +36,7 @@ from wiredump.skipped import skipped
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
 from wiredump.sources.quick import QuickSegments, Sink
+from wiredump.sources.request_logs import time_zone
 from wiredump.spark.columns import (
     ANOMALY,
     PACKET,
@@ -46,7 +47,8 @@ from wiredump.spark.columns import (
 from wiredump.spark.payloads import Payloads
 from wiredump.spark.runs import ENTRY, Entries, Merging, Order
 from wiredump.storage import ChangedError
-from wiredump.tables.deferred_rows import HEARD, NAMED, UNNAMED, DeferredRows
+from wiredump.tables import work as tables_work
+from wiredump.tables.deferred_rows import HEARD, UNNAMED, DeferredRows, taken_tables
 from wiredump.tables.making import sink_of
 from wiredump.tables.parts import Manifest, PartWriter, SplitNote
 from wiredump.tables.table_rows import TableRows
@@ -80,8 +82,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def taken(self) -> tuple[str, ...]:
         """The tables, with those that are needed to make them."""
-        names = self.bodies and set(self.tables) & {*NAMED, "fetches"}
-        return tuple({*self.tables, "topics"}) if names else self.tables
+        return taken_tables(self.tables, self.bodies)
+
+    @property
+    def run_work(self) -> tables_work.Work:
+        """The same for ``wiredump.tables``, if the sources are numbered from 0."""
+        return tables_work.Work(
+            tuple(self.paths.values()), self.out, self.tables, self.dialect, self.ports,
+            self.bodies, self.values, self.secrets, self.keylog, time_zone(self.zone),
+            self.memory, self.run,
+        )  # fmt: skip
 
     @property
     def files(self) -> tuple[str, ...]:

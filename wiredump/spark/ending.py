@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.spark.carrying import Kept
 from wiredump.spark.checkpoint import Checkpoint, Taken, put
-from wiredump.spark.job import DRIVER_TABLES
 from wiredump.spark.microbatch import Micro
 from wiredump.spark.naming import aside, changed_names, give
 from wiredump.spark.outputs import Outputs
 from wiredump.spark.stages import from_heard
 from wiredump.storage import Location
+from wiredump.tables.completion import RUN_TABLES
 from wiredump.tables.deferred_merge import NAMES, merge_names
 from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
 from wiredump.tables.parts import Manifest, PartWriter
@@ -98,7 +98,7 @@ def prepare(
     more: list[Manifest] = [*micro.kept]
     if heard:
         more += from_heard(spark, heard, work, out.tables, min(len(heard), len(micro.kept)))
-    writer = PartWriter(work, (*DRIVER_TABLES, _TOPICS), 0)
+    writer = PartWriter(work, (*RUN_TABLES, _TOPICS), 0)
     writer.add(lineage_rows(_sources(sums)))
     writer.add(account_rows(sums.account))
     writer.add(topics)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,7 +26,7 @@ from wiredump.spark.carrying import Carrying, Kept
 from wiredump.spark.checkpoint import Checkpoint, Commit, End, Intent, Settings, Taken, put
 from wiredump.spark.connections import Options
 from wiredump.spark.ending import Ending, Sums, prepare, staged
-from wiredump.spark.job import LostError, Made
+from wiredump.spark.job import LostError, Made, require_accounted
 from wiredump.spark.microbatch import Micro, MicroBatch
 from wiredump.spark.naming import aside, changed_names, give
 from wiredump.spark.outputs import Outputs
@@ -34,7 +34,7 @@ from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchang
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import NAMES, merge_names
 from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
-from wiredump.tables.parts import Manifest
+from wiredump.tables.parts import Counts, Manifest, summed
 from wiredump.tables.publishing import STAGING
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class _Run:
         self._store = store
         self._rotation = Rotation(about.where)
         options = about.options
-        self._out = Outputs(options.out, options.tables, options.run, about.append)
+        self._out = Outputs(options.out, options.tables, options.run)
         self._work = str(store.folder / "work")
         self._options = msgspec.structs.replace(about.options, out=self._work)
 
@@ -92,7 +92,7 @@ class _Run:
     def _begin(self) -> None:
         about, options, store = self._about, self._options, self._store
         if store.settings is None:
-            self._out.begin()
+            self._out.require("append" if about.append else "error")
         settings = Settings(
             where=self._rotation.where, out=about.options.out, partitions=about.partitions,
             tables=options.tables, dialect=options.dialect, ports=options.ports,
@@ -174,7 +174,12 @@ class _Run:
         require_unchanged(each.file for each in intent.files)
         _require_all(micro.kept)
         before = store.last
-        commit = Commit(batch=batch, files=intent.files, read=micro.read, **_sums(micro.kept))
+        sums = summed(micro.kept)
+        commit = Commit(
+            batch=batch, files=intent.files, read=micro.read, rows=_rows(micro.kept),
+            account=sums.account, times=sums.times, connections=sums.connections,
+            expected=sums.expected,
+        )  # fmt: skip
         for each in micro.kept:
             assert each.state is not None
             index, data = (f"{kind}/{batch:06d}/part-{each.task:05d}" for kind in ("state", "data"))
@@ -260,17 +265,12 @@ class _Run:
         micro = self._micro(taken, ending=True)
         require_unchanged(files[:-1])
         _require_all(micro.kept)
-        sums = _sums(micro.kept)
-        account = Counter[str]()
-        for each in [*(commit.account for commit in store.commits), sums["account"]]:
-            account.update(each)
-        expected = sum(commit.expected for commit in store.commits) + sums["expected"]
-        if account["payload"] != expected:
-            raise LostError(f"{expected} bytes of payload read, {account['payload']} accounted for")
-        ending = self._prepare(micro, taken, account)
+        sums = summed([*store.commits, *micro.kept])
+        account = require_accounted(sums.account, sums.expected)
+        ending = self._prepare(micro, taken, sums)
         end = End(
             after=store.batch, files=files, renamed=ending.renamed, rows=ending.rows,
-            account=dict(account), connections=sums["connections"],
+            account=account, connections=summed(micro.kept).connections,
         )  # fmt: skip
         store.write("end.json", end)
         ending.show()
@@ -279,13 +279,13 @@ class _Run:
         store.write("end.json", end)
         return self._made(end)
 
-    def _prepare(self, micro: Micro, taken: list[Taken], account: Counter[str]) -> Ending:
+    def _prepare(self, micro: Micro, taken: list[Taken], made: Counts) -> Ending:
         store = self._store
-        read, times = dict(micro.read), dict(_sums(micro.kept)["times"])
+        read = dict(micro.read)
         for commit in store.commits:
             read |= commit.read
-            times = _earliest_and_latest(times, commit.times)
-        sums = Sums(self._rotation.shown, [*store.files, *taken], read, times, account)
+        files = [*store.files, *taken]
+        sums = Sums(self._rotation.shown, files, read, made.times, made.account)
         return prepare(self._spark, store, self._work, self._out, micro, sums)
 
     def _take_back(self) -> None:
@@ -297,16 +297,15 @@ class _Run:
         store.forget_end()
 
     def _made(self, end: End | None) -> Made:
-        rows, account = Counter[str](), Counter[str]()
-        for each in self._store.commits:
-            rows.update(each.rows)
-            account.update(each.account)
+        rows = Counter[str]()
+        for commit in self._store.commits:
+            rows.update(commit.rows)
         rows.update(end.rows if end is not None else {})
-        connections = sum(commit.connections for commit in self._store.commits)
+        sums = summed(self._store.commits)
         told = {name: rows[name] for name in self._out.tables}
         if end is not None:
-            return Made(told, end.account, connections + end.connections, [], {})
-        return Made(told, dict(account), connections, [], {})
+            return Made(told, end.account, sums.connections + end.connections, [], {})
+        return Made(told, sums.account, sums.connections, [], {})
 
     def _say(self, what: str, files: list[Taken]) -> None:
         size = sum(each.file.size for each in files)
@@ -321,29 +320,9 @@ def _require_all(kept: Iterable[Kept]) -> None:
         raise LostError(f"{expected} bytes of payload in packets, {fed} came to connections")
 
 
-Times = dict[int, tuple[int, int]]
-
-
-def _earliest_and_latest(some: Times, more: Times) -> Times:
-    found = dict(some)
-    for capture, (first, last) in more.items():
-        before = found.get(capture, (first, last))
-        found[capture] = min(before[0], first), max(before[1], last)
-    return found
-
-
-def _sums(kept: Iterable[Kept]) -> dict[str, Any]:
-    """Return the counts of tasks in the form of ``Commit``."""
-    rows, account = Counter[str](), Counter[str]()
-    times: Times = {}
-    connections = expected = 0
+def _rows(kept: Iterable[Kept]) -> dict[str, int]:
+    """Return the rows that tasks wrote, by table."""
+    rows = Counter[str]()
     for each in kept:
-        account.update(each.account)
-        connections, expected = connections + each.connections, expected + each.expected
-        rows.update({name: part.rows for name, part in each.parts.items()})
-        times = _earliest_and_latest(times, each.times)
-    rows.pop("topics", None)
-    return {
-        "rows": dict(rows), "account": dict(account), "times": times,
-        "connections": connections, "expected": expected,
-    }  # fmt: skip
+        rows.update({name: part.rows for name, part in each.parts.items() if name != "topics"})
+    return dict(rows)

@@ -7,16 +7,14 @@ Only DataFrames are used, so that a session on a Spark Connect server works, too
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
 
 from kproto.errors import KprotoError
-from wiredump.rows.connections import account_rows, lineage_rows
-from wiredump.rows.schema import TABLES
 from wiredump.sources.opening import kind_of
 from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA
 from wiredump.spark.connections import Options, write_connections
@@ -32,21 +30,22 @@ from wiredump.spark.stages import (
     answer,
     each_of,
     from_heard,
+    manifests_of,
     run_tasks,
     task_number,
 )
-from wiredump.spark.texts import write_text
 from wiredump.storage import Location
-from wiredump.tables.deferred_merge import gather_names, give_names
-from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
-from wiredump.tables.parts import Manifest, PartWriter, SplitNote
-from wiredump.tables.publishing import STAGING, Part, Publication
+from wiredump.tables.completion import Parts, complete, written_tables
+from wiredump.tables.jobs import write_text
+from wiredump.tables.parts import Manifest, SplitNote, summed
+from wiredump.tables.publishing import STAGING, Publication
 from wiredump.tables.run import Mode
+from wiredump.tables.work import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DRIVER_TABLES", "Job", "LostError", "Made"]
+__all__ = ["Job", "LostError", "Made", "require_accounted"]
 
 _BYTES_A_TASK: Final = 256 << 20
 _AT_ONCE: Final = 1 << 30
@@ -54,9 +53,6 @@ _AT_ONCE: Final = 1 << 30
 was wrong, everything is repeated."""
 _BYTES_A_CORE: Final = 64 << 20
 """Used if the number of cores is unknown."""
-
-DRIVER_TABLES: Final = ("lineage", "account")
-"""Tables with a few rows, which only the driver can write."""
 
 
 class LostError(KprotoError):
@@ -109,8 +105,8 @@ class Job(msgspec.Struct, kw_only=True):
             found, notes, redone = self._captures(spark, captures)
             manifests += found
         if texts:
-            manifests += self._texts(spark, texts)
-        manifests += self._learn(spark, manifests)
+            self.say(f"reading {len(texts)} journals and logs")
+            manifests += manifests_of(spark, texts, partial(_write_text, self.options.run_work))
         return self._commit(spark, manifests, notes, redone, captures, publication)
 
     # ---- packets -----------------------------------------------------------------------------
@@ -198,41 +194,6 @@ class Job(msgspec.Struct, kw_only=True):
         sorted_rows = rows.repartition(count, "key").sortWithinPartitions("key", *ORDER)
         return run_tasks(sorted_rows, _connections_task(options, notes))
 
-    def _texts(self, spark: SparkSession, texts: list[int]) -> list[Manifest]:
-        self.say(f"reading {len(texts)} journals and logs")
-        rows = spark.createDataFrame([(number,) for number in texts], "number int")
-        return run_tasks(rows.repartition(len(texts)), _text_task(self.options))
-
-    # ---- knowledge ---------------------------------------------------------------------------
-
-    def _learn(self, spark: SparkSession, manifests: list[Manifest]) -> list[Manifest]:
-        """Write the files that depend on what tasks set aside; their parts of ``topics`` are
-        replaced."""
-        options = self.options
-        found: list[Manifest] = []
-        files = [each.parts.pop("topics").file for each in manifests if "topics" in each.parts]
-        if "topics" in options.taken:
-            self.say("bringing together what connections learnt")
-            names = _rows(spark, [("topics", msgspec.json.encode(files).decode())])
-            found += run_tasks(names, _names_task(options.out))
-        wanting = [
-            (name, each.parts[unnamed(name)].file)
-            for name in NAMED
-            for each in manifests
-            if unnamed(name) in each.parts
-        ]
-        if wanting:
-            found += run_tasks(_rows(spark, wanting), _naming_task(options.out))
-        heard = [
-            str(Location(options.out) / STAGING / HEARD / each.parts[HEARD].file)
-            for each in manifests
-            if HEARD in each.parts
-        ]
-        if heard:
-            count = self.partitions or len(heard)
-            found += from_heard(spark, heard, options.out, options.tables, count)
-        return found
-
     # ---- the end -----------------------------------------------------------------------------
 
     def _commit(
@@ -245,27 +206,25 @@ class Job(msgspec.Struct, kw_only=True):
         publication: Publication,
     ) -> Made:
         options = self.options
-        account = Counter[str]()
-        for manifest in manifests:
-            account.update(manifest.account)
-        expected = sum(manifest.expected for manifest in manifests)
-        if account["payload"] != expected:
-            raise LostError(f"{expected} bytes of payload read, {account['payload']} accounted for")
-        told = dict(account) if captures else {}
-        last = PartWriter(options.out, DRIVER_TABLES, 0)
-        last.add(lineage_rows(self._sources(manifests, notes)))
-        last.add(account_rows(told))
-        last.close()
-        parts = [manifest.parts for manifest in manifests] + [last.parts()]
-        wanted = [name for name in TABLES if name in {*options.tables, *DRIVER_TABLES}]
-        files: list[Mapping[str, Part]] = [_only(each, wanted) for each in parts]
-        if self.partition_by:
-            self.say(f"dividing tables by {', '.join(self.partition_by)}")
-            files = divide(spark, options.out, self.partition_by, wanted, files)
-        publication.publish(wanted, files)
-        rows = {name: sum(each[name].rows for each in parts if name in each) for name in wanted}
-        count = sum(each.connections for each in manifests)
-        return Made(rows, told, count, redone, self._unread(notes))
+        sums = summed(manifests)
+        account = require_accounted(sums.account, sums.expected) if captures else {}
+        wanted = written_tables(options.tables)
+        self.say("completing tables")
+        rows = complete(
+            options.out, manifests, _Cluster(spark, options, self.partitions), publication,
+            tables=wanted, names="topics" in options.taken,
+            lineage=self._lineage(manifests, notes), account=account,
+            divide=lambda parts: self._divided(spark, wanted, parts),
+        )  # fmt: skip
+        return Made(rows, account, sums.connections, redone, self._unread(notes))
+
+    def _divided(
+        self, spark: SparkSession, tables: Sequence[str], parts: list[Parts]
+    ) -> list[Parts]:
+        if not self.partition_by:
+            return parts
+        self.say(f"dividing tables by {', '.join(self.partition_by)}")
+        return divide(spark, self.options.out, self.partition_by, tables, parts)
 
     def _unread(self, notes: list[SplitNote]) -> dict[str, str]:
         """Return the captures without any TCP, by the paths that the user gave."""
@@ -283,28 +242,44 @@ class Job(msgspec.Struct, kw_only=True):
             if number in paths and number not in read
         }
 
-    def _sources(
-        self, manifests: list[Manifest], notes: list[SplitNote]
+    def _lineage(
+        self, manifests: Sequence[Manifest], notes: list[SplitNote]
     ) -> Iterator[tuple[Any, ...]]:
         read = {note.capture: note.read for note in notes}
-        times: dict[int, tuple[int, int]] = {}
-        sources = {}
-        for manifest in manifests:
-            for capture, (first, last) in manifest.times.items():
-                before = times.get(capture, (first, last))
-                times[capture] = min(before[0], first), max(before[1], last)
-            sources.update({each[0]: each for each in manifest.sources})
+        times = summed(manifests).times
+        sources = {each[0]: each for manifest in manifests for each in manifest.sources}
         for number, path in self.options.paths.items():
+            name = self.options.names.get(number, path)
             if number in read:
-                name = self.options.names.get(number, path)
                 yield number, name, "capture", read[number], *times.get(number, (None, None))
             else:
-                source = sources[number]
-                yield number, self.options.names.get(number, path), *source[2:]
+                yield number, name, *sources[number][2:]
 
 
-def _only(parts: dict[str, Any], wanted: Sequence[str]) -> dict[str, Any]:
-    return {name: part for name, part in parts.items() if name in wanted}
+class _Cluster:
+    """Runs the last tasks in Spark."""
+
+    def __init__(self, spark: SparkSession, options: Options, partitions: int | None) -> None:
+        self._spark, self._options, self._partitions = spark, options, partitions
+
+    def each(self, task: Callable[[Any], Manifest], items: Sequence[Any]) -> list[Manifest]:
+        return manifests_of(self._spark, items, task)
+
+    def followed(self, files: Sequence[Location]) -> list[Manifest]:
+        options, count = self._options, self._partitions or len(files)
+        return from_heard(self._spark, list(map(str, files)), options.out, options.tables, count)
+
+
+def require_accounted(account: dict[str, int], expected: int) -> dict[str, int]:
+    """Raise LostError unless all ``expected`` bytes of payload are in the account."""
+    payload = account.get("payload", 0)
+    if payload != expected:
+        raise LostError(f"{expected} bytes of payload read, {payload} accounted for")
+    return account
+
+
+def _write_text(work: Work, number: int) -> Manifest:
+    return write_text(work, number, task_number())
 
 
 def _whole(split: Split) -> Split:
@@ -335,37 +310,5 @@ def _tasks(size: int, cores: int) -> int:
 def _connections_task(options: Options, notes: bool) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield answer(write_connections(batches, options, task_number(), notes=notes))
-
-    return task
-
-
-def _rows(spark: SparkSession, rows: list[tuple[str, str]]) -> DataFrame:
-    """A task each."""
-    return spark.createDataFrame(rows, "name string, file string").repartition(len(rows))
-
-
-def _names_task(folder: str) -> Task:
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for files in batch.column("file").to_pylist():
-                yield answer(gather_names(folder, msgspec.json.decode(files), 0))
-
-    return task
-
-
-def _naming_task(folder: str) -> Task:
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield answer(give_names(folder, row["name"], row["file"]))
-
-    return task
-
-
-def _text_task(options: Options) -> Task:
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("number").to_pylist():
-                yield answer(write_text(number, options, task_number()))
 
     return task

@@ -11,56 +11,41 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from wiredump.rows.schema import TABLES
-from wiredump.spark.job import DRIVER_TABLES
 from wiredump.storage import Location
-from wiredump.tables.publishing import SUCCESS, OutputError, require_room, write_empty
-from wiredump.tables.run import run_folder
+from wiredump.tables.completion import written_tables
+from wiredump.tables.publishing import OutputError, TableFolder
 
 __all__ = ["Outputs"]
 
 _NONE: Final = "none.parquet"
 
 
-class Outputs:
-    """``tables`` include those written beside them; the files belong to ``run``. With ``append``
-    the folder may have those of other runs."""
+class Outputs(TableFolder):
+    """``tables`` include those written beside them."""
 
-    def __init__(
-        self, folder: str, tables: Iterable[str], run: str = "", append: bool = False
-    ) -> None:
-        self._folder = Location(folder)
-        self._run, self._append = run, append
-        wanted = {*tables, *DRIVER_TABLES}
-        self.tables = [name for name in TABLES if name in wanted]
-
-    def begin(self) -> None:
-        """Start a new stream. Raises OutputError if the folder is not empty."""
-        require_room(self._folder, self._run, self._append)
+    def __init__(self, folder: str, tables: Iterable[str], run: str = "") -> None:
+        super().__init__(folder, run)
+        self.tables = written_tables(tables)
 
     def make(self, *, anew: bool) -> None:
         """Create the tables' folders. Raises OutputError if they cannot be created, or no longer
         exist."""
-        if not anew and not self._folder.is_dir():
+        if not anew and not self._root.is_dir():
             raise OutputError(
-                f"{self._folder.shown} does not exist, but the checkpoint continues its tables"
+                f"{self._root.shown} does not exist, but the checkpoint continues its tables"
             )
         for name in self.tables:
-            place = self._of(name)
+            place = self.folder_of(name)
             try:
                 place.mkdir()
             except OSError as error:
                 raise OutputError(f"cannot create {place.shown}: {error}") from error
-            none = place / _NONE
-            if not none.exists():
-                write_empty(name, none)
+            if not (place / _NONE).exists():
+                self.write_empty(name, _NONE)
 
     def place(self, table: str, name: str) -> Location:
         """Return where a file belongs."""
-        return self._of(table) / f"{name}.parquet"
-
-    def _of(self, table: str) -> Location:
-        return run_folder(self._folder, table, self._run)
+        return self.folder_of(table) / f"{name}.parquet"
 
     def keep_batches(self, last: int) -> None:
         """Remove the files of batches after ``last``."""
@@ -70,13 +55,9 @@ class Outputs:
 
     def forget_end(self) -> None:
         """Remove the files of the end, which is no longer valid."""
-        (self._folder / SUCCESS).unlink(missing_ok=True)
+        self.begin_change()
         for path in self._files("end-*.parquet"):
             path.unlink()
 
-    def succeed(self) -> None:
-        """Mark the tables as complete."""
-        (self._folder / SUCCESS).write_bytes(b"")
-
     def _files(self, pattern: str) -> list[Location]:
-        return [path for name in self.tables for path in self._of(name).glob(pattern)]
+        return [path for name in self.tables for path in self.folder_of(name).glob(pattern)]

@@ -26,6 +26,7 @@ __all__ = [
     "answers",
     "each_of",
     "from_heard",
+    "manifests_of",
     "run_tasks",
     "task_number",
 ]
@@ -98,6 +99,17 @@ def each_of(
                 yield from task(items[number])
 
     return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(_at_home(run), schema)
+
+
+def manifests_of(
+    spark: SparkSession, items: Sequence[Any], task: Callable[[Any], Manifest]
+) -> list[Manifest]:
+    """Return the results of a task for each item."""
+
+    def run(item: Any) -> Iterator[pa.RecordBatch]:
+        yield answer(task(item))
+
+    return [decode_manifest(row[0]) for row in each_of(spark, items, run).collect()]
 
 
 def _heard_rows(file: str) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.rows.exchanges import Row
 from wiredump.storage import Location
+from wiredump.tables.arrow import of_rows
 from wiredump.tables.deferred_rows import decode_heard, schema_of
 from wiredump.tables.parts import Manifest, PartWriter
 from wiredump.tables.publishing import STAGING, Part
@@ -79,10 +80,8 @@ def merge_names(files: Iterable[Location], into: Location) -> list[Row]:
         ("topics", (topic_id, name, first_ns))
         for topic_id, (first_ns, name) in sorted(known.items())
     ]
-    schema = schema_of("topics")
-    columns = [list(each) for each in zip(*(row for _, row in rows), strict=True)] or [[]] * 3
-    arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
-    pq.write_table(pa.table(arrays, schema=schema), into.path, filesystem=into.filesystem)
+    table = of_rows(schema_of("topics"), [row for _, row in rows])
+    pq.write_table(table, into.path, filesystem=into.filesystem)
     return rows
 
 

@@ -9,7 +9,7 @@ with two more columns: when the exchange was complete, and the topic id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +33,7 @@ __all__ = [
     "decode_heard",
     "nameless",
     "schema_of",
+    "taken_tables",
     "unnamed",
 ]
 
@@ -78,6 +79,12 @@ _KIND, _REASON = (
     [column.name for column in TABLES["anomalies"].columns].index(each)
     for each in ("kind", "reason")
 )
+
+
+def taken_tables(tables: Collection[str], bodies: bool) -> tuple[str, ...]:
+    """Return the tables, with those that are needed to make them."""
+    names = bodies and set(tables) & {*NAMED, "fetches"}
+    return tuple({*tables, "topics"}) if names else tuple(tables)
 
 
 def schema_of(name: str) -> pa.Schema:

@@ -4,18 +4,16 @@ Each process reads all of every capture, but takes only the connections of some 
 (``readers.share``): finding the pair of a packet is cheap, and no bytes pass between processes.
 This works because a connection in tables depends only on its own packets (``Limits.alone``). What
 depends on several connections (topic names, the tables of ``knowledge.following``) is set aside
-and merged at the end, by the code that Spark uses (``wiredump.tables.deferred_rows``,
-``wiredump.tables.deferred_merge``).
+and merged at the end, by the code that Spark uses (``completion``).
 
 The rows are those of one process, but each process writes a file of its own, so the order differs.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,31 +23,19 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.knowledge.following import FOLLOWED
 from wiredump.readers.share import Share
-from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.sources.opening import Sources, kind_of, open_sources
 from wiredump.storage import Location
-from wiredump.tables.deferred_merge import gather_names, give_names, write_followed
-from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, NAMED, UNNAMED, DeferredRows, unnamed
+from wiredump.tables.completion import complete
+from wiredump.tables.deferred_merge import write_followed
+from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, UNNAMED, DeferredRows, taken_tables
 from wiredump.tables.making import Made, keep_apart
-from wiredump.tables.parts import PartWriter
+from wiredump.tables.parts import Manifest, PartWriter, summed
 from wiredump.tables.processes import Progress, WorkerError, share_out
-from wiredump.tables.publishing import STAGING, Part, Publication
+from wiredump.tables.publishing import Publication
 from wiredump.tables.table_rows import TableRows
 from wiredump.tables.work import Work
 
-__all__ = ["ShareParts", "Work", "WorkerError", "make_tables_together", "write_share"]
-
-_LAST: Final = ("lineage", "account")
-"""Tables that only the parent process can write."""
-
-
-class ShareParts(NamedTuple):
-    """What was written of a share: its files, the account, the sources, and ``Sources.unread``."""
-
-    parts: dict[str, Part]
-    account: dict[str, int]
-    read: list[tuple[Any, ...]]
-    unread: dict[str, str]
+__all__ = ["Work", "WorkerError", "make_tables_together", "write_share", "write_text"]
 
 
 def make_tables_together(work: Work, jobs: int, progress: Progress = lambda count: None) -> Made:
@@ -62,41 +48,72 @@ def make_tables_together(work: Work, jobs: int, progress: Progress = lambda coun
     publication = Publication(work.out, work.run, work.mode)
     try:
         shares = _shared_out(work, kinds, jobs, progress)
-        return _put_together(work, shares, publication)
+        account = summed(shares).account
+        rows = complete(
+            work.out, shares, _InThisProcess(work, len(shares)), publication, tables=work.tables,
+            names="topics" in _taken(work), lineage=_lineage(shares), account=account,
+        )  # fmt: skip
+        return Made(rows, account, 0, shares[0].unread)
     except BaseException:
         publication.abandon()
         raise
+
+
+def _shared_out(work: Work, kinds: Sequence[str], jobs: int, progress: Progress) -> list[Manifest]:
+    return share_out(partial(write_share, work, kinds), jobs, progress)
+
+
+def _lineage(shares: Sequence[Manifest]) -> Iterator[tuple[Any, ...]]:
+    """Return the sources, each of which all processes have read."""
+    times = summed(shares).times
+    for number, name, kind, count, *_ in sorted(shares[0].sources):
+        yield number, name, kind, count, *times.get(number, (None, None))
 
 
 # ---- one share --------------------------------------------------------------------------------
 
 
 def _taken(work: Work) -> tuple[str, ...]:
-    """Return the tables, with those that are needed to make them."""
-    names = work.bodies and set(work.tables) & {*NAMED, "fetches"}
-    return tuple({*work.tables, "topics"}) if names else work.tables
+    return taken_tables(work.tables, work.bodies)
 
 
 def write_share(
     work: Work, kinds: Sequence[str], share: Share, progress: Progress = lambda count: None
-) -> ShareParts:
+) -> Manifest:
     """Write the files of one share to the staging folder, with what ``deferral`` sets aside."""
-    writer = PartWriter(work.out, (*_taken(work), HEARD, *UNNAMED), share.number)
+    writer = _writer(work, share.number)
     captures = [number for number, kind in enumerate(kinds) if kind == "capture"]
-    account: dict[str, int] = {}
-    unread: dict[str, str] = {}
-    read: list[tuple[Any, ...]] = []
+    texts = [number for number, kind in enumerate(kinds) if kind != "capture"]
+    read: list[Sources] = []
     if captures:
-        sources = _read(work, captures, share, writer, progress)
-        account, unread = dict(sources.account), dict(sources.unread)
-        read += [tuple(each) for each in sources.read]
+        read.append(_read(work, captures, share, writer, progress))
     if share.is_first:
-        for number, kind in enumerate(kinds):
-            if kind != "capture":
-                text = _read(work, [number], share, writer, progress)
-                read += [tuple(each) for each in text.read]
-    writer.close()
-    return ShareParts(writer.parts(), account, read, unread)
+        read += [_read(work, [number], share, writer, progress) for number in texts]
+    manifest = _manifest(writer, read)
+    if captures:
+        manifest.account, manifest.unread = dict(read[0].account), dict(read[0].unread)
+    return manifest
+
+
+def write_text(work: Work, number: int, task: int) -> Manifest:
+    """Write the files of one journal or log to the staging folder, as one of many tasks."""
+    writer = _writer(work, task)
+    return _manifest(writer, [_read(work, [number], Share(0, 1), writer, lambda count: None)])
+
+
+def _writer(work: Work, task: int) -> PartWriter:
+    return PartWriter(work.out, (*_taken(work), HEARD, *UNNAMED), task)
+
+
+def _manifest(writer: PartWriter, read: Sequence[Sources]) -> Manifest:
+    manifest = writer.manifest()
+    for sources in read:
+        manifest.connections += len(sources.connections)
+        for each in sources.read:
+            manifest.sources.append(tuple(each))  # type: ignore[arg-type] # a NamedTuple
+            if each.first_ns is not None and each.last_ns is not None:
+                manifest.span(each.number, each.first_ns, each.last_ns)
+    return manifest
 
 
 def _read(
@@ -123,64 +140,24 @@ def _read(
     return sources
 
 
-# ---- all of them ------------------------------------------------------------------------------
+# ---- the end ----------------------------------------------------------------------------------
 
 
-def _shared_out(
-    work: Work, kinds: Sequence[str], jobs: int, progress: Progress
-) -> list[ShareParts]:
-    return share_out(partial(write_share, work, kinds), jobs, progress)
+class _InThisProcess:
+    """The ``LastTasks`` of all processes, one after the other."""
+
+    def __init__(self, work: Work, number: int) -> None:
+        self._work, self._number = work, number
+
+    def each(self, task: Callable[[Any], Manifest], items: Sequence[Any]) -> list[Manifest]:
+        return [task(item) for item in items]
+
+    def followed(self, files: Sequence[Location]) -> list[Manifest]:
+        work = self._work
+        return [write_followed(work.out, work.tables, _sorted(files), self._number)]
 
 
-def _put_together(work: Work, shares: list[ShareParts], publication: Publication) -> Made:
-    account: Counter[str] = Counter()
-    for share in shares:
-        account.update(share.account)
-    told = {name: account[name] for name in shares[0].account}
-    last = PartWriter(work.out, _LAST, len(shares))
-    last.add(lineage_rows(_sources(shares)))
-    last.add(account_rows(told))
-    last.close()
-    parts = [share.parts for share in shares] + [last.parts()]
-    parts += _learnt(work, parts)
-    wanted = [{name: part for name, part in each.items() if name in work.tables} for each in parts]
-    publication.publish(work.tables, wanted)
-    rows = {name: sum(each[name].rows for each in wanted if name in each) for name in work.tables}
-    return Made(rows, told, 0, shares[0].unread)
-
-
-def _sources(shares: list[ShareParts]) -> Iterator[tuple[Any, ...]]:
-    """Return the sources, merged from all processes."""
-    times: dict[int, list[int]] = {}
-    for share in shares:
-        for number, _, _, _, first, last in share.read:
-            times.setdefault(number, []).extend(each for each in (first, last) if each is not None)
-    for number, name, kind, count, _, _ in sorted(shares[0].read):
-        seen = times[number]
-        yield number, name, kind, count, min(seen, default=None), max(seen, default=None)
-
-
-# ---- what takes more than one connection ------------------------------------------------------
-
-
-def _learnt(work: Work, parts: list[dict[str, Part]]) -> list[dict[str, Part]]:
-    """Write the files that depend on what was set aside; those of ``topics`` are replaced."""
-    found = []
-    if "topics" in _taken(work):
-        files = [each.pop("topics").file for each in parts if "topics" in each]
-        found.append(gather_names(work.out, files, 0).parts)
-    for name in NAMED:
-        for each in parts:
-            if unnamed(name) in each:
-                found.append(give_names(work.out, name, each[unnamed(name)].file).parts)
-    staging = Location(work.out) / STAGING / HEARD
-    heard = [staging / each[HEARD].file for each in parts if HEARD in each]
-    if heard:
-        found.append(write_followed(work.out, work.tables, _sorted(heard), len(parts)).parts)
-    return found
-
-
-def _sorted(files: list[Location]) -> Iterator[pa.RecordBatch]:
+def _sorted(files: Sequence[Location]) -> Iterator[pa.RecordBatch]:
     """Yield the exchanges kept in order, one table at a time, and one broker's fetches."""
     for table in sorted(FOLLOWED):
         chosen = pc.field("table_name") == table
@@ -192,7 +169,7 @@ def _sorted(files: list[Location]) -> Iterator[pa.RecordBatch]:
 
 
 def _heard(
-    files: list[Location], which: pc.Expression, columns: list[str] | None = None
+    files: Sequence[Location], which: pc.Expression, columns: list[str] | None = None
 ) -> pa.Table:
     tables = [
         pq.read_table(file.path, filesystem=file.filesystem, filters=which, columns=columns)

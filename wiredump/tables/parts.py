@@ -21,11 +21,13 @@ from wiredump.tables.publishing import STAGING, Part
 from wiredump.tables.writer import RowGroups, encodings
 
 __all__ = [
+    "Counts",
     "Manifest",
     "PartWriter",
     "SplitNote",
     "decode_manifest",
     "encode_manifest",
+    "summed",
 ]
 
 
@@ -64,26 +66,49 @@ class SplitNote(msgspec.Struct):
     secrets: list[bytes] = []
 
 
-class Manifest(msgspec.Struct):
-    """The result of one task. ``account`` counts bytes of payload by where they went, ``expected``
-    those in its rows' notes; ``times`` are the first and last of each capture. ``sources`` are
-    lineage rows of text files. ``notes`` are those of parts among its rows, on request."""
+class Counts(msgspec.Struct, kw_only=True):
+    """The counts of tasks. ``account`` counts bytes of payload by where they went, ``expected``
+    those in their rows' notes; ``times`` are the first and last of each capture."""
 
-    parts: dict[str, Part] = {}
     account: dict[str, int] = {}
     expected: int = 0
-    segments: int = 0
     connections: int = 0
     times: dict[int, tuple[int, int]] = {}
-    sources: list[tuple[int, str, str, int, int | None, int | None]] = []
-    late: int = 0
-    notes: list[SplitNote] = []
 
     def saw(self, capture: int, first: int, last: int) -> None:
         """Note the times of an item."""
         if first:
-            before = self.times.get(capture, (first, last))
-            self.times[capture] = min(before[0], first), max(before[1], last)
+            self.span(capture, first, last)
+
+    def span(self, capture: int, first: int, last: int) -> None:
+        """Extend the times of a capture."""
+        before = self.times.get(capture, (first, last))
+        self.times[capture] = min(before[0], first), max(before[1], last)
+
+
+def summed(counts: Iterable[Counts]) -> Counts:
+    """Return the sums."""
+    found = Counts()
+    for each in counts:
+        for name, count in each.account.items():
+            found.account[name] = found.account.get(name, 0) + count
+        found.expected += each.expected
+        found.connections += each.connections
+        for capture, (first, last) in each.times.items():
+            found.span(capture, first, last)
+    return found
+
+
+class Manifest(Counts, kw_only=True):
+    """The result of one task. ``sources`` are lineage rows of what it read whole, ``unread`` is
+    ``Sources.unread``. ``notes`` are those of parts among its rows, on request."""
+
+    parts: dict[str, Part] = {}
+    segments: int = 0
+    sources: list[tuple[int, str, str, int, int | None, int | None]] = []
+    unread: dict[str, str] = {}
+    late: int = 0
+    notes: list[SplitNote] = []
 
 
 class PartWriter(RowGroups):

@@ -36,8 +36,7 @@ __all__ = [
     "Part",
     "Publication",
     "RunManifest",
-    "require_room",
-    "write_empty",
+    "TableFolder",
 ]
 
 STAGING: Final = "_staging"
@@ -70,21 +69,49 @@ class RunManifest(msgspec.Struct):
     files: dict[str, dict[str, int]]
 
 
-class Publication:
-    """The way of a run's files to ``folder``: what its ``mode`` allows is checked first, files are
-    written to ``staging``, then published or abandoned.
+class TableFolder:
+    """A folder of tables, and in it the places of the files of ``run``."""
 
-    Raises OutputError for a folder that has something: with ``append``, something but complete
-    tables of other runs; with ``overwrite``, something but tables.
-    """
+    def __init__(self, folder: str, run: str) -> None:
+        self._root, self._run = Location(folder), run
 
-    def __init__(self, folder: str, run: str, mode: Mode = "error") -> None:
-        self._root, self._run, self._mode = Location(folder), run, mode
-        self.staging = self._root / STAGING
+    def require(self, mode: Mode) -> None:
+        """Raise OutputError for a folder that has something: with ``append``, something but
+        complete tables of other runs; with ``overwrite``, something but tables."""
         if mode == "overwrite":
             _require_tables(self._root)
         else:
-            require_room(self._root, run, append=mode == "append")
+            _require_room(self._root, self._run, append=mode == "append")
+
+    def folder_of(self, table: str) -> Location:
+        """Return where the files of a table belong."""
+        return run_folder(self._root, table, self._run)
+
+    def write_empty(self, table: str, name: str) -> None:
+        """Write a file without rows, which has the columns of its table."""
+        from wiredump.tables.arrow import arrow_schema
+
+        file = self.folder_of(table) / name
+        pq.write_table(arrow_schema(table).empty_table(), file.path, filesystem=file.filesystem)
+
+    def begin_change(self) -> None:
+        """Remove the mark of complete tables."""
+        (self._root / SUCCESS).unlink(missing_ok=True)
+
+    def succeed(self) -> None:
+        """Mark the tables as complete."""
+        (self._root / SUCCESS).write_bytes(b"")
+
+
+class Publication(TableFolder):
+    """The way of a run's files to ``folder``: what its ``mode`` allows is checked first
+    (``require``), files are written to ``staging``, then published or abandoned."""
+
+    def __init__(self, folder: str, run: str, mode: Mode = "error") -> None:
+        super().__init__(folder, run)
+        self._mode = mode
+        self.staging = self._root / STAGING
+        self.require(mode)
         self._existed = self._root.exists()
         self.staging.mkdir()
         (self.staging / _WRITING).write_bytes(run.encode())
@@ -100,7 +127,7 @@ class Publication:
         place = self._manifest
         place.parent.mkdir()
         place.write_bytes(msgspec.json.encode(manifest))
-        (self._root / SUCCESS).unlink(missing_ok=True)
+        self.begin_change()
         if self._mode == "overwrite":
             for name in TABLES:
                 (self._root / name).remove()
@@ -111,12 +138,12 @@ class Publication:
         self.staging.remove()
         manifest.complete = True
         place.write_bytes(msgspec.json.encode(manifest))
-        (self._root / SUCCESS).write_bytes(b"")
+        self.succeed()
 
     def _move(self, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
         """Move the files of the manifests to their places. A table without rows gets an empty file,
         which has its columns."""
-        places = {name: run_folder(self._root, name, self._run) for name in tables}
+        places = {name: self.folder_of(name) for name in tables}
         moves = [
             (self.staging / name / part.file, places[name] / part.file)
             for each in parts
@@ -128,7 +155,7 @@ class Publication:
             for _ in threads.map(lambda move: move[0].publish(move[1]), moves):
                 pass
         for name in set(places).difference(*parts):
-            write_empty(name, places[name] / "part-none.parquet")
+            self.write_empty(name, "part-none.parquet")
 
     def abandon(self) -> None:
         """Remove what a failed run wrote. What it was to replace stays, unless it began to be
@@ -137,7 +164,7 @@ class Publication:
             if self._mode != "overwrite" or self._is_incomplete():
                 for name in TABLES:
                     with suppress(OSError, StorageError):
-                        run_folder(self._root, name, self._run).remove()
+                        self.folder_of(name).remove()
                         (self._root / name).rmdir()
                 self._manifest.unlink(missing_ok=True)
                 self._manifest.parent.rmdir()
@@ -154,14 +181,7 @@ class Publication:
         return self._root / MANIFESTS / f"{self._run or 'all'}.json"
 
 
-def write_empty(table: str, file: Location) -> None:
-    """Write a file without rows, which has the columns of its table."""
-    from wiredump.tables.arrow import arrow_schema
-
-    pq.write_table(arrow_schema(table).empty_table(), file.path, filesystem=file.filesystem)
-
-
-def require_room(folder: Location, run: str, append: bool) -> None:
+def _require_room(folder: Location, run: str, append: bool) -> None:
     """Raise OutputError if ``folder`` is not empty; with ``append``, if it has anything but
     complete tables of other runs."""
     if not append or not folder.is_dir():

@@ -26,6 +26,8 @@ def main(jar: str, folder: str, *captures: str) -> None:
         settings={
             "spark.jars": jar,
             "spark.driver.memory": "1g",
+            # Iceberg shuffles by the hour, into 200 tasks if nobody says otherwise.
+            "spark.sql.shuffle.partitions": "2",
             catalog: "org.apache.iceberg.spark.SparkCatalog",
             f"{catalog}.type": "hadoop",
             f"{catalog}.warehouse": folder,
