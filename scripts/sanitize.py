@@ -38,7 +38,8 @@ TESTS = [
     "tests/wiredump/test_quick.py", "tests/wiredump/test_native_connections.py",
     "tests/wiredump/test_open_requests.py",
     "tests/wiredump/spark/test_runs.py",
-    "tests/wiredump/rows/test_field_walks.py", "tests/wiredump/rows/test_gathering.py",
+    "tests/columns/test_places.py",
+    "tests/wiredump/rows/test_fields.py", "tests/wiredump/rows/test_gathering.py",
     "tests/wiredump/tables/test_exchange_rows.py", "tests/wiredump/tables/test_held_rows.py",
     "tests/wiredump/tables/test_merging.py",
 ]  # fmt: skip

@@ -15,7 +15,8 @@ above it repeat on each of its rows. If no array is on the paths, each body is o
 gives the body of each row.
 
 With the native engine no Python object is made for a value (``kproto/native/columns.c``); without
-it, ``pure`` makes the same buffers from decoded messages. This package contains no wire rules.
+it, ``pure`` makes the same buffers from decoded messages. ``places`` finds where selected fields
+are in one frame, for consumers in C. This package contains no wire rules.
 """
 
 from kproto.arrow import Column

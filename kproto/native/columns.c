@@ -3,18 +3,12 @@
    entered at each level. Each element of the deepest array is a row. validate.c skips everything
    else, so this file accepts what decode.c accepts.
    While a struct is read, a selected field only records where its value begins. Once the struct is
-   complete and the rows below it are counted, the value is put into its column, once per row. An
+   complete and the rows below it are counted, the value is put into its column, once per row; or, of
+   `locate`, only its place is noted (places.c). An
    invalid body removes its rows. Nothing is reserved for a count that is only announced.
    Python code may run where a body is not a bytes object (its buffer is requested), between bodies.
    It can reach neither the table being made nor the tuple of bodies. */
 #include "columns.h"
-
-typedef struct {
-    const selection_object *selection;
-    table made;
-} reading;
-
-static int read_level(reading *self, reader *in, const level *at);
 
 static inline void set_default(reading *self, Py_ssize_t index) {
     PyObject *fallback = self->selection->columns[index].fallback;
@@ -114,11 +108,12 @@ static int read_struct(reading *self, reader *in, const node *here) {
     return UNLIKELY(count) ? read_tags(self, in, here, count) : 0;
 }
 
-static int read_level(reading *self, reader *in, const level *at) {
+int read_level(reading *self, reader *in, const level *at) {
     Py_ssize_t before = self->made.rows;
     if (!at->root->certain) set_defaults(self, at->root, 0);
     if (UNLIKELY(read_struct(self, in, at->root))) return -1;
     if (at->below == NULL) self->made.rows++;
+    if (self->noted != NULL) return note_places(self, at, before);
     Py_ssize_t rows = self->made.rows - before;
     for (Py_ssize_t i = 0; rows && i < at->column_count; i++)
         if (UNLIKELY(put_rows(&self->made, &self->made.columns[at->columns[i]], rows))) return -1;
@@ -168,7 +163,7 @@ static int read_object(reading *self, PyObject *body, Py_ssize_t index, PyObject
     return result;
 }
 
-static int begin(reading *self, const selection_object *selection, Py_ssize_t limit) {
+int reading_begin(reading *self, const selection_object *selection, Py_ssize_t limit) {
     size_t count = (size_t)selection->column_count;
     table *made = &self->made;
     self->selection = selection;
@@ -194,7 +189,7 @@ PyObject *selection_read(selection_object *self, PyObject *args) {
     }
     PyObject *failed = PyList_New(0);
     reading state = {0};
-    if (failed == NULL || begin(&state, self, limit)) goto done;
+    if (failed == NULL || reading_begin(&state, self, limit)) goto done;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bodies); i++) {
         int result = read_object(&state, PyTuple_GET_ITEM(bodies, i), i, failed);
         if (result == -2) goto done;

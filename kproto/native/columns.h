@@ -1,5 +1,5 @@
 /* What these files share: selection.c compiles a selection, columns.c reads bodies by it, buffers.c
-   writes columns, and arrow.c exports them. */
+   writes columns, places.c notes places instead, and arrow.c exports columns. */
 #ifndef KPROTO_COLUMNS_H
 #define KPROTO_COLUMNS_H
 
@@ -93,6 +93,28 @@ typedef struct {
 extern PyTypeObject selection_type;
 PyObject *plan_select(PyObject *plan, PyObject *args);                  /* Plan.select */
 PyObject *selection_read(selection_object *self, PyObject *args);       /* columns.c */
+PyObject *selection_locate(selection_object *self, PyObject *const *args,
+                           Py_ssize_t count);                           /* places.c */
 PyObject *selection_export(PyObject *self, PyObject *column);           /* arrow.c */
+/* ---- reading by a selection ------------------------------------------------------------------- */
+
+/* Where the values of one body are: (start, size) of each column, row by row; (-1, -1) of nulls and
+   of defaults that are not in the bytes. */
+typedef struct {
+    const uint8_t *start, *end; /* of the body */
+    PyObject *bytes;            /* NULL before the first row */
+} places;
+
+typedef struct {
+    const selection_object *selection;
+    table made;
+    places *noted; /* NULL: values are put into columns */
+} reading;
+
+/* In columns.c: both return 0, or -1 for an invalid body, at the limit or with a MemoryError. */
+int reading_begin(reading *self, const selection_object *selection, Py_ssize_t limit);
+int read_level(reading *self, reader *in, const level *at);
+/* In places.c: of the rows since `before`. */
+int note_places(reading *self, const level *at, Py_ssize_t before);
 
 #endif

@@ -28,7 +28,7 @@ from kproto.native.describe import UnsupportedPlan, describe
 
 __all__ = ["Plan", "UnsupportedPlan", "compile_plan", "enter_in_c", "use_uuid_slots"]
 
-if INTERFACE != 7:
+if INTERFACE != 8:
     raise ImportError("the extension was built from another version's sources")
 
 

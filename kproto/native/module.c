@@ -194,7 +194,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
     if (module == NULL) return NULL;
 #define CONSTANT(name, value) \
     if (PyModule_AddIntConstant(module, name, value)) goto failed
-    CONSTANT("INTERFACE", 7); /* what compiled.py expects */
+    CONSTANT("INTERFACE", 8); /* what compiled.py expects */
     CONSTANT("COMPACT", FIELD_COMPACT);
     CONSTANT("NULLABLE", FIELD_NULLABLE);
     CONSTANT("IGNORABLE", FIELD_IGNORABLE);

@@ -164,6 +164,9 @@ static PyMethodDef selection_methods[] = {
     {"read", (PyCFunction)selection_read, METH_VARARGS,
      "read(bodies, limit, collect) -> (rows, frame, columns, failed, index of the body past the "
      "limit or -1); kproto/columns/pure.py says what they are"},
+    {"locate", (PyCFunction)(void (*)(void))selection_locate, METH_FASTCALL,
+     "locate(data, offset, header) -> (places, end) or None; kproto/columns/places.py says what "
+     "they are"},
     {"export", selection_export, METH_O,
      "export(column) -> (capsule of an ArrowSchema, capsule of an ArrowArray)"},
     {NULL, NULL, 0, NULL},

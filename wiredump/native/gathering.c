@@ -1,12 +1,12 @@
-/* Collect the records of whole frames that fields.c finds: what BatchRows.add_frame in
-   wiredump.rows.batches does with a frame, without an object for each field. BatchRows is called
+/* Collect the records of whole frames, which kproto.columns.places finds: what BatchRows.add_frame
+   in wiredump.rows.batches does with a frame, without an object for each field. BatchRows is called
    for everything unusual.
 
    Where more is wanted than records, each batch is checked and has a row of `batches`, too. Frames
    with anything unusual are then left to Python as a whole. */
 #include "wire.h"
 
-enum { PRODUCE = 0, RUN = 7, MOST_IDS = 4096, MOST_WALKS = 64, CODECS = 5 };
+enum { PRODUCE = 0, RUN = 7, MOST_IDS = 4096, MOST_WAYS = 64, CODECS = 5, ID_SIZE = 16, SIZE = 4 };
 /* Of a batch of magic 2: where its fields are (kproto/records/record_batch.py). */
 enum { LENGTH = 8, EPOCH = 12, MAGIC = 16, CRC = 17, ATTRIBUTES = 21, LAST_DELTA = 23,
        MAX_TIMESTAMP = 35, PRODUCER_ID = 43, PRODUCER_EPOCH = 51, SEQUENCE = 53, HEADER = 61 };
@@ -23,10 +23,23 @@ typedef struct {
     int64_t most;
 } target;
 
+/* How the fields of a frame are found: what wiredump.rows.fields.places_of returns. */
 typedef struct {
     int key, version;
-    PyObject *program; /* bytes; None: these frames have none */
-} walk_entry;
+    PyObject *locate, *header; /* NULL: Python finds them */
+    int name_at, id_at;
+} way;
+
+/* Where a value is in the frame, as kproto/columns/places.py has it. */
+typedef struct {
+    int32_t start, size;
+} place;
+
+/* A field of records that is not empty, in the frame. `name` and `id` are nowhere (-1) for none. */
+typedef struct {
+    place name, id, records;
+    int32_t partition;
+} located;
 
 /* A field whose batches are plain. `topic`, `id` and `counts` are new references. */
 typedef struct {
@@ -37,19 +50,19 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *walk_of, *text_of, *name_of, *unpack, *rest, *otherwise;
+    PyObject *places_of, *text_of, *name_of, *unpack, *rest, *otherwise;
     target named, unnamed;
     PyObject *crc32c, *full;  /* NULL: only records are wanted */
     held_object *batches;     /* NULL: without rows of their own */
     plain_field *fields;      /* of this frame */
     Py_ssize_t field_count, field_room;
     PyObject *ids; /* dict: a topic's id, bytes -> text */
-    PyObject *directions[2], *add_plain, *mark, *take_back;
-    walk_entry walks[MOST_WALKS];
-    int walk_count;
+    PyObject *directions[2], *add_plain, *mark, *take_back, *start;
+    way ways[MOST_WAYS];
+    int way_count;
 } gatherer_object;
 
-/* The frame that is walked through. */
+/* The frame whose records are collected. */
 typedef struct {
     gatherer_object *self;
     PyObject *frame;
@@ -58,9 +71,11 @@ typedef struct {
     const carrier *from;
 } gathering;
 
-/* New reference. */
-static PyObject *text_of_id(gatherer_object *self, const uint8_t *id) {
-    PyObject *raw = PyBytes_FromStringAndSize((const char *)id, ID_SIZE);
+/* New reference; None for no id, and for the zero id, which stands for none. */
+static PyObject *text_of_id(gatherer_object *self, const uint8_t *frame, place at) {
+    static const uint8_t zero[ID_SIZE];
+    if (at.size != ID_SIZE || !memcmp(frame + at.start, zero, ID_SIZE)) Py_RETURN_NONE;
+    PyObject *raw = PyBytes_FromStringAndSize((const char *)frame + at.start, ID_SIZE);
     if (raw == NULL) return NULL;
     PyObject *text = Py_XNewRef(PyDict_GetItemWithError(self->ids, raw));
     if (text == NULL && !PyErr_Occurred()) {
@@ -179,15 +194,19 @@ static int note_field(gatherer_object *self, const plain_field *field) {
     return 0;
 }
 
-static int gather_field(const walk *field, const uint8_t *at, int64_t size) {
-    const gathering *of = field->to;
+/* 1: gathered; 0 to leave the whole frame; -1 with an exception. */
+static int gather_field(const gathering *of, const located *field) {
     gatherer_object *self = of->self;
-    PyObject *id = field->id == NULL ? Py_NewRef(Py_None) : text_of_id(self, field->id);
+    const uint8_t *frame = (const uint8_t *)PyBytes_AS_STRING(of->frame);
+    const uint8_t *at = frame + field->records.start;
+    Py_ssize_t size = field->records.size;
+    PyObject *id = text_of_id(self, frame, field->id);
     PyObject *topic = NULL, *added = NULL;
     int failed = -1, left = 0;
     if (id == NULL) return -1;
-    if (field->name != NULL)
-        topic = PyUnicode_DecodeASCII((const char *)field->name, field->name_size, NULL);
+    if (field->name.size >= 0)
+        topic = PyUnicode_DecodeUTF8((const char *)frame + field->name.start, field->name.size,
+                                     NULL);
     else
         topic = id == Py_None ? Py_NewRef(Py_None) : name_by(of, id);
     if (topic == NULL) goto done;
@@ -197,7 +216,7 @@ static int gather_field(const walk *field, const uint8_t *at, int64_t size) {
         goto done;
     }
     const target *to = is_unnamed ? &self->unnamed : &self->named;
-    Py_ssize_t begin = (const char *)at - PyBytes_AS_STRING(of->frame);
+    Py_ssize_t begin = field->records.start;
     added = add_plain(to, of, begin, begin + size);
     if (added == NULL) goto done;
     PyObject *counts = PyTuple_GET_ITEM(added, 1);
@@ -321,12 +340,75 @@ static int call_sink(gatherer_object *self, PyObject *name) {
     return done == NULL ? -1 : 0;
 }
 
+static int is_tuple(PyObject *given, const char *otherwise) {
+    if (PyTuple_Check(given)) return 1;
+    PyErr_SetString(PyExc_TypeError, otherwise);
+    return 0;
+}
+
+/* The places of all fields of the frame, as bytes: new reference; None if Python has to find them. */
+static PyObject *locate(const gathering *of, const way *by) {
+    Py_ssize_t size = PyBytes_GET_SIZE(of->frame), end;
+    const uint8_t *frame = (const uint8_t *)PyBytes_AS_STRING(of->frame);
+    if (by->locate == NULL || size < SIZE || (int32_t)get32(frame) != size - SIZE) Py_RETURN_NONE;
+    PyObject *given[] = {of->frame, of->self->start, by->header};
+    PyObject *found = PyObject_Vectorcall(by->locate, given, 3, NULL), *places;
+    if (found == NULL || found == Py_None) return found;
+    if (!is_tuple(found, "locate gave something else") ||
+        !PyArg_ParseTuple(found, "Sn", &places, &end))
+        places = NULL;
+    else places = Py_NewRef(end == size ? places : Py_None);
+    Py_DECREF(found);
+    return places;
+}
+
+static int is_within(place at, Py_ssize_t size) {
+    return at.size < 0 || (at.start >= 0 && at.start <= size - at.size);
+}
+
+/* 1: all fields are gathered; 0: the frame is left; -1. */
+static int gather_fields(const gathering *of, const way *by) {
+    enum { PARTITION, RECORDS };
+    PyObject *places = locate(of, by);
+    if (places == NULL || places == Py_None) {
+        Py_XDECREF(places);
+        return places == NULL ? -1 : 0;
+    }
+    const char *frame = PyBytes_AS_STRING(of->frame);
+    Py_ssize_t width = 2 + (by->name_at >= 0) + (by->id_at >= 0);
+    Py_ssize_t count = PyBytes_GET_SIZE(places) / (width * (Py_ssize_t)sizeof(place));
+    const char *row = PyBytes_AS_STRING(places);
+    Py_ssize_t size = PyBytes_GET_SIZE(of->frame);
+    int gone = 1;
+    for (Py_ssize_t i = 0; i < count && gone == 1; i++, row += width * (Py_ssize_t)sizeof(place)) {
+        place at[4] = {{0}};
+        memcpy(at, row, (size_t)width * sizeof(place));
+        if (at[RECORDS].size <= 0) continue;
+        if (at[PARTITION].size != 4 || !is_within(at[0], size) || !is_within(at[1], size) ||
+            !is_within(at[2], size) || !is_within(at[3], size)) {
+            PyErr_SetString(PyExc_ValueError, "a place outside of the frame");
+            gone = -1;
+            break;
+        }
+        static const place none = {-1, -1};
+        const located field = {
+            .name = by->name_at >= 0 ? at[by->name_at] : none,
+            .id = by->id_at >= 0 ? at[by->id_at] : none,
+            .records = at[RECORDS],
+            .partition = (int32_t)get32((const uint8_t *)frame + at[PARTITION].start),
+        };
+        gone = gather_field(of, &field);
+    }
+    Py_DECREF(places);
+    return gone;
+}
+
 /* All batches of a frame, or nothing of it: 1, 0, -1. */
-static int gather_checked(const gathering *of, PyObject *program) {
+static int gather_checked(const gathering *of, const way *by) {
     gatherer_object *self = of->self;
     Py_ssize_t runs = PyByteArray_GET_SIZE(self->named.numbers);
     if (call_sink(self, self->mark)) return -1;
-    int gone = walk_frame(program, of->frame, gather_field, (void *)of);
+    int gone = gather_fields(of, by);
     if (gone == 1) gone = are_usual(of);
     if (gone == 1 && (batch_rows(of) || end_if_full(&self->named))) gone = -1;
     else if (gone == 0 && (call_sink(self, self->take_back) ||
@@ -336,47 +418,58 @@ static int gather_checked(const gathering *of, PyObject *program) {
     return gone;
 }
 
-static void forget_walks(gatherer_object *self, int from) {
-    while (self->walk_count > from) {
-        self->walk_count--;
-        Py_CLEAR(self->walks[self->walk_count].program);
+static void forget_ways(gatherer_object *self, int from) {
+    while (self->way_count > from) {
+        self->way_count--;
+        Py_CLEAR(self->ways[self->way_count].locate);
+        Py_CLEAR(self->ways[self->way_count].header);
     }
 }
 
-/* Borrowed; NULL with an exception. */
-static PyObject *program_of(gatherer_object *self, int key, int version) {
-    for (int i = 0; i < self->walk_count; i++)
-        if (self->walks[i].version == version && self->walks[i].key == key)
-            return self->walks[i].program;
-    PyObject *program = PyObject_CallFunction(self->walk_of, "ii", key, version);
-    if (program == NULL) return NULL;
-    if (program != Py_None && !PyBytes_CheckExact(program)) {
-        Py_DECREF(program);
-        PyErr_SetString(PyExc_TypeError, "a program is bytes or None");
-        return NULL;
+static int note_way(gatherer_object *self, int key, int version, PyObject *given) {
+    way made = {.key = key, .version = version, .name_at = -1, .id_at = -1};
+    if (given != Py_None) {
+        if (!is_tuple(given, "places_of gave something else") ||
+            !PyArg_ParseTuple(given, "OOii", &made.locate, &made.header, &made.name_at, &made.id_at))
+            return -1;
+        if (made.name_at > 3 || made.id_at > 3) {
+            PyErr_SetString(PyExc_ValueError, "there are four columns at most");
+            return -1;
+        }
+        Py_INCREF(made.locate);
+        Py_INCREF(made.header);
     }
-    if (self->walk_count == MOST_WALKS) forget_walks(self, MOST_WALKS - 1);
-    self->walks[self->walk_count++] = (walk_entry){key, version, program};
-    return program;
+    if (self->way_count == MOST_WAYS) forget_ways(self, MOST_WAYS - 1);
+    self->ways[self->way_count++] = made;
+    return 0;
+}
+
+/* NULL with an exception. */
+static const way *way_of(gatherer_object *self, int key, int version) {
+    for (int i = 0; i < self->way_count; i++)
+        if (self->ways[i].version == version && self->ways[i].key == key) return &self->ways[i];
+    PyObject *given = PyObject_CallFunction(self->places_of, "ii", key, version);
+    int failed = given == NULL || note_way(self, key, version, given);
+    Py_XDECREF(given);
+    return failed ? NULL : &self->ways[self->way_count - 1];
 }
 
 int gather(PyObject *gatherer, const carrier *from) {
     gatherer_object *self = (gatherer_object *)gatherer;
     gathering of = {self, from->raw, from->connection, from->of->offset, from->completed_ns,
                     from->key != PRODUCE, from};
-    if (self->walk_of == NULL) { /* it is being thrown away */
+    if (self->places_of == NULL) { /* it is being thrown away */
         PyErr_SetString(PyExc_RuntimeError, "this Gatherer is gone");
         return -1;
     }
-    PyObject *program = program_of(self, from->key, from->version);
-    if (program == NULL) return -1;
-    int gone = 0;
-    if (program != Py_None) {
-        Py_INCREF(program); /* what is called may ask for others */
-        gone = self->crc32c != NULL ? gather_checked(&of, program)
-                                    : walk_frame(program, from->raw, gather_field, &of);
-        Py_DECREF(program);
-    }
+    const way *known = way_of(self, from->key, from->version);
+    if (known == NULL) return -1;
+    const way by = *known; /* what is called may ask for others */
+    Py_XINCREF(by.locate);
+    Py_XINCREF(by.header);
+    int gone = self->crc32c != NULL ? gather_checked(&of, &by) : gather_fields(&of, &by);
+    Py_XDECREF(by.locate);
+    Py_XDECREF(by.header);
     if (gone || self->crc32c != NULL) return gone;
     PyObject *told = PyObject_CallFunction(self->otherwise, "LiiLLO", (long long)from->connection,
                                            from->key, from->version, (long long)from->of->offset,
@@ -419,27 +512,27 @@ static int note_target(target *to, PyObject *given) {
     return 0;
 }
 
-/* Gatherer(walk_of, text_of, name_of, unpack, rest, otherwise, named, unnamed, checked):
-   walk_of(api key, version) -> the program of such frames, or None
+/* Gatherer(places_of, text_of, name_of, unpack, rest, otherwise, named, unnamed, checked):
+   places_of(api key, version) -> how the fields of such frames are found, or None
    text_of(id) -> a topic's id as text
    name_of(id as text, nanoseconds) -> the topic's name by then, or None
    unpack: for the sinks
    rest(field, batches that were plain, connection, direction, offset, topic, topic id, partition,
         nanoseconds): has what follows those
    otherwise(connection, api key, version, offset, nanoseconds, frame) -> whether it has the records
-        of a frame whose program does not fit
+        of a frame that Python has to read
    and for topics with a name, and for those without, where their rows go: (sink, numbers, texts,
    full, most), of which full() is called when there are `most` rows or more.
    checked, where more than records is wanted: (HeldRows of batches or None, crc32c(bytes, begin,
    end), full(table)); or None. A Gatherer is called with what `otherwise` is. */
 static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *walk_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed, *checked;
+    PyObject *places_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed, *checked;
     PyObject *batches = Py_None, *crc32c = NULL, *full = NULL;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Gatherer takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OOOOOOO!O!O", &walk_of, &text_of, &name_of, &unpack, &rest,
+    if (!PyArg_ParseTuple(args, "OOOOOOO!O!O", &places_of, &text_of, &name_of, &unpack, &rest,
                           &otherwise, &PyTuple_Type, &named, &PyTuple_Type, &unnamed, &checked))
         return NULL;
     if (checked != Py_None) {
@@ -451,7 +544,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
     }
     gatherer_object *self = (gatherer_object *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
-    self->walk_of = Py_NewRef(walk_of);
+    self->places_of = Py_NewRef(places_of);
     self->text_of = Py_NewRef(text_of);
     self->name_of = Py_NewRef(name_of);
     self->unpack = Py_NewRef(unpack);
@@ -460,6 +553,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
     self->crc32c = Py_XNewRef(crc32c);
     self->full = Py_XNewRef(full);
     self->ids = PyDict_New();
+    self->start = PyLong_FromLong(SIZE);
     self->add_plain = PyUnicode_InternFromString("add_plain");
     self->mark = PyUnicode_InternFromString("mark");
     self->take_back = PyUnicode_InternFromString("take_back");
@@ -473,7 +567,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
 }
 
 #define EACH(DO)                                                                                   \
-    DO(self->walk_of); DO(self->text_of); DO(self->name_of); DO(self->unpack); DO(self->rest);     \
+    DO(self->places_of); DO(self->text_of); DO(self->name_of); DO(self->unpack); DO(self->rest);     \
     DO(self->otherwise); DO(self->ids);                                                            \
     DO(self->named.sink); DO(self->named.numbers); DO(self->named.texts);                     \
     DO(self->named.full);                                                                          \
@@ -498,8 +592,9 @@ static void dealloc(PyObject *object) {
     gatherer_object *self = (gatherer_object *)object;
     PyObject_GC_UnTrack(object);
     clear(object);
-    forget_walks(self, 0);
+    forget_ways(self, 0);
     PyMem_Free(self->fields);
+    Py_CLEAR(self->start);
     Py_CLEAR(self->mark);
     Py_CLEAR(self->take_back);
     Py_CLEAR(self->add_plain);

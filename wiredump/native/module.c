@@ -6,7 +6,6 @@ static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"pack", pack, METH_O, NULL},
                                   {"read_run", read_run, METH_VARARGS, NULL},
                                   {"carried_run", carried_run, METH_VARARGS, NULL},
-                                  {"find_records", find_records, METH_VARARGS, NULL},
                                   {"order_runs", order_runs, METH_O, NULL},
                                   {"feed_rows", feed_rows, METH_VARARGS, NULL},
                                   {0}};

@@ -97,29 +97,6 @@ extern PyTypeObject runs_type;
 PyObject *read_run(PyObject *module, PyObject *args);
 PyObject *carried_run(PyObject *module, PyObject *args);
 
-/* ---- fields.c: the records of a frame; gathering.c: to where they are gathered ---------------- */
-
-typedef struct walk walk;
-/* Has a field of records that is not empty: 1, 0 to leave the whole frame, or -1 with an exception. */
-typedef int (*keeper)(const walk *self, const uint8_t *at, int64_t size);
-
-struct walk {
-    const uint8_t *at, *end;
-    const uint8_t *name; /* of the topic where this is, ASCII; NULL: none */
-    int64_t name_size;
-    const uint8_t *id;   /* likewise, ID_SIZE bytes */
-    int32_t partition;
-    keeper keep;         /* NULL while the frame is only looked through */
-    void *to;
-};
-
-enum { ID_SIZE = 16 };
-
-/* 1; 0 where the frame is not exactly what the program says, and nothing was kept, or where `keep`
-   leaves it; or -1. Both are bytes. */
-int walk_frame(PyObject *program, PyObject *frame, keeper keep, void *to);
-PyObject *find_records(PyObject *module, PyObject *args);
-
 extern PyTypeObject spans_type;
 PyObject *order_runs(PyObject *module, PyObject *parts); /* spans.c */
 

@@ -37,13 +37,12 @@ from wiredump.rows.exchanges import anomaly_row
 from wiredump.rows.fields import (
     CARRYING,
     PRODUCE,
-    Found,
     NameOf,
     RecordsField,
     fields_of,
+    finder_of,
     id_as_text,
-    program_of,
-    walk_in,
+    places_of,
 )
 from wiredump.rows.pieces import Rows
 from wiredump.rows.record_columns import RecordRows, Whose
@@ -86,7 +85,6 @@ class BatchRows:
     ) -> None:
         self._name_of = name_of
         self._codec = codec
-        self._walks: dict[tuple[int, int], Callable[[bytes], list[Found] | None]] = {}
         self._using = certain(codec)
         self._tells = "batches" in tables
         self.checks = self._tells or "anomalies" in tables
@@ -113,10 +111,7 @@ class BatchRows:
     ) -> bool:  # fmt: skip
         """Take a complete frame that may have records, if nothing else of it is wanted; ``version``
         is the message's. Returns False if its exchange must be added instead."""
-        walk = self._walks.get((api_key, version))
-        if walk is None:
-            walk = self._walks[api_key, version] = walk_in(self._using, api_key, version)
-        found = walk(raw)
+        found = finder_of(self._using, api_key, version)(raw)
         if found is None:
             return False
         direction = "request" if api_key == PRODUCE else "response"
@@ -137,7 +132,7 @@ class BatchRows:
         engine = extension.in_use
         checked = batches, crc32c if engine is None else engine.crc32c, full
         return module.Gatherer(
-            partial(program_of, self._using), id_as_text, self._name_of, unpack, self._rest_of,
+            partial(places_of, self._using), id_as_text, self._name_of, unpack, self._rest_of,
             self.add_frame, self._records.target, self._unnamed.target,
             checked if self.checks else None,
         )  # fmt: skip

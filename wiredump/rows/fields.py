@@ -1,23 +1,23 @@
 """Find the record batches of exchanges: the fields of type ``records``, with topic and partition.
 
 Produce requests, Fetch and ShareFetch responses have them. They are found in the bytes of a whole
-frame, with a program for the usual case (``field_walks``) or by decoding the body; if that is not
-possible (the frame is cut or damaged, or the source has no bytes), in the JSON that
+frame (``kproto.columns.places``), or by decoding the body without the native engine. If that is not
+possible (the frame is cut or damaged, or the source has no bytes), they are found in the JSON that
 ``wiredump.bodies`` makes of what can be read. Batches are not decoded here.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from operator import attrgetter
 from struct import Struct
-from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kproto.codec.registry import plan_of
 from kproto.codegen.plan import StructPlan
+from kproto.columns.places import Place, PlaceFinder, place_finder
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
@@ -26,8 +26,6 @@ from kproto.partial import FrameLayout, response_layout
 from wiredump.bodies import Bodies
 from wiredump.dialects import codec_of
 from wiredump.model import Exchange, Frame
-from wiredump.native import quick
-from wiredump.rows.field_walks import Kept, walk_of
 
 __all__ = [
     "CARRYING",
@@ -37,9 +35,9 @@ __all__ = [
     "NameOf",
     "RecordsField",
     "fields_of",
+    "finder_of",
     "id_as_text",
-    "program_of",
-    "walk_in",
+    "places_of",
 ]
 
 NameOf: TypeAlias = Callable[[str, int], str | None]
@@ -116,6 +114,39 @@ _PRODUCED: Final = _Names("topicData", "partitionData", "name", "index")
 _FETCHED: Final = _Names("responses", "partitions", "topic", "partitionIndex")
 
 
+class RecordPlaces(NamedTuple):
+    """Where the fields are in a frame. The columns of ``finder`` are the partition, the records,
+    and the topic's name and id at ``name_at`` and ``id_at``, -1 if the version lacks it."""
+
+    finder: PlaceFinder
+    name_at: int
+    id_at: int
+
+    def find(self, raw: bytes) -> list[Found] | None:
+        """Return the fields of a frame; None if it does not match the schema."""
+        found = self.finder.find(raw, SIZE_LENGTH)
+        if found is None or found[1] != len(raw):
+            return None
+        return [
+            (self._name(raw, row), self._id(raw, row), _partition(raw, row[0][0])[0],
+             raw[at : at + size])
+            for row in found[0]
+            for at, size in (row[1],)
+            if size > 0
+        ]  # fmt: skip
+
+    def _name(self, raw: bytes, row: tuple[Place, ...]) -> str | None:
+        at, size = row[self.name_at] if self.name_at >= 0 else (-1, -1)
+        return None if at < 0 else raw[at : at + size].decode()
+
+    def _id(self, raw: bytes, row: tuple[Place, ...]) -> str | None:
+        if self.id_at < 0:
+            return None
+        at, size = row[self.id_at]
+        topic_id = raw[at : at + size]
+        return id_as_text(topic_id) if any(topic_id) else None
+
+
 class _Reader(NamedTuple):
     """How to read messages of one version, from bytes and once decoded."""
 
@@ -126,9 +157,8 @@ class _Reader(NamedTuple):
     partitions: Callable[[Any], Any]
     partition: Callable[[Any], int]
     records: Callable[[Any], bytes | None]
-    has_id: bool
-    walk: bytes | None
-    """The same for ``wiredump.native``."""
+    places: RecordPlaces | None
+    """None without the native engine."""
 
 
 def _names(item: Exchange) -> _Names:
@@ -148,48 +178,33 @@ def _in_bytes(item: Exchange, frame: Frame, using: Dialect) -> list[Found] | Non
     key, version = item.api_key, item.response_version or 0
     if key == PRODUCE:
         key, version = _key_and_version(raw, SIZE_LENGTH)
-    return walk_in(using, key, version)(raw)
+    return finder_of(using, key, version)(raw)
 
 
-def walk_in(using: Dialect, api_key: int, version: int) -> _Walk:
-    """Return a function that finds the fields of a whole frame, of a Produce request or of a
-    response. It returns None for a frame that does not match the schema."""
-    return _walk_by(using, api_key, version, quick())
-
-
-def program_of(using: Dialect, api_key: int, version: int) -> bytes | None:
-    """Return the same as a program for ``wiredump.native``; None if there is none."""
+def places_of(using: Dialect, api_key: int, version: int) -> tuple[Any, ...] | None:
+    """Return how ``wiredump.native`` finds the fields of a frame: ``locate`` and the header of a
+    ``PlaceFinder``, ``name_at`` and ``id_at``. None if there is no such way."""
     reader = _reader_of(using, api_key, version)
-    return None if reader is None else reader.walk
+    if reader is None or reader.places is None:
+        return None
+    finder, name_at, id_at = reader.places
+    return finder.locate, finder.header, name_at, id_at
 
 
-_Walk: TypeAlias = Callable[[bytes], list[Found] | None]
+FieldFinder: TypeAlias = Callable[[bytes], list[Found] | None]
 
 
 @lru_cache(maxsize=256)
-def _walk_by(using: Dialect, api_key: int, version: int, module: ModuleType | None) -> _Walk:
+def finder_of(using: Dialect, api_key: int, version: int) -> FieldFinder:
+    """Return a function that finds the fields of a whole frame, of a Produce request or of a
+    response. It returns None for a frame that does not match the schema."""
     reader = _reader_of(using, api_key, version)
-    if reader is None:
-        return _nothing
-    decoded = partial(_decoded, reader)
-    if module is None or reader.walk is None:
-        return decoded
-    find = partial(module.find_records, reader.walk)
+    return _nothing if reader is None else partial(_found, reader)
 
-    def walked(raw: bytes) -> list[Found] | None:
-        found: list[Found] | None = find(raw)
-        return decoded(raw) if found is None else found
 
-    def walked_with_ids(raw: bytes) -> list[Found] | None:
-        found = find(raw)
-        if found is None:
-            return decoded(raw)
-        return [
-            (name, None if topic_id is None else id_as_text(topic_id), partition, data)
-            for name, topic_id, partition, data in found
-        ]
-
-    return walked_with_ids if reader.has_id else walked
+def _found(reader: _Reader, raw: bytes) -> list[Found] | None:
+    found = None if reader.places is None else reader.places.find(raw)
+    return _decoded(reader, raw) if found is None else found
 
 
 def _decoded(reader: _Reader, raw: bytes) -> list[Found] | None:
@@ -212,6 +227,7 @@ def _decoded(reader: _Reader, raw: bytes) -> list[Found] | None:
 _LEAST: Final = 8
 _size: Final = Struct(">i").unpack_from
 _key_and_version: Final = Struct(">hh").unpack_from
+_partition: Final = Struct(">i").unpack_from
 
 
 def _reader_of(using: Dialect, api_key: int, version: int) -> _Reader | None:
@@ -243,8 +259,6 @@ def _reader(using: Dialect, api_key: int, version: int, produced: bool) -> _Read
     if names.partition not in parts or "records" not in parts:
         return None
     topic_id = inside.get("topicId")
-    kept = Kept(inside.get(names.name), topic_id, parts[names.partition], parts["records"])
-    header = plan_of(layout.header, layout.header_version).root
     return _Reader(
         layout,
         attrgetter(topics[names.topics].name),
@@ -253,9 +267,22 @@ def _reader(using: Dialect, api_key: int, version: int, produced: bool) -> _Read
         attrgetter(inside[names.partitions].name),
         attrgetter(parts[names.partition].name),
         attrgetter(parts["records"].name),
-        topic_id is not None,
-        walk_of(header, plan_of(layout.body, version).root, kept),
+        _places(layout, names, inside),
     )
+
+
+def _places(layout: FrameLayout, names: _Names, topic: Iterable[str]) -> RecordPlaces | None:
+    """``topic``: the fields of a topic that the version has."""
+    topics, partitions = names.topics, f"{names.topics}.{names.partitions}"
+    columns = [f"{partitions}.{names.partition}", f"{partitions}.records"]
+    at = {}
+    for name in (names.name, "topicId"):
+        at[name] = len(columns) if name in topic else -1
+        if name in topic:
+            columns.append(f"{topics}.{name}")
+    header = layout.header, layout.header_version
+    finder = place_finder(header, layout.body, layout.version, columns)
+    return None if finder is None else RecordPlaces(finder, at[names.name], at["topicId"])
 
 
 def _present(struct: StructPlan) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -130,6 +131,34 @@ def test_what_goes_wrong_in_what_is_called_comes_out():
         for arguments in ((), (None,) * 9, (None,) * 6 + ((), (), None)):
             with pytest.raises(TypeError):
                 module.Gatherer(*arguments)
+
+
+PLACES = struct.Struct("=8i")
+
+
+@pytest.mark.parametrize(
+    ("way", "error"),
+    [
+        (b"", TypeError),
+        ((None,), TypeError),
+        ((lambda *_: None, None, 4, -1), ValueError),
+        ((lambda *_: 1, None, 2, 3), TypeError),
+        ((lambda *_: ("", 0), None, 2, 3), TypeError),
+        ((lambda raw, *_: (PLACES.pack(4, 4, 4, 1 << 30, 4, 1, 4, 16), len(raw)), None, 2, 3),
+         ValueError),
+        ((lambda raw, *_: (PLACES.pack(4, 2, 4, 1, 4, 1, 4, 16), len(raw)), None, 2, 3),
+         ValueError),
+        ((lambda raw, *_: (PLACES.pack(4, 4, -4, 1, 4, 1, 4, 16), len(raw)), None, 2, 3),
+         ValueError),
+    ],
+)  # fmt: skip
+def test_a_wrong_way_to_find_fields_is_refused(way: Any, error: type[Exception]):
+    raw = produce(build_batch([Record(value=b"v")]), 13).request.raw
+    with native.using(native.built()), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wiredump.rows.batches.places_of", lambda *_: way)
+        take = BatchRows(name_of, tables=("records",)).gatherer()
+        with pytest.raises(error):
+            take(1, 0, 13, 0, 0, raw)
 
 
 @pytest.mark.counts_memory

@@ -147,7 +147,7 @@ def test_what_goes_wrong_in_what_is_called_comes_out(
     talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1448)
     packets = [*talk.open(), *talk.send(item.request.raw)]
     packets += talk.send(item.response.raw, from_server=True)
-    for place in ("wiredump.tables.table_rows.printers_of", "wiredump.rows.batches.program_of"):
+    for place in ("wiredump.tables.table_rows.printers_of", "wiredump.rows.batches.places_of"):
         with monkeypatch.context() as patch:
             patch.setattr(place, failing)
             with pytest.raises(ZeroDivisionError):
