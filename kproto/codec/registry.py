@@ -75,9 +75,7 @@ class CompiledSelection(Protocol):
 class LocatingSelection(CompiledSelection, Protocol):
     """The same, which can also find its fields in a frame (``kproto.columns.places``)."""
 
-    def locate(
-        self, data: bytes, offset: int, header: CompiledPlan | None, /
-    ) -> tuple[bytes, int] | None: ...
+    def locate(self, data: bytes, offset: int, header: Any, /) -> tuple[bytes, int] | None: ...
 
 
 class CompiledPrinter(Protocol):

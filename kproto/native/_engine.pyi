@@ -42,6 +42,9 @@ class Selection:
     def read(
         self, bodies: tuple[Any, ...], limit: int, collect: bool, /
     ) -> tuple[int, bytes, tuple[Any, ...], list[tuple[int, bytes]], int]: ...
+    def locate(
+        self, data: bytes, offset: int, header: Plan | None, /
+    ) -> tuple[bytes, int] | None: ...
     def export(self, column: tuple[Any, ...], /) -> tuple[object, object]: ...
 
 @final
