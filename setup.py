@@ -67,7 +67,7 @@ setup(
         "kspec.clientfuzz": ["findings/*.json"],
         "kspec.adapters": [
             *("node/*", "java/*", "go/go.*", "go/*/*.go"),
-            *("rust/*.toml", "rust/src/*.rs"),
+            *("rust/*.toml", "rust/src/*.rs", "c/*"),
         ],
     },
 )

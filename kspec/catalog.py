@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 __all__ = ["CLIENTS", "Client", "Language", "client"]
 
-Language: TypeAlias = Literal["python", "node", "java", "go", "rust"]
+Language: TypeAlias = Literal["python", "node", "java", "go", "rust", "c"]
 
 _TOOLCHAINS: Final[Mapping[Language, tuple[str, ...]]] = {
     "python": (),
@@ -20,6 +20,7 @@ _TOOLCHAINS: Final[Mapping[Language, tuple[str, ...]]] = {
     "java": ("java", "maven"),
     "go": ("go",),
     "rust": ("rust",),
+    "c": ("gcc", "make"),
 }
 
 
@@ -93,6 +94,8 @@ CLIENTS: Final[tuple[Client, ...]] = (
         tools=("gcc",),
     ),
     Client("rskafka", "rust", "rskafka", "0.6.0"),
+    # Its sources come with a package of npm: runner.librdkafka.
+    Client("librdkafka", "c", "librdkafka", "2.15.1", tools=("npm",)),
 )
 
 

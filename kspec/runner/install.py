@@ -1,35 +1,30 @@
 """Install clients: fetch a release, build its adapter, and return the command that starts it.
 
-Everything goes under ``$KPROTO_CACHE`` (by default ``~/.cache/kproto``), in a folder per client and
-hash of its inputs, so that a second run installs nothing and a changed manifest or adapter installs
-anew. Package managers run in the usual way, and failed downloads are retried. Nothing here is
-specific to Kafka.
+Each has a folder of the cache (``builds``), by the hash of its inputs, so that a second run
+installs nothing and a changed manifest or adapter installs anew.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kspec.catalog import Client
 from kspec.errors import AbsentError
 from kspec.runner import toolchains
+from kspec.runner.builds import built, cache, download, run
+from kspec.runner.librdkafka import built_library
 
 __all__ = ["AbsentError", "Launch", "built", "cache", "install", "run"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "kspec" / "adapters"
-ATTEMPTS = 3
-BUILD_SECONDS = 1500  # the Rust client takes minutes on a busy machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +34,6 @@ class Launch:
     command: tuple[str, ...]
     cwd: Path | None
     environment: dict[str, str] = field(default_factory=dict)
-
-
-def cache() -> Path:
-    named = os.environ.get("KPROTO_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "kproto"
 
 
 def install(client: Client) -> Launch:
@@ -87,7 +77,7 @@ def _packaged(client: Client) -> dict[str, str]:
         raise AbsentError("; ".join(toolchains.missing([client.name])))
 
     def build(folder: Path) -> None:
-        _download(client.packages, folder)
+        download(client.packages, folder)
         for package in folder.glob("*.deb"):
             run(["dpkg-deb", "-x", str(package), str(folder)], cwd=folder)
             package.unlink()
@@ -100,23 +90,6 @@ def _packaged(client: Client) -> dict[str, str]:
         )
 
     return _unpacked(_built(client, [*client.packages, client.release], build))
-
-
-def _download(packages: Iterable[str], folder: Path) -> None:
-    """Fetch packages by the machine's package lists.
-
-    If it has none, as in many containers, or they name files that the mirror no longer has, use
-    lists of our own.
-    """
-    try:
-        return run(["apt-get", "download", "-q", *packages], cwd=folder)
-    except AbsentError:
-        lists = folder / "lists"
-    (lists / "partial").mkdir(parents=True)
-    options = ("-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={lists}")
-    run(["apt-get", *options, "update", "-q"], cwd=folder)
-    run(["apt-get", *options, "download", "-q", *packages], cwd=folder)
-    return shutil.rmtree(lists)
 
 
 def _unpacked(folder: Path) -> dict[str, str]:
@@ -248,12 +221,27 @@ def _rust(client: Client) -> Launch:
     return Launch((str(folder / "kspec-adapter-rskafka"),), folder)
 
 
+def _c(client: Client) -> Launch:
+    source = SOURCES / "c"
+    library = built_library(client.release)
+
+    def build(folder: Path) -> None:
+        made = folder / client.adapter
+        run(["make", "-s", "-C", str(source), f"LIBRDKAFKA={library}", f"OUT={made}"], cwd=folder)
+
+    tools = [toolchains.find(each) or "" for each in client.toolchains]
+    sources = [each.read_text() for each in sorted(source.iterdir())]
+    folder = _built(client, [*sources, *tools, str(library)], build)
+    return Launch((str(folder / client.adapter),), folder)
+
+
 _INSTALLERS: dict[str, Callable[[Client], Launch]] = {
     "python": _python,
     "node": _node,
     "java": _java,
     "go": _go,
     "rust": _rust,
+    "c": _c,
 }
 
 
@@ -262,7 +250,7 @@ def _chosen(client: Client) -> list[str]:
     return [client.registered, client.release] if client.chosen else []
 
 
-# ---- folders and commands ------------------------------------------------------------------------
+# ---- folders -------------------------------------------------------------------------------------
 
 
 def _built(
@@ -270,56 +258,3 @@ def _built(
 ) -> Path:
     label = name or client.name.strip("@").replace("/", "-").replace("@", "-")
     return built(f"kspec/{label}", made_of, build)
-
-
-def built(label: str, made_of: Iterable[str], build: Callable[[Path], None]) -> Path:
-    """Return the cache folder of this label and hash, made by ``build`` if it does not exist.
-
-    It is built in a sibling folder and then renamed, so that it is complete or absent.
-    """
-    digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
-    folder = cache() / f"{label}-{digest}"
-    if folder.is_dir():
-        return folder
-    partial = folder.with_name(f"{folder.name}.{os.getpid()}")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
-    except OSError as error:
-        raise AbsentError(
-            f"{partial}: {error.strerror}; KPROTO_CACHE sets another folder"
-        ) from None
-    try:
-        build(partial)
-        with suppress(OSError):  # another process may have made an equivalent one
-            partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    if not folder.is_dir():
-        raise AbsentError(f"{folder} cannot be created; KPROTO_CACHE sets another folder")
-    return folder
-
-
-def run(command: list[str], cwd: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Run an installing command and retry it if it fails. Raises AbsentError with its last
-    lines."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            done = subprocess.run(
-                command,
-                cwd=cwd,
-                env={**os.environ, **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=BUILD_SECONDS,
-                text=True,
-            )
-        except subprocess.TimeoutExpired:
-            raise AbsentError(f"`{command[0]}` did not finish in {BUILD_SECONDS} s") from None
-        if done.returncode == 0:
-            return
-        if attempt < ATTEMPTS:
-            time.sleep(2 * attempt)  # a transient failure of the registry; no other wait is needed
-    words = " ".join(done.stdout.split()) or f"exit {done.returncode}"
-    raise AbsentError(f"`{' '.join(command[:3])}` failed {ATTEMPTS} times: {words[-300:]}")

@@ -51,8 +51,11 @@ TOOLCHAINS: dict[str, Toolchain] = {
     "gcc": Toolchain(
         "gcc",
         ["--version"],
-        "the client confluent-kafka-go, which links a C library",
+        "the clients librdkafka and confluent-kafka-go, which link a C library",
         "install GCC (Debian: gcc)",
+    ),
+    "make": Toolchain(
+        "make", ["--version"], "the client librdkafka", "install Make (Debian: make)"
     ),
     "rust": Toolchain(
         "cargo",

@@ -3,16 +3,19 @@ absent and say how to be had."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Final
 
 import pytest
 
 from kspec.catalog import client
 from kspec.errors import AbsentError
-from kspec.runner import install
+from kspec.runner import builds, install, librdkafka
 
 
 def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
@@ -45,7 +48,7 @@ def test_a_folder_is_built_once_for_each_thing_it_is_made_from(tmp_path, monkeyp
 
 
 def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("kspec.runner.install.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("kspec.runner.builds.time.sleep", lambda seconds: None)
     count = tmp_path / "count"
     script = f"open({str(count)!r}, 'a').write('x'); raise SystemExit('the registry said no')"
     with pytest.raises(AbsentError, match="failed 3 times: the registry said no"):
@@ -85,10 +88,10 @@ def test_packages_are_found_where_the_machine_has_no_list_of_them(tmp_path, monk
                    " *update*) ;; *) exit 100;; esac\n")  # fmt: skip
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", f"{apt.parent}:/usr/bin:/bin")
-    monkeypatch.setattr("kspec.runner.install.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("kspec.runner.builds.time.sleep", lambda seconds: None)
     folder = tmp_path / "folder"
     folder.mkdir()
-    install._download(["kcat"], folder)
+    builds.download(["kcat"], folder)
     assert [path.name for path in folder.iterdir()] == ["kcat.deb"]
 
 
@@ -100,6 +103,7 @@ def test_packages_are_found_where_the_machine_has_no_list_of_them(tmp_path, monk
         ("kafka-clients@4.1.0", "-Dkafka.version=4.1.0"),
         ("franz-go@1.20.6", "go get github.com/twmb/franz-go@v1.20.6"),
         ("rskafka@0.5.0", "cargo add .* rskafka@=0.5.0"),
+        ("librdkafka@2.13.2", "make .* LIBRDKAFKA=librdkafka-2.13.2 "),
     ],
 )
 def test_another_release_is_installed_beside_the_catalogs(tmp_path, monkeypatch, name, expected):
@@ -121,6 +125,9 @@ def test_another_release_is_installed_beside_the_catalogs(tmp_path, monkeypatch,
         lambda *words, **options: SimpleNamespace(stdout="v1.20.6\n"),
     )
     chosen, catalogued = client(name), client(name.rpartition("@")[0])
+    monkeypatch.setattr(
+        "kspec.runner.install.built_library", lambda release: Path(f"librdkafka-{release}")
+    )
     launch = install.install(chosen)
     assert any(re.search(expected, line) for line in asked), asked
     assert launch != install.install(catalogued), "each has a folder of its own"
@@ -134,3 +141,79 @@ def test_a_module_that_others_need_newer_is_told(tmp_path, monkeypatch):
     )
     with pytest.raises(AbsentError, match=r"need github.com/twmb/franz-go v1.21.0 or newer"):
         install._choose_module(client("franz-go@v1.2.0"), tmp_path)
+
+
+class Npm:
+    """npm and the tools that build, played: it packs sources, and lists releases of the package."""
+
+    LISTED: Final = [
+        {"version": "1.8.0", "librdkafka": "2.13.0"},
+        {"version": "1.10.0", "librdkafka": "2.13.2"},
+        {"version": "1.9.0", "librdkafka": "2.13.2"},
+    ]
+
+    def __init__(self) -> None:
+        self.commands: list[list[str]] = []
+
+    def run(self, command, cwd, environment=None):
+        self.commands.append(command)
+        if command[:2] == ["npm", "pack"]:
+            with tarfile.open(cwd / "package.tgz", "w:gz") as archive:
+                for name in ("package/deps/librdkafka/src/rdkafka.h", "package/binding.gyp"):
+                    archive.addfile(tarfile.TarInfo(name))
+
+    def listed(self, command, **options):
+        return SimpleNamespace(stdout=json.dumps(self.LISTED), returncode=0)
+
+
+@pytest.mark.parametrize(("release", "packed"), [("2.15.1", "1.10.1"), ("2.13.2", "1.10.0")])
+def test_the_sources_of_librdkafka_come_with_a_package_and_are_built_once(
+    tmp_path, monkeypatch, release, packed
+):
+    npm = Npm()
+    monkeypatch.setenv("KPROTO_CACHE", str(tmp_path))
+    monkeypatch.setattr("kspec.runner.librdkafka.run", npm.run)
+    monkeypatch.setattr("kspec.runner.librdkafka.subprocess.run", npm.listed)
+    folder = librdkafka.built_library(release)
+    assert librdkafka.built_library(release) == folder
+    packing, configuring, making = npm.commands
+    assert packing[-1] == f"@confluentinc/kafka-javascript@{packed}"
+    assert (configuring[0], making[0]) == ("./configure", "make")
+    assert [path.name for path in folder.iterdir()] == ["src"], "nothing else of the package"
+    assert (folder / "src" / "rdkafka.h").is_file()
+
+
+def test_a_release_of_librdkafka_that_no_package_has_is_told(tmp_path, monkeypatch):
+    npm = Npm()
+    monkeypatch.setenv("KPROTO_CACHE", str(tmp_path))
+    monkeypatch.setattr("kspec.runner.librdkafka.run", npm.run)
+    monkeypatch.setattr("kspec.runner.librdkafka.subprocess.run", npm.listed)
+    with pytest.raises(AbsentError, match=r"never had librdkafka 2\.1\.0, only 2\.13\.0, 2\.13\.2"):
+        librdkafka.built_library("2.1.0")
+
+
+def test_libraries_that_the_machine_lacks_are_unpacked_into_the_cache(tmp_path, monkeypatch):
+    """What is linked then is the static library: the other one may not be installed."""
+    monkeypatch.setenv("KPROTO_CACHE", str(tmp_path))
+    monkeypatch.setattr("kspec.runner.librdkafka._is_found", lambda header: header != "zstd.h")
+    downloaded: list[str] = []
+
+    def download(packages, folder):
+        downloaded.extend(packages)
+        (folder / "libzstd-dev.deb").touch()
+
+    def run(command, cwd, environment=None):
+        assert command[:2] == ["dpkg-deb", "-x"]
+        library = cwd / "usr" / "lib" / "x86_64-linux-gnu"
+        library.mkdir(parents=True)
+        (library / "libzstd.a").touch()
+        (library / "libzstd.so").symlink_to("libzstd.so.1")
+        (cwd / "usr" / "include").mkdir()
+
+    monkeypatch.setattr("kspec.runner.librdkafka.download", download)
+    monkeypatch.setattr("kspec.runner.librdkafka.run", run)
+    headers, libraries = librdkafka._flags()
+    assert downloaded == ["libzstd-dev"]
+    assert headers.startswith("--CPPFLAGS=-I")
+    (place,) = [Path(each) for each in libraries.removeprefix("--LDFLAGS=-L").split(" -L")]
+    assert [path.name for path in place.iterdir()] == ["libzstd.a"]

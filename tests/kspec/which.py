@@ -22,6 +22,7 @@ _MARKERS: Final = {
     "java": [pytest.mark.java],
     "go": [pytest.mark.go],
     "rust": [],
+    "c": [],
 }
 
 

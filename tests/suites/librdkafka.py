@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import tarfile
+import shutil
 import threading
 import time
 from collections import defaultdict
@@ -26,14 +26,15 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kspec.runner.install import built, run
+from kspec.runner.builds import built, run
 from kspec.runner.kafka_tools import installed_tools, tool_command
+from kspec.runner.librdkafka import PACKAGE, PACKED, built_library
 from tests.suites.model import ClusterNeeds, Run, Status, Suite
 from tests.suites.processes import lines_of
 
 __all__ = ["Librdkafka", "Program", "programs_of", "statuses"]
 
-PACKAGE: Final = "@confluentinc/kafka-javascript@1.10.1"
+RELEASE: Final = "2.15.1"
 COMPILERS: Final = ("gcc", "g++", "make")
 TOOLS: Final = {
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
@@ -41,7 +42,6 @@ TOOLS: Final = {
 }
 """Kafka's commands that tests call in the folder ``bin`` of KAFKA_PATH."""
 SCRIPT: Final = '#!/bin/sh\nexec {command} "$@"\n'
-CONFIGURE: Final = ("./configure", "--disable-curl", "--disable-sasl")
 AT_ONCE: Final = 6
 CONF: Final = "bootstrap.servers={}\ntest.timeout.multiplier=3\n"
 """The tests' own time-outs are those of one test at a time on a machine that does nothing else."""
@@ -100,7 +100,7 @@ def programs_of(source: str) -> dict[Program, list[str]]:
 
 class Librdkafka(Suite):
     name = "librdkafka"
-    package = f"npm {PACKAGE}, deps/librdkafka/tests (librdkafka 2.15.1)"
+    package = f"npm {PACKAGE}@{PACKED[RELEASE]}, deps/librdkafka/tests (librdkafka {RELEASE})"
     toolchains = ("npm", "java", "maven")
     needs = None
     seconds = 3600.0
@@ -108,24 +108,17 @@ class Librdkafka(Suite):
 
     def install(self) -> Path:
         self.check_toolchains(*COMPILERS)
-        made_of = [PACKAGE, *CONFIGURE]
-        return built(f"suites/{self.name}", made_of, self._build)
+        library = built_library(RELEASE)
 
-    def _build(self, folder: Path) -> None:
-        run(["npm", "pack", "--ignore-scripts", "--loglevel=error", PACKAGE], cwd=folder)
-        (archive,) = folder.glob("*.tgz")
-        prefix = "package/deps/librdkafka/"
-        with tarfile.open(archive) as packed:
-            members = [each for each in packed.getmembers() if each.name.startswith(prefix)]
-            packed.extractall(folder, members, filter="data")
-        archive.unlink()
-        sources = folder / "sources"
-        (folder / prefix).rename(sources)
-        run([*CONFIGURE], cwd=sources)
-        run(["make", "libs"], cwd=sources)
-        run(["make", "-C", "tests", "build"], cwd=sources)
-        for path in sources.rglob("*.o"):
-            path.unlink()
+        def build(folder: Path) -> None:
+            sources = folder / "sources"
+            shutil.copytree(library, sources, symlinks=True)
+            run(["make", "CXX=g++", "libs"], cwd=sources)
+            run(["make", "CXX=g++", "-C", "tests", "build"], cwd=sources)
+            for path in sources.rglob("*.o"):
+                path.unlink()
+
+        return built(f"suites/{self.name}", [str(library)], build)
 
     def run(self, run: Run) -> None:
         tests = run.folder / "sources" / "tests"
