@@ -16,6 +16,12 @@ def extension() -> None:
     require_quick()
 
 
+@pytest.fixture
+def every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--jobs`` starts so many processes, however small the capture."""
+    monkeypatch.setattr("wiredump.tables.useful_processes.useful_processes", lambda _, most: most)
+
+
 @pytest.fixture(scope="session")
 def store() -> Iterator[ObjectStore]:
     """A server that speaks S3."""

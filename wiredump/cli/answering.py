@@ -19,7 +19,7 @@ from kproto.cli.tables import print_table
 from kproto.dialects import DIALECTS
 from kproto.errors import KprotoError
 from wiredump.cli.chosen import expanded, source_options
-from wiredump.cli.making import jobs_option, make
+from wiredump.cli.making import jobs_option, make, processes_for
 from wiredump.cli.progress import reading
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.questions.database import Answer, answer, require_duckdb, tables_of
@@ -103,7 +103,7 @@ def put(query: str, sources: tuple[str, ...], options: SourceOptions) -> Answer:
             zone=options.zone, memory=options.memory, run="this",
         )  # fmt: skip
         with reading(sources) as progress:
-            made = make(work, options.jobs, progress)
+            made = make(work, processes_for(sources, options.jobs), progress)
         require_read(made.unread, made.account)
         return answer(folder, query)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -13,29 +13,39 @@ if TYPE_CHECKING:
     from wiredump.tables.jobs import Work
     from wiredump.tables.making import Made
 
-__all__ = ["jobs_option", "make"]
+__all__ = ["jobs_option", "make", "processes_for"]
 
 jobs_option = click.option(
     "--jobs", type=click.IntRange(0), default=1, show_default=True, metavar="N",
-    help="Number of processes that share the connections; 0 means one for each processor.",
+    help="Number of processes that share the connections, at most; 0 means one for each processor. "
+         "Small captures and a single connection are read by one.",
 )  # fmt: skip
+
+
+def processes_for(paths: Sequence[str], jobs: int) -> int:
+    """Return how many processes to use, and prepare them. Raises OSError."""
+    if jobs == 1:
+        return 1
+    from wiredump.tables.processes import prepare, usable_cores
+    from wiredump.tables.useful_processes import useful_processes
+
+    number = useful_processes(paths, jobs or usable_cores())
+    if number > 1:
+        prepare()
+    return number
 
 
 def make(
     work: Work, jobs: int, progress: Callable[[int], object], *, rotated: bool = False
 ) -> Made:
-    """Write the tables of ``work``.
+    """Write the tables of ``work`` with so many processes (``processes_for``).
 
-    Raises click.UsageError for ``rotated`` with several processes, and what readers and writers
-    raise.
+    Raises what readers and writers raise.
     """
     if jobs != 1:
         from wiredump.tables.jobs import make_tables_together
-        from wiredump.tables.processes import usable_cores
 
-        if rotated:
-            raise click.UsageError("--rotated and --jobs cannot be combined.")
-        return make_tables_together(work, jobs or usable_cores(), progress)
+        return make_tables_together(work, jobs, progress)
     from wiredump.sources import open_sources
     from wiredump.tables.making import make_tables
     from wiredump.tables.table_rows import TableRows

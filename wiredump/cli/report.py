@@ -12,7 +12,7 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import DIALECTS
 from kproto.errors import KprotoError
 from wiredump.cli.chosen import expanded, source_options
-from wiredump.cli.making import jobs_option, make
+from wiredump.cli.making import jobs_option, make, processes_for
 from wiredump.cli.progress import counting, reading
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.questions.database import require_duckdb
@@ -79,7 +79,7 @@ def report_command(
             tables, folder, _TABLES, dialect_name, ports, keylog=keylog, zone=zone, memory=memory
         )
         with reading(tables) as progress:
-            made = make(work, jobs, progress)
+            made = make(work, processes_for(tables, jobs), progress)
         _write(folder, out, title)
     require_read(made.unread, made.account)
 

@@ -22,7 +22,7 @@ from wiredump.cli.chosen import (
     table_options,
 )
 from wiredump.cli.collector import collect_seldom
-from wiredump.cli.making import jobs_option, make
+from wiredump.cli.making import jobs_option, make, processes_for
 from wiredump.cli.progress import reading
 from wiredump.skipped import bytes_of, require_read, skipped_of
 from wiredump.storage import shown
@@ -90,6 +90,9 @@ def table_command(
     tables = chosen_tables(wanted, not no_bodies, packets)
     named_dialect(dialect_name)  # fails for an unknown dialect before anything is read
     require_pyarrow()
+    if rotated and jobs != 1:
+        raise click.UsageError("--rotated and --jobs cannot be combined.")
+    jobs = processes_for(captures, jobs)
     with _uncollected():
         # Imported late: these need pyarrow, or are slow to import.
         import wiredump.sources

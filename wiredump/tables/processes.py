@@ -1,7 +1,8 @@
 """Run a task in several processes, each with a share, and collect the results.
 
 This module knows neither tables nor captures: a task is called with its share and a function that
-reports progress. Processes are started with spawn, so a task and its result must be picklable.
+reports progress. Processes are forked from a server that has imported what tasks need, where the
+platform allows that, and else spawned; a task and its result must be picklable.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import TypeAlias, TypeVar
 
 from kproto.errors import KprotoError
 from wiredump.readers.share import Share
 
-__all__ = ["Progress", "WorkerError", "share_out", "usable_cores"]
+__all__ = ["Progress", "WorkerError", "prepare", "share_out", "usable_cores"]
 
 AnswerT = TypeVar("AnswerT")
 Progress: TypeAlias = Callable[[int], object]
@@ -35,7 +38,7 @@ def share_out(
     """Return the result of each process, in the order of shares. No process is left when this
     returns or raises. Raises WorkerError for an exception of a task, and for a process that
     died."""
-    context = multiprocessing.get_context("spawn")
+    context = _context()
     processes: list[BaseProcess] = []
     told: dict[Connection, int] = {}
     try:
@@ -56,6 +59,22 @@ def share_out(
             each.join()
         for pipe in told:
             pipe.close()
+
+
+def prepare() -> None:
+    """Start importing what tasks need, if processes will be forked."""
+    if isinstance(_context(), ForkServerContext):
+        forkserver.ensure_running()
+
+
+def _context() -> SpawnContext | ForkServerContext:
+    """Return how processes are started. Importing pyarrow takes a quarter of a second, so that is
+    done once for all of them."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["wiredump.tables.jobs"])
+    return context
 
 
 def _run(task: Callable[[Share, Progress], object], share: Share, told: Connection) -> None:

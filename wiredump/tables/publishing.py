@@ -89,10 +89,12 @@ class TableFolder:
 
     def write_empty(self, table: str, name: str) -> None:
         """Write a file without rows, which has the columns of its table."""
-        from wiredump.tables.arrow import arrow_schema
+        from wiredump.tables.arrow import arrow_schema, of_rows
 
         file = self.folder_of(table) / name
-        pq.write_table(arrow_schema(table).empty_table(), file.path, filesystem=file.filesystem)
+        # ``empty_table`` would import pandas.
+        rows = of_rows(arrow_schema(table), [])
+        pq.write_table(rows, file.path, filesystem=file.filesystem)
 
     def begin_change(self) -> None:
         """Remove the mark of complete tables."""

@@ -67,6 +67,7 @@ def test_every_command_fails_with_a_line(name: str, command: str, tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("every_process")
 def test_several_processes_say_so_once(tmp_path: Path) -> None:
     capture = tmp_path / "capture.pcap"
     capture.write_bytes(others())
@@ -85,6 +86,7 @@ def test_one_of_two_captures(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("every_process")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_packets_without_tcp_are_counted(jobs: str, tmp_path: Path) -> None:
     """In what commands print, in the table, in the report; the rest is read as ever."""

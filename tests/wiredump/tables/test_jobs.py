@@ -114,6 +114,7 @@ def test_names_of_topics(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("every_process")
 def test_processes_of_their_own(tmp_path: Path):
     place = tmp_path / "a.pcap"
     place.write_bytes(capture(5, connections=6, exchanges=5))

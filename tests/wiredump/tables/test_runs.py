@@ -38,6 +38,7 @@ def rows(folder: str, table: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.usefixtures("every_process")
 @pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_rows_of_appended_runs_are_unique(
     capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path, jobs: str
@@ -95,6 +96,7 @@ def test_a_run_that_is_there_is_refused_and_may_have_another_id(
     assert {row["run"] for row in rows(out, "lineage")} == {derived_run(captures[:1]), "again"}
 
 
+@pytest.mark.usefixtures("every_process")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_run_that_fails_leaves_the_others(
     capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path, jobs: str
@@ -115,6 +117,7 @@ def test_a_run_that_fails_leaves_the_others(
     assert (code, STAGING in err) == (1, True)
 
 
+@pytest.mark.usefixtures("every_process")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("place", ["path", "s3"])
 def test_modes(
