@@ -1,8 +1,9 @@
 """Records as JSON values or text, as testers write and read them.
 
-A key, a value or the value of a header is text, null, or ``{"hex": "00ff"}`` for bytes that are no
-UTF-8. What is read here can be written again: the output of ``ctl consume --json`` is input of
-``ctl produce``. Nothing here imports a codec, since the command line uses it.
+A key, a value or the value of a header is text, null, ``{"hex": "00ff"}`` for bytes that are no
+UTF-8, or ``{"zeros": 1000}`` for as many zero bytes. What is read here can be written again: the
+output of ``ctl consume --json`` is input of ``ctl produce``. Nothing here imports a codec, since
+the command line uses it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _PLACE: Final = frozenset({"topic", "partition", "offset", "timestamp_type"})
 """Members that a record has when it is read, and that do not matter when it is written."""
 _RECORD: Final = frozenset({"key", "value", "headers", "timestamp"})
+_MOST_ZEROS: Final = 1 << 28
 _BATCH: Final[Mapping[str, type]] = {
     "codec": str,
     "producer_id": int,
@@ -175,7 +177,19 @@ def _bytes(name: str, given: Any) -> bytes | None:
         return given.encode()
     if isinstance(given, dict) and list(given) == ["hex"]:
         return _hex(name, given["hex"])
-    raise ClusterError(f'"{name}" must be text, null or {{"hex": "00ff"}}, not {given!r:.80}')
+    if isinstance(given, dict) and list(given) == ["zeros"]:
+        return bytes(_count(name, given["zeros"]))
+    raise ClusterError(
+        f'"{name}" must be text, null, {{"hex": "00ff"}} or {{"zeros": 1000}}, not {given!r:.80}'
+    )
+
+
+def _count(name: str, given: Any) -> int:
+    if type(given) is not int or not 0 <= given <= _MOST_ZEROS:
+        raise ClusterError(
+            f'the "zeros" of "{name}" must be a number up to {_MOST_ZEROS}, not {given!r:.80}'
+        )
+    return given
 
 
 def _hex(name: str, given: Any) -> bytes:

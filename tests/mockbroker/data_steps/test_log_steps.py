@@ -111,6 +111,16 @@ def test_the_cluster_appends_records_of_every_form() -> None:
     assert header.attributes == 0x11
 
 
+def test_a_header_of_many_zero_bytes_makes_a_small_batch() -> None:
+    made = cluster()
+    record = {"value": "x", "headers": [["zeroes", {"zeros": 1 << 20}]]}
+    made.append("foo-0", json.dumps({"records": [record], "codec": "gzip"}))
+    (found,) = read_records(TP, made.logs.log(TP))
+    assert isinstance(found, LoggedRecord)
+    assert found.headers == (("zeroes", bytes(1 << 20)),)
+    assert len(made.logs.log(TP).storage.batch(0).data) < 4096
+
+
 @pytest.mark.requirement("DP-CTL-09")
 def test_bytes_are_appended_without_checks_and_are_shown_as_unreadable() -> None:
     made = cluster()
@@ -132,8 +142,9 @@ def test_bytes_are_appended_without_checks_and_are_shown_as_unreadable() -> None
         ("[]", "a batch needs at least one record"),
         ("[7]", "a record must be an object or a string, not 7"),
         ('{"valeu": "x"}', "a record has no member 'valeu'"),
-        ('{"value": 7}', '"value" must be text, null or'),
+        ('{"value": 7}', '"value" must be text, null, '),
         ('{"key": {"hex": "0"}}', '"key" must be hex'),
+        ('{"value": {"zeros": -1}}', 'the "zeros" of "value" must be a number up to'),
         ('{"headers": [["a"]]}', r"a header must be a \[name, value\] pair"),
         ('{"headers": "a"}', '"headers" must be'),
         ('{"timestamp": "now"}', '"timestamp" must be milliseconds'),
