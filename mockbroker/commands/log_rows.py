@@ -97,7 +97,8 @@ LOG_ROWS: Final = (
         lambda on, given: on.cluster.append(given["partition"], given["records"]),
         (PARTITION, Argument("records", RECORDS_TEXT)),
         details="RECORDS is the value of one record, or JSON: a record with key, value, headers "
-        "and timestamp, a list of records, an object with records, codec, producer_id, "
+        'and timestamp, whose bytes may be {"hex": "00ff"} or {"zeros": 1000}, a list of records, '
+        "an object with records, codec, producer_id, "
         'producer_epoch, base_sequence and transactional, or {"batch": "HEX"}. The checks of '
         "Produce do not apply. A batch with a producer id and a sequence counts for that "
         "producer, unless the producer has a newer epoch or has sent later ones.",
