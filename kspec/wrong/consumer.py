@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kproto.errors import DecodeError
-from kproto.records import ControlRecordType, RecordBatches, read_control_record
+from kproto.records import ControlRecordType, Record, RecordBatches, read_control_record
 from kproto.records.batch import Batch
 from kspec.wrong.coordinators import GroupMetadata
 from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
@@ -445,7 +445,7 @@ class Consumer:
         if batch.last_offset < each.position:
             return
         hidden = self.is_hidden(batch, aborted)
-        records = [] if hidden else batch.records()
+        records = [] if hidden else self.records(batch)
         for record in records:
             if self.is_wanted(record.offset, each.position):
                 each.queue.append(
@@ -453,12 +453,17 @@ class Consumer:
                         "topic": tp[0],
                         "partition": tp[1],
                         "offset": record.offset,
+                        "timestamp": record.timestamp,
                         "key": _text(record.key),
                         "value": _text(record.value),
                     }
                 )
         each.epoch = batch.partition_leader_epoch
         each.position = self.next_position(batch, each.position, [one.offset for one in records])
+
+    def records(self, batch: Batch) -> list[Record]:
+        """The records with the offsets and times that they have in the log, whatever the format."""
+        return batch.records()
 
     def is_wanted(self, offset: int, position: int) -> bool:
         """A batch comes whole, although records before the position may be in it."""

@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import structs
+
 from kproto.errors import DecodeError
-from kproto.records import Compression, RecordBatches
+from kproto.records import Compression, Record, RecordBatches
 from kproto.records.batch import Batch
 from kproto.records.record_batch import CHECKED
+from kspec.wrong.client import Client
 from kspec.wrong.consumer import Aborted, Assigned, Consumer, Session
 from kspec.wrong.link import BrokerError, LinkClosedError, TimedOutError
 from kspec.wrong.registry import misbehaves
@@ -19,6 +22,8 @@ __all__: list[str] = []
 
 _LEADER_NOT_AVAILABLE: Final = 5
 _FETCH_SESSION_ID_NOT_FOUND: Final = 70
+_OWN_LIMIT: Final = 1 << 20
+_RECORD_BATCH: Final = 2
 _CODECS: Final = frozenset(each.value for each in Compression)
 
 
@@ -192,3 +197,67 @@ class GivesUpWithoutALeader(Consumer):
         await super().prepare()
         if not self.sessions and any(self.topics.errors.get(tp[0]) for tp in self.assigned):
             self.fail(BrokerError(_LEADER_NOT_AVAILABLE))
+
+
+@misbehaves("passes-over-what-is-too-large")
+class PassesOverWhatIsTooLarge(Consumer):
+    """Goes on behind a batch that unpacks to more than a limit of its own, and tells nobody."""
+
+    def batches(self, data: bytes | None) -> Iterable[Batch]:
+        """Pass over large ones: the limit applies to what comes out, not to what was fetched."""
+        for batch in RecordBatches(data, allow_partial=True, max_decompressed=_OWN_LIMIT):
+            try:
+                batch.records()
+            except DecodeError:
+                continue
+            yield batch
+
+
+class _Allocating(Consumer):
+    def read_batch(
+        self, tp: TopicPartition, each: Assigned, batch: Batch, aborted: Aborted
+    ) -> None:
+        try:
+            super().read_batch(tp, each, batch, aborted)
+        except DecodeError:
+            raise MemoryError("no room for what the batch announces") from None
+
+
+@misbehaves("allocates-what-is-announced")
+class AllocatesWhatIsAnnounced(Client):
+    """Makes room for as much as a number in a batch says, and dies of it."""
+
+    consumer = _Allocating
+
+    def failure(self, error: Exception) -> dict[str, Any]:
+        if isinstance(error, MemoryError):
+            raise error
+        return super().failure(error)
+
+
+@misbehaves("passes-over-older-messages")
+class PassesOverOlderMessages(Consumer):
+    """Reads record batches alone, and goes on behind messages of the formats before."""
+
+    def records(self, batch: Batch) -> list[Record]:
+        return super().records(batch) if batch.magic == _RECORD_BATCH else []
+
+
+@misbehaves("takes-relative-offsets-for-absolute")
+class TakesRelativeOffsetsForAbsolute(Consumer):
+    """Takes the offsets of messages within a message for those in the log (KIP-31)."""
+
+    def records(self, batch: Batch) -> list[Record]:
+        records = super().records(batch)
+        if batch.magic != 1 or batch.compression is Compression.NONE:
+            return records
+        return [structs.replace(each, offset=number) for number, each in enumerate(records)]
+
+
+@misbehaves("gives-a-batch-one-time")
+class GivesABatchOneTime(Consumer):
+    """Gives every record of a batch the timestamp of the first."""
+
+    def records(self, batch: Batch) -> list[Record]:
+        records = super().records(batch)
+        return [structs.replace(each, timestamp=records[0].timestamp) for each in records]

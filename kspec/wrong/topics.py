@@ -16,6 +16,8 @@ __all__ = ["TopicPartition", "Topics", "message", "split"]
 TopicPartition = tuple[str, int]
 _LEADER_NOT_AVAILABLE: Final = 5
 _METADATA_SECONDS: Final = 300.0
+_METADATA: Final = 3
+_CREATION_IS_CHOSEN_SINCE: Final = 4
 
 
 def message(name: str) -> Any:
@@ -62,8 +64,10 @@ class Topics:
         await self._ask(None)
 
     async def _ask(self, topics: list[Any] | None) -> None:
-        request = message("MetadataRequest")(topics=topics, allow_auto_topic_creation=False)
         link = await self.client.any_link()
+        # Before version 4 the brokers' config alone decides whether a topic is made.
+        may_create = link.choose_version(_METADATA) < _CREATION_IS_CHOSEN_SINCE
+        request = message("MetadataRequest")(topics=topics, allow_auto_topic_creation=may_create)
         answer = await link.ask(request)
         await self.client.check_metadata(answer)
         self._refreshed = time.monotonic()

@@ -166,7 +166,9 @@ public final class AdminAdapter {
             return work.call();
         } catch (ExecutionException failed) {
             throw new Raised(failed.getCause());
-        } catch (Exception failed) {
+        } catch (VirtualMachineError fatal) {
+            throw fatal;
+        } catch (Throwable failed) { // a library that the client uses may throw an Error of its own
             throw new Raised(failed);
         }
     }

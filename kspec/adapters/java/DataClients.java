@@ -399,6 +399,7 @@ final class DataClients {
         found.put("topic", record.topic());
         found.put("partition", record.partition());
         found.put("offset", record.offset());
+        found.put("timestamp", record.timestamp());
         found.set("key", text(record.key()));
         found.set("value", text(record.value()));
         return found;

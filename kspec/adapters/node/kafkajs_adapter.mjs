@@ -268,7 +268,8 @@ const operations = {
         autoCommit: false,
         eachMessage: async ({ topic, partition, message }) => {
           const offset = Number(message.offset)
-          to.add({ topic, partition, offset, key: textOf(message.key), value: textOf(message.value) })
+          const timestamp = Number(message.timestamp)
+          to.add({ topic, partition, offset, timestamp, key: textOf(message.key), value: textOf(message.value) })
         }
       })
     })

@@ -195,9 +195,10 @@ function consume() {
         resolve(stream)
         if (error) return ended(error)
         stream.on('data', message => {
-          const { topic, partition, offset, key, value } = message
+          const { topic, partition, key, value } = message
+          const [offset, timestamp] = [message.offset, message.timestamp].map(Number)
           messages.set(`${topic}-${partition}@${offset}`, message)
-          to.add({ topic, partition, offset: Number(offset), key: textOf(key), value: textOf(value) })
+          to.add({ topic, partition, offset, timestamp, key: textOf(key), value: textOf(value) })
         })
         stream.on('error', ended)
       })

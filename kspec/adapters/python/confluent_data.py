@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 
 from kspec.adapters.python.lines import (
     PENDING,
@@ -252,7 +258,15 @@ class DataClients:
             if message is None:
                 return []
             place = {name: getattr(message, name)() for name in _PLACE}
-            return [{**place, "key": text_of(message.key()), "value": text_of(message.value())}]
+            kind, timestamp = message.timestamp()
+            return [
+                {
+                    **place,
+                    "timestamp": -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+                    "key": text_of(message.key()),
+                    "value": text_of(message.value()),
+                }
+            ]
 
         return polled(call["records"], call["ms"], once)
 

@@ -52,6 +52,8 @@ __all__ = [
     "polled",
     "record_of",
     "record_outcome",
+    "rule_parts",
+    "rule_text",
     "secured",
     "serve",
     "text_of",
@@ -360,6 +362,20 @@ def partition_of(key: str) -> tuple[str, int]:
     return topic, int(index)
 
 
+def rule_parts(rule: str) -> tuple[str, str, str, str, str]:
+    """Split ``allow User:alice read topic:foo`` into the permission, the principal, the operation,
+    and the resource's kind and name."""
+    permission, principal, operation, resource = rule.split()
+    kind, _, name = resource.partition(":")
+    return permission, principal, operation, kind, name
+
+
+def rule_text(permission: Any, principal: Any, operation: Any, kind: Any, name: Any) -> str:
+    """Return an access rule as a text; the parts but principal and name are members of enums."""
+    words = [str(get(each, "name") or each).lower() for each in (permission, operation, kind)]
+    return f"{words[0]} {principal} {words[1]} {words[2]}:{name}"
+
+
 def keys_of(partitions: Any) -> list[str]:
     """Return partitions with a topic and a number as texts, in order."""
     return [
@@ -387,7 +403,12 @@ def record_outcome(found: Any) -> dict[str, Any]:
 
 def record_of(record: Any) -> dict[str, Any]:
     """Return a record that a consumer returned, from its attributes."""
-    return {**place_of(record), "key": text_of(record.key), "value": text_of(record.value)}
+    return {
+        **place_of(record),
+        "timestamp": get(record, "timestamp"),
+        "key": text_of(record.key),
+        "value": text_of(record.value),
+    }
 
 
 def get(value: Any, *path: Any) -> Any:

@@ -369,8 +369,8 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 			}
 			found = append(found, lines.Record{
 				Topic: *event.TopicPartition.Topic, Partition: event.TopicPartition.Partition,
-				Offset: int64(event.TopicPartition.Offset),
-				Key:    lines.Text(event.Key), Value: lines.Text(event.Value),
+				Offset: int64(event.TopicPartition.Offset), Timestamp: lines.Millis(event.Timestamp),
+				Key: lines.Text(event.Key), Value: lines.Text(event.Value),
 			})
 		case kafka.Error:
 			if event.IsFatal() {

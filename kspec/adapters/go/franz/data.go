@@ -474,7 +474,8 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 		fetches.EachRecord(func(record *kgo.Record) {
 			found = append(found, lines.Record{
 				Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
-				Key: lines.Text(record.Key), Value: lines.Text(record.Value),
+				Timestamp: lines.Millis(record.Timestamp),
+				Key:       lines.Text(record.Key), Value: lines.Text(record.Value),
 			})
 		})
 		for _, each := range fetches.Errors() {

@@ -340,7 +340,8 @@ func (d *data) record(message kafka.Message) lines.Record {
 	d.polled[lines.Partition{Topic: message.Topic, Index: int32(message.Partition)}] = message
 	return lines.Record{
 		Topic: message.Topic, Partition: int32(message.Partition), Offset: message.Offset,
-		Key: lines.Text(message.Key), Value: lines.Text(message.Value),
+		Timestamp: lines.Millis(message.Time),
+		Key:       lines.Text(message.Key), Value: lines.Text(message.Value),
 	}
 }
 

@@ -34,6 +34,7 @@ type Record struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
 	Offset    int64  `json:"offset"`
+	Timestamp int64  `json:"timestamp"`
 	Key       any    `json:"key"`
 	Value     any    `json:"value"`
 }
@@ -196,6 +197,14 @@ func (o ProducerOptions) AcksNumber() (int, error) {
 	default:
 		return 0, fmt.Errorf("%v is no number of acks", acks)
 	}
+}
+
+// Millis returns a record's timestamp in the protocol's unit. A client has the zero time for a record without one.
+func Millis(timestamp time.Time) int64 {
+	if timestamp.IsZero() {
+		return -1
+	}
+	return timestamp.UnixMilli()
 }
 
 // Milliseconds returns a number of them as a duration.

@@ -485,7 +485,8 @@ polling:
 		case record := <-d.reports.records:
 			found = append(found, lines.Record{
 				Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
-				Key: lines.Text(record.Key), Value: lines.Text(record.Value),
+				Timestamp: lines.Millis(record.Timestamp),
+				Key:       lines.Text(record.Key), Value: lines.Text(record.Value),
 			})
 			if d.member != nil {
 				d.member.polled(record)
