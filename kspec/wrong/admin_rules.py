@@ -6,13 +6,13 @@ Each rule is a method, as in ``rules``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kspec.wrong.coordinators import Coordinators
 from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
-from kspec.wrong.rules import ClientRules
+from kspec.wrong.rules import ClientRules, outcome
 from kspec.wrong.topics import TopicPartition, Topics
 
 __all__ = ["AdminRules", "Row"]
@@ -119,6 +119,44 @@ class AdminRules(ClientRules):
         """Return the broker that a resource has to be sent to, if it must be a certain one."""
         kind, _, name = resource.partition(":")
         return int(name) if kind == "broker" and name else None
+
+    def acl_outcomes(self, wanted: Sequence[str], rows: Sequence[Any]) -> dict[str, Any]:
+        """Return an outcome per access rule or filter. The answer has them in the request's
+        order."""
+        answered = zip(wanted, rows, strict=False)
+        return self.outcomes(
+            wanted, {text: (row.error_code, row.error_message) for text, row in answered}
+        )
+
+    def check_acls(self, answer: Any) -> None:
+        """Raises BrokerError for an answer that has an error in place of access rules."""
+        if answer.error_code:
+            raise BrokerError(answer.error_code, answer.error_message)
+
+    def check_quotas(self, answer: Any) -> None:
+        """Raises BrokerError for an answer that has an error in place of quotas."""
+        if answer.error_code:
+            raise BrokerError(answer.error_code, answer.error_message)
+
+    def log_dir_place(self, broker: int) -> Callable[[], Awaitable[Link]]:
+        """Every broker knows its own directories alone (KIP-113)."""
+        return lambda: self.broker_link(broker)
+
+    def log_dirs(self, broker: int, answer: Any) -> dict[str, Any]:
+        """Return the partitions in each directory of a broker, or its error; that of the broker if
+        the whole answer has one."""
+        if getattr(answer, "error_code", 0):
+            return {str(broker): outcome(answer.error_code, None)}
+        return {
+            f"{broker}:{each.log_dir}": outcome(each.error_code, None)
+            if each.error_code
+            else sorted(
+                f"{topic.name}-{row.partition_index}"
+                for topic in each.topics
+                for row in topic.partitions
+            )
+            for each in answer.results
+        }
 
     def described_errors(self, errors: Sequence[Exception]) -> list[dict[str, Any]]:
         """Return the errors of brokers beside what the others said."""

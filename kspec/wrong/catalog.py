@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kspec.wrong import (
+    access_and_quotas,
     administration,
     answers,
     authorization,
@@ -34,6 +35,7 @@ from kspec.wrong.registry import MISBEHAVIOURS, Misbehaviour, wrong_client
 __all__ = [
     "MISBEHAVIOURS",
     "Misbehaviour",
+    "access_and_quotas",
     "administration",
     "answers",
     "authorization",

@@ -19,6 +19,7 @@ from kproto.errors import (
 from kspec.wrong import calls
 from kspec.wrong.admin_calls import ADMIN_CALLS
 from kspec.wrong.admin_rules import AdminRules
+from kspec.wrong.cluster_calls import CLUSTER_CALLS
 from kspec.wrong.consumer import Consumer, Interrupted
 from kspec.wrong.consumer_group_member import ConsumerGroupMember
 from kspec.wrong.data_calls import DATA_CALLS, DataClients
@@ -31,6 +32,7 @@ from kspec.wrong.transactional_producer import TransactionalProducer
 
 __all__ = ["Client"]
 
+_CALLS: Final = {**calls.CALLS, **ADMIN_CALLS, **CLUSTER_CALLS}
 _DATA_SECONDS: Final = 9.0
 """Longer than a producer may try, and than a case polls."""
 
@@ -53,7 +55,7 @@ class Client(AdminRules):
             "version": "1",
             "language": "python",
             "connect": ["tls"],
-            "capabilities": sorted({*calls.CALLS, *ADMIN_CALLS, *DATA_CALLS}),
+            "capabilities": sorted({*calls.CALLS, *ADMIN_CALLS, *CLUSTER_CALLS, *DATA_CALLS}),
         }
 
     def new_consumer(self, options: Mapping[str, Any]) -> Consumer:
@@ -91,7 +93,7 @@ class Client(AdminRules):
             if op in DATA_CALLS and self.data is not None:
                 async with asyncio.timeout(_DATA_SECONDS):
                     return self.success(await DATA_CALLS[op](self.data, arguments))
-            perform: Any = calls.CALLS.get(op) or ADMIN_CALLS.get(op)
+            perform: Any = _CALLS.get(op)
             if perform is None:
                 return {"unsupported": f"no call for {op!r}"}
             async with asyncio.timeout((8 if self.least_attempts else 2) * self.timeout):

@@ -47,6 +47,21 @@ _MOVING: Final = {
     "partitionIndex": 1, "replicas": [3, 2, 1], "addingReplicas": [], "removingReplicas": [2],
 }  # fmt: skip
 _LIST: Final = {"partitions": ["foo-1"]}
+_RULES: Final = ["allow User:alice read topic:foo", "deny User:bob write topic:foo"]
+_NO_CONFIGS: Final = {"errorMessage": "no such topic", "resourceType": 2, "configs": []}
+_CONFIG: Final = {
+    "name": "retention.ms", "value": "1000", "readOnly": False, "configSource": 1,
+    "isSensitive": False, "synonyms": [], "configType": 5, "documentation": None,
+}  # fmt: skip
+_CONFIGS: Final = {
+    "api": 32,
+    "reply": {
+        "results": [
+            {**_NO_CONFIGS, "errorCode": 0, "resourceName": "foo", "configs": [_CONFIG]},
+            {**_NO_CONFIGS, "errorCode": 3, "resourceName": "bar"},
+        ]
+    },
+}
 _ASSIGNED: Final = (("assign", {"offsets": {"foo-0": 0}}),)
 _DATA: Final = {
     "producer": {"acks": "all", "delivery_timeout_ms": 40_000, "linger_ms": 50},
@@ -87,6 +102,62 @@ FIXED_CALLS: Final[Mapping[str, FixedCall]] = {
     "poll: error": FixedCall(
         "poll", {"records": 1, "ms": 20_000}, {"api": 1, "topic": "foo", "error": 29}, _ASSIGNED
     ),
+    "list offsets: success": FixedCall(
+        "list_offsets", {"times": {"foo-0": "latest", "foo-1": "earliest"}}, {}
+    ),
+    "delete records: partial": FixedCall(
+        "delete_records", {"offsets": {"foo-0": 0, "foo-1": 99}}, {}
+    ),
+    "describe configs: partial": FixedCall(
+        "describe_configs", {"resources": ["topic:foo", "topic:bar"]}, _CONFIGS
+    ),
+    "alter configs: partial": FixedCall(
+        "alter_configs",
+        {"configs": {each: {"retention.ms": "1000"} for each in ("topic:foo", "topic:bar")}},
+        {},
+    ),
+    "log dirs: success": FixedCall("describe_log_dirs", {"brokers": [1]}, {}),
+    "log dirs: error": FixedCall(
+        "describe_log_dirs",
+        {"brokers": [1]},
+        {"api": 35, "broker": 1, "set": {"results[0].error_code": 56}},
+    ),
+    "move log dir: error": FixedCall("alter_log_dirs", {"moves": {"1:foo-0": "/nowhere"}}, {}),
+    "list groups: success": FixedCall("list_groups", {}, {}),
+    "describe groups: unknown": FixedCall("describe_groups", {"groups": ["g"]}, {}),
+    "delete groups: error": FixedCall("delete_groups", {"groups": ["g"]}, {}),
+    "delete offsets: error": FixedCall(
+        "delete_offsets", {"group": "g", "partitions": ["foo-0"]}, {}
+    ),
+    "alter offsets: partial": FixedCall(
+        "alter_offsets", {"group": "g", "offsets": {"foo-0": 0, "foo-9": 0}}, {}
+    ),
+    "create partitions: error": FixedCall("create_partitions", {"counts": {"foo": 1}}, {}),
+    "delete topics: partial": FixedCall("delete_topics", {"topics": ["a", "no-such-topic"]}, {}),
+    "create acls: partial": FixedCall(
+        "create_acls",
+        {"acls": _RULES},
+        {"api": 30, "set": {"results[1].error_code": 42, "results[1].error_message": "not this"}},
+    ),
+    "describe acls: success": FixedCall("describe_acls", {"filter": "any any any topic:foo"}, {}),
+    "describe acls: error": FixedCall(
+        "describe_acls", {"filter": "any any any any"}, {"api": 29, "error": 54}
+    ),
+    "delete acls: partial": FixedCall(
+        "delete_acls",
+        {"filters": _RULES},
+        {"api": 31, "set": {"filter_results[1].error_code": 42}},
+    ),
+    "alter quotas: success": FixedCall(
+        "alter_quotas", {"quotas": {"user:alice": {"producer_byte_rate": 1000}}}, {}
+    ),
+    "alter quotas: error": FixedCall(
+        "alter_quotas", {"quotas": {"user:bob": {"no_such_quota": 1}}}, {}
+    ),
+    "describe quotas: success": FixedCall("describe_quotas", {"filter": "user:alice"}, {}),
+    "describe quotas: error": FixedCall(
+        "describe_quotas", {"filter": "user:*"}, {"api": 48, "error": 31}
+    ),
     # Last: it is not an answer that Kafka can give, and some clients do not survive it.
     "list: null": FixedCall("list_reassignments", _LIST, {"api": 46, "set": {"topics": None}}),
 }
@@ -106,7 +177,8 @@ def stripped(said: Any) -> Any:
         return {
             key: stripped(each)
             for key, each in said.items()
-            if key not in ("at", "raw") and not (key in ("code", "errors") and each is None)
+            if key not in ("at", "raw", "timestamp")
+            and not (key in ("code", "errors") and each is None)
         }
     return [stripped(each) for each in said] if isinstance(said, list) else said
 

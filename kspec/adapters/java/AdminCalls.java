@@ -34,9 +34,10 @@ import org.apache.kafka.common.config.ConfigResource;
 @SuppressWarnings("deprecation") // the calls that every release has
 final class AdminCalls {
     static final List<String> CAPABILITIES = List.of(
-        "alter_configs", "alter_offsets", "create_partitions", "delete_groups", "delete_offsets",
-        "delete_records", "delete_topics", "describe_configs", "describe_groups", "list_groups",
-        "list_offsets");
+        "alter_configs", "alter_log_dirs", "alter_offsets", "alter_quotas", "create_acls",
+        "create_partitions", "delete_acls", "delete_groups", "delete_offsets", "delete_records",
+        "delete_topics", "describe_acls", "describe_configs", "describe_groups", "describe_log_dirs",
+        "describe_quotas", "list_groups", "list_offsets");
 
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -74,8 +75,10 @@ final class AdminCalls {
                     AdminAdapter.asked(() -> admin.deleteConsumerGroups(groups).deletedGroups()));
             case "delete_offsets":
                 return deleteOffsets(call);
-            default:
+            case "alter_offsets":
                 return alterOffsets(call);
+            default:
+                return new ClusterCalls(admin).perform(call);
         }
     }
 
@@ -101,7 +104,7 @@ final class AdminCalls {
         return key.toString();
     }
 
-    private static <T> AdminAdapter.Returned outcomes(Map<?, KafkaFuture<T>> futures) {
+    static <T> AdminAdapter.Returned outcomes(Map<?, KafkaFuture<T>> futures) {
         return items(futures, done -> JSON.nullNode());
     }
 

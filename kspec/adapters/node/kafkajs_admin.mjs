@@ -1,6 +1,8 @@
 // The calls of kafkajs's Admin for topics, configs, groups and offsets. Most return nothing and throw a failure.
 
-import { ascending, byTopic, elements, Returned, Unsupported } from './lines.mjs'
+import {
+  ascending, byTopic, elements, filterParts, Returned, ruleParts, rulesOf, Unsupported
+} from './lines.mjs'
 
 const KINDS = { topic: 2, broker: 4 }
 
@@ -87,6 +89,25 @@ export const administration = (asked, timeout) => ({
     const [[topic, indexes]] = topics
     const partitions = indexes.map(partition => ({ partition, offset: String(offsets[`${topic}-${partition}`]) }))
     return new Returned(await asked(admin => admin.setOffsets({ groupId, topic, partitions })), null)
+  },
+
+  async create_acls({ acls }) {
+    return new Returned(await asked(admin => admin.createAcls({ acl: acls.map(ruleParts) })), null)
+  },
+
+  async describe_acls({ filter }) {
+    const described = await asked(admin => admin.describeAcls(filterParts(filter, undefined)))
+    return new Returned(described, rulesOf(described?.resources))
+  },
+
+  async delete_acls({ filters }) {
+    const wanted = filters.map(each => filterParts(each, undefined))
+    const deleted = await asked(admin => admin.deleteAcls({ filters: wanted }))
+    const rows = elements(deleted?.filterResponses).map(({ errorCode, errorMessage }, number) => [
+      filters[number],
+      errorCode ? { ...byCode(errorCode), message: errorMessage ?? '' } : null
+    ])
+    return new Returned(deleted, Object.fromEntries(rows))
   }
 })
 

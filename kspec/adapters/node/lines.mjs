@@ -211,6 +211,45 @@ export class Inbox {
   }
 }
 
+const PERMISSIONS = { any: 1, deny: 2, allow: 3 }
+const OPERATIONS = { any: 1, all: 2, read: 3, write: 4, create: 5, delete: 6, alter: 7, describe: 8 }
+const ACL_KINDS = { any: 1, topic: 2, group: 3 }
+const LITERAL = 3
+
+const nameIn = (table, number) => Object.keys(table).find(name => table[name] === number) ?? String(number)
+
+/** An access rule, such as 'allow User:alice read topic:foo', with the protocol's numbers. */
+export function ruleParts(rule) {
+  const [permission, principal, operation, resource] = rule.split(' ')
+  const [kind, resourceName] = resource.split(':')
+  return {
+    resourceType: ACL_KINDS[kind],
+    resourceName,
+    resourcePatternType: LITERAL,
+    principal,
+    host: '*',
+    operation: OPERATIONS[operation],
+    permissionType: PERMISSIONS[permission]
+  }
+}
+
+/** A filter of access rules, in which each part may be 'any': a name that is any is `none`. */
+export function filterParts(rule, none) {
+  const { principal, resourceName, ...parts } = ruleParts(rule)
+  return { ...parts, resourceName: resourceName || none, principal: principal === 'any' ? none : principal, host: none }
+}
+
+/** An access rule that the client returned, as text. */
+function ruleText({ permissionType, principal, operation, resourceType, resourceName }) {
+  const [permission, verb] = [nameIn(PERMISSIONS, permissionType), nameIn(OPERATIONS, operation)]
+  return `${permission} ${principal} ${verb} ${nameIn(ACL_KINDS, resourceType)}:${resourceName}`
+}
+
+/** The rules of DescribeAcls, which come by resource, as texts. */
+export function rulesOf(resources) {
+  return ascending(elements(resources).flatMap(each => elements(each.acls).map(acl => ruleText({ ...each, ...acl }))))
+}
+
 /** The elements of an array that the client returned; none if it is not an array. */
 export function elements(value) {
   return Array.isArray(value) ? value : []

@@ -15,15 +15,29 @@ from confluent_kafka import (
 
 # Documented as names of this module, although its types do not export them.
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
 )
 from confluent_kafka.cimpl import NewPartitions
 
-from kspec.adapters.python.lines import Returned, ascending, client_call, partition_of
+from kspec.adapters.python.lines import (
+    Returned,
+    ascending,
+    client_call,
+    elements,
+    partition_of,
+    rule_parts,
+    rule_text,
+)
 
 __all__ = ["CALLS", "awaited", "shown"]
 
@@ -197,7 +211,50 @@ def _alter_offsets(admin: AdminClient, call: Call, describe: Describe) -> Return
     return Returned(partitions, found)
 
 
+def _rule(kind: Any, text: str) -> Any:
+    """Return a binding or a filter; both are made of the same parts."""
+    permission, principal, operation, resource, name = rule_parts(text)
+    is_filter = kind is AclBindingFilter
+    return kind(
+        ResourceType[resource.upper()],
+        name or None,
+        ResourcePatternType.LITERAL,
+        None if principal == "any" else principal,
+        None if is_filter else "*",
+        AclOperation[operation.upper()],
+        AclPermissionType[permission.upper()],
+    )
+
+
+def _rule_text(rule: Any) -> str:
+    return rule_text(rule.permission_type, rule.principal, rule.operation, rule.restype, rule.name)
+
+
+def _create_acls(admin: AdminClient, call: Call, describe: Describe) -> Returned:
+    wanted = [_rule(AclBinding, each) for each in call["acls"]]
+    with client_call():
+        futures = admin.create_acls(wanted, request_timeout=call["seconds"])
+    return _by_future(futures, describe, _rule_text)
+
+
+def _describe_acls(admin: AdminClient, call: Call, _describe: Describe) -> Returned:
+    wanted = _rule(AclBindingFilter, call["filter"])
+    with client_call():
+        found = admin.describe_acls(wanted, request_timeout=call["seconds"]).result()
+    return Returned(shown(found), ascending(map(_rule_text, elements(found))))
+
+
+def _delete_acls(admin: AdminClient, call: Call, describe: Describe) -> Returned:
+    names = {_rule(AclBindingFilter, each): each for each in call["filters"]}
+    with client_call():
+        futures = admin.delete_acls(list(names), request_timeout=call["seconds"])
+    return _by_future(futures, describe, lambda each: names[each])
+
+
 CALLS: Final[Mapping[str, Callable[[AdminClient, Call, Describe], Returned]]] = {
+    "create_acls": _create_acls,
+    "describe_acls": _describe_acls,
+    "delete_acls": _delete_acls,
     "create_partitions": _create_partitions,
     "delete_topics": _delete_topics,
     "delete_records": _delete_records,

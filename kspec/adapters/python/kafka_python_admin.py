@@ -8,7 +8,18 @@ from typing import Any, Final
 
 import kafka.errors
 from kafka import TopicPartition
-from kafka.admin import ConfigResource, KafkaAdminClient
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ConfigResource,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from kafka.admin import ACLResourcePatternType as PatternType
 from kafka.structs import OffsetAndMetadata
 
 from kspec.adapters.python.lines import (
@@ -21,6 +32,8 @@ from kspec.adapters.python.lines import (
     get,
     outcome,
     partition_of,
+    rule_parts,
+    rule_text,
 )
 
 __all__ = ["CALLS", "OPTIONS", "by_code", "key_of"]
@@ -204,7 +217,107 @@ def _alter_offsets(admin: Made, call: Call) -> Returned:
     return Returned(found, {key_of(each): _by_class(error) for each, error in found.items()})
 
 
+def _rule(text: str) -> ACL:
+    permission, principal, operation, kind, name = rule_parts(text)
+    return ACL(
+        principal,
+        "*",
+        ACLOperation[operation.upper()],
+        ACLPermissionType[permission.upper()],
+        ResourcePattern(ResourceType[kind.upper()], name),
+    )
+
+
+def _filter(text: str) -> ACLFilter:
+    permission, principal, operation, kind, name = rule_parts(text)
+    return ACLFilter(
+        None if principal == "any" else principal,
+        None,
+        ACLOperation[operation.upper()],
+        ACLPermissionType[permission.upper()],
+        ResourcePatternFilter(ResourceType[kind.upper()], name or None, PatternType.LITERAL),
+    )
+
+
+def _rules(acls: Any) -> list[str]:
+    return ascending(
+        rule_text(
+            get(each, "permission_type"),
+            get(each, "principal"),
+            get(each, "operation"),
+            get(each, "resource_pattern", "resource_type"),
+            get(each, "resource_pattern", "resource_name"),
+        )
+        for each in elements(acls)
+    )
+
+
+def _create_acls(admin: Made, call: Call) -> Returned:
+    """It returns the rules that it created, and the errors of the others in their order."""
+    wanted = [_rule(each) for each in call["acls"]]
+    with client_call():
+        found = admin().create_acls(wanted)
+    created = set(_rules(get(found, "succeeded")))
+    others = [each for each in call["acls"] if each not in created]
+    errors = map(_by_class, elements(get(found, "failed")))
+    return Returned(found, {**dict.fromkeys(created), **dict(zip(others, errors, strict=False))})
+
+
+def _describe_acls(admin: Made, call: Call) -> Returned:
+    with client_call():
+        found = admin().describe_acls(_filter(call["filter"]))
+    return Returned(found, _rules(get(found, 0)))
+
+
+def _delete_acls(admin: Made, call: Call) -> Returned:
+    with client_call():
+        found = admin().delete_acls([_filter(each) for each in call["filters"]])
+    return Returned(
+        found,
+        {
+            text: _by_class(get(row, 2))
+            for text, row in zip(call["filters"], elements(found), strict=False)
+        },
+    )
+
+
+def _describe_log_dirs(admin: Made, call: Call) -> Returned:
+    with client_call():
+        found = admin().describe_log_dirs(brokers=call["brokers"])
+    return Returned(
+        found,
+        {
+            f"{get(each, 'broker')}:{get(row, 'log_dir')}": by_code(row)
+            or ascending(
+                f"{get(topic, 'name')}-{get(one, 'partition_index')}"
+                for topic in elements(get(row, "topics"))
+                for one in elements(get(topic, "partitions"))
+            )
+            for each in elements(found)
+            for row in elements(get(each, "log_dirs"))
+        },
+    )
+
+
+def _alter_log_dirs(admin: Made, call: Call) -> Returned:
+    wanted = {}
+    for replica, path in call["moves"].items():
+        broker, _, partition = replica.partition(":")
+        wanted[(*partition_of(partition), int(broker))] = path
+    with client_call():
+        found = admin().alter_replica_log_dirs(wanted)
+    return Returned(
+        found,
+        {f"{get(each, 'broker_id')}:{key_of(each)}": _by_class(one) for each, one in found.items()},
+    )
+
+
 CALLS: Final[Mapping[str, Callable[[Made, Call], Returned]]] = {
+    "create_acls": _create_acls,
+    "describe_acls": _describe_acls,
+    "delete_acls": _delete_acls,
+    "describe_log_dirs": _describe_log_dirs,
+    "alter_log_dirs": _alter_log_dirs,
     "create_partitions": _create_partitions,
     "delete_topics": _delete_topics,
     "delete_records": _delete_records,

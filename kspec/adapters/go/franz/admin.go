@@ -23,6 +23,14 @@ func (a *adapter) administration() map[string]lines.Operation {
 		"delete_groups":     a.deleteGroups,
 		"delete_offsets":    a.deleteOffsets,
 		"alter_offsets":     a.alterOffsets,
+
+		"create_acls":       a.createACLs,
+		"describe_acls":     a.describeACLs,
+		"delete_acls":       a.deleteACLs,
+		"describe_log_dirs": a.describeLogDirs,
+		"alter_log_dirs":    a.alterLogDirs,
+		"alter_quotas":      a.alterQuotas,
+		"describe_quotas":   a.describeQuotas,
 	})
 }
 

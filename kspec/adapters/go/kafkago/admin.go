@@ -21,6 +21,12 @@ func (a *adapter) administration() map[string]lines.Operation {
 		"delete_groups":     a.deleteGroups,
 		"delete_offsets":    a.deleteOffsets,
 		"alter_offsets":     a.alterOffsets,
+
+		"create_acls":     a.createACLs,
+		"describe_acls":   a.describeACLs,
+		"delete_acls":     a.deleteACLs,
+		"alter_quotas":    a.alterQuotas,
+		"describe_quotas": a.describeQuotas,
 	}
 }
 

@@ -2,6 +2,7 @@ package lines
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,81 @@ type AdminArguments struct {
 	Types   []string                        `json:"types"`
 	Groups  []string                        `json:"groups"`
 	Group   string                          `json:"group"`
+	// ACLs are those to create. Filter and Filters select some to describe or to delete.
+	ACLs    []ACL `json:"acls"`
+	Filters []ACL `json:"filters"`
+	// Filter is that of describe_acls or, as "user:alice", of describe_quotas.
+	Filter  string  `json:"filter"`
+	Brokers []int32 `json:"brokers"`
+	// Moves has the directory to which a replica is moved.
+	Moves map[Replica]string `json:"moves"`
+	// Quotas has the values to set by entity and name, nil to remove.
+	Quotas map[Entity]map[string]*float64 `json:"quotas"`
 }
+
+// ACL is an access rule or a filter, written "allow User:alice read topic:foo". In a filter each part
+// may be "any"; the host is "*" or any, and the pattern literal.
+type ACL struct{ Permission, Principal, Operation, Kind, Name string }
+
+// UnmarshalText parses an access rule.
+func (a *ACL) UnmarshalText(text []byte) error {
+	words := strings.Fields(string(text))
+	if len(words) != 4 {
+		return fmt.Errorf("%q is no access rule", text)
+	}
+	kind, name, _ := strings.Cut(words[3], ":")
+	*a = ACL{words[0], words[1], words[2], kind, name}
+	return nil
+}
+
+func (a ACL) String() string {
+	name := a.Kind
+	if a.Name != "" {
+		name += ":" + a.Name
+	}
+	return strings.ToLower(a.Permission) + " " + a.Principal + " " + strings.ToLower(a.Operation) +
+		" " + strings.ToLower(name[:len(a.Kind)]) + name[len(a.Kind):]
+}
+
+// ACLTexts returns access rules as texts, ascending.
+func ACLTexts(rules []ACL) []string {
+	found := []string{}
+	for _, each := range rules {
+		found = append(found, each.String())
+	}
+	slices.Sort(found)
+	return found
+}
+
+// Replica is a partition at a broker, written "1:foo-0".
+type Replica struct {
+	Broker    int32
+	Partition Partition
+}
+
+// UnmarshalText parses "1:foo-0".
+func (r *Replica) UnmarshalText(text []byte) error {
+	broker, partition, _ := strings.Cut(string(text), ":")
+	id, err := strconv.ParseInt(broker, 10, 32)
+	if err != nil {
+		return err
+	}
+	r.Broker = int32(id)
+	return r.Partition.UnmarshalText([]byte(partition))
+}
+
+func (r Replica) String() string { return strconv.Itoa(int(r.Broker)) + ":" + r.Partition.String() }
+
+// Entity is whose quotas they are, written "user:alice", and "user:" for the default.
+type Entity struct{ Type, Name string }
+
+// UnmarshalText parses "user:alice".
+func (e *Entity) UnmarshalText(text []byte) error {
+	e.Type, e.Name, _ = strings.Cut(string(text), ":")
+	return nil
+}
+
+func (e Entity) String() string { return e.Type + ":" + e.Name }
 
 // Resource is what has configs, written "topic:foo".
 type Resource struct{ Kind, Name string }

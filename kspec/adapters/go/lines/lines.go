@@ -191,6 +191,15 @@ type Raised struct {
 
 func (r Raised) Error() string { return r.Err.Error() }
 
+// Cause returns the client's error within a Raised.
+func Cause(err error) error {
+	var raised Raised
+	if errors.As(err, &raised) {
+		return raised.Err
+	}
+	return err
+}
+
 // clientPanic is a panic of the client.
 type clientPanic struct {
 	value any

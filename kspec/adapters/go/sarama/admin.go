@@ -20,6 +20,13 @@ func (a *adapter) administration() map[string]lines.Operation {
 		"delete_groups":     a.deleteGroups,
 		"delete_offsets":    a.deleteOffsets,
 		"alter_offsets":     a.alterOffsets,
+
+		"create_acls":       a.createACLs,
+		"describe_acls":     a.describeACLs,
+		"delete_acls":       a.deleteACLs,
+		"describe_log_dirs": a.describeLogDirs,
+		"alter_quotas":      a.alterQuotas,
+		"describe_quotas":   a.describeQuotas,
 	}
 }
 
@@ -28,8 +35,8 @@ func outcomes[T any](a *adapter, items []T, key func(T) string, work func(T) err
 	found, raw := map[string]any{}, map[string]error{}
 	for _, item := range items {
 		_, err := lines.Ask(func() (any, error) { return nil, work(item) })
-		raw[key(item)] = raised(err)
-		found[key(item)] = a.server.Describe(raised(err), "")
+		raw[key(item)] = lines.Cause(err)
+		found[key(item)] = a.server.Describe(lines.Cause(err), "")
 	}
 	return lines.Returned{Raw: raw, Result: found}, nil
 }
@@ -70,7 +77,7 @@ func (a *adapter) deleteRecords(call lines.Call) (lines.Returned, error) {
 	for topic, offsets := range byTopic {
 		_, err := lines.Ask(func() (any, error) { return nil, a.admin.DeleteRecords(topic, offsets) })
 		if err != nil {
-			return lines.Returned{}, lines.Raised{Err: raised(err), Partitions: a.named(raised(err))}
+			return lines.Returned{}, lines.Raised{Err: lines.Cause(err), Partitions: a.named(lines.Cause(err))}
 		}
 	}
 	return lines.Returned{}, nil
@@ -167,7 +174,7 @@ func (a *adapter) listGroups(call lines.Call) (lines.Returned, error) {
 		if len(groups) == 0 {
 			return lines.Returned{}, err
 		}
-		failed = append(failed, a.server.Describe(raised(err), "")) // it comes beside the groups
+		failed = append(failed, a.server.Describe(lines.Cause(err), "")) // it comes beside the groups
 	}
 	return lines.Returned{Raw: groups, Result: lines.NewGroupList(keys(groups), failed)}, nil
 }

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -201,7 +200,7 @@ func (a *adapter) createTopics(call lines.Call) (lines.Returned, error) {
 			return nil, a.admin.CreateTopic(name, &detail, call.ValidateOnly)
 		})
 		raw[name] = err
-		found[name] = a.server.Describe(raised(err), "")
+		found[name] = a.server.Describe(lines.Cause(err), "")
 	}
 	return lines.Returned{Raw: raw, Result: found}, nil
 }
@@ -231,7 +230,7 @@ func (a *adapter) alterReassignments(call lines.Call) (lines.Returned, error) {
 			return nil, a.admin.AlterPartitionReassignments(topic, list)
 		})
 		if err != nil {
-			return lines.Returned{}, lines.Raised{Err: raised(err), Partitions: a.named(raised(err))}
+			return lines.Returned{}, lines.Raised{Err: lines.Cause(err), Partitions: a.named(lines.Cause(err))}
 		}
 	}
 	return lines.Returned{}, nil
@@ -268,15 +267,6 @@ func unwrapped(err error) []error {
 		return wrapping.Unwrap()
 	}
 	return nil
-}
-
-// raised returns the client's error from the one that Ask made of it.
-func raised(err error) error {
-	var its lines.Raised
-	if errors.As(err, &its) {
-		return its.Err
-	}
-	return err
 }
 
 type listing = map[string]map[int32]*sarama.PartitionReplicaReassignmentsStatus
