@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
 
-__all__ = ["LARGEST_RECORD", "USUAL_LIMIT", "PcapReader", "begins"]
+__all__ = ["LARGEST_RECORD", "RECORD_HEADER", "TO_THE_END", "USUAL_LIMIT", "PcapReader", "begins"]
 
 LARGEST_RECORD: Final = 16 << 20
 """No snaplen makes a longer record credible."""
@@ -22,8 +22,10 @@ LARGEST_RECORD: Final = 16 << 20
 USUAL_LIMIT: Final = 262_144
 """libpcap's maximum snaplen. Some writers' records are longer than the snaplen that they state."""
 
+RECORD_HEADER: Final = 16
+TO_THE_END: Final = 2**63 - 1
+
 _FILE_HEADER: Final = 24
-_RECORD_HEADER: Final = 16
 _LINK_TYPE: Final = 0xFFFF
 
 # The magic as it stands in the file -> byte order, nanoseconds in a unit of the fraction.
@@ -44,15 +46,19 @@ class PcapReader:
     """Feed it the file's bytes; each call returns the packets that are complete.
 
     ``walk`` goes through records in bulk: what it takes comes as an object of its own in place of
-    the packets, up to the first unusual record.
+    the packets, up to the first unusual record. Records that begin at ``stop`` of the file or
+    behind it are not read.
     """
 
-    def __init__(self, capture: int = 0, walk: Any = None) -> None:
+    def __init__(self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END) -> None:
         self.capture = capture
         self._walk = walk
+        self._stop_at = stop
         self._is_big = False
         self.interfaces: list[Interface] = []
         self.secrets: list[Secrets] = []
+        self.contexts: list[tuple[int, int]] = []
+        self.untimed = False  # both as pcapng has them
         self.stopped = False
         self._parts: list[bytes] = []
         self._held = 0
@@ -85,9 +91,14 @@ class PcapReader:
         self._parts = [chunk[start:]] if self._held else []
         return found
 
+    @property
+    def position(self) -> int:
+        """Where in the file the first record begins that was not read."""
+        return self._position
+
     def go_to(self, position: int) -> None:
         """Continue at this byte of the file, where a record begins."""
-        self._parts, self._held, self._needed = [], 0, _RECORD_HEADER
+        self._parts, self._held, self._needed = [], 0, RECORD_HEADER
         self._position = position
 
     def finish(self) -> list[Packet | Anomaly]:
@@ -117,17 +128,17 @@ class PcapReader:
         unpack, append, view = self._unpack, found.append, memoryview(chunk)
         base, scale, limit, capture = self._position, self._scale, self._limit, self.capture
         link_type = self.interfaces[0].link_type
-        last = len(chunk) - _RECORD_HEADER
-        self._needed = _RECORD_HEADER
+        last = min(len(chunk) - RECORD_HEADER, self._stop_at - base - 1)
+        self._needed = RECORD_HEADER
         if self._walk is not None:
             packets, position = self._walk(
-                chunk, position, base, self._is_big, scale, limit, link_type, capture
+                chunk, position, base, self._is_big, scale, limit, link_type, capture, self._stop_at
             )
             if packets is not None:
                 append(packets)
         while position <= last:
             seconds, fraction, captured, original = unpack(chunk, position)
-            data = position + _RECORD_HEADER
+            data = position + RECORD_HEADER
             end = data + captured
             if captured > limit:
                 self.stopped = True
@@ -135,7 +146,7 @@ class PcapReader:
                 append(Anomaly("damaged", reason, capture, base + position))
                 return len(chunk)
             if end > len(chunk):
-                self._needed = _RECORD_HEADER + captured
+                self._needed = RECORD_HEADER + captured
                 break
             time = seconds * 1_000_000_000 + fraction * scale
             append(Packet(base + position, time, link_type, view[data:end], original, 0, capture))

@@ -16,7 +16,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
-from wiredump.readers.pcap import LARGEST_RECORD
+from wiredump.readers.pcap import LARGEST_RECORD, TO_THE_END
 
 __all__ = ["PcapngReader", "begins"]
 
@@ -76,20 +76,27 @@ class PcapngReader:
 
     ``interfaces`` and ``secrets`` grow as they are read. Interfaces are numbered over all sections,
     in the order of their descriptions. ``walk`` goes through enhanced packet blocks in bulk: what
-    it takes comes as an object of its own in place of the packets.
+    it takes comes as an object of its own in place of the packets. Blocks that begin at ``stop`` of
+    the file or behind it are not read.
+
+    ``contexts`` are the places and lengths of the blocks on which later packets depend: sections
+    and interfaces. ``untimed``: something took the time of the packet before it, and none was read.
     """
 
-    def __init__(self, capture: int = 0, walk: Any = None) -> None:
+    def __init__(self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END) -> None:
         self.capture = capture
         self._walk = walk
+        self._stop_at = stop
         self.interfaces: list[Interface] = []
         self.secrets: list[Secrets] = []
+        self.contexts: list[tuple[int, int]] = []
+        self.untimed = False
         self.stopped = False
         self._clocks: list[_Clock] = []
         self._section = -1
         self._first_interface = 0  # of this section
         self._secrets_size = 0
-        self._time = 0
+        self._time: int | None = None
         self._layouts = _LAYOUTS["<"]
         self._parts: list[bytes] = []
         self._held = 0
@@ -113,20 +120,21 @@ class PcapngReader:
         self._parts = [chunk[start:]] if self._held else []
         return found
 
-    def go_to(self, position: int, time_ns: int) -> None:
-        """Continue at this byte of the file, where a block begins; the packet before it has this
-        time."""
+    @property
+    def position(self) -> int:
+        """Where in the file the first block begins that was not read."""
+        return self._position
+
+    def go_to(self, position: int) -> None:
+        """Continue at this byte of the file, where a block begins."""
         self._parts, self._held, self._needed = [], 0, _SHORTEST_BLOCK
-        self._position, self._time = position, time_ns
+        self._position = position
 
-    @property
-    def order(self) -> str:
-        """The byte order of the section: ``<`` or ``>``."""
-        return "<" if self._layouts is _LAYOUTS["<"] else ">"
-
-    @property
-    def time_ns(self) -> int:
-        """The time of the last packet, or the one given to ``go_to``."""
+    def _time_before(self) -> int:
+        """Return the time of the packet before; 0 without one."""
+        if self._time is None:
+            self.untimed = True
+            return 0
         return self._time
 
     def finish(self) -> list[Packet | Anomaly]:
@@ -141,7 +149,7 @@ class PcapngReader:
         """Append the packets of every complete block; returns where the first incomplete one
         begins."""
         view, position = memoryview(chunk), 0
-        last = len(chunk) - _SHORTEST_BLOCK
+        last = min(len(chunk) - _SHORTEST_BLOCK, self._stop_at - self._position - 1)
         self._needed = _SHORTEST_BLOCK
         while position <= last:
             block, length = self._layouts.two_words(chunk, position)
@@ -176,22 +184,17 @@ class PcapngReader:
             position = end
         return position
 
-    @property
-    def clocks(self) -> tuple[tuple[tuple[int, int, int, int], ...], int]:
-        """Return link type and clock of each of the section's interfaces, and how many interfaces
-        there were before them, in the form that walks in bulk take."""
+    def _walked(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
+        """Take usual blocks from ``position`` on; returns where the first other block begins."""
         first = self._first_interface
         clocks = tuple(
             (interface.link_type, *clock)
             for interface, clock in zip(self.interfaces[first:], self._clocks[first:], strict=True)
         )
-        return clocks, first
-
-    def _walked(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
-        """Take usual blocks from ``position`` on; returns where the first other block begins."""
-        clocks, first = self.clocks
-        base, is_big = self._position, self.order == ">"
-        packets, position = self._walk(chunk, position, base, is_big, clocks, first, self.capture)
+        packets, position = self._walk(
+            chunk, position, self._position, self._layouts is _LAYOUTS[">"], clocks, first,
+            self.capture, self._stop_at,
+        )  # fmt: skip
         if packets is not None:
             self._time = packets[len(packets) - 1][1]
             found.append(packets)
@@ -225,14 +228,15 @@ class PcapngReader:
         if captured > limit - data:
             reason = f"{captured} bytes captured in a block that has room for {limit - data}"
             return self._unusable(reason, position, found)
+        time = None
         if ticks is not None:
             multiplier, divisor, offset = self._clocks[index]
             time = ticks * multiplier // divisor + offset
             if not -_LARGEST_TIME <= time <= _LARGEST_TIME:
                 reason = f"a time of {time} ns does not fit into 64 bits; the previous time is used"
                 found.append(Anomaly("clock", reason, self.capture, self._position + position))
-            else:
-                self._time = time
+                time = None
+        self._time = self._time_before() if time is None else time
         found.append(
             Packet(
                 self._position + position, self._time, self.interfaces[index].link_type,
@@ -241,7 +245,8 @@ class PcapngReader:
         )  # fmt: skip
 
     def _unusable(self, reason: str, position: int, found: list[Packet | Anomaly]) -> None:
-        found.append(Anomaly("packet", reason, self.capture, self._position + position, self._time))
+        place = self._position + position
+        found.append(Anomaly("packet", reason, self.capture, place, self._time_before()))
 
     def _other_block(
         self, block: int, chunk: bytes, view: memoryview, position: int, end: int,
@@ -249,6 +254,8 @@ class PcapngReader:
     ) -> None:  # fmt: skip
         """Read any other block than an enhanced packet."""
         body, room = position + 8, end - position - _SHORTEST_BLOCK
+        if block in (_SECTION_HEADER, _INTERFACE):
+            self.contexts.append((self._position + position, end - position))
         if block == _SECTION_HEADER:
             self._section_header(chunk, position, room, found)
         elif block == _INTERFACE:

@@ -9,32 +9,36 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from wiredump.readers import Anomaly
+from wiredump.readers import Anomaly, Packet
 from wiredump.readers.merge import WINDOW
-from wiredump.spark.walks import Walked
 from wiredump.tables.parts import SplitNote
 
-__all__ = ["in_order", "note_walked"]
+__all__ = ["in_order", "note_times"]
 
 _KEPT: Final = WINDOW + 1
 _Ints: TypeAlias = npt.NDArray[np.int64]
 
 
-def note_walked(note: SplitNote, walked: Walked) -> None:
-    """Note the times of a chunk, whatever its packets are."""
-    alone = walked.located + walked.others
+def note_times(note: SplitNote, found: Iterable[Any]) -> None:
+    """Note the times of a chunk: of packets and anomalies, and of packets in bulk."""
+    alone: list[Packet | Anomaly] = []
+    places: list[_Ints] = []
+    times: list[_Ints] = []
+    for each in found:
+        if isinstance(each, (Packet, Anomaly)):
+            alone.append(each)
+            continue
+        for to, part in zip((places, times), each.times(), strict=True):
+            to.append(np.frombuffer(part, np.int64))
     if any(isinstance(each, Anomaly) for each in alone):
         note.trouble = note.trouble or "what cannot be read has a place in the order of time"
-    places = [np.array([each.offset for each in alone], np.int64)]
-    times = [np.array([each.timestamp_ns for each in alone], np.int64)]
-    for packets in walked.packets:
-        for to, each in zip((places, times), packets.times(), strict=True):
-            to.append(np.frombuffer(each, np.int64))
+    places.append(np.array([each.offset for each in alone], np.int64))
+    times.append(np.array([each.timestamp_ns for each in alone], np.int64))
     by_place = np.argsort(np.concatenate(places), kind="stable")
     _note(note, np.concatenate(times)[by_place])
 

@@ -1,8 +1,8 @@
 """Turn one part of a capture into rows: those of the records that begin in it.
 
-This module opens the file and reads it in chunks; ``walks`` and ``wiredump.readers`` interpret the
-bytes. A part that starts anywhere guesses its first record (``record_boundaries``); its
-``SplitNote`` states where it began and ended, so that the guess can be checked.
+This module opens the file and reads it in chunks; ``wiredump.readers`` interprets them. A part that
+starts anywhere guesses its first record (``record_boundaries``); its ``SplitNote`` states where it
+began and ended, so that the guess can be checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from wiredump.readers import (
     merge,
 )
 from wiredump.readers.merge import sorted_within
-from wiredump.readers.pcap import LARGEST_RECORD
+from wiredump.readers.pcap import LARGEST_RECORD, RECORD_HEADER, PcapReader
+from wiredump.readers.pcapng import PcapngReader
 from wiredump.readers.segments import SegmentReader
 from wiredump.rows.packets import record_of, unread_row
 from wiredump.spark.columns import (
@@ -38,10 +39,9 @@ from wiredump.spark.columns import (
     RawPacket,
 )
 from wiredump.spark.heads import Head, head_of
-from wiredump.spark.order import note_walked
+from wiredump.spark.order import note_times
 from wiredump.spark.record_boundaries import find_record
 from wiredump.spark.runs import QuickRuns, RunRows
-from wiredump.spark.walks import PcapngWalk, PcapWalk, Walk, Walked
 from wiredump.storage import Location, RangedFile
 from wiredump.tables.parts import SplitNote
 
@@ -157,8 +157,11 @@ class _Reader:
             for number, packet in enumerate(packets):
                 newest = max(newest, packet.timestamp_ns) if isinstance(packet, Packet) else newest
                 order = (newest, number) if split.merged else (0, packet.offset)
-                in_file = capture.format == "pcap" and not capture.compression
-                self._one(packet, order, packet.offset + PcapWalk.header if in_file else None)
+                is_plain = capture.format == "pcap" and not capture.compression
+                origin = None
+                if is_plain and isinstance(packet, Packet):
+                    origin = _address(packet.data) - RECORD_HEADER - packet.offset
+                self._one(packet, order, origin)
                 if len(self._rows) >= _ROWS:
                     yield self._rows.take()
             note.read = capture.bytes_read
@@ -176,55 +179,68 @@ class _Reader:
             first = find_record(file, split.size, head, split.start)
         note.first = first
         note.end = split.size if first is None else first
+        reader = self._format(head)
         context = file.read_at(0, head.first)
         for place, length in split.contexts:
             context += file.read_at(place, length)
-        walk = self._walk(head, context, 0 if first == head.first else None)
-        in_front = len(walk.secrets) if split.start else 0
+        reader.feed(context)
+        reader.untimed = False
+        known, in_front = len(reader.contexts), len(reader.secrets) if split.start else 0
         if first is not None and (first < split.end or split.end >= split.size):
-            yield from self._chunks(file, walk, first)
+            yield from self._chunks(file, reader, first)
         note.contexts_known = split.exact
-        note.trouble, note.contexts = walk.trouble, walk.contexts
-        note.secrets = _key_logs(walk.secrets[in_front:])
+        if reader.untimed and first != head.first:
+            note.trouble = "it takes the packet before to know a packet's time"
+        note.contexts = reader.contexts[known:]
+        note.secrets = _key_logs(reader.secrets[in_front:])
         note.read = split.size
         yield from self._last()
 
-    def _walk(self, head: Head, context: bytes, time_ns: int | None) -> Walk:
+    def _format(self, head: Head) -> PcapReader | PcapngReader:
+        """Return a reader of the records that begin in the part."""
+        module, split = self._module, self._split
         if head.format == "pcap":
-            return PcapWalk(head, context, self._split.capture, self._module)
-        return PcapngWalk(head, context, self._split.capture, self._module, time_ns)
+            walk = None if module is None else module.walk_pcap
+            return PcapReader(split.capture, walk, split.end)
+        walk = None if module is None else module.walk_pcapng
+        return PcapngReader(split.capture, walk, split.end)
 
-    def _chunks(self, file: RangedFile, walk: Walk, position: int) -> Iterator[pa.RecordBatch]:
+    def _chunks(
+        self, file: RangedFile, reader: PcapReader | PcapngReader, position: int
+    ) -> Iterator[pa.RecordBatch]:
         split, note = self._split, self._note
         most = CHUNK
         while position < split.end:
             wanted = min(most, split.end - position + _BEHIND) if most == CHUNK else most
             chunk = file.read_at(position, min(wanted, split.size - position))
-            walked = walk.walk(chunk, position, split.end)
-            yield from self._walked(chunk, position, walk.header, walked)
-            at_end = position + len(chunk) >= split.size
-            position += walked.end
-            if walked.damaged or (at_end and not walked.end):
+            reader.go_to(position)
+            found = reader.feed(chunk)
+            yield from self._found(chunk, position, found)
+            moved = reader.position - position
+            position += moved
+            if reader.stopped or (not moved and position + len(chunk) >= split.size):
                 # What cannot be read, or the file's last bytes, which are not a whole record.
-                self._file_packets(walk.rest(chunk[walked.end :], position), None)
+                note.damaged = reader.stopped
+                for each in reader.finish():
+                    self._file_packet(each, None)
                 position = split.size
-                note.damaged = walked.damaged
-            most = CHUNK if walked.end else LARGEST_RECORD + CHUNK
+            most = CHUNK if moved else LARGEST_RECORD + CHUNK
         note.end = position
 
-    def _walked(
-        self, chunk: bytes, position: int, header: int, walked: Walked
-    ) -> Iterator[pa.RecordBatch]:
+    def _found(self, chunk: bytes, position: int, found: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        """Make rows of the packets of a chunk of the file that begins at ``position``."""
         view, runs = memoryview(chunk), self._quick_runs
-        for packets in walked.packets:
-            for number in range(len(packets)) if runs is None else runs.add(packets):
-                place, time, link, at, end, original, interface, capture = packets[number]
+        origin = _address(view) - position if chunk else 0
+        for each in found:
+            if isinstance(each, (Packet, Anomaly)):
+                self._file_packet(each, origin)
+                continue
+            for number in range(len(each)) if runs is None else runs.add(each):
+                place, time, link, at, end, original, interface, capture = each[number]
                 packet = Packet(place, time, link, view[at:end], original, interface, capture)
-                self._file_packets([packet], header)
-        self._file_packets(walked.located, header)
-        self._file_packets(walked.others, None)
+                self._file_packet(packet, origin)
         if self._split.merged:
-            note_walked(self._note, walked)
+            note_times(self._note, found)
         if runs is not None:
             count, payload = runs.counts()
             self._note.packets += count
@@ -239,20 +255,17 @@ class _Reader:
         if len(self._rows):
             yield self._rows.take()
 
-    def _file_packets(self, found: list[Packet | Anomaly], header: int | None) -> None:
-        """``header``: how far behind a record's beginning its packet stands; None if that is not
-        the same for all."""
-        for each in found:
-            time = each.timestamp_ns if self._split.merged else 0
-            self._one(each, (time, each.offset), None if header is None else each.offset + header)
+    def _file_packet(self, packet: Packet | Anomaly, origin: int | None) -> None:
+        time = packet.timestamp_ns if self._split.merged else 0
+        self._one(packet, (time, packet.offset), origin)
 
     # ---- packets -----------------------------------------------------------------------------
 
-    def _one(self, packet: Packet | Anomaly, order: tuple[int, int], data_at: int | None) -> None:
-        """Read one packet. ``data_at`` is where in the file its bytes are, or None if they are not
-        there as such, or must not be read there."""
+    def _one(self, packet: Packet | Anomaly, order: tuple[int, int], origin: int | None) -> None:
+        """Read one packet. ``origin`` is the address of its bytes less their place in the file;
+        None if they are not there as such, or must not be read there."""
         if self._split.carried:
-            data_at = None
+            origin = None
         if isinstance(packet, Anomaly):
             self._rows.other(ANOMALY, packet, (packet.offset, packet.timestamp_ns), order)
             if packet.kind == "packet":
@@ -276,15 +289,14 @@ class _Reader:
         if segment is None:
             return
         self._payload += len(segment.payload)
-        if self._runs is not None and data_at is not None and not out:
-            self._runs.add(packet, data_at - packet.offset, segment)
+        if self._runs is not None and origin is not None and not out:
+            self._runs.add(packet, _address(packet.data) - origin - packet.offset, segment)
             return
         record = record_of(packet) if asked else None
-        if not segment.payload or data_at is None:
+        if not segment.payload or origin is None:
             self._rows.segment(segment, order, 0, bytes(segment.payload) or None, record)
             return
-        inside = _address(segment.payload) - _address(packet.data)
-        self._rows.segment(segment, order, data_at + inside, None, record)
+        self._rows.segment(segment, order, _address(segment.payload) - origin, None, record)
 
     def _tell(self, anomaly: Anomaly, packet: Packet | None, order: tuple[int, int]) -> None:
         """Report a packet that cannot be read."""
