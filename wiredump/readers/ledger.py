@@ -8,7 +8,7 @@ compare retransmissions with.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -22,11 +22,9 @@ from wiredump.readers.model import (
     GapReason,
     Retransmission,
 )
+from wiredump.readers.tally import EndTally
 
-if TYPE_CHECKING:
-    from wiredump.readers.stream import Stream
-
-__all__ = ["OVERHEAD", "Ledger", "Limits", "Piece", "Recent"]
+__all__ = ["OVERHEAD", "Direction", "Ledger", "Limits", "Piece", "Recent"]
 
 OVERHEAD: Final = 256
 """The approximate cost of keeping a piece of bytes, beside the bytes."""
@@ -118,6 +116,19 @@ class Recent:
                 del oldest[0]
 
 
+class Direction(Protocol):
+    """One direction of a connection, as ``stream`` implements it."""
+
+    connection: int
+    direction: int
+    next: int
+    """The position of the next byte."""
+    tally: EndTally
+
+    def give_up(self, at: At, reason: GapReason = ...) -> None:
+        """Turn all holes into gaps."""
+
+
 class Ledger:
     """Events and sums. ``stream`` arguments are the direction, ``at`` is the time and the
     packet."""
@@ -129,7 +140,7 @@ class Ledger:
         self.recent = Recent(limits.recent_bytes)
         self.held = 0
         """The cost of all that waits."""
-        self.waiting: dict[Stream, int] = {}
+        self.waiting: dict[Direction, int] = {}
         """The streams with a hole, and when each was last checked; the one checked longest ago
         comes first."""
 
@@ -138,7 +149,7 @@ class Ledger:
         limits = self.limits
         return Recent(min(limits.recent_bytes, limits.alone_bytes)) if limits.alone else self.recent
 
-    def gap(self, stream: Stream, length: int, reason: GapReason, at: At) -> None:
+    def gap(self, stream: Direction, length: int, reason: GapReason, at: At) -> None:
         """Report that the stream's next ``length`` bytes are missing."""
         self.account.missing += length
         stream.tally.missing_bytes += length
@@ -150,7 +161,7 @@ class Ledger:
         )  # fmt: skip
 
     def repeated(
-        self, stream: Stream, start: int, length: int, differing: int | None, at: At
+        self, stream: Direction, start: int, length: int, differing: int | None, at: At
     ) -> None:
         """Report bytes that had been captured before."""
         self.account.retransmitted += length
@@ -163,7 +174,7 @@ class Ledger:
         )  # fmt: skip
 
     def anomaly(
-        self, kind: AnomalyKind, reason: str, length: int, stream: Stream, start: int | None,
+        self, kind: AnomalyKind, reason: str, length: int, stream: Direction, start: int | None,
         at: At,
     ) -> None:  # fmt: skip
         """Report bytes (or an event without bytes) that are neither."""

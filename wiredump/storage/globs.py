@@ -1,22 +1,18 @@
-"""Patterns of names: ``*`` and ``[abc]`` within one part of a path, ``**`` for any number of parts,
-and in local paths ``?``, which begins the query of a URI."""
+"""Files by a pattern, as a path or a URI: ``patterns``, and in local paths ``?``, which begins the
+query of a URI."""
 
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final
 
 from wiredump.storage.connections import parsed
 from wiredump.storage.errors import not_found
 from wiredump.storage.location import Info, Location
+from wiredump.storage.patterns import MAGIC, divided
 
-__all__ = ["expand", "has_magic", "matches", "matching"]
-
-_MAGIC: Final = re.compile(r"[*\[]")
-_PIECE: Final = re.compile(r"\*|\[(!?[^\]]+)\]|[^*\[]+|\[")
+__all__ = ["expand", "has_magic", "matches"]
 
 
 def expand(where: str, *, paths: bool = False) -> list[str]:
@@ -37,7 +33,7 @@ def expand(where: str, *, paths: bool = False) -> list[str]:
 def has_magic(where: str) -> bool:
     """Whether a path or a URI is a pattern."""
     uri = parsed(where)
-    return glob.has_magic(where) if uri is None else _MAGIC.search(uri.path) is not None
+    return glob.has_magic(where) if uri is None else MAGIC.search(uri.path) is not None
 
 
 def matches(where: str) -> Iterator[tuple[str, Info]]:
@@ -49,46 +45,6 @@ def matches(where: str) -> Iterator[tuple[str, Info]]:
             with suppress(FileNotFoundError):  # gone since it was listed
                 yield each, Location(each).info()
         return
-    fixed, pattern = _divided(uri.path)
+    fixed, pattern = divided(uri.path)
     folder = Location(uri._replace(path=fixed).text)
-    yield from ((str(folder / name), about) for name, about in matching(folder, pattern))
-
-
-def matching(folder: Location, pattern: str) -> Iterator[tuple[str, Info]]:
-    """Yield the files within a folder that match, by paths relative to it, sorted."""
-    fixed, rest = _divided(pattern)
-    place = folder / fixed if fixed else folder
-    matched = re.compile(_regular(rest)).fullmatch
-    for name, about in place.listed(recursive="/" in rest or "**" in rest):
-        if about.is_file and matched(name):
-            yield (f"{fixed}/{name}" if fixed else name), about
-
-
-def _divided(path: str) -> tuple[str, str]:
-    """Return the parts in front of the first pattern, and the rest."""
-    parts = path.split("/")
-    number = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts) - 1)
-    return "/".join(parts[:number]), "/".join(parts[number:])
-
-
-def _regular(pattern: str) -> str:
-    found = ""
-    parts = pattern.split("/")
-    for number, part in enumerate(parts):
-        last = number == len(parts) - 1
-        if part == "**":
-            found += ".*" if last else "(?:[^/]+/)*"
-        else:
-            found += _PIECE.sub(_piece, part) + ("" if last else "/")
-    return found
-
-
-def _piece(found: re.Match[str]) -> str:
-    text = found[0]
-    if text == "*":
-        return "[^/]*"
-    if found[1] is None:
-        return re.escape(text)
-    negated, members = found[1].startswith("!"), found[1].removeprefix("!")
-    members = re.sub(r"[\\\[\]^&~|]", r"\\\g<0>", members)
-    return f"[{'^' if negated else ''}{members}]"
+    yield from ((str(folder / name), about) for name, about in folder.matching(pattern))

@@ -10,12 +10,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from wiredump.storage.connections import Uri, connect, is_object_store, local, parsed
 from wiredump.storage.errors import NO_BUCKET, StorageError, not_found, translated
+from wiredump.storage.patterns import divided, regular
 from wiredump.storage.ranged import LocalFile, RangedFile, RemoteFile
 
 if TYPE_CHECKING:
@@ -221,10 +223,17 @@ class Location:
         return sorted((name, about) for name, about in names if name)
 
     def glob(self, pattern: str) -> Iterator[Location]:
-        """Yield what matches a pattern (``globs.expand``) in the order of names."""
-        from wiredump.storage.globs import matching
+        """Yield the files within a folder that match a pattern, in the order of names."""
+        yield from (self / name for name, _ in self.matching(pattern))
 
-        yield from (self / name for name, _ in matching(self, pattern))
+    def matching(self, pattern: str) -> Iterator[tuple[str, Info]]:
+        """Yield the same by paths relative to the folder."""
+        fixed, rest = divided(pattern)
+        place = self / fixed if fixed else self
+        matched = re.compile(regular(rest)).fullmatch
+        for name, about in place.listed(recursive="/" in rest or "**" in rest):
+            if about.is_file and matched(name):
+                yield (f"{fixed}/{name}" if fixed else name), about
 
     # -- reading -----------------------------------------------------------------------------
 
