@@ -1,8 +1,8 @@
 """Real clients in the suite's cases: they fail what they are known to fail, and nothing else.
 
-known.json is what `make conformance` found. Two clients play every case, the others a sample drawn
-by the run's seed; under KPROTO_FULL everybody plays everything. Nothing is known yet of a client or
-a case that was added after the last publication.
+known.json is what `make conformance` found. Two clients share the cases between them, the others
+play a few; the run's seed draws both. Under KPROTO_FULL everybody plays everything. Nothing is
+known yet of a client or a case that was added after the last publication.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from kspec.runner.baseline import read_baseline
 from kspec.runner.files import load_cases
 from kspec.runner.schedule import JOBS, run
 from tests.kspec.which import params, program
+from tests.support import seeds
 from tests.support.full import FULL
 
 KNOWN = read_baseline(Path(__file__).with_name("known.json"))
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance"
 PUBLISHED = set(re.findall(r"^\| \[(.+?)\]\(", (PAGES / "index.md").read_text(), re.M))
 PUBLISHED_CASES = set(re.findall(r"^\| (\S+/\d+) ", (PAGES / "cases.md").read_text(), re.M))
-WHOLE = ("kafka-python", "franz-go")
+SHARING = ("kafka-python", "franz-go")
+"""Clients that play half of the cases each, so that every case meets one of them."""
 SAMPLE = 6
 
 BY_TURNS = {
@@ -64,10 +66,7 @@ async def test_a_client_fails_what_it_is_known_to_fail(
 ) -> None:
     """What fails and is not known to is played once more at the end, and if need be a third time
     with nothing beside it: a verdict that a busy machine gave is none. The last play counts."""
-    everything = FULL or which.name in WHOLE
-    cases = [each for each in load_cases() if short_id(each) in PUBLISHED_CASES]
-    if not everything:
-        cases = rng.sample(cases, min(SAMPLE, len(cases)))
+    cases = drawn_for(which.name, published_cases(), rng)
     print(f"{which.name} plays {', '.join(case.id for case in cases)}")
 
     def is_new(result: Result) -> bool:
@@ -87,6 +86,25 @@ async def test_a_client_fails_what_it_is_known_to_fail(
     for case in [case for case in found if (which.name, case) in BY_TURNS]:
         note(f"{which.name} failed {case}: {found.pop(case)}")
     assert found == {}
+
+
+def published_cases() -> list[CaseFile]:
+    return [each for each in load_cases() if short_id(each) in PUBLISHED_CASES]
+
+
+def drawn_for(client: str, cases: list[CaseFile], rng: random.Random) -> list[CaseFile]:
+    if FULL:
+        return cases
+    if client not in SHARING:
+        return rng.sample(cases, min(SAMPLE, len(cases)))
+    shuffled = seeds.generator("cases of two clients").sample(cases, len(cases))
+    return shuffled[SHARING.index(client) :: len(SHARING)]
+
+
+def test_every_case_is_played_by_one_of_two_clients() -> None:
+    cases = published_cases()
+    played = [each.id for client in SHARING for each in drawn_for(client, cases, random.Random())]
+    assert sorted(set(played)) == sorted(each.id for each in cases)
 
 
 def test_the_clients_of_the_last_publication_are_found_on_its_page() -> None:
