@@ -61,6 +61,8 @@ rewrite._rewrite_test = _rewrite_alone  # type: ignore[assignment]
 def pytest_configure(config: pytest.Config) -> None:
     """Give the seed to hypothesis, and to the processes that pytest-xdist starts."""
     os.environ["KPROTO_SEED"] = str(seeds.seed())
+    # Adapters are built with it, and Go compiles its library and the clients again without.
+    os.environ.setdefault("GOFLAGS", "-trimpath")
     if config.getoption("--hypothesis-seed") is None:
         hypothesis.core.global_force_seed = seeds.seed()  # type: ignore[assignment]
 
