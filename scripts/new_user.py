@@ -165,6 +165,8 @@ class Walk:
             "PYTHONUTF8": "1",
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_QUIET": "1",
+            # Stands for --no-compile: most files of the packages are never imported here.
+            "PIP_NO_COMPILE": "0",
             "KPROTO_CACHE": str(self._place / "cache"),
         }
 
