@@ -63,6 +63,7 @@ def test_renamed_names_of_kproto(module: str, old: str, new: str) -> None:
         assert getattr(found, old) is getattr(found, new)
 
 
+@pytest.mark.slow
 def test_the_documentation_lists_every_deprecated_name() -> None:
     page = (ROOT / "docs/reference/deprecations.md").read_text()
     found = 0

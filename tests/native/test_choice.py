@@ -100,6 +100,7 @@ def test_a_free_threaded_interpreter_with_its_gil_off() -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_none() -> None:
     refused = run(WHICH, "rust")
     assert refused.returncode == 1

@@ -39,6 +39,7 @@ def test_every_message_and_version(folder: str) -> None:
     assert printed
 
 
+@pytest.mark.slow
 def test_random_messages() -> None:
     rng = seeds.generator("json_text")
     pairs = [(schema, version) for schema in RELEASED for version in schema.valid_versions]

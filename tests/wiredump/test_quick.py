@@ -264,6 +264,7 @@ def test_parts_of_a_capture_are_read_as_one(
     assert len(read) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tables", "bodies"), [(FRAMES_ONLY, False), (FRAMES_ONLY, True)])
 def test_captures_that_are_merged(tables: tuple[str, ...], bodies: bool, tmp_path: Path):
     """Those of two machines, each with some packets of every connection, and some in both; and one

@@ -98,6 +98,7 @@ def test_a_changed_topic_shares_the_partitions_that_did_not_change() -> None:
 # ---- steps ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_work_of_stopping_a_broker_grows_as_its_partitions() -> None:
     work = {}
     for size in (250, 500, 1000):

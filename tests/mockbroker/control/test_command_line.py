@@ -83,6 +83,7 @@ def ask(address: str, body: Any, version: int) -> Any:
 # ---- serve ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_says_where_it_is_and_stops_cleanly(number: int) -> None:
     with serving("--brokers", "2", "--topic", "foo:2:2") as (process, ready):
@@ -169,6 +170,7 @@ def test_ctl_drives_what_serve_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (code, out, err.count("\n")) == (1, "", 1)
 
 
+@pytest.mark.slow
 def test_the_command_line_serves_a_new_schema(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -203,6 +205,7 @@ def test_brokers_have_the_static_configs_of_the_command_line() -> None:
         assert {each.config_source for each in described.values()} == {4}
 
 
+@pytest.mark.slow
 def test_a_taken_port_is_a_failed_operation() -> None:
     with serving("--brokers", "1") as (_, ready):
         done = subprocess.run(

@@ -85,6 +85,7 @@ def test_as_many_brokers_as_a_cluster_may_have() -> None:
             process.kill()
 
 
+@pytest.mark.slow
 def test_the_switch_is_off(tmp_path: Path) -> None:
     journal = tmp_path / "wire.jsonl"
     options = ["--profile", "kafka-2.4", "--topic", "foo=1", "--inter-broker", "off"]

@@ -194,6 +194,7 @@ def test_a_newer_version_than_the_release_has_is_refused(
             )
 
 
+@pytest.mark.slow
 def test_every_newer_version_of_every_release_is_refused_or_not_carried_out() -> None:
     handlers = dialect_handlers(dialect("kafka"))
     for found in all_profiles():

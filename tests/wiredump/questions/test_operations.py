@@ -99,6 +99,7 @@ def test_what_the_programs_did_is_what_the_tables_say(folder: str) -> None:
     assert sum(bodies) == sum(row["throttle_time_ms"] or 0 for row in rows(folder, "requests"))
 
 
+@pytest.mark.slow
 def test_several_processes_make_the_same_rows(folder: str, tmp_path: Path) -> None:
     out = str(tmp_path / "tables")
     tables = ("--tables", "groups,transactions", "--jobs", "2")

@@ -57,6 +57,7 @@ def job(bucket: Bucket, paths: list[str], tables: tuple[str, ...] = FEW, **how: 
     return Job(options=options, split_bytes=how.pop("split_bytes", 3_000), partitions=2, **how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "back", "share", "engine", "at_once"),
     [
@@ -138,6 +139,7 @@ def failing(at: int) -> Callable[[Location, Location], None]:
     return publish
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 3])
 def test_a_failed_run_leaves_nothing(
     session: FakeSession, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, at: int
@@ -199,6 +201,7 @@ def kill(*arguments: Any) -> None:
     raise KilledError
 
 
+@pytest.mark.slow
 def test_runs_beside_each_other(session: FakeSession, bucket: Bucket) -> None:
     path = bucket.put("in/a.pcap", made_up.capture(5, kind="pcap"))
     first = job(bucket, [path])
@@ -215,6 +218,7 @@ def test_runs_beside_each_other(session: FakeSession, bucket: Bucket) -> None:
     assert len(found) == 2 * made[0].rows["requests"] > 0
 
 
+@pytest.mark.slow
 def test_folders_and_modes(session: FakeSession, bucket: Bucket, tmp_path: Path) -> None:
     """Folders by date and api, a run beside another, and one that replaces both."""
     path = bucket.put("in/a.pcap", knowing())

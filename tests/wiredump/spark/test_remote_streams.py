@@ -81,6 +81,7 @@ def test_captures_in_a_bucket(tmp_path: Path, session: FakeSession, bucket: Buck
     assert Rotation(bucket.uri("tomorrow")).files() == [], "there may be some later"
 
 
+@pytest.mark.slow
 def test_another_run_takes_over(tmp_path: Path, session: FakeSession, bucket: Bucket) -> None:
     """No lock is left by a run that was killed; one that goes on finds that it is not the last."""
     rotate(made_up.capture(3, kind="pcap"), [20], tmp_path / "in")

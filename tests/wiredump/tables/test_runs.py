@@ -118,6 +118,7 @@ def test_a_run_that_fails_leaves_the_others(
 
 
 @pytest.mark.usefixtures("every_process")
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("place", ["path", "s3"])
 def test_modes(
