@@ -20,6 +20,8 @@ PACKAGES = {"kproto", "mockbroker", "wiredump", "kspec"}
 CACHES = {"__pycache__", ".cache", ".git", ".hypothesis", ".mypy_cache", ".pytest_cache",
           ".ruff_cache", ".venv", "build", "dist", "node_modules"}  # fmt: skip
 COMPILED = {".pyc", ".pyo", ".so", ".pyd"}
+ADAPTERS = PurePosixPath("kspec/adapters")
+"""Programs in several languages, built where they run."""
 
 
 class BadDistributionError(Exception):
@@ -81,7 +83,8 @@ def _fits_wheel(name: PurePosixPath) -> bool:
         name.parts[0] in PACKAGES
         and not CACHES.intersection(name.parts)
         and "tests" not in name.parts
-        and name.suffix not in {".c", ".h", ".pyc", ".pyo"}
+        and name.suffix not in {".pyc", ".pyo"}
+        and (name.suffix not in {".c", ".h"} or ADAPTERS in name.parents)
     )
 
 
