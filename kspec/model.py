@@ -86,6 +86,7 @@ CALLS: Final = (
     "unsubscribe",
     "assignment",
     "close_consumer",
+    "process",
 )
 """Operations of clients; docs/reference/adapters.md documents their arguments and results."""
 

@@ -25,6 +25,7 @@ from kspec.wrong.consumer_group_member import ConsumerGroupMember
 from kspec.wrong.data_calls import DATA_CALLS, DataClients
 from kspec.wrong.link import BrokerError
 from kspec.wrong.membership import Membership
+from kspec.wrong.processor import Processor
 from kspec.wrong.producer import Producer
 from kspec.wrong.rules import outcome
 from kspec.wrong.telemetry import Telemetry
@@ -47,6 +48,7 @@ class Client(AdminRules):
     membership: ClassVar[type[Membership]] = Membership
     consumer_group_member: ClassVar[type[ConsumerGroupMember]] = ConsumerGroupMember
     telemetry: ClassVar[type[Telemetry]] = Telemetry
+    processor: ClassVar[type[Processor]] = Processor
     data: DataClients | None = None
 
     def greeting(self) -> dict[str, Any]:
@@ -57,6 +59,10 @@ class Client(AdminRules):
             "connect": ["tls"],
             "capabilities": sorted({*calls.CALLS, *ADMIN_CALLS, *CLUSTER_CALLS, *DATA_CALLS}),
         }
+
+    def new_producer(self, options: Mapping[str, Any]) -> Producer:
+        made = self.transactional if options.get("transactional_id") else self.producer
+        return made(self, options)
 
     def new_consumer(self, options: Mapping[str, Any]) -> Consumer:
         is_classic = options.get("protocol", "classic") == "classic"
@@ -76,11 +82,11 @@ class Client(AdminRules):
             if op == "connect":
                 self.connect(arguments)
                 producer, consumer = arguments.get("producer", {}), arguments.get("consumer", {})
-                made = self.transactional if producer.get("transactional_id") else self.producer
                 self.data = DataClients(
-                    lambda: made(self, producer),
-                    lambda: self.new_consumer(consumer),
+                    lambda more: self.new_producer({**producer, **more}),
+                    lambda more: self.new_consumer({**consumer, **more}),
                     lambda role: self.telemetry(self, role),
+                    self.processor,
                 )
                 return self.success(None)
             if op == "close":

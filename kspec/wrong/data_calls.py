@@ -5,10 +5,11 @@ docs/reference/adapters.md documents each call's arguments and result.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kspec.wrong.consumer import Consumer
+from kspec.wrong.processor import EXACTLY_ONCE, Processor
 from kspec.wrong.producer import Producer
 from kspec.wrong.rules import outcome
 from kspec.wrong.telemetry import Telemetry
@@ -18,24 +19,32 @@ from kspec.wrong.transactional_producer import TransactionalProducer
 __all__ = ["DATA_CALLS", "DataClients"]
 
 
+_TRANSACTIONAL_ID: Final = "processing"
+
+Arguments = Mapping[str, Any]
+
+
 class DataClients:
     """The producer and the consumer of a client, each made by its first call."""
 
     def __init__(
         self,
-        producer: Callable[[], Producer],
-        consumer: Callable[[], Consumer],
+        producer: Callable[[Arguments], Producer],
+        consumer: Callable[[Arguments], Consumer],
         telemetry: Callable[[str], Telemetry],
+        processor: type[Processor],
     ) -> None:
+        """``producer`` and ``consumer`` take options beside those of the case."""
         self._make_producer, self._make_consumer = producer, consumer
-        self._make_telemetry = telemetry
+        self._make_telemetry, self._make_processor = telemetry, processor
+        self.processor: Processor | None = None
         self._telemetry: dict[str, Telemetry] = {}
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
 
     @property
     def producer(self) -> Producer:
-        self._producer = self._producer or self._make_producer()
+        self._producer = self._producer or self._make_producer({})
         self._observe("producer")
         return self._producer
 
@@ -49,9 +58,16 @@ class DataClients:
 
     @property
     def consumer(self) -> Consumer:
-        self._consumer = self._consumer or self._make_consumer()
+        self._consumer = self._consumer or self._make_consumer({})
         self._observe("consumer")
         return self._consumer
+
+    def start_processing(self, topics: Sequence[str], topic: str, guarantee: str) -> None:
+        if guarantee == EXACTLY_ONCE:
+            self._consumer = self._make_consumer({"isolation": "read_committed"})
+            self._producer = self._make_producer({"transactional_id": _TRANSACTIONAL_ID})
+        self.processor = self._make_processor(self.consumer, self.producer, topic)
+        self.consumer.subscribe(topics, None)
 
     def _observe(self, role: str) -> None:
         """A producer, or a consumer, pushes metrics as long as it lives."""
@@ -70,9 +86,6 @@ class DataClients:
             await self._telemetry.popitem()[1].close()
         if self._consumer is not None:
             await self._consumer.abandon()
-
-
-Arguments = Mapping[str, Any]
 
 
 async def produce(data: DataClients, arguments: Arguments) -> list[dict[str, Any]]:
@@ -116,7 +129,13 @@ async def assignment(data: DataClients, _arguments: Arguments) -> list[str]:
     return [f"{topic}-{index}" for topic, index in sorted(data.consumer.assigned)]
 
 
+async def process(data: DataClients, arguments: Arguments) -> None:
+    data.start_processing(arguments["from"], arguments["to"], arguments["guarantee"])
+
+
 async def commit(data: DataClients, arguments: Arguments) -> dict[str, Any]:
+    if data.processor is not None:
+        return {}  # it commits what it processes
     given = arguments.get("offsets")
     offsets = None if given is None else {split(key): each for key, each in given.items()}
     codes = await data.consumer.commit(offsets)
@@ -136,7 +155,10 @@ async def close_consumer(data: DataClients, _arguments: Arguments) -> None:
 
 
 async def poll(data: DataClients, arguments: Arguments) -> list[dict[str, Any]]:
-    return await data.consumer.poll(arguments["records"], arguments["ms"] / 1000)
+    records = await data.consumer.poll(arguments["records"], arguments["ms"] / 1000)
+    if data.processor is not None and records:
+        await data.processor.process(records)
+    return records
 
 
 async def position(data: DataClients, arguments: Arguments) -> dict[str, int | None]:
@@ -160,4 +182,5 @@ DATA_CALLS: Final[Mapping[str, Callable[[DataClients, Arguments], Awaitable[Any]
     "committed": committed,
     "close_consumer": close_consumer,
     "position": position,
+    "process": process,
 }

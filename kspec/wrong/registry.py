@@ -11,6 +11,7 @@ from kspec.wrong.consumer import Consumer
 from kspec.wrong.consumer_group_member import ConsumerGroupMember
 from kspec.wrong.link import Link
 from kspec.wrong.membership import Membership
+from kspec.wrong.processor import Processor
 from kspec.wrong.producer import Producer
 from kspec.wrong.telemetry import Telemetry
 from kspec.wrong.topics import Topics
@@ -27,6 +28,7 @@ T = TypeVar(
     type[Consumer],
     type[Membership],
     type[Telemetry],
+    type[Processor],
     type[Topics],
 )
 
@@ -48,6 +50,7 @@ _PARTS: Final[Mapping[str, type]] = {
     "consumer_group_member": ConsumerGroupMember,
     "membership": Membership,
     "telemetry": Telemetry,
+    "processor": Processor,
 }
 """The first base class that fits decides: a transactional producer is a producer, too, and a
 member of a consumer group a member."""
@@ -56,8 +59,8 @@ MISBEHAVIOURS: Final[dict[str, Misbehaviour]] = {}
 
 
 def misbehaves(name: str) -> Callable[[T], T]:
-    """Register a ``Client``, or a ``Link``, ``Producer``, ``Consumer``, ``Membership`` or
-    ``Topics`` that an otherwise correct client uses.
+    """Register a ``Client``, or a ``Link``, ``Producer``, ``Consumer``, ``Membership``,
+    ``Processor`` or ``Topics`` that an otherwise correct client uses.
 
     The first line of its docstring is its description in ``kspec misbehaviours``.
     """

@@ -70,6 +70,22 @@ async def test_a_topology_reads_writes_and_commits(mock: MockCluster, call: Call
     assert found["result"] == {"foo-0": 1, "foo-1": 1}
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+async def test_records_are_processed_with_the_guarantee_that_was_chosen(
+    mock: MockCluster, call: Call, guarantee: str
+) -> None:
+    mock.cluster.append("foo-0", "a")
+    await call("connect", producer=PRODUCER, consumer=CONSUMER)
+    assert (await call("process", **{"from": ["foo"], "to": "bar", "guarantee": guarantee}))["ok"]
+    read = await call("poll", records=1, ms=14_000)
+    assert [each["value"] for each in read["result"]] == ["a"]
+    assert (await call("commit"))["ok"]
+    assert mock.committed("g")["foo", 0] == 1
+    apis = {each.api_key for each in mock.journal if each.direction == "request"}
+    assert {0, 22} <= apis
+    assert (28 in apis, 26 in apis) == ((guarantee == "exactly_once",) * 2)
+
+
 async def test_an_exception_ends_an_instance_and_is_told_once(
     mock: MockCluster, call: Call
 ) -> None:

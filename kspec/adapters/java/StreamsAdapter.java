@@ -29,7 +29,8 @@ import org.apache.kafka.streams.errors.MissingSourceTopicException;
 public final class StreamsAdapter {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final List<String> CAPABILITIES = List.of(
-        "assignment", "close_consumer", "commit", "committed", "poll", "produce", "subscribe");
+        "assignment", "close_consumer", "commit", "committed", "poll", "process", "produce",
+        "subscribe");
     private static final Map<String, String> PRODUCER = Map.of(
         "acks", "producer.acks",
         "idempotence", "producer.enable.idempotence",
@@ -50,11 +51,14 @@ public final class StreamsAdapter {
         entry("protocol", "group.protocol"),
         entry("session_timeout_ms", "consumer.session.timeout.ms"),
         entry("heartbeat_ms", "consumer.heartbeat.interval.ms"));
+    private static final Map<String, String> GUARANTEES =
+        Map.of("at_least_once", "at_least_once", "exactly_once", "exactly_once_v2");
     private static final Set<String> PROTOCOLS = Set.of("classic", "streams");
 
     private JsonNode connected;
     private int timeoutMs;
     private StreamsRun.Sources sources;
+    private String guarantee;
     private StreamsRun run;
     private int instances;
 
@@ -95,6 +99,8 @@ public final class StreamsAdapter {
                 return AdminAdapter.Returned.NOTHING;
             case "subscribe":
                 return subscribe(call);
+            case "process":
+                return process(call);
             case "poll":
                 return poll(call);
             case "assignment":
@@ -120,6 +126,7 @@ public final class StreamsAdapter {
         }
         run = null;
         sources = null;
+        guarantee = null;
     }
 
     private Properties config() throws AdminAdapter.Unsupported {
@@ -128,6 +135,9 @@ public final class StreamsAdapter {
         // the one before, which does not leave its group.
         config.put("application.id", "kspec-" + ++instances);
         config.putAll(options(timeoutMs));
+        if (guarantee != null) {
+            config.put("processing.guarantee", guarantee);
+        }
         if (connected.path("consumer").has("max_poll_ms")) {
             throw new AdminAdapter.Unsupported("Streams polls by itself, not when it is called");
         }
@@ -173,8 +183,19 @@ public final class StreamsAdapter {
         List<String> topics = new ArrayList<>();
         call.path("topics").forEach(each -> topics.add(each.asText()));
         sources = call.has("pattern")
-            ? new StreamsRun.Sources(topics, Pattern.compile(call.get("pattern").asText()))
-            : new StreamsRun.Sources(topics, null);
+            ? new StreamsRun.Sources(topics, Pattern.compile(call.get("pattern").asText()), null)
+            : new StreamsRun.Sources(topics, null, null);
+        running();
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned process(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        close();
+        List<String> topics = new ArrayList<>();
+        AdminAdapter.array(call, "from").forEach(each -> topics.add(each.asText()));
+        sources = new StreamsRun.Sources(topics, null, call.get("to").asText());
+        guarantee = GUARANTEES.get(call.get("guarantee").asText());
         running();
         return AdminAdapter.Returned.NOTHING;
     }
@@ -263,7 +284,7 @@ public final class StreamsAdapter {
         boolean hasNoSource = sources == null;
         if (hasNoSource) {
             // A topology has to read something before it can write.
-            sources = new StreamsRun.Sources(List.of(sent.get(0).topic()), null);
+            sources = new StreamsRun.Sources(List.of(sent.get(0).topic()), null, null);
         }
         long ends = System.nanoTime() + outcomeMs() * 1_000_000;
         StreamsRun to = running();

@@ -47,8 +47,8 @@ final class StreamsRun {
     private static final Duration TURN = Duration.ofMillis(10);
     private static final long COMMIT_NANOS = 2_000_000_000L;
 
-    /** Topics by name, or by a pattern if that is not null. */
-    record Sources(List<String> topics, Pattern pattern) {
+    /** Topics by name, or by a pattern if that is not null, and where to copy them, or null. */
+    record Sources(List<String> topics, Pattern pattern, String copyTo) {
     }
 
     /** What the producer told of a record: an error, or where it is. */
@@ -90,9 +90,12 @@ final class StreamsRun {
     private volatile boolean isReported;
     private volatile int tasksMade;
     private volatile int commitsRequested;
+    private volatile double commitsBefore;
+    private final String copyTo;
 
     /** Starts it. {@code config} has the options of Streams. */
     StreamsRun(Properties config, Sources sources) {
+        copyTo = sources.copyTo();
         config.put("producer.interceptor.classes", Outcomes.class.getName());
         config.put(THIS, this);
         streams = new KafkaStreams(topology(sources), config);
@@ -158,6 +161,10 @@ final class StreamsRun {
             found.set("key", DataClients.text(record.key()));
             found.set("value", DataClients.text(record.value()));
             read.add(found);
+            if (copyTo != null) {
+                byte[] key = record.key();
+                forward(new Outgoing(copyTo, at.partition(), key, record.value()), record.timestamp());
+            }
         }
 
         /** Forwards what is to be sent. A record that cannot be forwarded stays. */
@@ -168,6 +175,7 @@ final class StreamsRun {
             }
             if (requested != commitsRequested) {
                 requested = commitsRequested;
+                commitsBefore = commits();
                 context.commit();
             }
         }
@@ -284,10 +292,10 @@ final class StreamsRun {
     }
 
     private boolean commit(long ends, BooleanSupplier isVain) {
-        double before = commits();
+        commitsBefore = Double.POSITIVE_INFINITY;
         commitsRequested++;
-        await(ends, () -> ended != null || commits() > before || isVain.getAsBoolean());
-        return commits() > before;
+        await(ends, () -> ended != null || commits() > commitsBefore || isVain.getAsBoolean());
+        return commits() > commitsBefore;
     }
 
     private double commits() {
