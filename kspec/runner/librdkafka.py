@@ -85,7 +85,8 @@ def _fetch(release: str, folder: Path) -> None:
 
 def _package_release(release: str) -> str:
     """Return the package's newest release that brings this one of librdkafka."""
-    command = ["npm", "view", "--json", "--loglevel=error", f"{PACKAGE}@*", "version", "librdkafka"]
+    every = f"{PACKAGE}@>=0"  # with * it would be the latest alone
+    command = ["npm", "view", "--json", "--loglevel=error", every, "version", "librdkafka"]
     try:
         done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=120)
         rows = json.loads(done.stdout)
