@@ -52,8 +52,8 @@ def environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name not in ("KPROTO_ENGINE", "KPROTO_REQUIRE", "PYTHONPATH")
     }
-    # pip compiles nothing ("0" stands for the option --no-compile): of 10,600 files of the packages,
-    # the tests import a few.
+    # pip compiles nothing ("0" stands for the option --no-compile): the packages have 10,600 files,
+    # and the tests import a few.
     ours = {"CC": ABSENT, "CXX": ABSENT, "KPROTO_PYTHON": sys.executable, "PIP_NO_COMPILE": "0"}
     return {**kept, **ours}
 
