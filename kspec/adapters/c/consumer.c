@@ -74,6 +74,7 @@ static cJSON *record_of(const rd_kafka_message_t *message) {
     json_set(record, "topic", json_text(rd_kafka_topic_name(message->rkt)));
     json_set(record, "partition", cJSON_CreateNumber(message->partition));
     json_set(record, "offset", json_int64(message->offset));
+    json_set(record, "timestamp", json_int64(rd_kafka_message_timestamp(message, NULL)));
     json_set(record, "key", json_bytes(message->key, message->key_len));
     json_set(record, "value", json_bytes(message->payload, message->len));
     return record;
