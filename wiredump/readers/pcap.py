@@ -12,9 +12,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
+from wiredump.readers.format_reader import TO_THE_END, FormatReader
+from wiredump.readers.model import Anomaly, Interface, Packet
 
-__all__ = ["LARGEST_RECORD", "RECORD_HEADER", "TO_THE_END", "USUAL_LIMIT", "PcapReader", "begins"]
+__all__ = ["LARGEST_RECORD", "RECORD_HEADER", "USUAL_LIMIT", "PcapReader", "begins"]
 
 LARGEST_RECORD: Final = 16 << 20
 """No snaplen makes a longer record credible."""
@@ -23,7 +24,6 @@ USUAL_LIMIT: Final = 262_144
 """libpcap's maximum snaplen. Some writers' records are longer than the snaplen that they state."""
 
 RECORD_HEADER: Final = 16
-TO_THE_END: Final = 2**63 - 1
 
 _FILE_HEADER: Final = 24
 _LINK_TYPE: Final = 0xFFFF
@@ -42,73 +42,34 @@ def begins(head: bytes) -> bool:
     return head[:4] in _MAGICS
 
 
-class PcapReader:
-    """Feed it the file's bytes; each call returns the packets that are complete.
-
-    ``walk`` goes through records in bulk: what it takes comes as an object of its own in place of
-    the packets, up to the first unusual record. Records that begin at ``stop`` of the file or
-    behind it are not read.
-    """
+class PcapReader(FormatReader):
+    """A reader of records, in bulk up to the first unusual one."""
 
     def __init__(self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END) -> None:
-        self.capture = capture
-        self._walk = walk
-        self._stop_at = stop
+        super().__init__(capture, walk, stop, _FILE_HEADER)
         self._is_big = False
-        self.interfaces: list[Interface] = []
-        self.secrets: list[Secrets] = []
-        self.contexts: list[tuple[int, int]] = []
-        self.untimed = False  # both as pcapng has them
-        self.stopped = False
-        self._parts: list[bytes] = []
-        self._held = 0
-        self._needed = _FILE_HEADER
-        self._position = 0  # of the first byte held
         self._unpack = Struct("<IIII").unpack_from
         self._scale = 1
         self._limit = 0
 
-    def feed(self, data: bytes) -> list[Packet | Anomaly]:
-        """Read bytes. Nothing is joined before the next record is complete, so that a long one
-        costs no more."""
-        if self.stopped:
-            return []
-        self._parts.append(data)
-        self._held += len(data)
-        if self._held < self._needed:
-            return []
-        chunk = b"".join(self._parts) if len(self._parts) > 1 else data
-        start = 0
-        found: list[Packet | Anomaly] = []
-        if not self.interfaces:
-            problem = self._read_header(chunk)
-            if problem is not None:
-                return [problem]
-            start = _FILE_HEADER
-        start = self._read_records(chunk, start, found)
-        self._position += start
-        self._held = len(chunk) - start
-        self._parts = [chunk[start:]] if self._held else []
-        return found
-
-    @property
-    def position(self) -> int:
-        """Where in the file the first record begins that was not read."""
-        return self._position
+    def _read(self, chunk: bytes, found: list[Packet | Anomaly]) -> int:
+        if self.interfaces:
+            return self._read_records(chunk, 0, found)
+        problem = self._read_header(chunk)
+        if problem is None:
+            return self._read_records(chunk, _FILE_HEADER, found)
+        found.append(problem)
+        return 0
 
     def go_to(self, position: int) -> None:
         """Continue at this byte of the file, where a record begins."""
-        self._parts, self._held, self._needed = [], 0, RECORD_HEADER
-        self._position = position
+        self._go_to(position, RECORD_HEADER)
 
     def finish(self) -> list[Packet | Anomaly]:
         """End the file; returns an anomaly if a record is cut."""
         if self.stopped or not (self._held or not self.interfaces):
             return []
-        self.stopped = True
-        what = "a record" if self.interfaces else "the file header"
-        reason = f"ends inside {what}: {self._held} of at least {self._needed} bytes"
-        return [Anomaly("truncated", reason, self.capture, self._position)]
+        return self._cut("a record" if self.interfaces else "the file header")
 
     def _read_header(self, chunk: bytes) -> Anomaly | None:
         order, self._scale = _MAGICS[chunk[:4]]

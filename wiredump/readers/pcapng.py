@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from wiredump.readers.format_reader import TO_THE_END, FormatReader
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
-from wiredump.readers.pcap import LARGEST_RECORD, TO_THE_END
+from wiredump.readers.pcap import LARGEST_RECORD
 
 __all__ = ["PcapngReader", "begins"]
 
@@ -71,64 +72,25 @@ _LAYOUTS: Final = {
 }
 
 
-class PcapngReader:
-    """Feed it the file's bytes; each call returns the packets that are complete.
+class PcapngReader(FormatReader):
+    """A reader of blocks, of enhanced packet blocks in bulk.
 
     ``interfaces`` and ``secrets`` grow as they are read. Interfaces are numbered over all sections,
-    in the order of their descriptions. ``walk`` goes through enhanced packet blocks in bulk: what
-    it takes comes as an object of its own in place of the packets. Blocks that begin at ``stop`` of
-    the file or behind it are not read.
-
-    ``contexts`` are the places and lengths of the blocks on which later packets depend: sections
-    and interfaces. ``untimed``: something took the time of the packet before it, and none was read.
+    in the order of their descriptions. ``contexts`` are sections and interfaces.
     """
 
     def __init__(self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END) -> None:
-        self.capture = capture
-        self._walk = walk
-        self._stop_at = stop
-        self.interfaces: list[Interface] = []
-        self.secrets: list[Secrets] = []
-        self.contexts: list[tuple[int, int]] = []
-        self.untimed = False
-        self.stopped = False
+        super().__init__(capture, walk, stop, _SHORTEST_BLOCK)
         self._clocks: list[_Clock] = []
         self._section = -1
         self._first_interface = 0  # of this section
         self._secrets_size = 0
         self._time: int | None = None
         self._layouts = _LAYOUTS["<"]
-        self._parts: list[bytes] = []
-        self._held = 0
-        self._needed = _SHORTEST_BLOCK
-        self._position = 0  # of the first byte held
-
-    def feed(self, data: bytes) -> list[Packet | Anomaly]:
-        """Read bytes. Nothing is joined before the next block is complete, so that a long one costs
-        no more."""
-        if self.stopped:
-            return []
-        self._parts.append(data)
-        self._held += len(data)
-        if self._held < self._needed:
-            return []
-        chunk = b"".join(self._parts) if len(self._parts) > 1 else data
-        found: list[Packet | Anomaly] = []
-        start = self._read_blocks(chunk, found)
-        self._position += start
-        self._held = len(chunk) - start
-        self._parts = [chunk[start:]] if self._held else []
-        return found
-
-    @property
-    def position(self) -> int:
-        """Where in the file the first block begins that was not read."""
-        return self._position
 
     def go_to(self, position: int) -> None:
         """Continue at this byte of the file, where a block begins."""
-        self._parts, self._held, self._needed = [], 0, _SHORTEST_BLOCK
-        self._position = position
+        self._go_to(position, _SHORTEST_BLOCK)
 
     def _time_before(self) -> int:
         """Return the time of the packet before; 0 without one."""
@@ -141,13 +103,9 @@ class PcapngReader:
         """End the file; returns an anomaly if a block is cut."""
         if self.stopped or not self._held:
             return []
-        self.stopped = True
-        reason = f"ends inside a block: {self._held} of at least {self._needed} bytes"
-        return [Anomaly("truncated", reason, self.capture, self._position)]
+        return self._cut("a block")
 
-    def _read_blocks(self, chunk: bytes, found: list[Packet | Anomaly]) -> int:
-        """Append the packets of every complete block; returns where the first incomplete one
-        begins."""
+    def _read(self, chunk: bytes, found: list[Packet | Anomaly]) -> int:
         view, position = memoryview(chunk), 0
         last = min(len(chunk) - _SHORTEST_BLOCK, self._stop_at - self._position - 1)
         self._needed = _SHORTEST_BLOCK
