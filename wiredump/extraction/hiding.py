@@ -73,7 +73,7 @@ class Hiding:
         body = changed(body, sorts_of(cls, version), self._changed)
         return self._without_hosts(body) if self._hosts and self._seen is not None else body
 
-    def tells(self, cls: type[Message] | None, version: int) -> bool:
+    def reveals(self, cls: type[Message] | None, version: int) -> bool:
         """Whether the bytes of a message may have anything to hide; None stands for any message."""
         if cls is None:
             return bool(self.kinds)

@@ -18,7 +18,7 @@ from kproto.transcript import (
     TranscriptMessage,
     TranscriptTrailer,
 )
-from kproto.transcript import Exchange as Told
+from kproto.transcript import Exchange as TranscriptExchange
 from wiredump.bodies import Side, read
 from wiredump.dialects import codec_of
 from wiredump.extraction.choosing import Choice
@@ -44,12 +44,15 @@ def transcript_of(
         hidden=hiding.kinds,
         made_by=f"kproto {kproto.__version__}",
     )
-    teller = _Teller(hiding, codec, opened_ns, raw)
-    told = sorted((each for choice in choices for each in _asked(choice)), key=lambda each: each[0])
+    converter = _Converter(hiding, codec, opened_ns, raw)
+    requests = sorted(
+        (each for choice in choices for each in _requests(choice)), key=lambda each: each[0]
+    )
     exchanges = [
-        teller.tell(number, exchange, outcome) for number, (_, exchange, outcome) in enumerate(told)
+        converter.convert(number, exchange, outcome)
+        for number, (_, exchange, outcome) in enumerate(requests)
     ]
-    left_out = sum(len(choice.exchanges) for choice in choices) - len(told)
+    left_out = sum(len(choice.exchanges) for choice in choices) - len(requests)
     return Transcript(beginning, exchanges, TranscriptTrailer(left_out=left_out))
 
 
@@ -66,7 +69,7 @@ def _connected(connection: Connection, hiding: Hiding, opened_ns: int) -> Transc
     )
 
 
-def _asked(choice: Choice) -> Iterator[tuple[tuple[int, int, int], Exchange, Outcome]]:
+def _requests(choice: Choice) -> Iterator[tuple[tuple[int, int, int], Exchange, Outcome]]:
     """Return the exchanges of one connection with their outcomes, each with a position among all:
     by its time, but never before an earlier one of its connection."""
     asked = sorted(
@@ -110,14 +113,14 @@ def _outcomes(
     return outcomes
 
 
-class _Teller:
+class _Converter:
     def __init__(self, hiding: Hiding, codec: Dialect | None, opened_ns: int, raw: bool) -> None:
         self._hiding = hiding
         self._codec = codec
         self._opened_ns = opened_ns
         self._raw = raw
 
-    def tell(self, number: int, exchange: Exchange, outcome: Outcome) -> Told:
+    def convert(self, number: int, exchange: Exchange, outcome: Outcome) -> TranscriptExchange:
         asked, connection = exchange.request, exchange.connection
         assert asked is not None
         bodies = read(exchange, self._codec)
@@ -125,18 +128,18 @@ class _Teller:
         assert bodies.request is not None
         response = None
         if exchange.response is not None and bodies.response is not None:
-            response = self._said(using, bodies.response, exchange.response)
+            response = self._message(using, bodies.response, exchange.response)
         latency_ns = exchange.latency_ns
         if outcome == "disconnected" and connection.closed_ns is not None:
             latency_ns = max(connection.closed_ns - asked.last_ns, 0)
         client_id = exchange.client_id
         version = exchange.api_version
-        return Told(
+        return TranscriptExchange(
             number=number,
             connection=connection.number,
             api_key=exchange.api_key,
             api_version=version,
-            request=self._said(using, bodies.request, asked),
+            request=self._message(using, bodies.request, asked),
             outcome=outcome,
             api=bodies.api,
             response=response,
@@ -150,7 +153,7 @@ class _Teller:
             bare=asked.sasl,
         )
 
-    def _said(self, using: Dialect, side: Side, frame: Frame) -> TranscriptMessage:
+    def _message(self, using: Dialect, side: Side, frame: Frame) -> TranscriptMessage:
         cls = using.message(side.message) if side.message else None
         body = side.body
         if body is not None and cls is not None:
@@ -158,7 +161,7 @@ class _Teller:
         if not side.problem:
             return TranscriptMessage(side.version, body)
         problem, raw = printable(side.problem), b""
-        if frame.raw and (self._raw or not self._hiding.tells(cls, side.version)):
+        if frame.raw and (self._raw or not self._hiding.reveals(cls, side.version)):
             raw = frame.raw
         elif frame.raw:
             problem += " (its bytes are left out: they may tell what is to be hidden)"

@@ -75,7 +75,7 @@ def tables_of(query: str) -> tuple[str, ...]:
                 raise QueryError("the query is empty; a query is one SELECT")
             connection.execute(f"EXPLAIN {query}")
         except duckdb.Error as error:
-            raise QueryError(_told(error)) from None
+            raise QueryError(_message_of(error)) from None
     read = {name.lower() for name in _names(tree)}
     found = tuple(name for name in TABLES if name in read)
     if not found:
@@ -103,7 +103,7 @@ def answers(folder: str, queries: Iterable[str]) -> Iterator[Answer]:
                 described = found.description or []
                 rows = found.fetchall()
             except duckdb.Error as error:
-                raise QueryError(_told(error)) from None
+                raise QueryError(_message_of(error)) from None
             names, types = zip(*((each[0], str(each[1])) for each in described), strict=True)
             yield Answer(names, types, rows)
 
@@ -147,6 +147,6 @@ def _view(table: Table, folder: Path) -> str:
     return f"CREATE VIEW {table.name} AS SELECT {columns} FROM read_parquet([{names}], {options})"
 
 
-def _told(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     """DuckDB's message in one line, without the picture of the query."""
     return str(error).partition("\n\nLINE ")[0].replace("\n", " ").strip()

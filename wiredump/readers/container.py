@@ -127,8 +127,8 @@ class ContainerReader:
                 self.format = "pcapng"
             else:
                 head = data[:_MAGIC_LENGTH]
-                told = _OTHERS.get(head, f"begins with {head.hex()}")
-                return [self._stop(f"neither pcap nor pcapng: {told}", at=0)]
+                description = _OTHERS.get(head, f"begins with {head.hex()}")
+                return [self._stop(f"neither pcap nor pcapng: {description}", at=0)]
         packets = self._reader.feed(data)
         self.stopped = self._reader.stopped
         return packets

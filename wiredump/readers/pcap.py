@@ -15,12 +15,12 @@ from typing import Any, Final
 from wiredump.readers.format_reader import TO_THE_END, FormatReader
 from wiredump.readers.model import Anomaly, Interface, Packet
 
-__all__ = ["LARGEST_RECORD", "RECORD_HEADER", "USUAL_LIMIT", "PcapReader", "begins"]
+__all__ = ["LARGEST_RECORD", "LIBPCAP_LIMIT", "RECORD_HEADER", "PcapReader", "begins"]
 
 LARGEST_RECORD: Final = 16 << 20
 """No snaplen makes a longer record credible."""
 
-USUAL_LIMIT: Final = 262_144
+LIBPCAP_LIMIT: Final = 262_144
 """libpcap's maximum snaplen. Some writers' records are longer than the snaplen that they state."""
 
 RECORD_HEADER: Final = 16
@@ -80,7 +80,7 @@ class PcapReader(FormatReader):
             reason = f"pcap version {major}.{minor} is not known"
             return Anomaly("damaged", reason, self.capture, 0)
         self.interfaces.append(Interface(link_type & _LINK_TYPE, snaplen))
-        self._limit = min(max(snaplen, USUAL_LIMIT), LARGEST_RECORD)
+        self._limit = min(max(snaplen, LIBPCAP_LIMIT), LARGEST_RECORD)
         self._unpack = Struct(order + "IIII").unpack_from
         return None
 

@@ -59,8 +59,8 @@ _tcp = Struct(">IIBBH").unpack_from  # from the sequence number on
 
 _TYPE_AT: Final = {1: 12, 113: 14}
 """Link types whose EtherType is directly in front of the IP header, and its position."""
-_usual = Struct(">HBxHxxHxB2x8x4xIIBBH").unpack_from  # EtherType, IPv4, TCP
-_USUAL_LENGTH: Final = 2 + 20 + 20
+_ipv4_and_tcp = Struct(">HBxHxxHxB2x8x4xIIBBH").unpack_from  # EtherType, IPv4, TCP
+_IPV4_AND_TCP_LENGTH: Final = 2 + 20 + 20
 
 
 class _Malformed(Exception):
@@ -121,13 +121,13 @@ class SegmentReader:
         account.packets += 1
         data = packet.data
         at = _TYPE_AT.get(packet.link_type)
-        if at is not None and len(data) >= at + _USUAL_LENGTH:
+        if at is not None and len(data) >= at + _IPV4_AND_TCP_LENGTH:
             # The usual packet: a whole IPv4 packet with TCP, and nothing unusual in front of the
             # ports.
             (
                 kind, version, length, fragment, protocol, sequence, acknowledgement, words, flags,
                 window,
-            ) = _usual(data, at)  # fmt: skip
+            ) = _ipv4_and_tcp(data, at)  # fmt: skip
             at += 2
             end = at + length
             payload = at + _IPV4_HEADER + (words >> 4 << 2)

@@ -106,7 +106,7 @@ class Streams:
         """Yield the events of the captures, merged by time. ``sink`` receives the packets
         meanwhile."""
         segment_in, events_of = self._segments.feed, self._tcp.feed
-        tells, mine = self._share.is_first, self._share.has if self._share.of > 1 else None
+        is_first, mine = self._share.is_first, self._share.has if self._share.of > 1 else None
         for packet in merge(*captures):
             out: list[Event] = []
             segment = None
@@ -115,10 +115,10 @@ class Streams:
             else:
                 segment = segment_in(packet, out)
             self._unread.note(packet, segment is not None, self._segments)
-            if out and tells:
+            if out and is_first:
                 yield from out
-            if sink is not None and segment is None and tells:
-                self._tell(sink, packet, out)
+            if sink is not None and segment is None and is_first:
+                self._pass_on(sink, packet, out)
             if segment is None or not (mine is None or mine(segment.flow)):
                 continue
             if sink is None or isinstance(packet, Anomaly):
@@ -129,11 +129,11 @@ class Streams:
                 sink.segment(packet, segment, outcome)
         out = []
         self._segments.close(out)
-        if tells:
+        if is_first:
             yield from out
         yield from self._tcp.close()
 
-    def _tell(self, sink: PacketSink, packet: Packet | Anomaly, out: list[Event]) -> None:
+    def _pass_on(self, sink: PacketSink, packet: Packet | Anomaly, out: list[Event]) -> None:
         """Report a packet without a segment to the sink."""
         if isinstance(packet, Anomaly):
             if packet.kind == "packet":

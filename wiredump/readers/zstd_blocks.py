@@ -86,8 +86,8 @@ class BlockEnds:
         return True
 
     def _block(self) -> bool:
-        told = int.from_bytes(self._header, "little")
-        is_last, kind, size = told & 1, told >> 1 & 3, told >> 3
+        header = int.from_bytes(self._header, "little")
+        is_last, kind, size = header & 1, header >> 1 & 3, header >> 3
         if kind == _RESERVED:
             self._wanted = 0
             return False

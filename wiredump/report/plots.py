@@ -47,7 +47,7 @@ WIDTHS: Final = {"wide": 10.0, "narrow": 5.2}
 uses the width of a desk's window and its text can be read on a phone."""
 
 MOST_BARS: Final = 25
-MOST_LIVES: Final = 60
+MOST_REASSIGNMENTS: Final = 60
 MOST_NAMES: Final = 7
 LONGEST_BESIDE: Final = 20
 """Characters of a name in a legend that has another one beside it."""
@@ -149,32 +149,34 @@ def errors_plot(errors: Errors | None) -> Plots | None:
 
 def reassignments_plot(rows: Sequence[Row], end_ns: int | None) -> Plots | None:
     """A line for each reassignment, from asked to ended."""
-    lives = [(row, *_life(row, end_ns)) for row in rows]
-    lives = [each for each in lives if each[1]][:MOST_LIVES][::-1]
-    if not lives:
+    lifetimes = [(row, *_lifetime(row, end_ns)) for row in rows]
+    lifetimes = [each for each in lifetimes if each[1]][:MOST_REASSIGNMENTS][::-1]
+    if not lifetimes:
         return None
 
     def draw(axes: Any) -> None:
-        told = set()
-        for place, (row, start, end) in enumerate(lives):
+        labelled = set()
+        for place, (row, start, end) in enumerate(lifetimes):
             outcome = row["outcome"]
-            label = None if outcome in told else outcome
-            told.add(outcome)
+            label = None if outcome in labelled else outcome
+            labelled.add(outcome)
             colour = OUTCOMES.get(outcome, _COLOURS[0])
             axes.plot([start / 1e9, end / 1e9], [place] * 2, color=colour, linewidth=4, label=label)
             ended = "x" if outcome == "refused" else "|" if row["ended_ns"] is None else "o"
             axes.plot(end / 1e9, place, ended, color=colour, markersize=5)
-        names = [_label(f"{row['topic'] or '?'}-{row['partition']}") for row, _, _ in lives]
-        axes.set_yticks(range(len(lives)), names)
-        _time_axis(axes, min(each[1] for each in lives) / 1e9, max(each[2] for each in lives) / 1e9)
+        names = [_label(f"{row['topic'] or '?'}-{row['partition']}") for row, _, _ in lifetimes]
+        axes.set_yticks(range(len(lifetimes)), names)
+        _time_axis(
+            axes, min(each[1] for each in lifetimes) / 1e9, max(each[2] for each in lifetimes) / 1e9
+        )
         axes.grid(axis="x")
-        axes.set_ylim(-0.8, len(lives) - 0.2)
+        axes.set_ylim(-0.8, len(lifetimes) - 0.2)
         _legend(axes, most=3)
 
-    return _svg("reassignments", draw, height=1.2 + 0.22 * len(lives))
+    return _svg("reassignments", draw, height=1.2 + 0.22 * len(lifetimes))
 
 
-def _life(row: Row, end_ns: int | None) -> tuple[int, int]:
+def _lifetime(row: Row, end_ns: int | None) -> tuple[int, int]:
     times = [
         row[name]
         for name in ("asked_ns", "answered_ns", "first_listed_ns", "last_listed_ns", "ended_ns")

@@ -146,8 +146,8 @@ class Sources:
             return {}
         self._streams.account.check()
         self._captures.account.check()
-        tells = self._share is None or self._share.is_first
-        packets = skipped_by(self._streams.account) if tells else {}
+        is_first = self._share is None or self._share.is_first
+        packets = skipped_by(self._streams.account) if is_first else {}
         return {**self._captures.account.counts, **packets}
 
     @property

@@ -198,7 +198,7 @@ class Work:
             if records[number] is None:
                 group.feed(order, segment)
             else:
-                self.packet(group.feed_telling(order, segment, records[number]))
+                self.packet(group.feed_with_row(order, segment, records[number]))
 
     def _group_of(self, key: bytes) -> Group:
         if self._group is None or key != self._key:
@@ -216,7 +216,7 @@ class Work:
                 self._manifest.notes.append(note)
         elif kind == ANOMALY:
             group = Group(self, self.fresh(), b"")
-            group.tell(msgspec.msgpack.decode(payload, type=Anomaly))
+            group.anomaly(msgspec.msgpack.decode(payload, type=Anomaly))
             self._finish(group)
         elif kind == PACKET:
             self.packet(tuple(msgspec.msgpack.decode(payload)))
@@ -361,7 +361,7 @@ class Group:
     def _write(self, items: Iterable[Item]) -> None:
         self._work.write(items, self._rows)
 
-    def feed_telling(self, order: Order, segment: Segment, packed: bytes) -> tuple[Any, ...]:
+    def feed_with_row(self, order: Order, segment: Segment, packed: bytes) -> tuple[Any, ...]:
         """The same, and the row of its packet, of which ``packed`` is the record. Where packets are
         asked for there are no runs in one part, and perhaps some in what was carried over."""
         self._merging.until(order)
@@ -372,7 +372,7 @@ class Group:
         self._take(events)
         return segment_row(segment, record, outcome, self.items.connections[outcome.connection].id)
 
-    def tell(self, anomaly: Anomaly) -> None:
+    def anomaly(self, anomaly: Anomaly) -> None:
         self._write(self.items.feed(anomaly))
 
     def finish(self) -> ByteAccount:

@@ -57,19 +57,19 @@ def join_fragments(
             order = row["order_ns"], row["ordinal"]
             out: list[Event] = []
             segment = reader.feed(packet, out)
-            _tell(rows, out)
+            _add_anomalies(rows, out)
             if segment is not None:
                 payload += len(segment.payload)
                 record = record_of(packet) if asked else None
                 rows.segment(segment, order, 0, bytes(segment.payload) or None, record)
             elif asked:
-                _tell_packet(rows, packet, out, reader.kept)
+                _add_unread(rows, packet, out, reader.kept)
         if len(rows):
             yield rows.take()
     if ending:
         out = []
         reader.close(out)
-        _tell(rows, out)
+        _add_anomalies(rows, out)
     anomalous = account.anomalous - before
     note = SplitNote(
         _NO_CAPTURE, 0, payload=payload + anomalous, anomalous=anomalous,
@@ -85,13 +85,13 @@ def begin_waiting() -> Waiting:
     return account, SegmentReader(account)
 
 
-def _tell(rows: PacketRows, out: list[Event]) -> None:
+def _add_anomalies(rows: PacketRows, out: list[Event]) -> None:
     for event in out:
         if isinstance(event, Anomaly):
             rows.other(ANOMALY, event, (event.offset, event.timestamp_ns), (0, event.offset))
 
 
-def _tell_packet(
+def _add_unread(
     rows: PacketRows, packet: Packet, out: list[Event], addresses: bytes | None
 ) -> None:
     """Of one without a segment: a piece, or what a datagram of pieces cannot be read with."""

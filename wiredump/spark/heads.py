@@ -57,7 +57,7 @@ def _pcap(file: RangedFile, start: bytes) -> Head | None:
     magic, major, snaplen = Struct(order + "IH10xI").unpack_from(start)
     if major != 2:
         return None
-    limit = min(max(snaplen, pcap.USUAL_LIMIT), LARGEST_RECORD)
+    limit = min(max(snaplen, pcap.LIBPCAP_LIMIT), LARGEST_RECORD)
     record = file.read_at(_FILE_HEADER, 4)
     seconds = Struct(order + "I").unpack(record)[0] if len(record) == 4 else None
     return Head("pcap", order, _FILE_HEADER, _PCAP_ORDERS[magic], limit, seconds)

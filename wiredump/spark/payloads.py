@@ -19,7 +19,7 @@ from wiredump.storage import ChangedError
 __all__ = ["Payloads"]
 
 _FILES: Final = 64
-_APART: Final = 4096
+_MOST_SKIPPED: Final = 4096
 """Up to this many bytes between two payloads are read rather than skipped."""
 _MOST: Final = 1 << 20
 """The most bytes read at once."""
@@ -61,7 +61,7 @@ class Payloads:
             place = places[following]
             if not sizes[following]:
                 continue
-            if captures[following] != capture or not end <= place <= end + _APART:
+            if captures[following] != capture or not end <= place <= end + _MOST_SKIPPED:
                 break
             if place + sizes[following] - start > _MOST:
                 break
@@ -123,7 +123,7 @@ class Payloads:
             capture, last = rows[first][4], first
             for place, _, captured, _, its, _, ahead in rows[first:]:
                 begin = place + ahead
-                follows = its == capture and end <= begin <= end + _APART
+                follows = its == capture and end <= begin <= end + _MOST_SKIPPED
                 if last > first and not (follows and begin + captured - start <= _MOST):
                     break
                 end = begin + captured

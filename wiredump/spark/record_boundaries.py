@@ -27,7 +27,7 @@ _RECORD: Final = 16
 _BLOCK: Final = 8
 _SHORTEST_BLOCK: Final = 12
 _WINDOW: Final = 256 << 10
-_APART: Final = 366 * 86_400
+_MOST_SECONDS: Final = 366 * 86_400
 """The most seconds between a record and the first one."""
 
 _BLOCKS: Final = np.array(
@@ -106,7 +106,7 @@ class _Pcap(_Seek):
         fits = (captured <= self.head.limit) & (original >= captured) & (captured > 0)
         fits &= fraction < self._fraction
         fits &= original <= LARGEST_RECORD
-        fits &= np.abs(seconds.astype(np.int64) - self._seconds) <= _APART
+        fits &= np.abs(seconds.astype(np.int64) - self._seconds) <= _MOST_SECONDS
         return [position + int(at) for at in np.flatnonzero(fits)]
 
     def next(self, at: int) -> int:
@@ -118,7 +118,7 @@ class _Pcap(_Seek):
             captured > self.head.limit
             or fraction >= self._fraction
             or original > LARGEST_RECORD
-            or abs(seconds - self._seconds) > _APART
+            or abs(seconds - self._seconds) > _MOST_SECONDS
         ):
             return -1
         return at + _RECORD + int(captured)

@@ -75,7 +75,7 @@ class Split(msgspec.Struct, array_like=True):
     carried: bool = False
 
 
-class _Aside:
+class _UnjoinedFragments:
     """Sets fragments aside instead of joining them."""
 
     def __init__(self) -> None:
@@ -135,8 +135,8 @@ class _Reader:
         elif runs and module is not None:
             self._quick_runs = QuickRuns(split.capture, split.merged, module)
         self._account = Account()
-        self._aside = _Aside()
-        self._segments = SegmentReader(self._account, self._aside)
+        self._fragments = _UnjoinedFragments()
+        self._segments = SegmentReader(self._account, self._fragments)
         self._rows = PacketRows(split.capture)
         self._note = SplitNote(split.capture, split.start, size=split.size)
         self._payload = 0
@@ -269,20 +269,20 @@ class _Reader:
         if isinstance(packet, Anomaly):
             self._rows.other(ANOMALY, packet, (packet.offset, packet.timestamp_ns), order)
             if packet.kind == "packet":
-                self._tell(packet, None, order)
+                self._add_unread(packet, None, order)
             self._note.reason = self._note.reason or packet.reason
             if packet.kind == "damaged":
                 self._note.damaged = True
             return
         out: list[Event] = []
-        self._aside.taken = False
+        self._fragments.taken = False
         segment = self._segments.feed(packet, out)
         for event in out:
             if isinstance(event, Anomaly):
                 self._rows.other(ANOMALY, event, (event.offset, event.timestamp_ns), order)
-                self._tell(event, packet, order)
+                self._add_unread(event, packet, order)
         asked = self._split.packets
-        if self._aside.taken:
+        if self._fragments.taken:
             raw = RawPacket(packet.link_type, packet.original_length, bytes(packet.data))
             raw.interface = packet.interface if asked else None
             self._rows.other(FRAGMENT, raw, (packet.offset, packet.timestamp_ns), order)
@@ -298,7 +298,7 @@ class _Reader:
             return
         self._rows.segment(segment, order, _address(segment.payload) - origin, None, record)
 
-    def _tell(self, anomaly: Anomaly, packet: Packet | None, order: tuple[int, int]) -> None:
+    def _add_unread(self, anomaly: Anomaly, packet: Packet | None, order: tuple[int, int]) -> None:
         """Report a packet that cannot be read."""
         if self._split.packets:
             row = unread_row(anomaly, packet)
