@@ -54,7 +54,7 @@ def job(bucket: Bucket, paths: list[str], tables: tuple[str, ...] = FEW, **how: 
     options = Options(
         out=bucket.uri("tables"), paths=dict(enumerate(paths)), tables=tables, run="r1"
     )
-    return Job(options=options, split_bytes=how.pop("split_bytes", 3_000), partitions=2, **how)
+    return Job(options=options, split_bytes=how.pop("split_bytes", 1 << 20), partitions=2, **how)
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_the_same_rows(
     paths[1:], uris[1:] = [paths[1], str(path)], [uris[1], str(path)]  # one of them is local, too
     expected = single(paths, tmp_path / "one")
     with running_on(engine):
-        made = job(bucket, uris, WANTED).run(session)
+        made = job(bucket, uris, WANTED, split_bytes=6_000).run(session)
     found = rows(bucket, "tables")
     for name, each in expected.items():
         assert found[name] == each, name
@@ -224,7 +224,7 @@ def test_folders_and_modes(session: FakeSession, bucket: Bucket, tmp_path: Path)
     path = bucket.put("in/a.pcap", knowing())
     (tmp_path / "a.pcap").write_bytes(knowing())
     expected = single([str(tmp_path / "a.pcap")], tmp_path / "one", tables=FEW)
-    by = {"partition_by": ("date", "api"), "split_bytes": 1 << 20}
+    by = {"partition_by": ("date", "api")}
 
     def found() -> list[str]:
         out = Location(bucket.uri("tables/requests"))
