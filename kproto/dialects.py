@@ -13,7 +13,6 @@ UnsupportedVersionError.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -142,6 +141,8 @@ class Dialect:
         whole, _, struct = name.partition(".")
         cls = self._own.get(whole) or self._released(whole)
         if cls is None:
+            import difflib  # only on errors, since it would slow every start
+
             near = difflib.get_close_matches(whole, self.message_names(), n=3)
             hint = f"; did you mean {', '.join(near)}?" if near else ""
             raise UnknownNameError(f"dialect {self.name} has no message {whole!r}{hint}")

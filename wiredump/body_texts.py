@@ -29,10 +29,20 @@ from wiredump.model import Exchange, Frame
 from wiredump.native import quick
 from wiredump.redact import holds_secrets, redacted
 
-__all__ = ["BodyTexts", "SideText", "brief_texts_of", "printers_of", "texts_of"]
+__all__ = [
+    "API_VERSIONS",
+    "BodyTexts",
+    "SideText",
+    "brief_texts_of",
+    "left_over",
+    "printers_of",
+    "texts_of",
+]
 
 _WITH_FLOATS: Final = frozenset({"AlterClientQuotasRequest", "DescribeClientQuotasResponse"})
 
+API_VERSIONS: Final = 18
+_MOST_REPEATED: Final = 64
 _HEAD: Final = 8
 _head: Final = Struct(">ihh").unpack_from
 _size: Final = Struct(">i").pack
@@ -86,15 +96,35 @@ def texts_of(
     """Return the texts of both sides. ``codec`` is as in ``bodies.read``. ``values`` keeps records
     in bodies, ``secrets`` keeps passwords, tokens and keys."""
     using = codec_of(item, codec)
-    printed = _printed(item, using, _Form(not values, sys.maxsize, secrets))
+    form = _Form(not values, sys.maxsize, secrets)
+    sides = item.request, item.response
+    if item.api_key != API_VERSIONS or any(
+        side is None or side.sasl or side.json is not None for side in sides
+    ):
+        return _texts(item, using, form)
+    # A broker that lacks the version says so on each connection, in the same bytes.
+    raws = [side.raw for side in sides if side is not None]
+    key = (using, form, item.api_version, item.response_version, *raws)
+    if key not in _repeated:
+        if len(_repeated) >= _MOST_REPEATED:
+            _repeated.clear()
+        _repeated[key] = _texts(item, using, form)
+    return _repeated[key]
+
+
+_repeated: Final[dict[tuple[Any, ...], BodyTexts]] = {}
+
+
+def _texts(item: Exchange, using: Dialect, form: _Form) -> BodyTexts:
+    printed = _printed(item, using, form)
     if printed is not None:
         return printed
-    bodies = read(item, codec)
+    bodies = read(item, using)
     response = bodies.response
     return BodyTexts(
         bodies.api,
-        _text(item.request, bodies.request, using, values, secrets),
-        _text(item.response, response, using, values, secrets),
+        _text(item.request, bodies.request, using, form),
+        _text(item.response, response, using, form),
         tuple({error.code for error in bodies.errors}),
         response.body.get("throttleTimeMs") if response and response.body else None,
         bodies,
@@ -181,8 +211,13 @@ def _side(
     body = None if header is None else printers.body(raw, header[1])
     if header is None or body is None:
         return None
-    problem = "" if body[1] == end else str(trailing_bytes(raw, body[1]))
+    problem = "" if body[1] == end else left_over(raw, body[1])
     return SideText(printers.message, version, header[0], body[0], problem), body[2], body[3]
+
+
+def left_over(raw: bytes, end: int) -> str:
+    """Return what is wrong with a frame whose message ends before it does."""
+    return str(trailing_bytes(raw, end))
 
 
 @lru_cache(maxsize=1024)
@@ -213,13 +248,11 @@ def _header_printer(cls: type[RootStruct], version: int) -> TextPrinter | None:
 # ---- decoded ---------------------------------------------------------------------------------
 
 
-def _text(
-    frame: Frame | None, side: Side | None, using: Dialect, values: bool, secrets: bool
-) -> SideText | None:
+def _text(frame: Frame | None, side: Side | None, using: Dialect, form: _Form) -> SideText | None:
     if frame is None or side is None:
         return None
-    body = side.body if values else without_records(side, using)
-    shown = body if secrets else redacted(side.message, body)
+    body = without_records(side, using) if form.sizes else side.body
+    shown = body if form.secrets else redacted(side.message, body)
     dumped = frame.json is not None or side.message in _WITH_FLOATS
     text = _dumped(shown) if dumped else _json(shown)
     return SideText(side.message, side.version, _json(side.header), text, side.problem)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import tzinfo
 
 import click
@@ -21,7 +18,7 @@ from wiredump.cli.chosen import (
     source_options,
     table_options,
 )
-from wiredump.cli.collector import collect_seldom
+from wiredump.cli.lean import lean_imports
 from wiredump.cli.making import jobs_option, make, processes_for
 from wiredump.cli.progress import reading
 from wiredump.skipped import bytes_of, require_read, skipped_of
@@ -31,19 +28,6 @@ from wiredump.tables.run import Mode, derived_run
 from wiredump.tables.work import Work
 
 __all__ = ["table_command"]
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keep the garbage collector from traversing what is imported, now and later."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-    collect_seldom()
 
 
 @click.command("table")
@@ -93,7 +77,7 @@ def table_command(
     if rotated and jobs != 1:
         raise click.UsageError("--rotated and --jobs cannot be combined.")
     jobs = processes_for(captures, jobs)
-    with _uncollected():
+    with lean_imports():
         # Imported late: these need pyarrow, or are slow to import.
         import wiredump.sources
         import wiredump.tables.making

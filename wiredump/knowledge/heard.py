@@ -24,7 +24,7 @@ __all__ = [
     "TABLE_OF", "TXN_OFFSET_COMMIT",
     "Heard",
     "JsonBody",
-    "heard_of", "heard_of_fetch", "heard_of_row",
+    "heard_of", "heard_of_row", "heard_of_texts",
 ]  # fmt: skip
 
 JsonBody = dict[str, Any]
@@ -141,6 +141,28 @@ class _Produced(msgspec.Struct):
     transactionalId: str | None = None  # the name in JSON
 
 
+def heard_of_texts(
+    dialect: str, connection: Connection, id_: int, offset: int, requested_ns: int,
+    responded_ns: int | None, client_id: str | None, software: ClientSoftware | None, key: int,
+    version: int, request: str, response: str | None,
+) -> Heard | None:  # fmt: skip
+    """Make the same of a whole exchange, from the JSON texts of its two bodies."""
+    asked: JsonBody | None
+    if key == FETCH:  # most exchanges may be these, and most of their bytes are not kept
+        asked, answered = _fetch(request), None if response is None else _fetched(response)
+    else:
+        asked, answered = _loads(request), None if response is None else _loads(response)
+        if not _is_needed(key, version, asked, answered):
+            return None
+        asked, answered = _trimmed(_REQUESTS, key, asked), _trimmed(_RESPONSES, key, answered)
+    return Heard(
+        id_, offset, requested_ns, responded_ns, connection.broker, client_id,
+        software.name if software is not None else None,
+        software.version if software is not None else None,
+        key, version, dialect, asked, answered,
+    )  # fmt: skip
+
+
 class _AskedPartition(TypedDict, total=False):
     partition: int
     fetchOffset: int
@@ -168,23 +190,9 @@ class _Fetched(TypedDict, total=False):
     sessionId: int
 
 
+_loads: Final[Callable[[str], Any]] = msgspec.json.decode
 _fetch: Final[Callable[[str], Any]] = msgspec.json.Decoder(_Fetch).decode
 _fetched: Final[Callable[[str], Any]] = msgspec.json.Decoder(_Fetched).decode
-
-
-def heard_of_fetch(
-    dialect: str, connection: Connection, id_: int, offset: int, requested_ns: int,
-    responded_ns: int | None, client_id: str | None, software: ClientSoftware | None, version: int,
-    request: str, response: str | None,
-) -> Heard:  # fmt: skip
-    """Make the same of a whole Fetch, from the JSON texts of its two bodies."""
-    return Heard(
-        id_, offset, requested_ns, responded_ns, connection.broker, client_id,
-        software.name if software is not None else None,
-        software.version if software is not None else None,
-        FETCH, version, dialect, _fetch(request),
-        None if response is None else _fetched(response),
-    )  # fmt: skip
 
 
 def heard_of_row(row: Mapping[str, Any], request: str | None, response: str | None) -> Heard | None:

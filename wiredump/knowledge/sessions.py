@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -30,10 +30,8 @@ _INITIAL, _FINAL = 0, -1
 _LAST_EPOCH: Final = 2**31 - 1
 
 
-class _Place(NamedTuple):
-    topic: str | None
-    topic_id: str | None
-    partition: int
+_Place: TypeAlias = tuple[str | None, str | None, int]
+"""Topic name, topic id, partition index."""
 
 
 class _Session(msgspec.Struct):
@@ -59,15 +57,15 @@ class Fetches:
         body = heard.request
         if heard.api_key != FETCH or body is None:
             return
-        asked = _asked(body)
-        if heard.api_version < _SESSIONS_SINCE:
-            yield from self._rows(heard, (None, None), True, asked, asked)
+        if self.is_alone(heard):
+            yield from (("fetches", row) for row in self.rows_alone(heard))
             return
+        asked = _asked(body)
         session_id, epoch = body.get("sessionId", _NO_SESSION), body.get("sessionEpoch", _FINAL)
         key = (heard.broker, session_id)
         if epoch in (_INITIAL, _FINAL):
             self._forget(key)
-            yield from self._rows(heard, (session_id, epoch), True, asked, asked)
+            yield from self._pairs(heard, (session_id, epoch), True, asked, asked)
             self._begin(heard, epoch, asked)
             return
         before = self._take(key)
@@ -76,12 +74,28 @@ class Fetches:
         for place in _forgotten(body):
             offsets.pop(place, None)
         offsets.update(asked)
-        yield from self._rows(heard, (session_id, epoch), known, offsets, asked)
+        yield from self._pairs(heard, (session_id, epoch), known, offsets, asked)
         if heard.response is None:  # it is unknown whether the broker processed it
             if before is not None:
                 self._keep(key, before)
         elif not heard.response.get("errorCode"):
             self._keep(key, _Session(_after(epoch), known, offsets))
+
+    @staticmethod
+    def is_alone(heard: Heard) -> bool:
+        """Whether the rows of a Fetch depend on no other: it has no session, nor ends one."""
+        body = heard.request
+        return body is not None and (
+            heard.api_version < _SESSIONS_SINCE
+            or (body.get("sessionId"), body.get("sessionEpoch")) == (_NO_SESSION, _FINAL)
+        )
+
+    def rows_alone(self, heard: Heard) -> list[tuple[Any, ...]]:
+        """Return the rows of such a Fetch."""
+        has_session = heard.api_version >= _SESSIONS_SINCE
+        asked = _asked(heard.request or {})
+        session = (_NO_SESSION, _FINAL) if has_session else (None, None)
+        return self._rows(heard, session, True, asked, asked)
 
     def end(self) -> Iterator[Row]:
         """Return nothing: each request has its rows at once."""
@@ -113,6 +127,9 @@ class Fetches:
 
     # -- rows --------------------------------------------------------------------------------
 
+    def _pairs(self, *of: Any) -> Iterator[Row]:
+        return (("fetches", row) for row in self._rows(*of))
+
     def _rows(
         self,
         heard: Heard,
@@ -120,18 +137,18 @@ class Fetches:
         complete: bool,
         offsets: dict[_Place, int],
         asked: dict[_Place, int],
-    ) -> Iterator[Row]:
+    ) -> list[tuple[Any, ...]]:
         who = (
             heard.connection, heard.request_offset, heard.requested_ns, heard.broker,
             heard.client_id, *session, complete,
         )  # fmt: skip
+        rows: list[tuple[Any, ...]] = []
         for place, offset in offsets.items():
             topic, topic_id, partition = place
             if topic is None and topic_id is not None:
                 topic = self._name_of(topic_id, heard.completed_ns)
-            yield "fetches", (*who, topic, topic_id, partition, offset, place not in asked)
-        if not offsets:
-            yield "fetches", (*who, None, None, None, None, None)
+            rows.append((*who, topic, topic_id, partition, offset, place not in asked))
+        return rows or [(*who, None, None, None, None, None)]
 
 
 def _after(epoch: int) -> int:
@@ -146,8 +163,7 @@ def _asked(body: dict[str, Any]) -> dict[_Place, int]:
         if topic_id == NO_TOPIC_ID:
             topic_id = None
         for each in topic.get("partitions") or ():
-            place = _Place(name, topic_id, each.get("partition", -1))
-            found[place] = each.get("fetchOffset", -1)
+            found[name, topic_id, each.get("partition", -1)] = each.get("fetchOffset", -1)
     return found
 
 
@@ -159,4 +175,4 @@ def _forgotten(body: dict[str, Any]) -> Iterable[_Place]:
 
 def _place(topic: dict[str, Any], partition: int) -> _Place:
     topic_id = topic.get("topicId")
-    return _Place(topic.get("topic"), None if topic_id == NO_TOPIC_ID else topic_id, partition)
+    return topic.get("topic"), None if topic_id == NO_TOPIC_ID else topic_id, partition

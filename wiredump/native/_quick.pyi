@@ -39,8 +39,10 @@ class ExchangeRows:
         bodies: HeldRows | None,
         prints_all: bool,
         printers_of: Callable[[int, int, bool], tuple[str, str, Any, Any] | None],
+        left_over: Callable[[bytes, int], str],
         errors_of: Callable[[tuple[int, ...]], list[str]],
-        fetched: Callable[..., None] | None,
+        told: Callable[..., None] | None,
+        telling: tuple[int, ...],
         full: Callable[[str], None],
         gatherer: Gatherer | None,
         dialect: str,
@@ -139,7 +141,7 @@ class Gatherer:
         otherwise: Callable[[int, int, int, int, int, bytes], bool],
         named: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
         unnamed: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
-        checked: tuple[HeldRows | None, Callable[[bytes, int, int], int], Any] | None,
+        checked: tuple[HeldRows | None, Callable[[bytes, int, int], int], Any, Any] | None,
         /,
     ) -> Gatherer: ...
     def __call__(

@@ -3,7 +3,7 @@
    batches. What is unusual becomes an exchange for Python instead. */
 #include "wire.h"
 
-enum { FETCH = 1, PRODUCE = 0, UNSUPPORTED_VERSION = 35, PRINTERS = 128 };
+enum { PRODUCE = 0, UNSUPPORTED_VERSION = 35, PRINTERS = 128 };
 
 static const char FRAME_CODES[] = "quqqqqqiqhhi?", REQUEST_CODES[] = "qqqqqqqhuhhuiuuuuuqq??Uiu",
                   BODY_CODES[] = "quqhuhiuuu";
@@ -19,10 +19,10 @@ typedef struct {
 struct exchange_rows_object {
     PyObject_HEAD
     held_object *frames, *requests, *bodies; /* NULL: not wanted */
-    PyObject *printers_of, *errors_of, *fetched, *full, *gatherer, *dialect;
+    PyObject *printers_of, *left_over, *errors_of, *told, *full, *gatherer, *dialect;
     PyObject *start; /* where a header begins */
-    int prints_all;  /* not only those for `fetched` */
-    uint8_t items[1 << 13], carrying[1 << 13];
+    int prints_all;  /* not only those for `told` */
+    uint8_t items[1 << 13], telling[1 << 13], carrying[1 << 13];
     printers known[2][PRINTERS]; /* of requests, of responses */
 };
 
@@ -30,6 +30,7 @@ struct exchange_rows_object {
 typedef struct {
     PyObject *header, *body; /* their texts */
     PyObject *codes, *throttle;
+    PyObject *problem; /* NULL: none */
     const printers *by;
 } printed;
 
@@ -37,11 +38,17 @@ static PyObject *client_name, *broker_name, *name_name, *version_name;
 
 int only_frames(const exchange_rows_object *self) {
     return self != NULL && self->requests == NULL && self->bodies == NULL &&
-           self->gatherer == NULL && self->fetched == NULL && !self->prints_all;
+           self->gatherer == NULL && self->told == NULL && !self->prints_all;
 }
 
-static int is_printed(const exchange_rows_object *self, int key) {
-    return self->prints_all || (key == FETCH && self->fetched != NULL);
+/* Whether Python is told of the exchange, beside its rows. */
+static int is_told(const exchange_rows_object *self, int key, int is_transactional) {
+    return self->told != NULL && has_key(self->telling, key) &&
+           (key != PRODUCE || is_transactional);
+}
+
+static int is_printed(const exchange_rows_object *self, int key, int is_transactional) {
+    return self->prints_all || is_told(self, key, is_transactional);
 }
 
 static int is_carrying(const exchange_rows_object *self, int key) {
@@ -49,10 +56,8 @@ static int is_carrying(const exchange_rows_object *self, int key) {
 }
 
 enum kind exchange_kind(const exchange_rows_object *self, int key, int is_transactional) {
-    int is_item = self == NULL || has_key(self->items, key);
-    if (is_item && (key != PRODUCE || is_transactional || self == NULL)) return AN_ITEM;
-    /* Python may yet get one whose response is lost: then it wants the bytes, too. */
-    return is_item || is_printed(self, key) || is_carrying(self, key) ? ROWS_OF_BYTES : ROWS;
+    if (self == NULL || has_key(self->items, key)) return AN_ITEM;
+    return is_printed(self, key, is_transactional) || is_carrying(self, key) ? ROWS_OF_BYTES : ROWS;
 }
 
 /* ---- bodies as text --------------------------------------------------------------------------- */
@@ -114,7 +119,11 @@ static int print_side(exchange_rows_object *self, PyObject *raw, int key, int ve
         out->body = Py_NewRef(PyTuple_GET_ITEM(body, 0));
         out->codes = Py_NewRef(PyTuple_GET_ITEM(body, 2));
         out->throttle = Py_NewRef(PyTuple_GET_ITEM(body, 3));
-        done = PyLong_AsSsize_t(PyTuple_GET_ITEM(body, 1)) == PyBytes_GET_SIZE(raw);
+        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(body, 1)) != PyBytes_GET_SIZE(raw)) {
+            out->problem = PyObject_CallFunctionObjArgs(self->left_over, raw,
+                                                        PyTuple_GET_ITEM(body, 1), NULL);
+            if (out->problem == NULL) done = -1;
+        }
         Py_DECREF(body);
     }
     Py_DECREF(header);
@@ -126,6 +135,7 @@ static void forget_side(printed *side) {
     Py_XDECREF(side->body);
     Py_XDECREF(side->codes);
     Py_XDECREF(side->throttle);
+    Py_XDECREF(side->problem);
 }
 
 /* Python makes more of a version that the broker lacks. */
@@ -174,7 +184,7 @@ static int body_row(exchange_rows_object *self, const whole_exchange *of, const 
                  sized_text(at++, side->by->message, &size) ||
                  cells_number(at++, is_response ? of->response_version : of->version) ||
                  cells_number(at++, of->id) || sized_text(at++, side->header, &size) ||
-                 sized_text(at++, side->body, &size) || cells_null(at++);
+                 sized_text(at++, side->body, &size) || sized_text(at++, side->problem, &size);
     return finish(self, self->bodies, "bodies", size, failed);
 }
 
@@ -193,6 +203,22 @@ static int errors(exchange_rows_object *self, cells *to, const printed *response
                           : PyTuple_New(0);
     int failed = names == NULL || cells_value(to, names);
     Py_XDECREF(names);
+    return failed ? -1 : 0;
+}
+
+/* What is wrong with the two sides, in one text. */
+static int problems(cells *to, const printed *request, const printed *response, Py_ssize_t *size) {
+    if (request->problem == NULL && response->problem == NULL) return cells_null(to);
+    PyObject *text;
+    if (response->problem == NULL)
+        text = PyUnicode_FromFormat("request: %U", request->problem);
+    else if (request->problem == NULL)
+        text = PyUnicode_FromFormat("response: %U", response->problem);
+    else
+        text = PyUnicode_FromFormat("request: %U; response: %U", request->problem,
+                                    response->problem);
+    int failed = text == NULL || sized_text(to, text, size);
+    Py_XDECREF(text);
     return failed ? -1 : 0;
 }
 
@@ -225,20 +251,19 @@ static int request_row(exchange_rows_object *self, const whole_exchange *of,
                  cells_bool(at++, there) || cells_bool(at++, of->in_order) ||
                  errors(self, at++, response) ||
                  cells_value(at++, response->throttle ? response->throttle : Py_None) ||
-                 cells_null(at++);
+                 problems(at++, request, response, &size);
     return finish(self, self->requests, "requests", size, failed);
 }
 
-/* A Fetch, for the table of fetches. */
-static int tell_fetch(exchange_rows_object *self, const whole_exchange *of,
-                      const printed *request, const printed *response) {
+static int tell(exchange_rows_object *self, const whole_exchange *of, const printed *request,
+                const printed *response) {
     PyObject *end = of->response == NULL ? Py_NewRef(Py_None)
                                          : PyLong_FromLongLong(of->response->last_ns);
     if (end == NULL) return -1;
     PyObject *done = PyObject_CallFunction(
-        self->fetched, "OLLLOOOiOO", of->on->connection, (long long)of->on->id,
+        self->told, "OLLLOOOiiOO", of->on->connection, (long long)of->on->id,
         (long long)of->request->offset, (long long)of->request->first_ns, end, of->client_id,
-        of->on->software, of->version, request->body,
+        of->on->software, of->key, of->version, request->body,
         response->body != NULL ? response->body : Py_None);
     Py_DECREF(end);
     Py_XDECREF(done);
@@ -253,6 +278,7 @@ static int gather_batches(exchange_rows_object *self, const whole_exchange *of) 
         .connection = of->on->id,
         .completed_ns = last->last_ns,
         .of = is_request ? of->request : of->response,
+        .on = of->on->connection,
         .key = of->key,
         .version = is_request ? of->version : of->response_version,
         .raw = is_request ? of->raw : of->response_raw,
@@ -269,7 +295,7 @@ static int add_rows(exchange_rows_object *self, const whole_exchange *of, const 
     if (self->bodies != NULL && request->body != NULL && (body_row(self, of, of->request, request, 0) ||
         (of->response != NULL && body_row(self, of, of->response, response, 1))))
         return -1;
-    return of->key == FETCH && self->fetched != NULL ? tell_fetch(self, of, request, response) : 0;
+    return is_told(self, of->key, of->transactional) ? tell(self, of, request, response) : 0;
 }
 
 int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
@@ -279,7 +305,7 @@ int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
         return -1;
     }
     int taken = 1;
-    if (is_printed(self, of->key)) {
+    if (is_printed(self, of->key, of->transactional)) {
         taken = print_side(self, of->raw, of->key, of->version, 0, &request);
         if (taken == 1 && of->response != NULL)
             taken = print_side(self, of->response_raw, of->key, of->response_version, 1, &response);
@@ -296,7 +322,7 @@ int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
 
 #define EACH(DO)                                                                                   \
     DO(self->frames) DO(self->requests) DO(self->bodies) DO(self->printers_of)                     \
-    DO(self->errors_of) DO(self->fetched) DO(self->full) DO(self->gatherer) DO(self->dialect)      \
+    DO(self->left_over) DO(self->errors_of) DO(self->told) DO(self->full) DO(self->gatherer) DO(self->dialect)      \
     DO(self->start)
 
 static int note_names(void) {
@@ -310,28 +336,30 @@ static int note_names(void) {
 
 static PyObject *some(PyObject *given) { return given == Py_None ? NULL : Py_NewRef(given); }
 
-/* ExchangeRows(frames, requests, bodies, prints_all, printers_of, errors_of, fetched, full, gatherer,
-   dialect, items, carrying): the HeldRows of three tables, or None; whether every message is
-   printed, or only those for `fetched`;
+/* ExchangeRows(frames, requests, bodies, prints_all, printers_of, left_over, errors_of, told,
+   telling, full, gatherer, dialect, items, carrying): the HeldRows of three tables, or None; whether every message
+   is printed, or only those for `told`;
    printers_of(api key, version, whether it is a request) -> (name of the api, of the message, printer
         of the header, of the body), or None where Python prints
+   left_over(frame, the end of its message) -> what is wrong with it, where more follows
    errors_of(codes) -> their names
-   fetched(connection, id, offset, requested, responded, client id, software, version, request's
-        text, response's text or None) is called with each Fetch; or None
+   told(connection, id, offset, requested, responded, client id, software, api key, version,
+        request's text, response's text or None), or None, is called with each exchange of an api
+        key in `telling`; of Produce only those of transactions
    full(table) is called when there are enough rows for a row group
    gatherer: of batches, or None; dialect: its name; and the api keys of which exchanges are wanted
-   instead (of Produce those of transactions), and whose messages may have batches. */
+   instead, and whose messages may have batches. */
 static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *frames, *requests, *bodies, *printers_of, *errors_of, *fetched, *full, *gatherer;
-    PyObject *dialect, *items, *carrying;
+    PyObject *frames, *requests, *bodies, *printers_of, *left_over, *errors_of, *told, *telling;
+    PyObject *full, *gatherer, *dialect, *items, *carrying;
     int prints_all;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "ExchangeRows takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OOOpOOOOOUO!O!", &frames, &requests, &bodies, &prints_all,
-                          &printers_of, &errors_of, &fetched, &full, &gatherer, &dialect, &PyTuple_Type, &items,
-                          &PyTuple_Type, &carrying))
+    if (!PyArg_ParseTuple(args, "OOOpOOOOO!OOUO!O!", &frames, &requests, &bodies, &prints_all,
+                          &printers_of, &left_over, &errors_of, &told, &PyTuple_Type, &telling, &full,
+                          &gatherer, &dialect, &PyTuple_Type, &items, &PyTuple_Type, &carrying))
         return NULL;
     if (gatherer != Py_None && !Py_IS_TYPE(gatherer, &gatherer_type)) {
         PyErr_SetString(PyExc_TypeError, "gatherer is a Gatherer or None");
@@ -341,8 +369,9 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
     if (self == NULL) return NULL;
     self->prints_all = prints_all;
     self->printers_of = Py_NewRef(printers_of);
+    self->left_over = Py_NewRef(left_over);
     self->errors_of = Py_NewRef(errors_of);
-    self->fetched = some(fetched);
+    self->told = some(told);
     self->full = Py_NewRef(full);
     self->gatherer = some(gatherer);
     self->dialect = Py_NewRef(dialect);
@@ -351,7 +380,7 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
     if (!PyErr_Occurred()) self->requests = held_of(requests, REQUEST_CODES);
     if (!PyErr_Occurred()) self->bodies = held_of(bodies, BODY_CODES);
     if (PyErr_Occurred() || note_names() || note_keys(self->items, items) ||
-        note_keys(self->carrying, carrying))
+        note_keys(self->telling, telling) || note_keys(self->carrying, carrying))
         Py_CLEAR(self);
     return (PyObject *)self;
 }

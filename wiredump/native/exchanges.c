@@ -215,8 +215,8 @@ static int give_rows(reading_object *self, const connection *on, const open_requ
                      const answer *response, enum kind kind) {
     whole_exchange of = {.on = on, .request = &entry->request, .raw = entry->bytes,
                          .client_id = entry->client_id, .key = entry->key,
-                         .version = entry->version, .in_order = 1, .id = id};
-    if (entry->exchange != NULL && !only_frames(self->rows)) return 0; /* Python knows more of it */
+                         .version = entry->version, .in_order = 1,
+                         .transactional = entry->transactional, .id = id};
     if (kind == ROWS_OF_BYTES && entry->bytes == NULL) return 0;
     if (response != NULL) {
         of.response = &response->of;
@@ -305,7 +305,8 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
             expected = acks != 0;
         }
     }
-    open_request entry = {.raw = size, .key = (int16_t)key, .version = (int16_t)version};
+    open_request entry = {.raw = size, .key = (int16_t)key, .version = (int16_t)version,
+                          .transactional = (uint8_t)transactional};
     if (has_client && length >= 0 && note_client(on, in.at + REQUEST_PREFIX + 2, length))
         return FAILED;
     entry.client_id = has_client && length >= 0 ? on->client_id : Py_None;
@@ -349,8 +350,9 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     answer response = {.from = from, .chunk = chunk, .version = version,
                        .in_order = index == open->first};
     frame_of(from, size, &response.of);
-    /* One that is an object already is of a transaction, or Python's. */
-    enum kind kind = exchange_kind(self->rows, entry->key, entry->exchange != NULL);
+    enum kind kind = entry->exchange != NULL && !only_frames(self->rows)
+                         ? AN_ITEM /* Python knows more of it */
+                         : exchange_kind(self->rows, entry->key, entry->transactional);
     if (give_out(self, on, entry, id, &response, kind)) return FAILED;
     on->any_response = 1;
     on->answered = id;

@@ -2,7 +2,7 @@
    in wiredump.rows.batches does with a frame, without an object for each field. BatchRows is called
    for everything unusual.
 
-   Where more is wanted than records, each batch is checked and has a row of `batches`, too. Frames
+   Where more is wanted than records, each batch is checked and has a row of `batches`, too. Fields
    with anything unusual are then left to Python as a whole. */
 #include "wire.h"
 
@@ -41,21 +41,12 @@ typedef struct {
     int32_t partition;
 } located;
 
-/* A field whose batches are plain. `topic`, `id` and `counts` are new references. */
-typedef struct {
-    PyObject *topic, *id, *counts;
-    const uint8_t *at;
-    int32_t partition;
-} plain_field;
-
 typedef struct {
     PyObject_HEAD
     PyObject *places_of, *text_of, *name_of, *unpack, *rest, *otherwise;
     target named, unnamed;
-    PyObject *crc32c, *full;  /* NULL: only records are wanted */
-    held_object *batches;     /* NULL: without rows of their own */
-    plain_field *fields;      /* of this frame */
-    Py_ssize_t field_count, field_room;
+    PyObject *crc32c, *full, *left; /* NULL: only records are wanted */
+    held_object *batches;           /* NULL: without rows of their own */
     PyObject *ids; /* dict: a topic's id, bytes -> text */
     PyObject *directions[2], *add_plain, *mark, *take_back, *start;
     way ways[MOST_WAYS];
@@ -175,75 +166,14 @@ static PyObject *add_plain(const target *to, const gathering *of, Py_ssize_t beg
     return NULL;
 }
 
-static int note_field(gatherer_object *self, const plain_field *field) {
-    if (self->field_count == self->field_room) {
-        Py_ssize_t room = self->field_room ? self->field_room * 2 : 8;
-        plain_field *grown = PyMem_Realloc(self->fields, (size_t)room * sizeof(*grown));
-        if (grown == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        self->fields = grown;
-        self->field_room = room;
-    }
-    plain_field *to = &self->fields[self->field_count++];
-    *to = *field;
-    Py_INCREF(to->topic);
-    Py_INCREF(to->id);
-    Py_INCREF(to->counts);
-    return 0;
-}
-
-/* 1: gathered; 0 to leave the whole frame; -1 with an exception. */
-static int gather_field(const gathering *of, const located *field) {
-    gatherer_object *self = of->self;
-    const uint8_t *frame = (const uint8_t *)PyBytes_AS_STRING(of->frame);
-    const uint8_t *at = frame + field->records.start;
-    Py_ssize_t size = field->records.size;
-    PyObject *id = text_of_id(self, frame, field->id);
-    PyObject *topic = NULL, *added = NULL;
-    int failed = -1, left = 0;
-    if (id == NULL) return -1;
-    if (field->name.size >= 0)
-        topic = PyUnicode_DecodeUTF8((const char *)frame + field->name.start, field->name.size,
-                                     NULL);
-    else
-        topic = id == Py_None ? Py_NewRef(Py_None) : name_by(of, id);
-    if (topic == NULL) goto done;
-    int is_unnamed = topic == Py_None && id != Py_None;
-    if (self->crc32c != NULL && is_unnamed) { /* Python looks for the name later */
-        left = 1;
-        goto done;
-    }
-    const target *to = is_unnamed ? &self->unnamed : &self->named;
-    Py_ssize_t begin = field->records.start;
-    added = add_plain(to, of, begin, begin + size);
-    if (added == NULL) goto done;
-    PyObject *counts = PyTuple_GET_ITEM(added, 1);
-    Py_ssize_t end = PyLong_AsSsize_t(PyTuple_GET_ITEM(added, 0));
-    if (PyErr_Occurred()) goto done;
-    if (self->crc32c != NULL && end != begin + size) {
-        left = 1;
-        goto done;
-    }
-    failed = add_runs(to, of, counts, field->partition, topic, id);
-    if (!failed && self->crc32c != NULL) {
-        const plain_field plain = {topic, id, counts, at, field->partition};
-        failed = note_field(self, &plain);
-    } else if (!failed) {
-        failed = end_if_full(to);
-        if (!failed && end != begin + size)
-            failed =
-                tell_rest(of, at, size, PyList_GET_SIZE(counts), field->partition, topic, id);
-    }
-done:
-    Py_DECREF(id);
-    Py_XDECREF(topic);
-    Py_XDECREF(added);
-    return left ? 0 : failed ? -1 : 1;
-}
-
 /* ---- rows of batches -------------------------------------------------------------------------- */
+
+/* A field, and how many records each of its plain batches has. */
+typedef struct {
+    PyObject *topic, *id, *counts;
+    const uint8_t *at;
+    int32_t partition;
+} plain_field;
 
 static int64_t get64(const uint8_t *p) {
     return (int64_t)((uint64_t)get32(p) << 32 | get32(p + 4));
@@ -263,17 +193,13 @@ static int is_sound(const gathering *of, const uint8_t *at, int64_t size) {
 
 static int64_t size_of(const uint8_t *batch) { return EPOCH + (int64_t)get32(batch + LENGTH); }
 
-/* Whether all batches of the frame are usual: 1, 0, -1. */
-static int are_usual(const gathering *of) {
-    for (Py_ssize_t i = 0; i < of->self->field_count; i++) {
-        const plain_field *field = &of->self->fields[i];
-        const uint8_t *at = field->at;
-        for (Py_ssize_t j = 0; j < PyList_GET_SIZE(field->counts); j++, at += size_of(at)) {
-            int attributes = get16(at + ATTRIBUTES);
-            if (attributes & CONTROL || (attributes & CODEC_MASK) >= CODECS) return 0;
-            int sound = is_sound(of, at, size_of(at));
-            if (sound != 1) return sound;
-        }
+/* Whether all of so many batches are usual: 1, 0, -1. */
+static int are_usual(const gathering *of, const uint8_t *at, Py_ssize_t count) {
+    for (; count--; at += size_of(at)) {
+        int attributes = get16(at + ATTRIBUTES);
+        if (attributes & CONTROL || (attributes & CODEC_MASK) >= CODECS) return 0;
+        int sound = is_sound(of, at, size_of(at));
+        if (sound != 1) return sound;
     }
     return 1;
 }
@@ -282,7 +208,7 @@ static int are_usual(const gathering *of) {
 static int put_known(cells *to, int64_t value) { return cells_known(to, value, value != -1); }
 
 static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t number,
-                     const uint8_t *batch, PyObject *count) {
+                     const uint8_t *batch) {
     static const char *const codecs[CODECS] = {"none", "gzip", "snappy", "lz4", "zstd"};
     gatherer_object *self = of->self;
     cells *at = self->batches->columns;
@@ -307,7 +233,8 @@ static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t n
         put_known(at++, (int16_t)get16(batch + PRODUCER_EPOCH)) ||
         put_known(at++, (int32_t)get32(batch + SEQUENCE)) ||
         cells_bool(at++, attributes & TRANSACTIONAL) || cells_bool(at++, 0) ||
-        cells_bool(at++, 1) || cells_number(at++, size_of(batch)) || cells_value(at++, count);
+        cells_bool(at++, 1) || cells_number(at++, size_of(batch)) ||
+        cells_value(at++, PyList_GET_ITEM(field->counts, number));
     int full = held_end(self->batches, size, failed);
     if (full <= 0) return full;
     PyObject *done = PyObject_CallFunction(self->full, "s", "batches");
@@ -315,29 +242,84 @@ static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t n
     return done == NULL ? -1 : 0;
 }
 
-static int batch_rows(const gathering *of) {
-    for (Py_ssize_t i = 0; i < of->self->field_count && of->self->batches != NULL; i++) {
-        const plain_field *field = &of->self->fields[i];
-        const uint8_t *at = field->at;
-        for (Py_ssize_t j = 0; j < PyList_GET_SIZE(field->counts); j++, at += size_of(at))
-            if (batch_row(of, field, j, at, PyList_GET_ITEM(field->counts, j))) return -1;
-    }
-    return 0;
-}
-
-static void forget_fields(gatherer_object *self) {
-    while (self->field_count) {
-        const plain_field *last = &self->fields[--self->field_count];
-        Py_DECREF(last->topic);
-        Py_DECREF(last->id);
-        Py_DECREF(last->counts);
-    }
-}
-
 static int call_sink(gatherer_object *self, PyObject *name) {
     PyObject *done = PyObject_CallMethodNoArgs(self->named.sink, name);
     Py_XDECREF(done);
     return done == NULL ? -1 : 0;
+}
+
+/* Python makes the rows of a field that has something unusual. */
+static int leave(const gathering *of, const plain_field *field, int64_t size) {
+    const frame *in = of->from->of;
+    PyObject *done = PyObject_CallFunction(
+        of->self->left, "OiLLLLiLLOOiy#", of->from->on, of->from->key, (long long)in->offset,
+        (long long)in->size, (long long)in->first_ns, (long long)in->last_ns, (int)in->capture,
+        (long long)in->place, (long long)of->completed_ns, field->topic, field->id,
+        (int)field->partition, (const char *)field->at, (Py_ssize_t)size);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* The rows of a field whose plain batches were added. `is_whole`: there is nothing else in it. */
+static int checked_rows(const gathering *of, const plain_field *field, int64_t size,
+                        int is_whole) {
+    gatherer_object *self = of->self;
+    const uint8_t *at = field->at;
+    Py_ssize_t count = PyList_GET_SIZE(field->counts);
+    int usual = is_whole ? are_usual(of, at, count) : 0;
+    if (usual < 0) return -1;
+    if (!usual) return call_sink(self, self->take_back) || leave(of, field, size) ? -1 : 0;
+    for (Py_ssize_t i = 0; i < count && self->batches != NULL; i++, at += size_of(at))
+        if (batch_row(of, field, i, at)) return -1;
+    if (add_runs(&self->named, of, field->counts, field->partition, field->topic, field->id))
+        return -1;
+    return end_if_full(&self->named);
+}
+
+/* ---- a field of a frame ------------------------------------------------------------------------ */
+
+/* 0, or -1 with an exception. */
+static int gather_field(const gathering *of, const located *from) {
+    gatherer_object *self = of->self;
+    const uint8_t *frame = (const uint8_t *)PyBytes_AS_STRING(of->frame);
+    Py_ssize_t begin = from->records.start, size = from->records.size;
+    plain_field field = {NULL, NULL, NULL, frame + begin, from->partition};
+    PyObject *added = NULL;
+    int failed = -1, is_checked = self->crc32c != NULL;
+    field.id = text_of_id(self, frame, from->id);
+    if (field.id == NULL) return -1;
+    if (from->name.size >= 0)
+        field.topic = PyUnicode_DecodeUTF8((const char *)frame + from->name.start,
+                                           from->name.size, NULL);
+    else
+        field.topic = field.id == Py_None ? Py_NewRef(Py_None) : name_by(of, field.id);
+    if (field.topic == NULL) goto done;
+    int is_unnamed = field.topic == Py_None && field.id != Py_None;
+    if (is_checked && is_unnamed) { /* Python looks for the name later */
+        failed = leave(of, &field, size);
+        goto done;
+    }
+    const target *to = is_unnamed ? &self->unnamed : &self->named;
+    if (is_checked && call_sink(self, self->mark)) goto done;
+    added = add_plain(to, of, begin, begin + size);
+    if (added == NULL) goto done;
+    field.counts = PyTuple_GET_ITEM(added, 1);
+    Py_ssize_t end = PyLong_AsSsize_t(PyTuple_GET_ITEM(added, 0));
+    if (PyErr_Occurred()) goto done;
+    if (is_checked) {
+        failed = checked_rows(of, &field, size, end == begin + size);
+        goto done;
+    }
+    failed = add_runs(to, of, field.counts, field.partition, field.topic, field.id) ||
+             end_if_full(to);
+    if (!failed && end != begin + size)
+        failed = tell_rest(of, field.at, size, PyList_GET_SIZE(field.counts), field.partition,
+                           field.topic, field.id);
+done:
+    Py_DECREF(field.id);
+    Py_XDECREF(field.topic);
+    Py_XDECREF(added);
+    return failed ? -1 : 0;
 }
 
 static int is_tuple(PyObject *given, const char *otherwise) {
@@ -397,24 +379,9 @@ static int gather_fields(const gathering *of, const way *by) {
             .records = at[RECORDS],
             .partition = (int32_t)get32((const uint8_t *)frame + at[PARTITION].start),
         };
-        gone = gather_field(of, &field);
+        if (gather_field(of, &field)) gone = -1;
     }
     Py_DECREF(places);
-    return gone;
-}
-
-/* All batches of a frame, or nothing of it: 1, 0, -1. */
-static int gather_checked(const gathering *of, const way *by) {
-    gatherer_object *self = of->self;
-    Py_ssize_t runs = PyByteArray_GET_SIZE(self->named.numbers);
-    if (call_sink(self, self->mark)) return -1;
-    int gone = gather_fields(of, by);
-    if (gone == 1) gone = are_usual(of);
-    if (gone == 1 && (batch_rows(of) || end_if_full(&self->named))) gone = -1;
-    else if (gone == 0 && (call_sink(self, self->take_back) ||
-                           PyByteArray_Resize(self->named.numbers, runs)))
-        gone = -1;
-    forget_fields(self);
     return gone;
 }
 
@@ -467,7 +434,7 @@ int gather(PyObject *gatherer, const carrier *from) {
     const way by = *known; /* what is called may ask for others */
     Py_XINCREF(by.locate);
     Py_XINCREF(by.header);
-    int gone = self->crc32c != NULL ? gather_checked(&of, &by) : gather_fields(&of, &by);
+    int gone = gather_fields(&of, &by);
     Py_XDECREF(by.locate);
     Py_XDECREF(by.header);
     if (gone || self->crc32c != NULL) return gone;
@@ -493,7 +460,11 @@ static PyObject *call(PyObject *object, PyObject *args, PyObject *keywords) {
                           &raw))
         return NULL;
     const frame of = {.offset = offset, .size = PyBytes_GET_SIZE(raw)};
-    const carrier from = {connection, completed_ns, &of, key, version, raw};
+    if (((gatherer_object *)object)->crc32c != NULL) {
+        PyErr_SetString(PyExc_TypeError, "a Gatherer that checks batches is not called");
+        return NULL;
+    }
+    const carrier from = {connection, completed_ns, &of, Py_None, key, version, raw};
     int taken = gather(object, &from);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
@@ -524,10 +495,12 @@ static int note_target(target *to, PyObject *given) {
    and for topics with a name, and for those without, where their rows go: (sink, numbers, texts,
    full, most), of which full() is called when there are `most` rows or more.
    checked, where more than records is wanted: (HeldRows of batches or None, crc32c(bytes, begin,
-   end), full(table)); or None. A Gatherer is called with what `otherwise` is. */
+   end), full(table), left(connection, api key, offset, size, first and last nanoseconds, capture and
+   place of the frame, nanoseconds, topic, topic id, partition, field), which makes the rows of an
+   unusual field); or None, and then a Gatherer is called with what `otherwise` is. */
 static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *places_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed, *checked;
-    PyObject *batches = Py_None, *crc32c = NULL, *full = NULL;
+    PyObject *batches = Py_None, *crc32c = NULL, *full = NULL, *left = NULL;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Gatherer takes no keywords");
         return NULL;
@@ -540,7 +513,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
             PyErr_SetString(PyExc_TypeError, "checked is a tuple or None");
             return NULL;
         }
-        if (!PyArg_ParseTuple(checked, "OOO", &batches, &crc32c, &full)) return NULL;
+        if (!PyArg_ParseTuple(checked, "OOOO", &batches, &crc32c, &full, &left)) return NULL;
     }
     gatherer_object *self = (gatherer_object *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
@@ -552,6 +525,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
     self->otherwise = Py_NewRef(otherwise);
     self->crc32c = Py_XNewRef(crc32c);
     self->full = Py_XNewRef(full);
+    self->left = Py_XNewRef(left);
     self->ids = PyDict_New();
     self->start = PyLong_FromLong(SIZE);
     self->add_plain = PyUnicode_InternFromString("add_plain");
@@ -571,7 +545,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
     DO(self->otherwise); DO(self->ids);                                                            \
     DO(self->named.sink); DO(self->named.numbers); DO(self->named.texts);                     \
     DO(self->named.full);                                                                          \
-    DO(self->crc32c); DO(self->full); DO(self->batches);                                           \
+    DO(self->crc32c); DO(self->full); DO(self->left); DO(self->batches);                                           \
     DO(self->unnamed.sink); DO(self->unnamed.numbers); DO(self->unnamed.texts);               \
     DO(self->unnamed.full);
 
@@ -593,7 +567,6 @@ static void dealloc(PyObject *object) {
     PyObject_GC_UnTrack(object);
     clear(object);
     forget_ways(self, 0);
-    PyMem_Free(self->fields);
     Py_CLEAR(self->start);
     Py_CLEAR(self->mark);
     Py_CLEAR(self->take_back);

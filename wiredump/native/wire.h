@@ -195,7 +195,7 @@ typedef struct {
     PyObject *client_id; /* str or None */
     PyObject *exchange;  /* what Python has of it, or NULL */
     PyObject *bytes;     /* of a request that becomes rows, where these need them */
-    uint8_t answered;
+    uint8_t answered, transactional;
 } open_request;
 
 /* open_requests.c: requests without a response, oldest first; `ids` apart, to be searched. `make`
@@ -315,6 +315,7 @@ extern PyTypeObject gatherer_type;
 typedef struct {
     int64_t connection, completed_ns;
     const frame *of;
+    PyObject *on; /* the connection */
     int key, version;
     PyObject *raw; /* bytes */
 } carrier;
@@ -329,7 +330,7 @@ typedef struct {
     const frame *request, *response; /* `response` is NULL for one that is not answered */
     PyObject *raw, *response_raw;    /* bytes, where they are needed */
     PyObject *client_id;
-    int key, version, response_version, in_order;
+    int key, version, response_version, in_order, transactional;
     int32_t id;
 } whole_exchange;
 

@@ -31,7 +31,7 @@ from kproto.records.record_batch import CHECKED, HEADER, RecordBatch
 from kproto.records.window import Window
 from wiredump.bodies import Bodies
 from wiredump.dialects import certain
-from wiredump.model import Anomaly, Exchange
+from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Place
 from wiredump.native import quick
 from wiredump.rows.exchanges import anomaly_row
 from wiredump.rows.fields import (
@@ -122,20 +122,45 @@ class BatchRows:
             self._gather(data, whose)
         return True
 
-    def gatherer(self, batches: Any = None, full: Callable[[str], None] | None = None) -> Any:
+    def gatherer(
+        self, batches: Any = None, full: Callable[[str], None] | None = None,
+        take: Callable[[Iterable[Rows]], None] | None = None,
+    ) -> Any:  # fmt: skip
         """Return ``add_frame`` in C, if the extension is in use: the same, without an object for
         each field. If more is wanted than records, it also adds rows to ``batches`` (``HeldRows``)
-        and calls ``full`` when there are enough, and takes only frames where all is usual."""
+        and calls ``full`` when there are enough, and ``take`` with the rows of unusual fields."""
         module = quick()
         if module is None:
             return self.add_frame
         engine = extension.in_use
-        checked = batches, crc32c if engine is None else engine.crc32c, full
+        checked = None
+        if self.checks:
+            assert take is not None
+            crc = crc32c if engine is None else engine.crc32c
+            checked = batches, crc, full, partial(self._left, take)
         return module.Gatherer(
             partial(places_of, self._using), id_as_text, self._name_of, unpack, self._rest_of,
             self.add_frame, self._records.target, self._unnamed.target,
-            checked if self.checks else None,
+            checked,
         )  # fmt: skip
+
+    def _left(self, take: Callable[[Iterable[Rows]], None], *field: Any) -> None:
+        take(self._left_rows(*field))
+
+    def _left_rows(
+        self, connection: Connection, api_key: int, offset: int, size: int, first_ns: int,
+        last_ns: int, capture: int, place: int, completed_ns: int, topic: str | None,
+        topic_id: str | None, partition: int, data: bytes,
+    ) -> Iterator[Rows]:  # fmt: skip
+        """Return the rows of a field that C leaves."""
+        direction: Direction = "request" if api_key == PRODUCE else "response"
+        frame = Frame(direction, offset, size, b"", 0, first_ns, last_ns, Place(capture, place))
+        if topic is None and topic_id is not None:
+            topic = self._name_of(topic_id, completed_ns)
+        yield from self._rows(
+            RecordsField(connection, api_key, frame, completed_ns, topic, topic_id, partition, data)
+        )
+        yield from self.pieces()
 
     def _gather(self, data: bytes, whose: Whose) -> None:
         """Collect the records of a field, if nothing else of its batches is wanted."""
@@ -176,7 +201,7 @@ class BatchRows:
     def _rows(self, field: RecordsField) -> Iterator[Rows]:
         frame = field.frame
         whose = Whose(
-            field.item.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
+            field.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
             field.partition, field.completed_ns,
         )  # fmt: skip
         if not self.checks:
@@ -207,7 +232,7 @@ class BatchRows:
                 if self._tells:
                     yield "batches", (
                         whose.connection, whose.direction, whose.frame_offset, field.frame.last_ns,
-                        field.item.api_key, field.topic, field.topic_id, field.partition, number,
+                        field.api_key, field.topic, field.topic_id, field.partition, number,
                         base_offset, base_offset + last_delta, magic,
                         _CODECS[attributes & CODEC_MASK],
                         "append" if attributes & LOG_APPEND_TIME_BIT else "create", max_timestamp,
@@ -264,14 +289,14 @@ class BatchRows:
 
 
 def _undecodable(field: RecordsField, reason: str) -> Rows:
-    item, frame = field.item, field.frame
+    frame = field.frame
     return anomaly_row(
         Anomaly(
             "undecodable-batch",
             f"{field.name}: {reason}",
             frame.place,
             frame.first_ns,
-            item.connection,
+            field.connection,
             frame.direction,
             frame.offset,
         )
@@ -283,8 +308,8 @@ def _batch(field: RecordsField, number: int, batch: Batch, read: _Read) -> Rows:
     return (
         "batches",
         (
-            field.item.connection.id, frame.direction, frame.offset, frame.last_ns,
-            field.item.api_key, field.topic, field.topic_id, field.partition, number,
+            field.connection.id, frame.direction, frame.offset, frame.last_ns,
+            field.api_key, field.topic, field.topic_id, field.partition, number,
             read.base_offset, batch.last_offset, batch.magic,
             _CODECS[codec] if codec < len(_CODECS) else f"codec {codec}",
             _TIMESTAMPS[batch.timestamp_type],

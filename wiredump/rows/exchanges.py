@@ -5,20 +5,22 @@ Each function depends on the item alone, so the rows depend neither on the calle
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from kproto import error_codes
 from kproto.dialects import Dialect
-from wiredump.body_texts import BodyTexts, texts_of
-from wiredump.model import Anomaly, Exchange, Frame, Item
+from kproto.journal import ClientSoftware
+from wiredump.body_texts import API_VERSIONS, BodyTexts, texts_of
+from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
 
-__all__ = ["API_VERSIONS", "Row", "anomaly_row", "error_names", "rows_of"]
+__all__ = ["API_VERSIONS", "Row", "anomaly_row", "error_names", "negotiation_rows", "rows_of"]
 
 Row = tuple[str, tuple[Any, ...]]
 """A table's name and the values of a row's columns, in order."""
 
-API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
 
 
@@ -148,40 +150,49 @@ def _add_bodies(rows: list[Row], item: Exchange, texts: BodyTexts) -> None:
             rows.append(("bodies", row))
 
 
-def _negotiations(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
+def _negotiations(item: Exchange, texts: BodyTexts) -> Iterable[Row]:
     if item.request is None or item.response is None:
-        return
-    software = item.software
+        return ()
+    return negotiation_rows(
+        item.connection, item.connection.id, item.request.offset, item.request.first_ns,
+        item.client_id, item.software, item.api_key, item.api_version,
+        texts.response.body if texts.response is not None else None,
+    )  # fmt: skip
+
+
+def negotiation_rows(
+    connection: Connection, id_: int, offset: int, requested_ns: int, client_id: str | None,
+    software: ClientSoftware | None, key: int, version: int, response: str | None,
+) -> list[Row]:  # fmt: skip
+    """Return the rows of an exchange in which versions were offered or refused; ``response`` is
+    the JSON text of its body."""
     who = (
-        item.connection.id,
-        item.request.offset,
-        item.request.first_ns,
-        item.connection.client,
-        item.connection.broker,
-        item.client_id,
-        software.name if software else None,
-        software.version if software else None,
-    )
-    if item.api_key == API_VERSIONS:
-        body = texts.response_value() or {}
-        refused = body.get("errorCode") == _UNSUPPORTED_VERSION
-        event = "fell back" if refused else "offered"
-        told = False
-        for range_ in body.get("apiKeys") or ():
-            key, lowest = range_.get("apiKey"), range_.get("minVersion")
-            highest = range_.get("maxVersion")
-            if (
-                highest is None
-            ):  # the response was cut inside this range, so that nothing is known about it
-                continue
-            told = told or key == API_VERSIONS
-            asked = item.api_version if key == API_VERSIONS else None
-            yield "negotiations", (*who, event, key, asked, lowest, highest)
-        if refused and not told:  # older brokers do not state the versions that they support
-            yield "negotiations", (
-                *who, "refused", API_VERSIONS, item.api_version, None, None
-            )  # fmt: skip
-    else:
-        yield "negotiations", (
-            *who, "unsupported", item.api_key, item.api_version, None, None
-        )  # fmt: skip
+        id_, offset, requested_ns, connection.client, connection.broker, client_id,
+        software.name if software else None, software.version if software else None,
+    )  # fmt: skip
+    ranges: Iterable[_Range] = (("unsupported", key, version, None, None),)
+    if key == API_VERSIONS:
+        ranges = _ranges(response, version)
+    return [("negotiations", (*who, *each)) for each in ranges]
+
+
+_Range = tuple[str, int | None, int | None, int | None, int | None]
+"""The event, the api key, the version that was asked for, the lowest and the highest version."""
+
+
+@lru_cache(maxsize=64)
+def _ranges(response: str | None, version: int) -> tuple[_Range, ...]:
+    """Return what an ApiVersions response says. A broker says the same on each connection."""
+    body = {} if response is None else json.loads(response)
+    refused = body.get("errorCode") == _UNSUPPORTED_VERSION
+    event = "fell back" if refused else "offered"
+    found: list[_Range] = []
+    for range_ in body.get("apiKeys") or ():
+        key, lowest, highest = map(range_.get, ("apiKey", "minVersion", "maxVersion"))
+        if highest is not None:  # else the response was cut inside this range
+            asked = version if key == API_VERSIONS else None
+            found.append((event, key, asked, lowest, highest))
+    if refused and all(key != API_VERSIONS for _, key, *_ in found):
+        # Older brokers do not state the versions that they support.
+        found.append(("refused", API_VERSIONS, version, None, None))
+    return tuple(found)

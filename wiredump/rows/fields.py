@@ -25,7 +25,7 @@ from kproto.messages.request_header import RequestHeader
 from kproto.partial import FrameLayout, response_layout
 from wiredump.bodies import Bodies
 from wiredump.dialects import codec_of
-from wiredump.model import Exchange, Frame
+from wiredump.model import Connection, Exchange, Frame
 
 __all__ = [
     "CARRYING",
@@ -55,9 +55,11 @@ NO_TOPIC_ID: Final = "A" * 22
 
 
 class RecordsField(NamedTuple):
-    """A field that is not empty. ``frame`` is the frame of ``item`` that has it."""
+    """A field that is not empty, in a frame of an exchange. Of a frame that was read in C only the
+    place and the times are known."""
 
-    item: Exchange
+    connection: Connection
+    api_key: int
     frame: Frame
     completed_ns: int
     topic: str | None
@@ -95,7 +97,9 @@ def fields_of(
     for name, topic_id, partition, data in _in_json(item, said()) if found is None else found:
         if name is None and topic_id is not None:
             name = name_of(topic_id, completed)
-        yield RecordsField(item, frame, completed, name, topic_id, partition, data)
+        yield RecordsField(
+            item.connection, item.api_key, frame, completed, name, topic_id, partition, data
+        )
 
 
 # ---- in the bytes ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kproto.dialects import Dialect
 from wiredump.bodies import read
-from wiredump.body_texts import BodyTexts, printers_of, texts_of
+from wiredump.body_texts import BodyTexts, left_over, printers_of, texts_of
 from wiredump.dialects import certain
 from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.knowledge.heard import (
@@ -20,15 +20,16 @@ from wiredump.knowledge.heard import (
     TABLE_OF,
     Heard,
     heard_of,
-    heard_of_fetch,
+    heard_of_texts,
 )
 from wiredump.knowledge.order import InOrder
+from wiredump.knowledge.sessions import Fetches
 from wiredump.knowledge.topics import TopicNames, is_instructive
 from wiredump.model import Connection, Exchange, Item
 from wiredump.native import quick
 from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
 from wiredump.rows.elections import ELECT_LEADERS, election_rows
-from wiredump.rows.exchanges import API_VERSIONS, Row, error_names, rows_of
+from wiredump.rows.exchanges import API_VERSIONS, Row, error_names, negotiation_rows, rows_of
 from wiredump.rows.fields import CARRYING
 from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
@@ -49,6 +50,11 @@ _SAID: Final = frozenset({"requests", "bodies", "negotiations"})
 
 _BATCHES: Final = frozenset({"batches", "records", "anomalies"})
 _FOLLOWED: Final = frozenset(FOLLOWED)
+
+_TOPIC, _TOPIC_ID = (
+    [column.name for column in TABLES["fetches"].columns].index(name)
+    for name in ("topic", "topic_id")
+)
 
 
 class Deferral(Protocol):
@@ -146,22 +152,24 @@ class TableRows:
         if module is None:
             return None
         using = certain(self._codec)
-        fetched = gatherer = None
-        items: frozenset[int] = frozenset()
+        gatherer = None
+        items = telling = frozenset[int]()
         if self._decodes:
-            items = self._heard_keys - {FETCH}
+            items = self._heard_keys & {ELECT_LEADERS}
+            telling = self._heard_keys - items
             if "negotiations" in self._tables:
-                items |= {API_VERSIONS}
-            if "fetches" in self._tables:
-                fetched = partial(self._take_fetch, using.name, take)
+                telling |= {API_VERSIONS}
             if self._batches is not None:
-                gatherer = self._batches.gatherer(held("batches"), full)
+                gatherer = self._batches.gatherer(
+                    held("batches"), full, lambda rows: take(self._wanted(iter(rows)))
+                )
         bodies = held("bodies") if self._decodes else None
         return module.ExchangeRows(
             held("frames"), held("requests"), bodies,
             self._decodes and bool(self._tables & _SAID),
-            partial(printers_of, using, self._values, self._secrets), error_names, fetched, full,
-            gatherer, using.name, tuple(items), tuple(CARRYING),
+            partial(printers_of, using, self._values, self._secrets), left_over, error_names,
+            partial(self._take_told, using.name, take, held, full) if telling else None,
+            tuple(telling), full, gatherer, using.name, tuple(items), tuple(CARRYING),
         )  # fmt: skip
 
     def gathered(self) -> Iterator[Rows]:
@@ -222,19 +230,47 @@ class TableRows:
             self.names.learn(heard)
             yield from self._followed(heard)
 
-    def _take_fetch(
-        self, dialect: str, take: Callable[[Iterable[Rows]], None], *fetch: Any
-    ) -> None:
-        """Take a Fetch whose other rows were made in C."""
-        heard = heard_of_fetch(dialect, *fetch)
-        if self._deferral is not None:
+    def _take_told(
+        self, dialect: str, take: Callable[[Iterable[Rows]], None], held: Callable[[str], Any],
+        full: Callable[[str], None], *told: Any,
+    ) -> None:  # fmt: skip
+        """Take an exchange whose other rows were made in C."""
+        if told[7] == API_VERSIONS:
+            connection, id_, offset, asked_ns, _, client_id, software, key, version, _, text = told
+            rows = negotiation_rows(
+                connection, id_, offset, asked_ns, client_id, software, key, version, text
+            )
+            _hold("negotiations", held, full, (row for _, row in rows))
+            return
+        heard = heard_of_texts(dialect, *told)
+        if heard is None:
+            return
+        if heard.api_key in INSTRUCTIVE:
+            self.names.learn(heard)
+        if self._is_alone(heard):
+            follower = self._followers["fetches"]
+            assert isinstance(follower, Fetches)
+            fetches = follower.rows_alone(heard)
+            for row in fetches:
+                if row[_TOPIC] is None and row[_TOPIC_ID] is not None:
+                    take(follower.feed(heard))  # it looks for the name
+                    return
+            _hold("fetches", held, full, fetches)
+        else:
             take(self._followed(heard))
-        elif complete := list(self.order.add(heard)):
-            take(self._wanted(chain.from_iterable(map(self._in_order, complete))))
+
+    def _is_alone(self, heard: Heard) -> bool:
+        """Whether the exchange does not wait for those that were requested earlier."""
+        return (
+            heard.api_key == FETCH and self._deferral is None
+            and "fetches" in self._followers and Fetches.is_alone(heard)
+        )  # fmt: skip
 
     def _followed(self, heard: Heard) -> Iterator[Row]:
         if self._deferral is not None:
             self._deferral.heard(heard)
+        elif self._is_alone(heard):
+            yield from self._in_order(heard)
         elif TABLE_OF.get(heard.api_key) in self._followers:
             for each in self.order.add(heard):
                 yield from self._in_order(each)
@@ -254,6 +290,17 @@ class TableRows:
             yield from follower.end()
         yield from self.names.rows()
         yield from self.counts.rows(connections)
+
+
+def _hold(
+    table: str, held: Callable[[str], Any], full: Callable[[str], None],
+    rows: Iterable[tuple[Any, ...]],
+) -> None:  # fmt: skip
+    """Add rows that need nothing more, without the way that others go."""
+    add = held(table).add
+    for row in rows:
+        if add(row):
+            full(table)
 
 
 def _keys_of(tables: frozenset[str]) -> frozenset[int]:

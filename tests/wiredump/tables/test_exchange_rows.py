@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import kproto
 from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
+from kproto.records import Record, build_batch
 from tests.captures.reading import NAMES
 from tests.captures.test_captures import uncompressed
 from tests.native.test_memory import LOOPS, least_growth
@@ -137,6 +138,42 @@ def test_no_exchange_is_made(
 
 
 @PRINTS_BODIES
+def test_no_exchange_is_made_for_an_unusual_field_or_bytes_left_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Python makes the rows of one field, and of an exchange that others depend on."""
+    plain = build_batch([Record(value=b"v")])
+    wrong = bytearray(plain)
+    wrong[-2] ^= 1  # its checksum does not fit
+    talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1448)
+    packets = talk.open()
+    for at, item in enumerate(
+        [produce(plain, 9, at=0), metadata(1), fetched(bytes(wrong), 11, at=2),
+         fetched(plain + bytes(wrong), 16, at=3), fetched(plain[:-1], 11, at=4)]
+    ):  # fmt: skip
+        response = item.response.raw
+        if at == 1:
+            response = (len(response) - 3).to_bytes(4) + response[4:] + b"?"
+        packets += talk.send(item.request.raw)
+        packets += talk.send(response, from_server=True)
+    seen: list[Any] = []
+    add = TableRows.add
+
+    def added(self: TableRows, item: Any) -> Any:
+        seen.append(item)
+        return add(self, item)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableRows, "add", added)
+        quickly = made(_pcap(packets), tmp_path, ALL, quickly=True)
+    assert len(seen) <= 1  # the first, before a connection is known
+    assert quickly == made(_pcap(packets), tmp_path, ALL, quickly=False)
+    rows = dict(quickly)
+    assert len(rows["anomalies"]) == 2
+    assert sum("bytes left over" in row for row in rows["requests"]) == 1
+
+
+@PRINTS_BODIES
 def test_what_goes_wrong_in_what_is_called_comes_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
@@ -156,12 +193,13 @@ def test_what_goes_wrong_in_what_is_called_comes_out(
 
 def test_wrong_arguments() -> None:
     module: Any = native.built()
-    calls = (None,) * 3 + (True,) + (None,) * 5
+    calls = (None,) * 3 + (True,) + (None,) * 4 + ((),) + (None,) * 2
     assert module.ExchangeRows(*calls, "kafka", (), ())
     frames = module.HeldRows(b"q", 1, 1)
     wrongs: Any = (
         (), (frames, *calls[1:], "kafka", (), ()), (*calls, None, (), ()),
-        (*calls, "kafka", [], ()), (*calls, "kafka", ("x",), ()), (*calls[:8], 1, "kafka", (), ()),
+        (*calls, "kafka", [], ()), (*calls, "kafka", ("x",), ()), (*calls[:10], 1, "kafka", (), ()),
+        (*calls[:8], None, *calls[9:], "kafka", (), ()),
     )  # fmt: skip
     for wrong in wrongs:
         with pytest.raises(TypeError):

@@ -266,6 +266,22 @@ def test_a_run_that_is_interrupted_leaves_nothing(tmp_path, capture, monkeypatch
     assert names == {*TABLES, "_SUCCESS", "_manifests"} - ON_REQUEST
 
 
+@pytest.mark.slow
+def test_a_process_of_its_own_imports_no_numpy(tmp_path, capture) -> None:
+    """It takes longer to import than the rest of what writes tables."""
+    program = (
+        "import sys\n"
+        "from wiredump.cli import main\n"
+        f"sys.argv[1:] = ['table', {str(capture)!r}, '--out', {str(tmp_path / 't')!r}]\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    assert not {'numpy', 'pandas'} & {n for n, m in sys.modules.items() if m}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> None:
     """What a run that was killed leaves."""
     program = (
