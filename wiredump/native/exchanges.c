@@ -311,7 +311,7 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
         return FAILED;
     entry.client_id = has_client && length >= 0 ? on->client_id : Py_None;
     frame_of(from, size, &entry.request);
-    enum kind kind = exchange_kind(self->rows, key, transactional);
+    enum kind kind = exchange_kind(self->rows, key);
     if (kind == AN_ITEM) {
         if (intern_names()) return FAILED;
         PyObject *raw = stream_bytes(from, chunk, from->base, size);
@@ -352,7 +352,7 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
     frame_of(from, size, &response.of);
     enum kind kind = entry->exchange != NULL && !only_frames(self->rows)
                          ? AN_ITEM /* Python knows more of it */
-                         : exchange_kind(self->rows, entry->key, entry->transactional);
+                         : exchange_kind(self->rows, entry->key);
     if (give_out(self, on, entry, id, &response, kind)) return FAILED;
     on->any_response = 1;
     on->answered = id;

@@ -339,7 +339,7 @@ extern PyTypeObject exchange_rows_type;
 
 /* What is made of an exchange: an object for Python, rows, or rows of what its bytes have. */
 enum kind { AN_ITEM, ROWS, ROWS_OF_BYTES };
-enum kind exchange_kind(const exchange_rows_object *self, int key, int is_transactional);
+enum kind exchange_kind(const exchange_rows_object *self, int key);
 
 /* Whether no other table than `frames` is made of exchanges. */
 int only_frames(const exchange_rows_object *self);
