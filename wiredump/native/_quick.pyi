@@ -133,7 +133,7 @@ class Gatherer:
 
     def __new__(
         cls,
-        walk_of: Callable[[int, int], bytes | None],
+        places_of: Callable[[int, int], tuple[Any, Any, int, int] | None],
         text_of: Callable[[bytes], str],
         name_of: Callable[[str, int], str | None],
         unpack: Callable[[int, bytes], bytes | None],
@@ -179,9 +179,6 @@ class Spans:
 def order_runs(
     parts: list[tuple[Any, tuple[Any, ...], Any | None, int, int]], /
 ) -> Spans | None: ...
-def find_records(
-    program: bytes, frame: bytes, /
-) -> list[tuple[str | None, bytes | None, int, bytes]] | None: ...
 def walk_pcap(
     chunk: bytes,
     position: int,

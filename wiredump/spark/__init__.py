@@ -10,7 +10,7 @@ Each stage is complete before the next begins:
 
 1. **Packets** (``source``, ``splits``): a task per part of a capture finds the first record by a
    chain of headers (``record_boundaries``), reads the headers of all packets, mostly in bulk
-   (``walks``), and returns rows of TCP segments (``columns``): addresses, numbers, and the position
+   (``wiredump.readers``), and returns rows of TCP segments (``columns``): addresses, numbers, and the position
    of the payload in the file. It notes where it began and ended. The driver checks that the notes
    cover each file (``planning``); if a guess was wrong, it walks through that file and reads it
    again by its true boundaries. One task reads a file that can only be read from its beginning
