@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -63,11 +65,32 @@ public final class StreamsAdapter {
     private int instances;
 
     public static void main(String[] args) throws IOException {
+        loadClasses();
         StreamsAdapter adapter = new StreamsAdapter();
         AdapterLines.serve(
             "kafka-streams", AdapterLines.version("kafka/kafka-streams-version.properties"),
             CAPABILITIES, disclosed(), adapter::perform);
         adapter.close();
+    }
+
+    /**
+     * Starts an instance at a port of the adapter's own that answers nothing, and ends it: the time
+     * that the JVM takes to load Streams is not that of the first call.
+     */
+    private static void loadClasses() throws IOException {
+        try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+            StreamsAdapter adapter = new StreamsAdapter();
+            adapter.timeoutMs = 500;
+            adapter.connected = JSON.createObjectNode()
+                .put("bootstrap", "127.0.0.1:" + silent.getLocalPort())
+                .put("timeout_ms", adapter.timeoutMs)
+                .put("client_id", "loading");
+            adapter.sources = new StreamsRun.Sources(List.of("none"), null, null);
+            adapter.running();
+            adapter.close();
+        } catch (AdminAdapter.Raised | AdminAdapter.Unsupported impossible) {
+            throw new IllegalStateException(impossible);
+        }
     }
 
     /** Options that differ from the client's defaults. */
