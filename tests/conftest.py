@@ -84,17 +84,32 @@ _TOGETHER = tuple(
 """Folders whose tests share programs that take seconds to start."""
 
 
+_LONG = tuple(
+    str(Path(__file__).parent / folder) + os.sep
+    for folder in ("fuzz", "kspec", "real", "recipes", "suites", "tools", "wiredump/spark")
+)
+"""Folders whose slow tests take half a minute rather than seconds."""
+
+
 def _unit(item: pytest.Item) -> str:
-    """The tests that one process should run: those of such a folder, or of one module."""
+    """The tests that one process should run: those of such a folder, or a module's slow or quick
+    ones."""
     path = str(item.path)
-    return next((folder for folder in _TOGETHER if path.startswith(folder)), path)
+    module = f"{path} {_is_slow(item)}"
+    return next((folder for folder in _TOGETHER if path.startswith(folder)), module)
+
+
+def _weight(item: pytest.Item) -> int:
+    if not _is_slow(item):
+        return 0
+    return 10 if str(item.path).startswith(_LONG) else 1
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:
-        items[:] = in_shares(items, processes, unit=_unit, slow=_is_slow)
+        items[:] = in_shares(items, processes, unit=_unit, weight=_weight)
 
 
 def _is_slow(item: pytest.Item) -> bool:

@@ -9,7 +9,6 @@ process is done, so that no process waits for another's last slow test.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import TypeVar
 
 __all__ = ["in_shares"]
@@ -18,24 +17,28 @@ T = TypeVar("T")
 
 
 def in_shares(
-    tests: Sequence[T], shares: int, *, unit: Callable[[T], str], slow: Callable[[T], bool]
+    tests: Sequence[T], shares: int, *, unit: Callable[[T], str], weight: Callable[[T], int]
 ) -> list[T]:
-    """``tests`` in an order for this many processes. Consecutive tests of one unit have fixtures
-    in common, and stay together where the sizes of the shares permit it."""
-    units = [list(group) for _, group in groupby(tests, unit)]
+    """``tests`` in an order for this many processes. Tests of one unit have fixtures in common, and
+    stay together where the sizes of the shares permit it. The weight of a quick test is 0."""
+    units: dict[str, list[T]] = {}
+    for each in tests:
+        units.setdefault(unit(each), []).append(each)
     weighed = sorted(
-        ((sum(map(slow, each)), each) for each in units), key=lambda pair: pair[0], reverse=True
+        ((sum(map(weight, group)), group) for group in units.values()),
+        key=lambda pair: pair[0],
+        reverse=True,
     )
     begun: list[list[T]] = [[] for _ in range(shares)]
     weights = [0] * shares
     rest: list[T] = []
-    for weight, each in weighed:
-        if weight:
+    for weighs, group in weighed:
+        if weighs:
             lightest = weights.index(min(weights))
-            weights[lightest] += weight
-            begun[lightest] += each
+            weights[lightest] += weighs
+            begun[lightest] += group
         else:
-            rest += each
+            rest += group
     sizes = [(len(tests) + index) // shares for index in range(shares)]
     rest = [each for share, size in zip(begun, sizes, strict=True) for each in share[size:]] + rest
     ordered: list[T] = []

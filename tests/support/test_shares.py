@@ -18,7 +18,7 @@ TESTS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=200).map
 
 
 def ordered(tests: list[tuple[str, bool, int]], shares: int) -> list[tuple[str, bool, int]]:
-    return in_shares(tests, shares, unit=lambda test: test[0], slow=lambda test: test[1])
+    return in_shares(tests, shares, unit=lambda test: test[0], weight=lambda test: int(test[1]))
 
 
 @given(TESTS, st.integers(1, 6))
