@@ -173,6 +173,19 @@ def test_no_exchange_is_made_for_an_unusual_field_or_bytes_left_over(
     assert sum("bytes left over" in row for row in rows["requests"]) == 1
 
 
+@pytest.mark.parametrize("tables", [("transactions",), ("batches", "transactions")])
+def test_python_gets_the_bytes_of_a_request_without_response(tables: tuple[str, ...]):
+    """Only those of a transaction are needed where they are answered."""
+    talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1448)
+    packets = talk.open()
+    for at in range(3):
+        item = produce(b"", 9, at=at)
+        packets += talk.send(item.request.raw)
+        if at < 2:
+            packets += talk.send(item.response.raw, from_server=True)
+    assert_same(_pcap(packets), tables)
+
+
 @PRINTS_BODIES
 def test_what_goes_wrong_in_what_is_called_comes_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
