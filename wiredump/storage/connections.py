@@ -12,6 +12,7 @@ import os
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from kproto.errors import MissingExtraError
 from wiredump.storage.errors import StorageError, translated
@@ -96,7 +97,20 @@ def _object_store(scheme: str, authority: str, query: str) -> tuple[FileSystem, 
         query = f"{query}&{_SMALL_AT_ONCE}" if query else f"?{_SMALL_AT_ONCE}"
     with translated(Uri(scheme, authority, "", "").shown):
         files, root = FileSystem.from_uri(f"{scheme}://{authority}/{query}")
+    key = unquote(authority.rpartition("@")[0].partition(":")[2])
+    if scheme.startswith("abfs") and key:
+        files = _with_account_key(files, key)
     return files, root.strip("/")
+
+
+def _with_account_key(files: Any, key: str) -> FileSystem:
+    """Return the Azure file system of a URI with the key in it, which pyarrow 26 drops: it would
+    wait for the metadata service of a virtual machine that is not there."""
+    from pyarrow.fs import AzureFileSystem
+
+    (options,) = files.__reduce__()[1]
+    given = {name: value for name, value in options.items() if value}
+    return AzureFileSystem(**given | {"account_key": key})
 
 
 def _hadoop(scheme: str, authority: str) -> tuple[FileSystem, str]:

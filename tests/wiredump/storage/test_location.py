@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from kproto.errors import KprotoError
 from tests.support.object_store import Bucket
 from wiredump.storage import (
     ChangedError,
@@ -216,3 +220,33 @@ def test_no_access(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_used(uri: str, expected: str) -> None:
     with pytest.raises(StorageError, match=expected):
         Location(uri).info()
+
+
+def test_the_key_of_an_azure_account_signs_requests() -> None:
+    """pyarrow reads the key in a URI; its requests would go without."""
+    seen: list[tuple[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            seen.append((self.path, self.headers.get("Authorization", "")))
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_HEAD
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        authority = f"account:a2V5Kw%3D%3D@127.0.0.1:{server.server_port}"
+        place = Location(f"abfs://{authority}/container/a.pcap?enable_tls=false")
+        with suppress(OSError, KprotoError):
+            place.exists()
+        server.shutdown()
+    assert seen
+    for path, signed in seen:
+        assert path.startswith("/account/container")
+        assert signed.startswith("SharedKey account:")
+    assert "a2V5" not in place.shown
