@@ -10,11 +10,11 @@ Each stage is complete before the next begins:
 
 1. **Packets** (``source``, ``splits``): a task per part of a capture finds the first record by a
    chain of headers (``record_boundaries``), reads the headers of all packets, mostly in bulk
-   (``wiredump.readers``), and returns rows of TCP segments (``columns``): addresses, numbers, and the position
-   of the payload in the file. It notes where it began and ended. The driver checks that the notes
-   cover each file (``planning``); if a guess was wrong, it walks through that file and reads it
-   again by its true boundaries. One task reads a file that can only be read from its beginning
-   (compressed, damaged, without times).
+   (``wiredump.readers``), and returns rows of TCP segments (``columns``): addresses, numbers, and
+   the position of the payload in the file. It notes where it began and ended. The driver checks
+   that the notes cover each file (``planning``); if a guess was wrong, it walks through that file
+   and reads it again by its true boundaries. One task reads a file that can only be read from its
+   beginning (compressed, damaged, without times).
 2. **Connections** (``connections``): rows are shuffled by endpoints and sorted in the order in
    which one process would read them. A task processes one connection after the other with the code
    of ``wiredump table``, reads payloads from the file (``payloads``), and writes Parquet. Of local
