@@ -91,7 +91,7 @@ def audit_command(
 
 
 def _observed(paths: Sequence[str], jobs: int, **options: Any) -> Traffic:
-    from wiredump.cli.observing import Traffic, observed_together, observed_within
+    from wiredump.cli.observing import Traffic, observed_in_processes, observed_within
 
     folders = [path for path in paths if os.path.isdir(path)]
     if folders and len(paths) > 1:
@@ -108,7 +108,7 @@ def _observed(paths: Sequence[str], jobs: int, **options: Any) -> Traffic:
     with reading(paths) as progress:
         if jobs == 1:
             return observed_within(paths, progress=progress, **options)
-        return observed_together(paths, jobs, progress, **options)
+        return observed_in_processes(paths, jobs, progress, **options)
 
 
 def _record(found: Audit) -> dict[str, Any]:

@@ -43,9 +43,9 @@ def make(
     Raises what readers and writers raise.
     """
     if jobs != 1:
-        from wiredump.tables.jobs import make_tables_together
+        from wiredump.tables.jobs import make_tables_in_processes
 
-        return make_tables_together(work, jobs, progress)
+        return make_tables_in_processes(work, jobs, progress)
     from wiredump.sources import open_sources
     from wiredump.tables.making import make_tables
     from wiredump.tables.table_rows import TableRows

@@ -16,7 +16,7 @@ from wiredump.sources import open_sources
 from wiredump.sources.opening import kind_of
 from wiredump.tables.processes import Progress, share_out, usable_cores
 
-__all__ = ["Traffic", "observed_together", "observed_within"]
+__all__ = ["Traffic", "observed_in_processes", "observed_within"]
 
 _API_VERSIONS = 18
 
@@ -54,7 +54,7 @@ def observed_within(paths: Sequence[str], **options: Any) -> Traffic:
     return Traffic(observed, dict(sources.account), dict(sources.unread))
 
 
-def observed_together(
+def observed_in_processes(
     paths: Sequence[str], jobs: int, progress: Progress, *, memory: int | None = None,
     **options: Any,
 ) -> Traffic:  # fmt: skip
@@ -85,6 +85,6 @@ def _share_of(
         wanted += [([number], Share(0, 1)) for number in texts]
     for numbers, mine in wanted:
         chosen = [paths[number] for number in numbers]
-        told = {"numbers": numbers, "share": mine, "progress": progress, **options}
-        traffic.merge(observed_within(chosen, **told))
+        arguments = {"numbers": numbers, "share": mine, "progress": progress, **options}
+        traffic.merge(observed_within(chosen, **arguments))
     return traffic

@@ -248,5 +248,5 @@ _Say = Callable[[str], None]
 def _first_line(error: Exception) -> str:
     """Return the line of a task's own exception, which says more than Spark's around it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
-    return (told or lines or [type(error).__name__])[-1]
+    errors = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
+    return (errors or lines or [type(error).__name__])[-1]

@@ -74,8 +74,8 @@ class Clusters:
 
 def _addresses(body: dict[str, Any], broker: str) -> list[str]:
     """Return the addresses in the form that connections have."""
-    told = body.get("brokers") or ()
+    brokers = body.get("brokers") or ()
     if broker.startswith("broker "):
-        return [f"broker {each.get('nodeId', each.get('brokerId'))}" for each in told]
-    hosts = [(each.get("host", ""), each.get("port")) for each in told]
+        return [f"broker {each.get('nodeId', each.get('brokerId'))}" for each in brokers]
+    hosts = [(each.get("host", ""), each.get("port")) for each in brokers]
     return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts]

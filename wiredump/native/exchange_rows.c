@@ -19,10 +19,10 @@ typedef struct {
 struct exchange_rows_object {
     PyObject_HEAD
     held_object *frames, *requests, *bodies; /* NULL: not wanted */
-    PyObject *printers_of, *left_over, *errors_of, *told, *full, *gatherer, *dialect;
+    PyObject *printers_of, *left_over, *errors_of, *follow, *full, *gatherer, *dialect;
     PyObject *start; /* where a header begins */
-    int prints_all;  /* not only those for `told` */
-    uint8_t items[1 << 13], telling[1 << 13], carrying[1 << 13];
+    int prints_all;  /* not only those for `follow` */
+    uint8_t items[1 << 13], followed[1 << 13], carrying[1 << 13];
     printers known[2][PRINTERS]; /* of requests, of responses */
 };
 
@@ -38,17 +38,17 @@ static PyObject *client_name, *broker_name, *name_name, *version_name;
 
 int only_frames(const exchange_rows_object *self) {
     return self != NULL && self->requests == NULL && self->bodies == NULL &&
-           self->gatherer == NULL && self->told == NULL && !self->prints_all;
+           self->gatherer == NULL && self->follow == NULL && !self->prints_all;
 }
 
-/* Whether Python is told of the exchange, beside its rows. */
-static int is_told(const exchange_rows_object *self, int key, int is_transactional) {
-    return self->told != NULL && has_key(self->telling, key) &&
+/* Whether Python follows the exchange, besides its rows. */
+static int is_followed(const exchange_rows_object *self, int key, int is_transactional) {
+    return self->follow != NULL && has_key(self->followed, key) &&
            (key != PRODUCE || is_transactional);
 }
 
 static int is_printed(const exchange_rows_object *self, int key, int is_transactional) {
-    return self->prints_all || is_told(self, key, is_transactional);
+    return self->prints_all || is_followed(self, key, is_transactional);
 }
 
 static int is_carrying(const exchange_rows_object *self, int key) {
@@ -256,13 +256,13 @@ static int request_row(exchange_rows_object *self, const whole_exchange *of,
     return finish(self, self->requests, "requests", size, failed);
 }
 
-static int tell(exchange_rows_object *self, const whole_exchange *of, const printed *request,
-                const printed *response) {
+static int hand_over(exchange_rows_object *self, const whole_exchange *of,
+                     const printed *request, const printed *response) {
     PyObject *end = of->response == NULL ? Py_NewRef(Py_None)
                                          : PyLong_FromLongLong(of->response->last_ns);
     if (end == NULL) return -1;
     PyObject *done = PyObject_CallFunction(
-        self->told, "OLLLOOOiiOO", of->on->connection, (long long)of->on->id,
+        self->follow, "OLLLOOOiiOO", of->on->connection, (long long)of->on->id,
         (long long)of->request->offset, (long long)of->request->first_ns, end, of->client_id,
         of->on->software, of->key, of->version, request->body,
         response->body != NULL ? response->body : Py_None);
@@ -296,7 +296,8 @@ static int add_rows(exchange_rows_object *self, const whole_exchange *of, const 
     if (self->bodies != NULL && request->body != NULL && (body_row(self, of, of->request, request, 0) ||
         (of->response != NULL && body_row(self, of, of->response, response, 1))))
         return -1;
-    return is_told(self, of->key, of->transactional) ? tell(self, of, request, response) : 0;
+    if (!is_followed(self, of->key, of->transactional)) return 0;
+    return hand_over(self, of, request, response);
 }
 
 int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
@@ -323,7 +324,7 @@ int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
 
 #define EACH(DO)                                                                                   \
     DO(self->frames) DO(self->requests) DO(self->bodies) DO(self->printers_of)                     \
-    DO(self->left_over) DO(self->errors_of) DO(self->told) DO(self->full) DO(self->gatherer) DO(self->dialect)      \
+    DO(self->left_over) DO(self->errors_of) DO(self->follow) DO(self->full) DO(self->gatherer) DO(self->dialect)      \
     DO(self->start)
 
 static int note_names(void) {
@@ -337,21 +338,21 @@ static int note_names(void) {
 
 static PyObject *some(PyObject *given) { return given == Py_None ? NULL : Py_NewRef(given); }
 
-/* ExchangeRows(frames, requests, bodies, prints_all, printers_of, left_over, errors_of, told,
-   telling, full, gatherer, dialect, items, carrying): the HeldRows of three tables, or None; whether every message
-   is printed, or only those for `told`;
+/* ExchangeRows(frames, requests, bodies, prints_all, printers_of, left_over, errors_of, follow,
+   followed, full, gatherer, dialect, items, carrying): the HeldRows of three tables, or None;
+   whether every message is printed, or only those for `follow`;
    printers_of(api key, version, whether it is a request) -> (name of the api, of the message, printer
         of the header, of the body), or None where Python prints
    left_over(frame, the end of its message) -> what is wrong with it, where more follows
    errors_of(codes) -> their names
-   told(connection, id, offset, requested, responded, client id, software, api key, version,
+   follow(connection, id, offset, requested, responded, client id, software, api key, version,
         request's text, response's text or None), or None, is called with each exchange of an api
-        key in `telling`; of Produce only those of transactions
+        key in `followed`; of Produce only those of transactions
    full(table) is called when there are enough rows for a row group
    gatherer: of batches, or None; dialect: its name; and the api keys of which exchanges are wanted
    instead, and whose messages may have batches. */
 static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *frames, *requests, *bodies, *printers_of, *left_over, *errors_of, *told, *telling;
+    PyObject *frames, *requests, *bodies, *printers_of, *left_over, *errors_of, *follow, *followed;
     PyObject *full, *gatherer, *dialect, *items, *carrying;
     int prints_all;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
@@ -359,7 +360,7 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "OOOpOOOOO!OOUO!O!", &frames, &requests, &bodies, &prints_all,
-                          &printers_of, &left_over, &errors_of, &told, &PyTuple_Type, &telling, &full,
+                          &printers_of, &left_over, &errors_of, &follow, &PyTuple_Type, &followed, &full,
                           &gatherer, &dialect, &PyTuple_Type, &items, &PyTuple_Type, &carrying))
         return NULL;
     if (gatherer != Py_None && !Py_IS_TYPE(gatherer, &gatherer_type)) {
@@ -372,7 +373,7 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
     self->printers_of = Py_NewRef(printers_of);
     self->left_over = Py_NewRef(left_over);
     self->errors_of = Py_NewRef(errors_of);
-    self->told = some(told);
+    self->follow = some(follow);
     self->full = Py_NewRef(full);
     self->gatherer = some(gatherer);
     self->dialect = Py_NewRef(dialect);
@@ -381,7 +382,7 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
     if (!PyErr_Occurred()) self->requests = held_of(requests, REQUEST_CODES);
     if (!PyErr_Occurred()) self->bodies = held_of(bodies, BODY_CODES);
     if (PyErr_Occurred() || note_names() || note_keys(self->items, items) ||
-        note_keys(self->telling, telling) || note_keys(self->carrying, carrying))
+        note_keys(self->followed, followed) || note_keys(self->carrying, carrying))
         Py_CLEAR(self);
     return (PyObject *)self;
 }

@@ -438,11 +438,11 @@ int gather(PyObject *gatherer, const carrier *from) {
     Py_XDECREF(by.locate);
     Py_XDECREF(by.header);
     if (gone || self->crc32c != NULL) return gone;
-    PyObject *told = PyObject_CallFunction(self->otherwise, "LiiLLO", (long long)from->connection,
+    PyObject *result = PyObject_CallFunction(self->otherwise, "LiiLLO", (long long)from->connection,
                                            from->key, from->version, (long long)from->of->offset,
                                            (long long)from->completed_ns, from->raw);
-    int taken = told == NULL ? -1 : PyObject_IsTrue(told);
-    Py_XDECREF(told);
+    int taken = result == NULL ? -1 : PyObject_IsTrue(result);
+    Py_XDECREF(result);
     return taken;
 }
 

@@ -4,7 +4,7 @@
    decision is the same as in readers/tcp.py. */
 #include "wire.h"
 
-enum { REQUEST_PREFIX = 12, CONTROLLED_SHUTDOWN = 7, MOST_CLIENT_ID = 1024, MOST_TOLD = 1 << 12 };
+enum { REQUEST_PREFIX = 12, CONTROLLED_SHUTDOWN = 7, MOST_CLIENT_ID = 1024, MOST_SOFTWARE = 1 << 12 };
 enum { CHANGES = FIN | SYN | RST, CLIENT = 0, SERVER = 1 };
 #define STALE_NS INT64_C(60000000000)
 
@@ -118,7 +118,7 @@ enum taken learn_software(reading_object *self, connection *on, const uint8_t *c
                           int64_t size) {
     const stream *from = &on->streams[on->request_direction];
     /* Exchanges that nobody took yet would seem to have known it. */
-    if (self->software == NULL || size > MOST_TOLD || (!only_frames(self->rows) && on->any_request))
+    if (self->software == NULL || size > MOST_SOFTWARE || (!only_frames(self->rows) && on->any_request))
         return LEFT;
     PyObject *raw = stream_bytes(from, chunk, from->base, size);
     PyObject *found = raw == NULL ? NULL : PyObject_CallOneArg(self->software, raw);
@@ -162,16 +162,16 @@ static void let_go(connection *on) {
 static int end(reading_object *self, connection *on, const packet *from) {
     PyObject *time = from == NULL ? Py_NewRef(Py_None) : PyLong_FromLongLong(from->time);
     PyObject *by = on->opened.ended ? PyLong_FromLong(on->opened.ended_by) : Py_NewRef(Py_None);
-    PyObject *told = NULL;
+    PyObject *result = NULL;
     if (time != NULL && by != NULL)
-        told = PyObject_CallFunction(self->closed, "OOOOiLLL", on->connection, time, by,
+        result = PyObject_CallFunction(self->closed, "OOOOiLLL", on->connection, time, by,
                                      on->client_id ? on->client_id : Py_None, on->any_request,
                                      (long long)on->requests, (long long)on->request_bytes,
                                      (long long)on->response_bytes);
     Py_XDECREF(time);
     Py_XDECREF(by);
-    if (told == NULL) return -1;
-    Py_DECREF(told);
+    if (result == NULL) return -1;
+    Py_DECREF(result);
     on->opened.stage = STAGE_CLOSED;
     on->opened.closed_at = from == NULL ? on->time : from->time;
     self->closed_bytes += on->streams[CLIENT].next + on->streams[SERVER].next;

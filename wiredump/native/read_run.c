@@ -7,7 +7,7 @@
 #include <unistd.h>
 #endif
 
-enum { APART = 4096, LARGEST = 16 << 20, MOST = 64 << 20 };
+enum { MOST_GAP = 4096, LARGEST = 16 << 20, MOST = 64 << 20 };
 
 static entry entry_at(const Py_buffer *run, Py_ssize_t number) {
     entry found;
@@ -18,7 +18,7 @@ static entry entry_at(const Py_buffer *run, Py_ssize_t number) {
 /* Whether `next` stands so close behind where reading is that all is read in one go. */
 static int follows(const entry *next, int32_t capture, int64_t end) {
     int64_t begin = next->place + next->ahead;
-    return next->capture == capture && begin >= end && begin - end <= APART;
+    return next->capture == capture && begin >= end && begin - end <= MOST_GAP;
 }
 
 /* `size` bytes at `place`; 1: the file has fewer. */

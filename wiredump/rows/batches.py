@@ -45,7 +45,7 @@ from wiredump.rows.fields import (
     places_of,
 )
 from wiredump.rows.pieces import Rows
-from wiredump.rows.record_columns import RecordRows, Whose
+from wiredump.rows.record_columns import Origin, RecordRows
 
 __all__ = ["BatchRows", "NameOf"]
 
@@ -86,8 +86,8 @@ class BatchRows:
         self._name_of = name_of
         self._codec = codec
         self._using = certain(codec)
-        self._tells = "batches" in tables
-        self.checks = self._tells or "anomalies" in tables
+        self._makes_batches = "batches" in tables
+        self.checks = self._makes_batches or "anomalies" in tables
         """Whether more is wanted of a batch than its records."""
         self._records = RecordRows(keep="records" in tables, values=values)
         self._unnamed = self._records
@@ -118,8 +118,8 @@ class BatchRows:
         for name, topic_id, partition, data in found:
             if name is None and topic_id is not None:
                 name = self._name_of(topic_id, completed_ns)
-            whose = Whose(connection, direction, offset, name, topic_id, partition, completed_ns)
-            self._gather(data, whose)
+            origin = Origin(connection, direction, offset, name, topic_id, partition, completed_ns)
+            self._gather(data, origin)
         return True
 
     def gatherer(
@@ -162,22 +162,22 @@ class BatchRows:
         )
         yield from self.pieces()
 
-    def _gather(self, data: bytes, whose: Whose) -> None:
+    def _gather(self, data: bytes, origin: Origin) -> None:
         """Collect the records of a field, if nothing else of its batches is wanted."""
-        end, counts = self._of(whose).read_plain(data, whose)
+        end, counts = self._of(origin).read_plain(data, origin)
         if end < len(data):
-            self._rest(data, len(counts), whose)
+            self._rest(data, len(counts), origin)
 
-    def _rest_of(self, data: bytes, before: int, *whose: Any) -> None:
-        self._rest(data, before, Whose(*whose))
+    def _rest_of(self, data: bytes, before: int, *origin: Any) -> None:
+        self._rest(data, before, Origin(*origin))
 
-    def _rest(self, data: bytes, before: int, whose: Whose) -> None:
+    def _rest(self, data: bytes, before: int, origin: Origin) -> None:
         """Handle what follows this many batches of a field."""
-        batches = RecordBatches(data, check_crc=False, allow_partial=whose.direction == "response")
+        batches = RecordBatches(data, check_crc=False, allow_partial=origin.direction == "response")
         with suppress(KprotoError):  # the bytes that follow cannot be read
             for number, batch in enumerate(batches):
                 if number >= before:
-                    self._read(batch, number, whose)
+                    self._read(batch, number, origin)
 
     def end(self) -> Iterator[Rows]:
         """Return the records collected so far."""
@@ -193,26 +193,26 @@ class BatchRows:
                 for piece in pieces:
                     yield "records", piece
 
-    def _of(self, whose: Whose) -> RecordRows:
+    def _of(self, origin: Origin) -> RecordRows:
         """Return where the records of a field are collected."""
-        nameless = whose.topic is None and whose.topic_id is not None
+        nameless = origin.topic is None and origin.topic_id is not None
         return self._unnamed if nameless else self._records
 
     def _rows(self, field: RecordsField) -> Iterator[Rows]:
         frame = field.frame
-        whose = Whose(
+        origin = Origin(
             field.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
             field.partition, field.completed_ns,
         )  # fmt: skip
         if not self.checks:
-            self._gather(field.data, whose)
+            self._gather(field.data, origin)
             return
-        end, counts = self._of(whose).read_plain(field.data, whose)
-        yield from self._plain_rows(field, counts, whose)
+        end, counts = self._of(origin).read_plain(field.data, origin)
+        yield from self._plain_rows(field, counts, origin)
         if end < len(field.data):
-            yield from self._other_rows(field, len(counts), whose)
+            yield from self._other_rows(field, len(counts), origin)
 
-    def _plain_rows(self, field: RecordsField, counts: list[int], whose: Whose) -> Iterator[Rows]:
+    def _plain_rows(self, field: RecordsField, counts: list[int], origin: Origin) -> Iterator[Rows]:
         """Return the rows of the batches of magic 2 at the beginning of a field, whose records were
         read: so many of each, 0 of control batches."""
         data, at = field.data, 0
@@ -226,13 +226,14 @@ class BatchRows:
                 batch = RecordBatch(
                     Window(data, at, end, f"batches[{number}]"), False, MAX_DECOMPRESSED
                 )
-                yield from self._batch_rows(field, batch, number, whose)
+                yield from self._batch_rows(field, batch, number, origin)
             else:
                 crc_ok = crc32c(data, at + CHECKED, end) == crc
-                if self._tells:
+                if self._makes_batches:
                     yield "batches", (
-                        whose.connection, whose.direction, whose.frame_offset, field.frame.last_ns,
-                        field.api_key, field.topic, field.topic_id, field.partition, number,
+                        origin.connection, origin.direction, origin.frame_offset,
+                        field.frame.last_ns, field.api_key, field.topic, field.topic_id,
+                        field.partition, number,
                         base_offset, base_offset + last_delta, magic,
                         _CODECS[attributes & CODEC_MASK],
                         "append" if attributes & LOG_APPEND_TIME_BIT else "create", max_timestamp,
@@ -244,9 +245,9 @@ class BatchRows:
                     yield _undecodable(field, f"batch {number}: {_WRONG_CHECKSUM}")
             at = end
 
-    def _other_rows(self, field: RecordsField, before: int, whose: Whose) -> Iterator[Rows]:
+    def _other_rows(self, field: RecordsField, before: int, origin: Origin) -> Iterator[Rows]:
         """Return the rows of what follows so many batches of a field."""
-        is_partial = whose.direction == "response"
+        is_partial = origin.direction == "response"
         batches = iter(RecordBatches(field.data, check_crc=False, allow_partial=is_partial))
         number = 0
         while True:
@@ -258,19 +259,19 @@ class BatchRows:
             if batch is None:
                 return
             if number >= before:
-                yield from self._batch_rows(field, batch, number, whose)
+                yield from self._batch_rows(field, batch, number, origin)
             number += 1
 
     def _batch_rows(
-        self, field: RecordsField, batch: Batch, number: int, whose: Whose
+        self, field: RecordsField, batch: Batch, number: int, origin: Origin
     ) -> Iterator[Rows]:
-        read = self._read(batch, number, whose)
-        if self._tells:
+        read = self._read(batch, number, origin)
+        if self._makes_batches:
             yield _batch(field, number, batch, read)
         for problem in read.problems:
             yield _undecodable(field, f"batch {number}: {problem}")
 
-    def _read(self, batch: Batch, number: int, whose: Whose) -> _Read:
+    def _read(self, batch: Batch, number: int, origin: Origin) -> _Read:
         problems: list[str] = []
         count: int | None = None
         crc_ok = batch.crc_is_right() if self.checks else None
@@ -278,8 +279,8 @@ class BatchRows:
             if batch.is_control:
                 count = len(batch.records())
             else:
-                count = self._of(whose).read(batch, number, whose)
-            base_offset: int | None = batch.base_offset if self._tells else None
+                count = self._of(origin).read(batch, number, origin)
+            base_offset: int | None = batch.base_offset if self._makes_batches else None
         except KprotoError as error:
             problems.append(str(error))
             base_offset = batch.base_offset if batch.magic == 2 else None

@@ -16,7 +16,7 @@ from kproto.records.native import RecordSink
 from kproto.records.sink import Blobs, ColumnBuffers, RecordColumn, Sizes, bits, make_sink
 from wiredump.rows.pieces import Chosen, Piece, Whole
 
-__all__ = ["RecordRows", "Whose"]
+__all__ = ["Origin", "RecordRows"]
 
 MOST_ROWS: Final = 16_384
 MOST_BYTES: Final = 32 * 1024 * 1024
@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-class Whose(NamedTuple):
+class Origin(NamedTuple):
     """What the rows of one field have in common: columns of ``records`` by name, and ``wanted_ns``,
     the time by which a topic's name must be known."""
 
@@ -66,38 +66,38 @@ class RecordRows:
         does."""
         return self._sink, self._runs.numbers, self._runs.texts, self.end, MOST_ROWS
 
-    def read_plain(self, data: bytes, whose: Whose) -> tuple[int, list[int]]:
+    def read_plain(self, data: bytes, origin: Origin) -> tuple[int, list[int]]:
         """Read the usual batches at the beginning of a field; returns where they end, and how many
         records each has, 0 of control batches."""
         end, counts = self._sink.add_plain(data, 0, len(data), unpack)
         for number, count in enumerate(counts):
             if count:
-                self._runs.add(count, number, whose)
+                self._runs.add(count, number, origin)
         if len(self._sink) >= MOST_ROWS:
             self.end()
         return end, counts
 
-    def read(self, batch: Batch, number: int, whose: Whose) -> int:
+    def read(self, batch: Batch, number: int, origin: Origin) -> int:
         """Make a row of every record of a batch, which has this number in its field; returns how
         many. Raises KprotoError, and leaves no row, if the batch cannot be read."""
         try:
             count = put_batch(self._sink, batch)
         except OverflowError:
-            return self._read_alone(batch, number, whose)
+            return self._read_alone(batch, number, origin)
         if count:
-            self._runs.add(count, number, whose, timeless=batch.magic == 0)
+            self._runs.add(count, number, origin, timeless=batch.magic == 0)
             if len(self._sink) >= MOST_ROWS:
                 self.end()
         return count
 
-    def _read_alone(self, batch: Batch, number: int, whose: Whose) -> int:
+    def _read_alone(self, batch: Batch, number: int, origin: Origin) -> int:
         """Read a batch that cannot be added to earlier ones, or that is larger than the usual
         limit."""
         self.end()
         sink = make_sink(self._wanted, GREATEST)
         count = put_batch(sink, batch)
         if count:
-            self._runs.add(count, number, whose, timeless=batch.magic == 0)
+            self._runs.add(count, number, origin, timeless=batch.magic == 0)
         self._end(sink)
         return count
 
@@ -128,8 +128,8 @@ class _Runs:
     def __len__(self) -> int:
         return len(self.numbers) // _RUN.size
 
-    def add(self, count: int, number: int, whose: Whose, *, timeless: bool = False) -> None:
-        connection, direction, frame_offset, topic, topic_id, partition, wanted_ns = whose
+    def add(self, count: int, number: int, origin: Origin, *, timeless: bool = False) -> None:
+        connection, direction, frame_offset, topic, topic_id, partition, wanted_ns = origin
         texts = direction, topic, topic_id
         place = self.texts.get(texts)
         if place is None:
@@ -174,7 +174,7 @@ class _Taken(NamedTuple):
 
     def shared(self) -> dict[str, list[Any] | Whole | Chosen]:
         """Return the columns of ``records`` with one value for each run, and the rest of
-        ``Whose``."""
+        ``Origin``."""
         found: dict[str, list[Any] | Whole | Chosen] = {
             name: self._column(number) for number, name in enumerate(_FIELDS) if name
         }

@@ -99,9 +99,9 @@ class _Carrying(Work):
             state = self._after.close(self._old)
         finally:
             self._after.close_files()
-        told = {name: getattr(done, name) for name in done.__struct_fields__}
+        fields = {name: getattr(done, name) for name in done.__struct_fields__}
         kept = None if self._ending else state
-        return Kept(**told, state=kept, fed=self._fed, task=self._task)
+        return Kept(**fields, state=kept, fed=self._fed, task=self._task)
 
     def take(self, batch: pa.RecordBatch) -> None:
         self._fed += pc.sum(batch.column("payload_size")).as_py() or 0

@@ -11,7 +11,7 @@ from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.spark.carrying import Kept
 from wiredump.spark.checkpoint import Checkpoint, Taken, put
 from wiredump.spark.microbatch import Micro
-from wiredump.spark.naming import aside, changed_names, give
+from wiredump.spark.naming import changed_names, give, table_of_file
 from wiredump.spark.outputs import Outputs
 from wiredump.spark.stages import from_heard
 from wiredump.storage import Location
@@ -71,9 +71,9 @@ def prepare(
     staging, last = Location(work) / STAGING, store.last
     names = staging / NAMES
     old = store.folder / last.names if last is not None and last.names else None
-    told = [file for _, file, _ in staged(work, micro.kept, _TOPICS)]
+    learnt = [file for _, file, _ in staged(work, micro.kept, _TOPICS)]
     before = [old] if old is not None else []
-    topics = merge_names([*before, *told], names)
+    topics = merge_names([*before, *learnt], names)
     changed = changed_names(old, names)
     renamed = [
         name
@@ -87,7 +87,7 @@ def prepare(
     ]
     sources = [*fresh, *(str(store.folder / name) for name in renamed)]
     for source, given in give(spark, sources, str(names), work).items():
-        table, name = aside(Location(source))
+        table, name = table_of_file(Location(source))
         begin = f"batch-{name}-named"
         if source in fresh:
             rows[table] = rows.get(table, 0) + given.rows

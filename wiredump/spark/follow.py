@@ -28,7 +28,7 @@ from wiredump.spark.connections import Options
 from wiredump.spark.ending import Ending, Sums, prepare, staged
 from wiredump.spark.job import LostError, Made, require_accounted
 from wiredump.spark.microbatch import Micro, MicroBatch
-from wiredump.spark.naming import aside, changed_names, give
+from wiredump.spark.naming import changed_names, give, table_of_file
 from wiredump.spark.outputs import Outputs
 from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchanged
 from wiredump.storage import Location
@@ -219,12 +219,12 @@ class _Run:
                 wanting[place] = []
                 commit.rows[table] = commit.rows.get(table, 0) + rows
         commit.names = before.names if before is not None else None
-        told = [file for _, file, _ in staged(self._work, kept, "topics")]
+        learnt = [file for _, file, _ in staged(self._work, kept, "topics")]
         changed: set[str] = set()
-        if told or (wanting and commit.names is None):
+        if learnt or (wanting and commit.names is None):
             old = store.folder / commit.names if commit.names else None
             new = Location(self._work) / STAGING / NAMES
-            merge_names([*([old] if old else []), *told], new)
+            merge_names([*([old] if old else []), *learnt], new)
             changed = changed_names(old, new)
             commit.names = f"names/{batch}.parquet"
             put(new, store.folder / commit.names)
@@ -243,7 +243,7 @@ class _Run:
         given = give(self._spark, list(files.values()), self._path(names), self._work)
         found = {}
         for name, path in files.items():
-            table, which = aside(Location(path))
+            table, which = table_of_file(Location(path))
             put(Location(given[path].file), self._out.place(table, f"batch-{which}-named"))
             found[name] = given[path].without
         return found
@@ -302,10 +302,10 @@ class _Run:
             rows.update(commit.rows)
         rows.update(end.rows if end is not None else {})
         sums = summed(self._store.commits)
-        told = {name: rows[name] for name in self._out.tables}
+        counts = {name: rows[name] for name in self._out.tables}
         if end is not None:
-            return Made(told, end.account, sums.connections + end.connections, [], {})
-        return Made(told, sums.account, sums.connections, [], {})
+            return Made(counts, end.account, sums.connections + end.connections, [], {})
+        return Made(counts, sums.account, sums.connections, [], {})
 
     def _say(self, what: str, files: list[Taken]) -> None:
         size = sum(each.file.size for each in files)

@@ -114,8 +114,8 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
             joined = fragments.sortWithinPartitions(*ORDER).mapInArrow(self._joining(), SQL_SCHEMA)
             rows = rows.filter(rows.kind != FRAGMENT).unionAll(joined)
         shared = rows.repartition(self.partitions, "key").sortWithinPartitions("key", *ORDER)
-        told = answers(shared, _connections(self.options, self.carrying))
-        kept = [msgspec.json.decode(each, type=Kept) for each in told]
+        answered = answers(shared, _connections(self.options, self.carrying))
+        kept = [msgspec.json.decode(each, type=Kept) for each in answered]
         if sorted(each.task for each in kept) != list(range(self.partitions)):
             raise UnreadableError(f"only {len(kept)} of {self.partitions} tasks returned a result")
         return sorted(kept, key=lambda each: each.task)

@@ -17,7 +17,7 @@ from wiredump.tables.publishing import STAGING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Given", "aside", "changed_names", "give"]
+__all__ = ["Given", "changed_names", "give", "table_of_file"]
 
 
 class Given(msgspec.Struct):
@@ -45,12 +45,12 @@ def _give(work: tuple[str, str, str]) -> Iterator[pa.RecordBatch]:
     staging.mkdir()
     target = staging / f"{uuid.uuid4().hex}.parquet"
     place = Location(source)
-    rows, without = name_rows(Names(Location(names)), aside(place)[0], place, target)
+    rows, without = name_rows(Names(Location(names)), table_of_file(place)[0], place, target)
     given = Given(source, str(target), rows, sorted(without))
     yield answer_batch(msgspec.json.encode(given).decode())
 
 
-def aside(file: Location) -> tuple[str, str]:
+def table_of_file(file: Location) -> tuple[str, str]:
     """Return the table of a file that was set aside, and its name without the suffix."""
     return file.parent.name.removeprefix("unnamed-"), file.name.removesuffix(".parquet")
 

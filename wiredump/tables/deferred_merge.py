@@ -43,8 +43,8 @@ class Names:
     """Topic ids with their names and times: rows of ``topics``, or the file of them that
     ``merge_names`` wrote from what all tasks learnt."""
 
-    def __init__(self, told: Location | pa.Table) -> None:
-        self._table = told if isinstance(told, pa.Table) else read_names(told)
+    def __init__(self, names: Location | pa.Table) -> None:
+        self._table = names if isinstance(names, pa.Table) else read_names(names)
         self._known = {
             row["topic_id"]: (row["topic"], row["first_ns"]) for row in self._table.to_pylist()
         }
@@ -74,8 +74,8 @@ def merge_names(files: Iterable[Location], into: Location) -> list[Row]:
     known: dict[str, tuple[int, str]] = {}
     for file in files:
         for row in read_names(file).to_pylist():
-            told = row["first_ns"], row["topic"]
-            known[row["topic_id"]] = min(told, known.get(row["topic_id"], told))
+            seen = row["first_ns"], row["topic"]
+            known[row["topic_id"]] = min(seen, known.get(row["topic_id"], seen))
     rows: list[Row] = [
         ("topics", (topic_id, name, first_ns))
         for topic_id, (first_ns, name) in sorted(known.items())
@@ -128,7 +128,7 @@ def named(names: Names, table: str, source: Location) -> Iterator[tuple[pa.Recor
             wanted = batch.column("wanted_id")
             known = names.column(wanted, batch.column("wanted_ns"))
             if table == "anomalies":
-                at, column = schema.get_field_index("reason"), _told(batch, known)
+                at, column = schema.get_field_index("reason"), _with_names(batch, known)
             else:
                 at, column = schema.get_field_index("topic"), known
             arrays = batch.columns[: len(schema)]
@@ -137,15 +137,15 @@ def named(names: Names, table: str, source: Location) -> Iterator[tuple[pa.Recor
             yield pa.RecordBatch.from_arrays(arrays, schema=schema), without
 
 
-def _told(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
+def _with_names(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
     """Replace the id at the beginning of reasons by its name."""
-    told = []
+    reasons = []
     for reason, wanted, name in zip(
         batch.column("reason").to_pylist(), batch.column("wanted_id").to_pylist(),
         known.to_pylist(), strict=True,
     ):  # fmt: skip
-        told.append(reason if name is None else name + reason[len(wanted) :])
-    return pa.array(told, pa.string())
+        reasons.append(reason if name is None else name + reason[len(wanted) :])
+    return pa.array(reasons, pa.string())
 
 
 def write_followed(

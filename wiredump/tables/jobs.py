@@ -28,17 +28,19 @@ from wiredump.storage import Location
 from wiredump.tables.completion import complete
 from wiredump.tables.deferred_merge import write_followed
 from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, UNNAMED, DeferredRows, taken_tables
-from wiredump.tables.making import Made, keep_apart
+from wiredump.tables.making import Made, route_rows
 from wiredump.tables.parts import Manifest, PartWriter, summed
 from wiredump.tables.processes import Progress, WorkerError, share_out
 from wiredump.tables.publishing import Publication
 from wiredump.tables.table_rows import TableRows
 from wiredump.tables.work import Work
 
-__all__ = ["Work", "WorkerError", "make_tables_together", "write_share", "write_text"]
+__all__ = ["Work", "WorkerError", "make_tables_in_processes", "write_share", "write_text"]
 
 
-def make_tables_together(work: Work, jobs: int, progress: Progress = lambda count: None) -> Made:
+def make_tables_in_processes(
+    work: Work, jobs: int, progress: Progress = lambda count: None
+) -> Made:
     """Write the tables with ``jobs`` processes. Raises OutputError if the folder cannot be used,
     OSError for a source that cannot be opened, and WorkerError if a process failed. After an error
     the folder has no tables."""
@@ -133,7 +135,7 @@ def _read(
         codec, tables=_taken(work), bodies=work.bodies, values=work.values, secrets=work.secrets,
         deferral=deferred,
     )  # fmt: skip
-    keep_apart(sources, rows, writer, work.tables, lambda made: writer.add(deferred.rows(made)))
+    route_rows(sources, rows, writer, work.tables, lambda made: writer.add(deferred.rows(made)))
     for item in sources:
         writer.add(deferred.rows(rows.add(item)))
     writer.add(rows.end(sources.connections, (), {}))

@@ -14,7 +14,7 @@ from wiredump.tables.table_rows import TableRows
 from wiredump.tables.table_writer import TableWriter
 from wiredump.tables.writer import RowGroups
 
-__all__ = ["Made", "keep_apart", "make_tables", "sink_of"]
+__all__ = ["Made", "make_tables", "route_rows", "sink_of"]
 
 
 class Made(NamedTuple):
@@ -44,7 +44,7 @@ def sink_of(
     return None if made is None else Sink(lambda: take(rows.gathered()), rows.counted, made)
 
 
-def keep_apart(
+def route_rows(
     sources: Sources, rows: TableRows, writer: RowGroups, tables: Collection[str],
     take: Callable[[Iterable[Rows]], None],
 ) -> None:  # fmt: skip
@@ -78,7 +78,7 @@ def make_tables(
     texts = {each.number for each in sources.read if each.kind != "capture"}
     current: int | None = None
     with _writer(folder, tables, rows, run, mode) as writer:
-        keep_apart(sources, rows, writer, tables, writer.take)
+        route_rows(sources, rows, writer, tables, writer.take)
         for item in sources:
             # Captures are merged by time; other sources follow one after the other.
             source = _source(item)

@@ -40,7 +40,7 @@ def share_out(
     died."""
     context = _context()
     processes: list[BaseProcess] = []
-    told: dict[Connection, int] = {}
+    pipes: dict[Connection, int] = {}
     try:
         for number in range(jobs):
             ours, theirs = context.Pipe(duplex=False)
@@ -50,14 +50,14 @@ def share_out(
             process.start()
             theirs.close()
             processes.append(process)
-            told[ours] = number
-        return _gather(told, jobs, progress)
+            pipes[ours] = number
+        return _gather(pipes, jobs, progress)
     finally:
         for each in processes:
             each.terminate()
         for each in processes:
             each.join()
-        for pipe in told:
+        for pipe in pipes:
             pipe.close()
 
 
@@ -77,26 +77,26 @@ def _context() -> SpawnContext | ForkServerContext:
     return context
 
 
-def _run(task: Callable[[Share, Progress], object], share: Share, told: Connection) -> None:
+def _run(task: Callable[[Share, Progress], object], share: Share, pipe: Connection) -> None:
     """Run in a process of its own, which leaves SIGINT to its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
     try:
-        told.send(task(share, told.send))
+        pipe.send(task(share, pipe.send))
     except (KprotoError, OSError) as error:
-        told.send(f"{error}")
+        pipe.send(f"{error}")
     except BrokenPipeError:
         os._exit(1)  # the parent is gone
 
 
-def _gather(told: dict[Connection, int], jobs: int, progress: Progress) -> list[AnswerT]:
+def _gather(pipes: dict[Connection, int], jobs: int, progress: Progress) -> list[AnswerT]:
     counts = [0] * jobs
     done: dict[int, AnswerT] = {}
-    waiting = set(told)
+    waiting = set(pipes)
     while waiting:
         for each in wait(list(waiting)):
             assert isinstance(each, Connection)
-            number = told[each]
+            number = pipes[each]
             try:
                 answer = each.recv()
             except EOFError:

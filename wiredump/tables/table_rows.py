@@ -153,12 +153,12 @@ class TableRows:
             return None
         using = certain(self._codec)
         gatherer = None
-        items = telling = frozenset[int]()
+        items = followed = frozenset[int]()
         if self._decodes:
             items = self._heard_keys & {ELECT_LEADERS}
-            telling = self._heard_keys - items
+            followed = self._heard_keys - items
             if "negotiations" in self._tables:
-                telling |= {API_VERSIONS}
+                followed |= {API_VERSIONS}
             if self._batches is not None:
                 gatherer = self._batches.gatherer(
                     held("batches"), full, lambda rows: take(self._wanted(iter(rows)))
@@ -168,8 +168,8 @@ class TableRows:
             held("frames"), held("requests"), bodies,
             self._decodes and bool(self._tables & _SAID),
             partial(printers_of, using, self._values, self._secrets), left_over, error_names,
-            partial(self._take_told, using.name, take, held, full) if telling else None,
-            tuple(telling), full, gatherer, using.name, tuple(items), tuple(CARRYING),
+            partial(self._take_exchange, using.name, take, held, full) if followed else None,
+            tuple(followed), full, gatherer, using.name, tuple(items), tuple(CARRYING),
         )  # fmt: skip
 
     def gathered(self) -> Iterator[Rows]:
@@ -230,19 +230,19 @@ class TableRows:
             self.names.learn(heard)
             yield from self._followed(heard)
 
-    def _take_told(
+    def _take_exchange(
         self, dialect: str, take: Callable[[Iterable[Rows]], None], held: Callable[[str], Any],
-        full: Callable[[str], None], *told: Any,
+        full: Callable[[str], None], *facts: Any,
     ) -> None:  # fmt: skip
         """Take an exchange whose other rows were made in C."""
-        if told[7] == API_VERSIONS:
-            connection, id_, offset, asked_ns, _, client_id, software, key, version, _, text = told
+        if facts[7] == API_VERSIONS:
+            connection, id_, offset, asked_ns, _, client_id, software, key, version, _, text = facts
             rows = negotiation_rows(
                 connection, id_, offset, asked_ns, client_id, software, key, version, text
             )
             _hold("negotiations", held, full, (row for _, row in rows))
             return
-        heard = heard_of_texts(dialect, *told)
+        heard = heard_of_texts(dialect, *facts)
         if heard is None:
             return
         if heard.api_key in INSTRUCTIVE:

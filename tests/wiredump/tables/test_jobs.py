@@ -58,7 +58,7 @@ def one_process(
 
 def shared(paths: list[str], out: Path, tables: tuple[str, ...], bodies: bool) -> dict[str, Any]:
     work = jobs.Work(tuple(paths), str(out), tables, bodies=bodies)
-    made = jobs.make_tables_together(work, 3)
+    made = jobs.make_tables_in_processes(work, 3)
     return {"rows": dict(made.rows), "account": dict(made.account), "all": rows_in(out)}
 
 
@@ -134,7 +134,7 @@ def test_a_process_that_dies_is_told_of(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(processes, "_run", _die)
     work = jobs.Work((str(place),), str(tmp_path / "out"), FRAMES_ONLY, bodies=False)
     with pytest.raises(jobs.WorkerError, match=r"process \d of 2 ended before its work"):
-        jobs.make_tables_together(work, 2)
+        jobs.make_tables_in_processes(work, 2)
     assert not (tmp_path / "out").exists()
     assert multiprocessing.active_children() == []
 
@@ -145,10 +145,11 @@ def _die(*_: Any) -> None:
 
 def test_what_a_process_cannot_do_is_said(tmp_path: Path):
     out = tmp_path / "out"
+    nowhere = jobs.Work((str(tmp_path / "nowhere"),), str(out), ("frames",))
     with pytest.raises(OSError, match="nowhere"):
-        jobs.make_tables_together(jobs.Work((str(tmp_path / "nowhere"),), str(out), ("frames",)), 2)
+        jobs.make_tables_in_processes(nowhere, 2)
     with pytest.raises(KprotoError, match="standard input"):
-        jobs.make_tables_together(jobs.Work(("-",), str(out), ("frames",)), 2)
+        jobs.make_tables_in_processes(jobs.Work(("-",), str(out), ("frames",)), 2)
     assert not out.exists()
 
 
