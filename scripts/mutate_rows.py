@@ -34,6 +34,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import Phase, settings
+from msgspec.structs import force_setattr
 
 import mockbroker
 from mockbroker.rows import Row
@@ -77,8 +78,8 @@ class Mutant:
 
     def apply(self) -> None:
         """Irreversible: only for a process that is about to end."""
-        object.__setattr__(self.place.row, "when", self.when)
-        object.__setattr__(self.place.row, "then", self.then)
+        force_setattr(self.place.row, "when", self.when)
+        force_setattr(self.place.row, "then", self.then)
 
     def __str__(self) -> str:
         return f"{self.place}, {self.change}"

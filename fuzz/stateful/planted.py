@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from fuzz.stateful.machine import machine_of
 from fuzz.stateful.planted_data import DATA_DEFECTS as _OF_DATA
@@ -124,11 +124,11 @@ def _failover_forgets() -> AbstractContextManager[object]:
 def _guard_is_off() -> Iterator[None]:
     guard = kraft_rows.ON_ALTER[0]
     when = guard.when
-    object.__setattr__(guard, "when", lambda _: False)
+    force_setattr(guard, "when", lambda _: False)
     try:
         yield
     finally:
-        object.__setattr__(guard, "when", when)
+        force_setattr(guard, "when", when)
 
 
 def _old_answers_stay() -> AbstractContextManager[object]:

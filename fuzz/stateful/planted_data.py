@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from mockbroker.coordinators.offsets import OffsetStore, OffsetUpdates
 from mockbroker.fetching import reading
@@ -234,12 +234,12 @@ def _zombies_may_end() -> Iterator[None]:
     rows = [row for row in (*ON_END, *ON_END_VERSION_2) if "DP-END-01" in row.requirement]
     conditions = [row.when for row in rows]
     for row in rows:
-        object.__setattr__(row, "when", lambda _: False)
+        force_setattr(row, "when", lambda _: False)
     try:
         yield
     finally:
         for row, when in zip(rows, conditions, strict=True):
-            object.__setattr__(row, "when", when)
+            force_setattr(row, "when", when)
 
 
 DATA_DEFECTS: Final[Sequence[tuple[str, str, str, Plant]]] = (

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from msgspec.structs import force_setattr
+
 from mockbroker.reassignment.transitions import Transition
 from scripts.mutate_rows import Place, all_rows
 
@@ -40,7 +42,7 @@ class RowCounts:
         for number, place in enumerate(self.places):
             self._before.append(place.row.then)
             then = (_Fired(number, self.fired), *place.row.then)
-            object.__setattr__(place.row, "then", then)
+            force_setattr(place.row, "then", then)
         return self
 
     def __exit__(
@@ -50,7 +52,7 @@ class RowCounts:
         traceback: TracebackType | None,
     ) -> None:
         for place, then in zip(self.places, self._before, strict=True):
-            object.__setattr__(place.row, "then", then)
+            force_setattr(place.row, "then", then)
         self._before.clear()
 
     @property
