@@ -131,8 +131,9 @@ async def test_failures_are_within_reach_and_filtered(browser: Any, tmp_path: Pa
         assert await seen.locator(".case:visible").count() == 0
         await seen.click("button[type=reset]")
         # The page applies its filters once the form has been reset, after the click has returned.
-        await seen.locator("th[data-client]:visible").nth(14).wait_for()
-        assert await seen.locator("th[data-client]:visible").count() == 15
+        clients = len({each.client for each in report.results})
+        await seen.locator("th[data-client]:visible").nth(clients - 1).wait_for()
+        assert await seen.locator("th[data-client]:visible").count() == clients > 1
         head = seen.locator(".matrix thead th").nth(3)
         await seen.evaluate("document.querySelector('.matrix-scroll').scrollTo(0, 2000)")
         box, room = [await each.bounding_box() for each in (head, seen.locator(".matrix-scroll"))]

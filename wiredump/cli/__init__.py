@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from kproto.cli.program import program
 from kproto.cli.run import run
-from wiredump.cli.lean import own_process
 
 __all__ = ["cli", "main"]
 
@@ -23,6 +22,4 @@ cli = program(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    if arguments is None:
-        own_process()
     run(cli, "wiredump", arguments)
