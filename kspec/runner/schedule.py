@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
@@ -76,6 +77,7 @@ async def run_pairs(
     failures of a client are results.
     """
     pools = {each.name: _Pool(each, on_greeting) for each, _ in pairs}
+    left = Counter(client.name for client, _ in pairs)
     results: dict[tuple[str, str], Result] = {}
     doubted: list[tuple[ClientUnderTest, CaseFile]] = []
 
@@ -86,6 +88,9 @@ async def run_pairs(
             doubted.append((client, case))
         else:
             on_result(result)
+        left[client.name] -= 1
+        if not left[client.name]:  # its processes have the memory of their largest cases
+            await pools[client.name].stop()
 
     async def second(client: ClientUnderTest, case: CaseFile) -> None:
         before = results[client.name, case.id].judgement.why

@@ -237,3 +237,26 @@ async def test_what_failed_is_played_once_more_where_that_is_asked_for():
     (never,) = await run([always], [case], again=failed)
     assert (never.judgement.verdict, never.unsteady) == ("fail", "")
     assert always.asked.count("list_topics") == 2
+
+
+class Other(Fake):
+    """Notes what another client was asked before it starts."""
+
+    name = "other"
+
+    def __init__(self, first: Fake) -> None:
+        super().__init__()
+        self._first = first
+        self.before: list[str] = []
+
+    async def start(self) -> Fake:
+        self.before += self._first.asked
+        return await super().start()
+
+
+async def test_a_client_ends_when_it_has_played_its_last_case():
+    first = Fake()
+    other = Other(first)
+    await run([first, other], [parse_case(SIMPLE, "x/001-x.yaml")])
+    assert (first.asked.count("stop"), other.before.count("stop")) == (1, 1)
+    assert other.asked.count("stop") == 1
