@@ -109,20 +109,41 @@ static cJSON *poll(struct adapter *adapter, const cJSON *call) {
     return answer;
 }
 
-static cJSON *position(struct adapter *adapter, const cJSON *call) {
+typedef rd_kafka_resp_err_t offsets_reader(rd_kafka_t *consumer,
+                                           rd_kafka_topic_partition_list_t *partitions,
+                                           int timeout_ms);
+
+/* Answer with the offsets that `read` finds for the partitions of the call. */
+static cJSON *offsets_read(struct adapter *adapter, const cJSON *call, offsets_reader *read) {
     cJSON *answer = NULL;
     rd_kafka_topic_partition_list_t *partitions = partitions_named(json_member(call, "partitions"));
     if (partitions == NULL)
         return adapter_error("partitions is no list of partitions");
     rd_kafka_t *consumer = settings_consumer(adapter, &answer);
     if (consumer != NULL) {
-        rd_kafka_resp_err_t code = rd_kafka_position(consumer, partitions);
+        rd_kafka_resp_err_t code = read(consumer, partitions, adapter->timeout_ms);
         answer = code == RD_KAFKA_RESP_ERR_NO_ERROR
                      ? returned(partitions_offsets(consumer, partitions), NULL)
                      : ended(consumer, code);
     }
     rd_kafka_topic_partition_list_destroy(partitions);
     return answer;
+}
+
+/* It reads what the client knows, which takes no time. */
+static rd_kafka_resp_err_t read_position(rd_kafka_t *consumer,
+                                         rd_kafka_topic_partition_list_t *partitions,
+                                         int timeout_ms) {
+    (void)timeout_ms;
+    return rd_kafka_position(consumer, partitions);
+}
+
+static cJSON *position(struct adapter *adapter, const cJSON *call) {
+    return offsets_read(adapter, call, read_position);
+}
+
+static cJSON *committed(struct adapter *adapter, const cJSON *call) {
+    return offsets_read(adapter, call, rd_kafka_committed);
 }
 
 /* rd_kafka_commit(), but with the outcome of each partition. */
@@ -163,22 +184,6 @@ static cJSON *commit(struct adapter *adapter, const cJSON *call) {
         answer = committed_now(consumer, offsets);
     if (offsets != NULL)
         rd_kafka_topic_partition_list_destroy(offsets);
-    return answer;
-}
-
-static cJSON *committed(struct adapter *adapter, const cJSON *call) {
-    cJSON *answer = NULL;
-    rd_kafka_topic_partition_list_t *partitions = partitions_named(json_member(call, "partitions"));
-    if (partitions == NULL)
-        return adapter_error("partitions is no list of partitions");
-    rd_kafka_t *consumer = settings_consumer(adapter, &answer);
-    if (consumer != NULL) {
-        rd_kafka_resp_err_t code = rd_kafka_committed(consumer, partitions, adapter->timeout_ms);
-        answer = code == RD_KAFKA_RESP_ERR_NO_ERROR
-                     ? returned(partitions_offsets(consumer, partitions), NULL)
-                     : ended(consumer, code);
-    }
-    rd_kafka_topic_partition_list_destroy(partitions);
     return answer;
 }
 

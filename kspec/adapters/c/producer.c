@@ -212,23 +212,24 @@ static cJSON *send_offsets(struct adapter *adapter, const cJSON *call) {
     return answer;
 }
 
-/* These two flush or drop the records by themselves. */
-static cJSON *commit_transaction(struct adapter *adapter, const cJSON *call) {
-    (void)call;
+/* End the transaction. Both ends flush or drop the records by themselves. */
+static cJSON *end_transaction(struct adapter *adapter,
+                              rd_kafka_error_t *(*end)(rd_kafka_t *producer, int timeout_ms)) {
     cJSON *answer = NULL;
     rd_kafka_t *producer = settings_producer(adapter, &answer);
     if (producer == NULL)
         return answer;
-    return ended(producer, rd_kafka_commit_transaction(producer, 3 * adapter->timeout_ms));
+    return ended(producer, end(producer, 3 * adapter->timeout_ms));
+}
+
+static cJSON *commit_transaction(struct adapter *adapter, const cJSON *call) {
+    (void)call;
+    return end_transaction(adapter, rd_kafka_commit_transaction);
 }
 
 static cJSON *abort_transaction(struct adapter *adapter, const cJSON *call) {
     (void)call;
-    cJSON *answer = NULL;
-    rd_kafka_t *producer = settings_producer(adapter, &answer);
-    if (producer == NULL)
-        return answer;
-    return ended(producer, rd_kafka_abort_transaction(producer, 3 * adapter->timeout_ms));
+    return end_transaction(adapter, rd_kafka_abort_transaction);
 }
 
 void producer_close(rd_kafka_t *producer) {
