@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kspec.wrong.processor import Processor
+from kspec.wrong.processor import Processor, next_offsets
 from kspec.wrong.registry import misbehaves
 from kspec.wrong.topics import TopicPartition
 from kspec.wrong.transactional_producer import TransactionalProducer
@@ -18,9 +18,7 @@ class CommitsBeforeItWrites(Processor):
     """Commits what it read before the records that it makes of it are written."""
 
     async def process(self, records: Sequence[Mapping[str, Any]]) -> None:
-        await self.commit(
-            {(each["topic"], each["partition"]): each["offset"] + 1 for each in records}
-        )
+        await self.commit(next_offsets(records))
         await super().process(records)
 
 

@@ -12,7 +12,7 @@ from kspec.wrong.producer import Producer
 from kspec.wrong.topics import TopicPartition
 from kspec.wrong.transactional_producer import TransactionalProducer
 
-__all__ = ["EXACTLY_ONCE", "Processor"]
+__all__ = ["EXACTLY_ONCE", "Processor", "next_offsets"]
 
 EXACTLY_ONCE: Final = "exactly_once"
 
@@ -28,9 +28,7 @@ class Processor:
 
     async def process(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Raises BrokerError if a record is not written or its offset is not committed."""
-        offsets: dict[TopicPartition, int] = {}
-        for each in records:
-            offsets[each["topic"], each["partition"]] = each["offset"] + 1
+        offsets = next_offsets(records)
         if isinstance(self.producer, TransactionalProducer):
             await self.process_in_transaction(self.producer, records, offsets)
         else:
@@ -62,3 +60,8 @@ class Processor:
         codes = await self.consumer.commit(offsets)
         for code in filter(None, codes.values()):
             raise BrokerError(code)
+
+
+def next_offsets(records: Sequence[Mapping[str, Any]]) -> dict[TopicPartition, int]:
+    """Return the offset to commit for each partition: the one that follows its last record."""
+    return {(each["topic"], each["partition"]): each["offset"] + 1 for each in records}
