@@ -196,7 +196,7 @@ def test_a_release_of_librdkafka_that_no_package_has_is_told(tmp_path, monkeypat
 
 
 def test_libraries_that_the_machine_lacks_are_unpacked_into_the_cache(tmp_path, monkeypatch):
-    """What is linked then is the static library: the other one may not be installed."""
+    """The adapter then links the static library, since the shared one may not be installed."""
     monkeypatch.setenv("KPROTO_CACHE", str(tmp_path))
     monkeypatch.setattr("kspec.runner.librdkafka._is_found", lambda header: header != "zstd.h")
     downloaded: list[str] = []
