@@ -47,9 +47,14 @@ def require(*names: str) -> None:
 
 
 def require_module(name: str) -> ModuleType:
-    """Import a Python client or optional library; skip, or fail where required, without it."""
+    """Import a Python client or optional library; skip, or fail where required, without it.
+
+    One that is installed and cannot be imported is an error.
+    """
     try:
         return importlib.import_module(name)
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
         absent(name, "python3 scripts/bootstrap.py installs it where the registry has it")
         raise  # not reached: absent() never returns normally
