@@ -37,9 +37,10 @@ from tests.docs.shell import ROOT, Session, check, pages
 
 pytest_plugins = ["pytester"]
 
-# pytester forgets the modules that a test imported, and numpy's cannot be loaded a second time.
-with contextlib.suppress(ImportError):
-    importlib.import_module("numpy")
+# pytester forgets the modules that a test imported, and these cannot be loaded a second time.
+for module in ("numpy", "duckdb"):
+    with contextlib.suppress(ImportError):
+        importlib.import_module(module)
 
 RUN = ("python", "pycon", "console")
 DATA: dict[str, Callable[[str], object]] = {

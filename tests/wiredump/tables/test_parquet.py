@@ -271,7 +271,7 @@ def test_a_process_of_its_own_imports_no_numpy(tmp_path, capture) -> None:
     """It takes longer to import than the rest of what writes tables."""
     program = (
         "import sys\n"
-        "from wiredump.cli import main\n"
+        "from wiredump.__main__ import main\n"
         f"sys.argv[1:] = ['table', {str(capture)!r}, '--out', {str(tmp_path / 't')!r}]\n"
         "try:\n"
         "    main()\n"
