@@ -17,7 +17,11 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from kproto.messages import AlterPartitionReassignmentsRequest, CreateTopicsRequest
+from kproto.messages import (
+    AlterPartitionReassignmentsRequest,
+    CreateTopicsRequest,
+    ListPartitionReassignmentsRequest,
+)
 from kproto.messages.alter_partition_reassignments_request import (
     ReassignablePartition,
     ReassignableTopic,
@@ -79,6 +83,17 @@ class Real:
 
     def submit(self, topic: str, replicas: list[int]) -> None:
         self._store.create(PLAN, plan_of({(topic, 0): replicas}).encode())
+
+    async def finish(self) -> None:
+        """Wait until the controller has ended what its znodes already show.
+
+        Its one thread answers a list after that. A completion writes the topic's znode first and
+        then takes the partition out of the plan, even out of a plan submitted in between: without
+        this wait such a plan for the same replicas would be gone before it was read.
+        """
+        body = ListPartitionReassignmentsRequest(topics=None, timeout_ms=20_000)
+        answer = await self._target.exchange(1, body, 0, None)
+        assert answer.error_code == 0, answer
 
     def has_plan(self) -> bool:
         return self._store.exists(PLAN) is not None
@@ -185,6 +200,7 @@ class Both:
         found = [self._real.view(topic) for topic in self._topics]
         assert found == expected, self._story
         assert self._real.has_plan() == self._ours.has_plan(), self._story
+        await self._real.finish()
 
 
 @pytest.mark.slow
