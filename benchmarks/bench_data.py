@@ -37,7 +37,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from benchmarks.bench_broker import PARTITIONS, TOPIC, Server, librdkafka, mockbroker, serving
 from benchmarks.report import Mark, Section, conclude, machine
 from kspec.runner import toolchains
-from kspec.runner.install import built, run
+from kspec.runner.builds import built, run
 
 __all__ = ["main"]
 

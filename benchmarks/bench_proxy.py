@@ -123,8 +123,8 @@ def _peer(*words: str) -> list[str]:
 def _toxiproxy(upstream: Server) -> Iterator[Server | None]:
     """Toxiproxy, or None where it cannot be built."""
     from kspec.runner import toolchains
-    from kspec.runner.install import built
-    from kspec.runner.install import run as run_installer
+    from kspec.runner.builds import built
+    from kspec.runner.builds import run as run_installer
 
     go = toolchains.find("go")
     if go is None:

@@ -23,7 +23,7 @@ from benchmarks.worker import Worker
 from benchmarks.workloads import Workload
 from kproto.codec import registry
 from kproto.schema.model import python_name
-from kspec.runner.install import cache
+from kspec.runner.builds import cache
 
 __all__ = ["generated", "kafka_python", "kio", "kio_place", "local_cases", "old_kio", "ours"]
 

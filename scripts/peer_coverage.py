@@ -42,7 +42,7 @@ from kproto.messages import ApiVersionsRequest
 from kproto.messages.produce_request import ProduceRequest
 from kspec.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.install import built, run
+from kspec.runner.builds import built, run
 from kspec.vectors.values import instances
 from mockbroker.profiles import profile
 

@@ -20,7 +20,8 @@ from kproto.codec import registry
 from kproto.codec.message import Message
 from kproto.codec.structs import MessageStruct
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
-from kspec.runner.install import AbsentError, built, run
+from kspec.errors import AbsentError
+from kspec.runner.builds import built, run
 
 __all__ = ["clone_of"]
 

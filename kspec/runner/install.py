@@ -18,10 +18,10 @@ from pathlib import Path
 from kspec.catalog import Client
 from kspec.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.builds import built, cache, download, run
+from kspec.runner.builds import built, download, run
 from kspec.runner.librdkafka import built_library
 
-__all__ = ["AbsentError", "Launch", "built", "cache", "install", "run"]
+__all__ = ["Launch", "install"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "kspec" / "adapters"

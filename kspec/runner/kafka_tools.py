@@ -7,7 +7,7 @@ from typing import Final
 
 from kspec.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.install import built, run
+from kspec.runner.builds import built, run
 
 __all__ = ["RELEASE", "installed_tools", "tool_command"]
 

@@ -14,7 +14,7 @@ from benchmarks.workloads import WORKLOADS, Workload
 from kproto.codec import registry
 from kproto.messages import HeartbeatRequest
 from kproto.schema.load import load_directory, schemas_directory
-from kspec.runner.install import AbsentError
+from kspec.errors import AbsentError
 from tests.support import engines, seeds, toolchain
 from tests.support.instances import to_instance
 from tests.support.values import random_tree

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from demo import catalog, drivers
 from kproto.client import Admin, NewTopic
-from kspec.runner import install
+from kspec.runner import builds
+from kspec.runner.install import install
 from tests.real.jars import class_path
 
 __all__ = ["admin", "everyday", "make_topics"]
@@ -40,11 +41,11 @@ def everyday(client: str, release: str, bootstrap: str, *login: str) -> dict[str
     cwd = ROOT
     if client in _PYTHON:
         name, module = _PYTHON[client]
-        launch = install.install(catalog.client(name).installed)
+        launch = install(catalog.client(name).installed)
         environment |= launch.environment
         command = [launch.command[0], "-W", "ignore", "-m", module]
     elif client in _NODE:
-        launch = install.install(catalog.client(_NODE[client]).installed)
+        launch = install(catalog.client(_NODE[client]).installed)
         assert launch.cwd is not None
         cwd = launch.cwd
         # Modules are looked for beside the script itself.
@@ -81,10 +82,10 @@ def _built_by_go() -> Path:
             target = made / (file.name if file.suffix != ".go" else f"{file.parent.name}/main.go")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
-        install.run(["go", "build", "-trimpath", "-o", f"{folder}{os.sep}", "./franz", "./sarama"],
+        builds.run(["go", "build", "-trimpath", "-o", f"{folder}{os.sep}", "./franz", "./sarama"],
                     cwd=made)  # fmt: skip
 
-    return install.built("captures/go", [file.read_text() for file in files], build)
+    return builds.built("captures/go", [file.read_text() for file in files], build)
 
 
 TOPICS: Final = ("moved", "cancelled")
@@ -112,7 +113,7 @@ def suffix(client: catalog.Client) -> str:
 
 def admin(client: catalog.Client, bootstrap: str) -> dict[str, Any]:
     """Reassign, list, cancel, elect: as far as the client has calls for it."""
-    launch = install.install(client.installed)
+    launch = install(client.installed)
     name = suffix(client)
     failed = {}
     with drivers.drive(launch, bootstrap, client.client_id) as driver:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from kspec.catalog import client
-from kspec.runner.install import AbsentError, install
+from kspec.errors import AbsentError
+from kspec.runner.install import install
 from tests.support.toolchain import absent, require
 
 pytestmark = pytest.mark.slow

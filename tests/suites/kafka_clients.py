@@ -19,7 +19,7 @@ from typing import Final
 
 from kspec.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.install import built, run
+from kspec.runner.builds import built, run
 from tests.suites.model import ClusterNeeds, Run, Status, Suite
 from tests.suites.processes import lines_of
 from tests.suites.targets import KafkaTarget, MockTarget, served

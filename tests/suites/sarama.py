@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from kspec.runner import toolchains
-from kspec.runner.install import built
-from kspec.runner.install import run as run_installer
+from kspec.runner.builds import built
+from kspec.runner.builds import run as run_installer
 from tests.suites.golang import GoSuite
 from tests.suites.model import ClusterNeeds, Run
 

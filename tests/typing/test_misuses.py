@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from kspec.errors import AbsentError
-from kspec.runner.install import built, run
+from kspec.runner.builds import built, run
 from tests.support.toolchain import absent, require
 
 pytestmark = pytest.mark.slow

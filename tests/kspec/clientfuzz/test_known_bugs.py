@@ -23,7 +23,8 @@ from kspec.clientfuzz.decoders.client_decoder import ClientDecoder
 from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import Sample
 from kspec.errors import AbsentError
-from kspec.runner.install import Launch, built, install, run
+from kspec.runner.builds import built, run
+from kspec.runner.install import Launch, install
 from mockbroker import MockCluster
 from mockbroker.faults import Fault
 from tests.support.toolchain import absent, require, require_module

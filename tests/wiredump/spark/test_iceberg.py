@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kspec.runner.install import AbsentError, built, run
+from kspec.errors import AbsentError
+from kspec.runner.builds import built, run
 from tests.captures.reading import file_of
 from tests.support.maven import artifact
 from tests.support.toolchain import absent, require, require_module
