@@ -28,6 +28,7 @@ from kspec.wrong import (
     retries,
     routing,
     secured,
+    streams_group_members,
     transactions,
     versions,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "retries",
     "routing",
     "secured",
+    "streams_group_members",
     "transactions",
     "versions",
     "wrong_client",

@@ -28,6 +28,7 @@ from kspec.wrong.membership import Membership
 from kspec.wrong.processor import Processor
 from kspec.wrong.producer import Producer
 from kspec.wrong.rules import outcome
+from kspec.wrong.streams_group_member import StreamsGroupMember
 from kspec.wrong.telemetry import Telemetry
 from kspec.wrong.transactional_producer import TransactionalProducer
 
@@ -47,6 +48,7 @@ class Client(AdminRules):
     consumer: ClassVar[type[Consumer]] = Consumer
     membership: ClassVar[type[Membership]] = Membership
     consumer_group_member: ClassVar[type[ConsumerGroupMember]] = ConsumerGroupMember
+    streams_group_member: ClassVar[type[StreamsGroupMember]] = StreamsGroupMember
     telemetry: ClassVar[type[Telemetry]] = Telemetry
     processor: ClassVar[type[Processor]] = Processor
     data: DataClients | None = None
@@ -65,8 +67,12 @@ class Client(AdminRules):
         return made(self, options)
 
     def new_consumer(self, options: Mapping[str, Any]) -> Consumer:
-        is_classic = options.get("protocol", "classic") == "classic"
-        made = self.membership if is_classic else self.consumer_group_member
+        kinds: dict[str, type[Membership]] = {
+            "classic": self.membership,
+            "consumer": self.consumer_group_member,
+            "streams": self.streams_group_member,
+        }
+        made = kinds[options.get("protocol", "classic")]
         member = made(self, options) if options.get("group") else None
         return self.consumer(self, options, member)
 

@@ -13,6 +13,7 @@ from kspec.wrong.link import Link
 from kspec.wrong.membership import Membership
 from kspec.wrong.processor import Processor
 from kspec.wrong.producer import Producer
+from kspec.wrong.streams_group_member import StreamsGroupMember
 from kspec.wrong.telemetry import Telemetry
 from kspec.wrong.topics import Topics
 from kspec.wrong.transactional_producer import TransactionalProducer
@@ -48,12 +49,13 @@ _PARTS: Final[Mapping[str, type]] = {
     "producer": Producer,
     "consumer": Consumer,
     "consumer_group_member": ConsumerGroupMember,
+    "streams_group_member": StreamsGroupMember,
     "membership": Membership,
     "telemetry": Telemetry,
     "processor": Processor,
 }
 """The first base class that fits decides: a transactional producer is a producer, too, and a
-member of a consumer group a member."""
+member of a consumer group or streams group a member."""
 
 MISBEHAVIOURS: Final[dict[str, Misbehaviour]] = {}
 

@@ -86,6 +86,25 @@ async def test_records_are_processed_with_the_guarantee_that_was_chosen(
     assert (28 in apis, 26 in apis) == ((guarantee == "exactly_once",) * 2)
 
 
+async def test_an_instance_is_a_member_of_a_streams_group_if_the_case_says_so(call: Call) -> None:
+    async with MockCluster(brokers=1, topics=["foo=1/1", "bar=1"], profile="kafka-4.4") as mock:
+        mock.cluster.append("foo-0", "a")
+        options = {"producer": PRODUCER, "consumer": {**CONSUMER, "protocol": "streams"}}
+        await call("connect", bootstrap=mock.bootstrap, **options)
+        chosen = {"from": ["foo"], "to": "bar", "guarantee": "exactly_once"}
+        assert (await call("process", **chosen))["ok"]
+        read = await call("poll", records=1, ms=14_000)
+        assert [each["value"] for each in read["result"]] == ["a"]
+        assert (await call("commit"))["ok"]
+        assert mock.committed("g")["foo", 0] == 1
+        group = mock.group("g")
+        assert group.type == "streams"
+        assert [each.assignment for each in group.members] == [(("0", 0), ("0", 1))]
+        apis = {each.api_key for each in mock.journal if each.direction == "request"}
+        assert 88 in apis
+        assert not {11, 68} & apis
+
+
 async def test_an_exception_ends_an_instance_and_is_told_once(
     mock: MockCluster, call: Call
 ) -> None:
