@@ -63,7 +63,7 @@ def chosen(
     if numbers:
         _check(numbers, there, connections, all_there)
     elif client_id is not None:
-        found = [choice for choice in found if _heard(choice, client_id)]
+        found = [choice for choice in found if _has_client_id(choice, client_id)]
         if not found:
             wanted = f"connection of client id {client_id!r}"
             raise NoConnectionError(f"there is no {wanted}; there are {_list(all_there)}")
@@ -94,7 +94,7 @@ def _check(
         raise NoConnectionError(f"there is no connection {number}; there are {_list(all_there)}")
 
 
-def _heard(choice: Choice, client_id: str) -> bool:
+def _has_client_id(choice: Choice, client_id: str) -> bool:
     return any(exchange.client_id == client_id for exchange in choice.exchanges)
 
 

@@ -3,7 +3,7 @@ sessions, the brokers of each cluster, and reassignments, rebalances and transac
 
 ::
 
-    heard          an exchange reduced to what this package needs, from JSON bodies
+    excerpts       what the others need of exchanges, from JSON bodies
     order          exchanges sorted by request
     topics         topic ids to names
     sessions       fetch sessions (KIP-227) to their partitions
@@ -13,7 +13,7 @@ sessions, the brokers of each cluster, and reassignments, rebalances and transac
     transactions   transactions from their first request to EndTxn
     following      these tables, and what makes each
 
-No files, no Parquet, no Spark. Each class takes ``Heard`` values in the order of requests, is
+No files, no Parquet, no Spark. Each class takes ``Excerpt`` values in the order of requests, is
 bounded, and returns rows. The same input gives the same rows, whether it comes from a capture or
 from the tables ``requests`` and ``bodies``.
 """

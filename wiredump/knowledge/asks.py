@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from wiredump.knowledge.heard import Heard
+from wiredump.knowledge.excerpts import Excerpt
 
 __all__ = ["Ask", "Listed", "Partition", "asks", "covers", "listed"]
 
@@ -41,12 +41,12 @@ class Listed(NamedTuple):
     target: list[int] | None
 
 
-def asks(heard: Heard, under_way: UnderWay) -> list[Ask]:
+def asks(excerpt: Excerpt, under_way: UnderWay) -> list[Ask]:
     """Return what an AlterPartitionReassignments wants for each partition, with the result."""
-    if heard.request is None:
+    if excerpt.request is None:
         return []
-    wanted = list(_wanted(heard.request, under_way))
-    answer = heard.response
+    wanted = list(_wanted(excerpt.request, under_way))
+    answer = excerpt.response
     if answer is None:
         return [Ask(partition, target, None, None) for partition, target in wanted]
     rows = answer.get("responses") or []
@@ -104,10 +104,10 @@ def _by_place(
             yield Ask(partition, target, code, None)
 
 
-def listed(heard: Heard) -> list[Listed] | None:
+def listed(excerpt: Excerpt) -> list[Listed] | None:
     """Return the partitions of a ListPartitionReassignments response; None if it failed or cannot
     be read."""
-    answer = heard.response
+    answer = excerpt.response
     if answer is None or answer.get("errorCode", 0) or "topics" not in answer:
         return None
     return [
@@ -130,9 +130,9 @@ def _listed(topic: str | None, each: dict[str, Any]) -> Listed:
     return Listed((topic, each.get("partitionId")), current, adding, [], None)
 
 
-def covers(heard: Heard, partition: Partition) -> bool:
+def covers(excerpt: Excerpt, partition: Partition) -> bool:
     """Whether the listing would have the partition if it were being reassigned."""
-    request = heard.request
+    request = excerpt.request
     if request is None or "topics" not in request:
         return False
     if request["topics"] is None:

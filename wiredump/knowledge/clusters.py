@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from wiredump.knowledge.heard import DESCRIBE_CLUSTER, Heard
+from wiredump.knowledge.excerpts import DESCRIBE_CLUSTER, Excerpt
 
 __all__ = ["MOST_ADDRESSES", "Clusters", "United"]
 
@@ -46,14 +46,14 @@ class Clusters:
         """Return the cluster's id, or the lowest address of its brokers."""
         return self._ids.get(cluster, cluster)
 
-    def learn(self, heard: Heard) -> list[United]:
+    def learn(self, excerpt: Excerpt) -> list[United]:
         """Take an exchange; returns the clusters that it unites."""
-        body = heard.response
-        if heard.api_key not in (_METADATA, DESCRIBE_CLUSTER) or body is None:
+        body = excerpt.response
+        if excerpt.api_key not in (_METADATA, DESCRIBE_CLUSTER) or body is None:
             return []
         united = []
-        root = self.of(heard.broker)
-        for address in _addresses(body, heard.broker):
+        root = self.of(excerpt.broker)
+        for address in _addresses(body, excerpt.broker):
             other = self.of(address)
             if address not in self._above:
                 if len(self._above) >= self._most:

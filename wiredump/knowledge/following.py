@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from wiredump.knowledge.excerpts import KEYS_OF, TABLE_OF, Excerpt
 from wiredump.knowledge.groups import Groups
-from wiredump.knowledge.heard import KEYS_OF, TABLE_OF, Heard
 from wiredump.knowledge.reassignments import Reassignments
 from wiredump.knowledge.sessions import Fetches
 from wiredump.knowledge.transactions import Transactions, transactional_id_of
@@ -25,7 +25,7 @@ FOLLOWED: Final = tuple(KEYS_OF)
 class Follower(Protocol):
     """Makes the rows of a table. Takes the exchanges of its API keys, in the order of requests."""
 
-    def feed(self, heard: Heard) -> Iterator[Row]:
+    def feed(self, excerpt: Excerpt) -> Iterator[Row]:
         """Return the rows that this exchange completes."""
 
     def end(self) -> Iterator[Row]:
@@ -46,12 +46,12 @@ def follower_of(table: str, name_of: NameOf) -> Follower:
     raise KeyError(table)
 
 
-def key_of(heard: Heard) -> str:
+def key_of(excerpt: Excerpt) -> str:
     """Return the key of an exchange. Sessions and groups belong to a broker. Clusters, to which
     reassignments belong, are known only after reading."""
-    match TABLE_OF.get(heard.api_key):
+    match TABLE_OF.get(excerpt.api_key):
         case "fetches" | "groups":
-            return heard.broker
+            return excerpt.broker
         case "transactions":
-            return transactional_id_of(heard) or ""
+            return transactional_id_of(excerpt) or ""
     return ""

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from wiredump.knowledge.heard import (
+from wiredump.knowledge.excerpts import (
     CONSUMER_HEARTBEAT,
     HEARTBEAT,
     JOIN_GROUP,
@@ -28,7 +28,7 @@ from wiredump.knowledge.heard import (
     SHARE_HEARTBEAT,
     STREAMS_HEARTBEAT,
     SYNC_GROUP,
-    Heard,
+    Excerpt,
     JsonBody,
 )
 from wiredump.knowledge.rebalances import Protocol, Rebalance
@@ -79,39 +79,39 @@ class _Group(msgspec.Struct):
     def newest(self) -> Rebalance | None:
         return next(reversed(self.generations.values()), None)
 
-    def underway(self, heard: Heard) -> Rebalance:
+    def underway(self, excerpt: Excerpt) -> Rebalance:
         """Return the rebalance that an exchange without a generation is about."""
         newest = self.newest
-        if newest is not None and heard.requested_ns < (newest.formed_ns or 0):
+        if newest is not None and excerpt.requested_ns < (newest.formed_ns or 0):
             return newest
         if self.pending is None:
-            self.pending = Rebalance(heard)
-        self.pending.heard(heard)
+            self.pending = Rebalance(excerpt)
+        self.pending.add(excerpt)
         return self.pending
 
-    def generation(self, number: int, heard: Heard) -> Rebalance:
+    def generation(self, number: int, excerpt: Excerpt) -> Rebalance:
         """Return the rebalance that led to a generation. The first exchange that has it makes it
         of what is pending."""
         found = self.generations.get(number)
         if found is None:
-            found = self.pending or Rebalance(heard)
-            found.generation, found.formed_ns = number, heard.completed_ns
+            found = self.pending or Rebalance(excerpt)
+            found.generation, found.formed_ns = number, excerpt.completed_ns
             self.generations[number] = found
             self.pending = None
             if len(self.generations) > _KEPT:
                 self.done.append(self.generations.pop(next(iter(self.generations))))
-        found.heard(heard)
-        found.until(heard.completed_ns)
+        found.add(excerpt)
+        found.until(excerpt.completed_ns)
         return found
 
     def begin_again(self, number: int) -> None:
         """The group was deleted, and counts anew."""
         self.done.append(self.generations.pop(number))
 
-    def leave(self, heard: Heard, names: list[str], reasons: Iterable[str | None] = ()) -> None:
+    def leave(self, excerpt: Excerpt, names: list[str], reasons: Iterable[str | None] = ()) -> None:
         """Members leave. That begins a rebalance, unless nobody is left."""
         newest = self.newest
-        rebalance = self.underway(heard)
+        rebalance = self.underway(excerpt)
         for each in self.generations.values():
             each.waiting.difference_update(names)
         rebalance.gone.update(names)
@@ -127,14 +127,14 @@ class Groups:
     def __init__(self, most_weight: int = MOST_WEIGHT) -> None:
         self._groups: Recent[_Key, _Group] = Recent(most_weight, _Group)
 
-    def feed(self, heard: Heard) -> Iterator[Row]:
+    def feed(self, excerpt: Excerpt) -> Iterator[Row]:
         """Return the rows of rebalances that nothing can be about any more."""
-        request = heard.request
+        request = excerpt.request
         if request is None or "groupId" not in request:
             return
-        key = _Key(heard.broker, request["groupId"], _PROTOCOLS.get(heard.api_key, "classic"))
+        key = _Key(excerpt.broker, request["groupId"], _PROTOCOLS.get(excerpt.api_key, "classic"))
         group = self._groups.take(key)
-        _TAKES[heard.api_key](group, heard, request, heard.response or {})
+        _TAKES[excerpt.api_key](group, excerpt, request, excerpt.response or {})
         for each in group.done:
             yield each.row(*key, superseded=True)
         group.done = []
@@ -158,14 +158,14 @@ def _rows(key: _Key, group: _Group) -> Iterator[Row]:
 # ---- classic groups --------------------------------------------------------------------------
 
 
-def _join(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) -> None:
+def _join(group: _Group, excerpt: Excerpt, request: JsonBody, response: JsonBody) -> None:
     code = response.get("errorCode")
     if code in _ELSEWHERE:
         return
     if code == 0 and "memberId" in response and "generationId" in response:
-        _joined(group, heard, request, response)
+        _joined(group, excerpt, request, response)
         return
-    rebalance = group.underway(heard)
+    rebalance = group.underway(excerpt)
     rebalance.started = True
     rebalance.because(request.get("reason"))
     if not code:
@@ -176,14 +176,14 @@ def _join(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) ->
         rebalance.issued.add(response["memberId"])
 
 
-def _joined(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) -> None:
+def _joined(group: _Group, excerpt: Excerpt, request: JsonBody, response: JsonBody) -> None:
     number, member = response["generationId"], response["memberId"]
     known = group.generations.get(number)
-    if known is not None and known.is_over(heard.requested_ns):
+    if known is not None and known.is_over(excerpt.requested_ns):
         if member in known.members:
             return  # it is given the generation that there is
         group.begin_again(number)
-    rebalance = group.generation(number, heard)
+    rebalance = group.generation(number, excerpt)
     rebalance.because(request.get("reason"))
     rebalance.assignor = response.get("protocolName") or rebalance.assignor
     rebalance.leader = response.get("leader") or rebalance.leader
@@ -194,7 +194,7 @@ def _joined(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) 
         rebalance.joined.add(member)
 
 
-def _sync(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) -> None:
+def _sync(group: _Group, excerpt: Excerpt, request: JsonBody, response: JsonBody) -> None:
     rebalance = group.generations.get(request.get("generationId", -1))
     member, code = request.get("memberId"), response.get("errorCode")
     if rebalance is None or member not in rebalance.waiting or code is None:
@@ -203,28 +203,28 @@ def _sync(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) ->
         rebalance.failed(code)
     else:
         rebalance.waiting.discard(member)
-        rebalance.until(heard.completed_ns)
+        rebalance.until(excerpt.completed_ns)
 
 
-def _beat(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) -> None:
+def _beat(group: _Group, excerpt: Excerpt, request: JsonBody, response: JsonBody) -> None:
     code, newest = response.get("errorCode"), group.newest
     known = -1 if newest is None or newest.generation is None else newest.generation
     if not code or code in _ELSEWHERE or request.get("generationId", -1) < known:
         return
-    rebalance = group.underway(heard)
+    rebalance = group.underway(excerpt)
     rebalance.started = True
     rebalance.failed(code)
 
 
-def _leave(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) -> None:
+def _leave(group: _Group, excerpt: Excerpt, request: JsonBody, response: JsonBody) -> None:
     if response.get("errorCode") != 0:
         return
     if "members" not in request:
-        group.leave(heard, [request.get("memberId", "")])
+        group.leave(excerpt, [request.get("memberId", "")])
         return
     members = request["members"] or ()
     names = [each.get("memberId") or each.get("groupInstanceId") or "" for each in members]
-    group.leave(heard, names, [each.get("reason") for each in members])
+    group.leave(excerpt, names, [each.get("reason") for each in members])
 
 
 # ---- groups whose members only send heartbeats -----------------------------------------------
@@ -244,40 +244,40 @@ _FENCED: Final = frozenset({25, 82, 110, 111})
 has to join again."""
 
 
-def _epoch(group: _Group, heard: Heard, request: JsonBody, response: JsonBody) -> None:
+def _epoch(group: _Group, excerpt: Excerpt, request: JsonBody, response: JsonBody) -> None:
     member = request.get("memberId") or response.get("memberId") or ""
     sent, code = request.get("memberEpoch", 0), response.get("errorCode")
     if sent < 0:
         if not code:  # a client that closes may not wait for the response
             group.epochs.pop(member, None)
-            group.leave(heard, [member])
+            group.leave(excerpt, [member])
             if group.pending is not None:
                 group.pending.started = bool(group.epochs)
     elif code is None:
         if sent == 0:
-            rebalance = group.underway(heard)
+            rebalance = group.underway(excerpt)
             rebalance.started = rebalance.unanswered = True
     elif code in _FENCED or (code and sent == 0 and code not in _ELSEWHERE):
-        rebalance = group.underway(heard)
+        rebalance = group.underway(excerpt)
         rebalance.started = True
         rebalance.failed(code)
         group.epochs.pop(member, None)
     elif not code and "memberEpoch" in response:
-        _answered(group, heard, member, sent, request, response)
+        _answered(group, excerpt, member, sent, request, response)
 
 
 def _answered(
-    group: _Group, heard: Heard, member: str, sent: int, request: JsonBody, response: JsonBody
+    group: _Group, excerpt: Excerpt, member: str, sent: int, request: JsonBody, response: JsonBody
 ) -> None:
     epoch, before = response["memberEpoch"], group.epochs.get(member)
     confirmed = group.generations.get(sent)
-    confirms = request.get(_OWNED.get(heard.api_key, "")) is not None
+    confirms = request.get(_OWNED.get(excerpt.api_key, "")) is not None
     if confirmed is not None and confirms and member in confirmed.waiting:
         confirmed.waiting.discard(member)
-        confirmed.until(heard.requested_ns)
+        confirmed.until(excerpt.requested_ns)
     group.epochs[member] = epoch
     known = group.generations.get(epoch)
-    if sent == 0 and known is not None and known.is_over(heard.requested_ns):
+    if sent == 0 and known is not None and known.is_over(excerpt.requested_ns):
         if request.get("instanceId") is not None or member in known.members:
             return  # it takes the place that it had
         group.begin_again(epoch)
@@ -287,15 +287,15 @@ def _answered(
             known.members.add(member)
         return  # it had the epoch before the capture began
     if before != epoch or sent == 0:
-        known = group.generation(epoch, heard)
+        known = group.generation(epoch, excerpt)
         known.members.add(member)
         if sent == 0:
             known.joined.add(member)
     if known is not None:
         known.assignor = request.get("serverAssignor") or known.assignor
-        if any(_partitions(response.get(name)) for name in _ASSIGNED[heard.api_key]):
+        if any(_partitions(response.get(name)) for name in _ASSIGNED[excerpt.api_key]):
             known.waiting.add(member)
-            known.until(heard.completed_ns)
+            known.until(excerpt.completed_ns)
 
 
 def _partitions(assigned: Any) -> Any:
@@ -303,7 +303,7 @@ def _partitions(assigned: Any) -> Any:
     return assigned.get("topicPartitions") if isinstance(assigned, dict) else assigned
 
 
-_TAKES: Final[dict[int, Callable[[_Group, Heard, JsonBody, JsonBody], None]]] = {
+_TAKES: Final[dict[int, Callable[[_Group, Excerpt, JsonBody, JsonBody], None]]] = {
     JOIN_GROUP: _join,
     SYNC_GROUP: _sync,
     HEARTBEAT: _beat,

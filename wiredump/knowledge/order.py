@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
 
-from wiredump.knowledge.heard import Heard
+from wiredump.knowledge.excerpts import Excerpt
 
 __all__ = ["LONGEST_NS", "MOST_WEIGHT", "InOrder"]
 
@@ -19,7 +19,7 @@ MOST_WEIGHT: Final = 1_000_000
 
 
 class InOrder:
-    """Takes exchanges as they come, and returns them in the order of ``Heard.order``.
+    """Takes exchanges as they come, and returns them in the order of ``Excerpt.order``.
 
     The order is exact as long as each exchange comes no later than ``longest_ns`` after its
     request, by the clock of earlier ones, and what waits stays below ``most_weight``. A later
@@ -30,36 +30,36 @@ class InOrder:
         self.late = 0
         self._longest_ns = longest_ns
         self._most_weight = most_weight
-        self._waiting: list[tuple[tuple[int, int, int], int, Heard]] = []
+        self._waiting: list[tuple[tuple[int, int, int], int, Excerpt]] = []
         self._weight = 0
         self._now_ns = 0
         self._last: tuple[int, int, int] | None = None
 
-    def add(self, heard: Heard) -> Iterator[Heard]:
+    def add(self, excerpt: Excerpt) -> Iterator[Excerpt]:
         """Add an exchange; returns all that can be returned now."""
-        order = heard.order
+        order = excerpt.order
         if self._last is not None and order < self._last:
             self.late += 1
-            yield heard
+            yield excerpt
             return
-        weight = heard.weight
-        heappush(self._waiting, (order, weight, heard))
+        weight = excerpt.weight
+        heappush(self._waiting, (order, weight, excerpt))
         self._weight += weight
-        self._now_ns = max(self._now_ns, heard.completed_ns)
+        self._now_ns = max(self._now_ns, excerpt.completed_ns)
         while self._waiting and (
             self._waiting[0][0][0] < self._now_ns - self._longest_ns
             or self._weight > self._most_weight
         ):
             yield self._pop()
 
-    def end(self) -> Iterator[Heard]:
+    def end(self) -> Iterator[Excerpt]:
         """Return the rest. Exchanges added afterwards may have any time."""
         while self._waiting:
             yield self._pop()
         self._now_ns = 0
         self._last = None
 
-    def _pop(self) -> Heard:
-        self._last, weight, heard = heappop(self._waiting)
+    def _pop(self) -> Excerpt:
+        self._last, weight, excerpt = heappop(self._waiting)
         self._weight -= weight
-        return heard
+        return excerpt

@@ -8,7 +8,7 @@ import msgspec
 
 from kproto import error_codes
 from wiredump.knowledge.asks import Ask, Partition
-from wiredump.knowledge.heard import Heard
+from wiredump.knowledge.excerpts import Excerpt
 from wiredump.rows.exchanges import Row
 
 __all__ = ["Outcome", "PartitionReassignment"]
@@ -25,7 +25,7 @@ class PartitionReassignment(msgspec.Struct):
 
     partition: Partition
     since_ns: int
-    asked: Heard | None = None
+    asked: Excerpt | None = None
     target: list[int] | None = None
     before: list[int] | None = None
     accepted: bool = True
@@ -39,7 +39,7 @@ class PartitionReassignment(msgspec.Struct):
     """Whether it was still in progress when it was last seen."""
 
     def row(
-        self, cluster: str, outcome: Outcome, evidence: str | None = None, by: Heard | None = None
+        self, cluster: str, outcome: Outcome, evidence: str | None = None, by: Excerpt | None = None
     ) -> Row:
         """Return the row. ``by`` is the exchange that ended the reassignment, or that showed its
         end."""
@@ -74,12 +74,12 @@ class PartitionReassignment(msgspec.Struct):
         return (body or {}).get("allowReplicationFactorChange")
 
     @classmethod
-    def of(cls, heard: Heard, ask: Ask, before: list[int] | None) -> PartitionReassignment:
+    def of(cls, excerpt: Excerpt, ask: Ask, before: list[int] | None) -> PartitionReassignment:
         """Make one that begins, or that is refused."""
         return cls(
             ask.partition,
-            heard.completed_ns,
-            asked=heard,
+            excerpt.completed_ns,
+            asked=excerpt,
             target=ask.target,
             before=before,
             accepted=ask.code == 0,
@@ -88,4 +88,4 @@ class PartitionReassignment(msgspec.Struct):
         )
 
 
-_NOBODY = Heard(-1, 0, 0, None, "", None, None, None, -1, -1, "kafka", None, None)
+_NOBODY = Excerpt(-1, 0, 0, None, "", None, None, None, -1, -1, "kafka", None, None)

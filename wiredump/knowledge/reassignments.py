@@ -23,7 +23,7 @@ import msgspec
 
 from wiredump.knowledge.asks import Ask, Listed, Partition, asks, covers, listed
 from wiredump.knowledge.clusters import Clusters
-from wiredump.knowledge.heard import ALTER, LIST, Heard
+from wiredump.knowledge.excerpts import ALTER, LIST, Excerpt
 from wiredump.knowledge.partition_reassignment import PartitionReassignment
 from wiredump.rows.exchanges import Row
 
@@ -52,14 +52,14 @@ class Reassignments:
         self._most = most
         self._known: dict[str, _Cluster] = {}
 
-    def feed(self, heard: Heard) -> Iterator[Row]:
+    def feed(self, excerpt: Excerpt) -> Iterator[Row]:
         """Return the rows of the reassignments that this exchange ends or refuses."""
-        for united in self._clusters.learn(heard):
+        for united in self._clusters.learn(excerpt):
             self._unite(united.kept, united.gone)
-        name = self._clusters.of(heard.broker)
-        take = _TAKES.get(heard.api_key)
+        name = self._clusters.of(excerpt.broker)
+        take = _TAKES.get(excerpt.api_key)
         if take is not None:
-            yield from take(self, name, self._cluster(name), heard)
+            yield from take(self, name, self._cluster(name), excerpt)
 
     def end(self) -> Iterator[Row]:
         """Return the rows of the reassignments whose end was not captured."""
@@ -85,37 +85,37 @@ class Reassignments:
 
     # -- 45 ----------------------------------------------------------------------------------
 
-    def _asked(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
+    def _asked(self, name: str, cluster: _Cluster, excerpt: Excerpt) -> Iterator[Row]:
         def under_way(topic: str | None) -> list[Partition]:
             return [each for each in cluster.current if topic is None or each[0] == topic]
 
-        found = asks(heard, under_way)
-        if not found and heard.request is not None and heard.request.get("topics", ()) is None:
+        found = asks(excerpt, under_way)
+        if not found and excerpt.request is not None and excerpt.request.get("topics", ()) is None:
             # A draft's cancellation of everything, none of which was captured.
-            rows = (heard.response or {}).get("responses") or [{}]
+            rows = (excerpt.response or {}).get("responses") or [{}]
             found = [
                 Ask((None, None), None, row.get("errorCode"), row.get("errorString"))
                 for row in rows
             ]
         for ask in found:
-            yield from self._ask(self._clusters.name(name), cluster, heard, ask)
+            yield from self._ask(self._clusters.name(name), cluster, excerpt, ask)
 
-    def _ask(self, name: str, cluster: _Cluster, heard: Heard, ask: Ask) -> Iterator[Row]:
+    def _ask(self, name: str, cluster: _Cluster, excerpt: Excerpt, ask: Ask) -> Iterator[Row]:
         before = cluster.current.get(ask.partition)
         reassignment = PartitionReassignment.of(
-            heard, ask, _before(cluster, heard, ask.partition, before)
+            excerpt, ask, _before(cluster, excerpt, ask.partition, before)
         )
         if ask.code == 0:
             cluster.current.pop(ask.partition, None)
             if ask.target is not None:
                 cluster.current[ask.partition] = reassignment
                 if before is not None:
-                    yield before.row(name, "replaced", "another target", heard)
+                    yield before.row(name, "replaced", "another target", excerpt)
             elif before is not None:
-                yield before.row(name, "cancelled", "cancelled", heard)
+                yield before.row(name, "cancelled", "cancelled", excerpt)
             else:
                 reassignment.asked = None
-                yield reassignment.row(name, "cancelled", "cancelled", heard)
+                yield reassignment.row(name, "cancelled", "cancelled", excerpt)
         elif ask.code is None:
             if ask.target is not None and before is None:
                 cluster.current[ask.partition] = reassignment
@@ -127,29 +127,29 @@ class Reassignments:
                 ask.code == _NO_REASSIGNMENT_IN_PROGRESS
                 and before is not None
                 and before.accepted
-                and before.since_ns <= heard.requested_ns
+                and before.since_ns <= excerpt.requested_ns
             ):
                 del cluster.current[ask.partition]
-                yield before.row(name, "completed", "nothing to cancel", heard)
+                yield before.row(name, "completed", "nothing to cancel", excerpt)
 
     # -- 46 ----------------------------------------------------------------------------------
 
-    def _listed(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
-        rows = listed(heard)
+    def _listed(self, name: str, cluster: _Cluster, excerpt: Excerpt) -> Iterator[Row]:
+        rows = listed(excerpt)
         if rows is None:
             return
         for row in rows:
-            _list(cluster, heard, row)
+            _list(cluster, excerpt, row)
         there = {row.partition for row in rows}
         gone = [
             reassignment
             for reassignment in cluster.current.values()
             if reassignment.partition not in there
             and reassignment.accepted
-            and reassignment.since_ns <= heard.requested_ns
-            and covers(heard, reassignment.partition)
+            and reassignment.since_ns <= excerpt.requested_ns
+            and covers(excerpt, reassignment.partition)
         ]
-        yield from self._end(name, cluster, gone, "not listed", heard)
+        yield from self._end(name, cluster, gone, "not listed", excerpt)
 
     def _end(
         self,
@@ -157,28 +157,28 @@ class Reassignments:
         cluster: _Cluster,
         current: Iterable[PartitionReassignment],
         evidence: str,
-        heard: Heard,
+        excerpt: Excerpt,
     ) -> Iterator[Row]:
         for reassignment in current:
             del cluster.current[reassignment.partition]
             outcome = "unknown" if evidence == "topic deleted" else "completed"
-            yield reassignment.row(self._clusters.name(name), outcome, evidence, heard)  # type: ignore[arg-type]
+            yield reassignment.row(self._clusters.name(name), outcome, evidence, excerpt)  # type: ignore[arg-type]
 
     # -- what metadata shows -----------------------------------------------------------------
 
-    def _shown(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
+    def _shown(self, name: str, cluster: _Cluster, excerpt: Excerpt) -> Iterator[Row]:
         done = []
-        for partition, each in _partitions(heard.response):
+        for partition, each in _partitions(excerpt.response):
             replicas, isr = each.get("replicaNodes") or [], each.get("isrNodes") or []
             cluster.replicas.pop(partition, None)
-            cluster.replicas[partition] = (replicas, heard.completed_ns)
+            cluster.replicas[partition] = (replicas, excerpt.completed_ns)
             if len(cluster.replicas) > self._most:
                 del cluster.replicas[next(iter(cluster.replicas))]
             reassignment = cluster.current.get(partition)
             if (
                 reassignment is None
                 or reassignment.target is None
-                or reassignment.since_ns > heard.requested_ns
+                or reassignment.since_ns > excerpt.requested_ns
             ):
                 continue
             target = set(reassignment.target)
@@ -186,20 +186,20 @@ class Reassignments:
                 done.append(reassignment)
             elif reassignment.accepted:
                 reassignment.pending = True
-        yield from self._end(name, cluster, done, "metadata", heard)
+        yield from self._end(name, cluster, done, "metadata", excerpt)
 
-    def _deleted(self, name: str, cluster: _Cluster, heard: Heard) -> Iterator[Row]:
-        rows = (heard.response or {}).get("responses") or ()
+    def _deleted(self, name: str, cluster: _Cluster, excerpt: Excerpt) -> Iterator[Row]:
+        rows = (excerpt.response or {}).get("responses") or ()
         names = {row.get("name") for row in rows if not row.get("errorCode")}
         gone = [
             reassignment
             for reassignment in cluster.current.values()
             if reassignment.partition[0] in names
         ]
-        yield from self._end(name, cluster, gone, "topic deleted", heard)
+        yield from self._end(name, cluster, gone, "topic deleted", excerpt)
 
 
-_TAKES: Final[dict[int, Callable[[Reassignments, str, _Cluster, Heard], Iterator[Row]]]] = {
+_TAKES: Final[dict[int, Callable[[Reassignments, str, _Cluster, Excerpt], Iterator[Row]]]] = {
     ALTER: Reassignments._asked,
     LIST: Reassignments._listed,
     _METADATA: Reassignments._shown,
@@ -210,7 +210,7 @@ _TAKES: Final[dict[int, Callable[[Reassignments, str, _Cluster, Heard], Iterator
 
 def _before(
     cluster: _Cluster,
-    heard: Heard,
+    excerpt: Excerpt,
     partition: Partition,
     reassignment: PartitionReassignment | None,
 ) -> list[int] | None:
@@ -218,12 +218,12 @@ def _before(
     if reassignment is not None:
         return reassignment.before
     seen = cluster.replicas.get(partition)
-    return seen[0] if seen is not None and seen[1] <= heard.requested_ns else None
+    return seen[0] if seen is not None and seen[1] <= excerpt.requested_ns else None
 
 
-def _list(cluster: _Cluster, heard: Heard, row: Listed) -> None:
+def _list(cluster: _Cluster, excerpt: Excerpt, row: Listed) -> None:
     """Note that the partition is being reassigned."""
-    now = heard.completed_ns
+    now = excerpt.completed_ns
     reassignment = cluster.current.get(row.partition)
     if reassignment is None:
         before = [broker for broker in row.replicas if broker not in row.adding]
@@ -232,7 +232,7 @@ def _list(cluster: _Cluster, heard: Heard, row: Listed) -> None:
             row.partition, now, target=row.target, before=before if released else None
         )
         cluster.current[row.partition] = reassignment
-    elif heard.completed_ns < reassignment.since_ns:
+    elif excerpt.completed_ns < reassignment.since_ns:
         return
     reassignment.accepted = reassignment.pending = True
     reassignment.first_listed_ns = (

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from kproto import error_codes
-from wiredump.knowledge.heard import Heard
+from wiredump.knowledge.excerpts import Excerpt
 from wiredump.rows.exchanges import Row
 
 __all__ = ["Protocol", "Rebalance"]
@@ -28,7 +28,7 @@ class Rebalance(msgspec.Struct):
     try.
     """
 
-    first: Heard
+    first: Excerpt
     generation: int | None = None
     assignor: str | None = None
     leader: str | None = None
@@ -54,10 +54,10 @@ class Rebalance(msgspec.Struct):
                       self.reasons, self.errors, self.client_ids))
         )  # fmt: skip
 
-    def heard(self, heard: Heard) -> None:
+    def add(self, excerpt: Excerpt) -> None:
         """Note whose request belongs to it."""
-        if heard.client_id is not None:
-            self.client_ids.add(heard.client_id)
+        if excerpt.client_id is not None:
+            self.client_ids.add(excerpt.client_id)
 
     def because(self, reason: str | None) -> None:
         """Note a member's reason, if it has one."""

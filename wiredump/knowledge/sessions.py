@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from wiredump.knowledge.heard import FETCH, Heard
+from wiredump.knowledge.excerpts import FETCH, Excerpt
 from wiredump.rows.exchanges import Row
 from wiredump.rows.fields import NO_TOPIC_ID, NameOf
 
@@ -52,21 +52,21 @@ class Fetches:
         self._sessions: OrderedDict[tuple[str, int], _Session] = OrderedDict()
         self._partitions = 0
 
-    def feed(self, heard: Heard) -> Iterator[Row]:
+    def feed(self, excerpt: Excerpt) -> Iterator[Row]:
         """Return the partitions that this request fetches."""
-        body = heard.request
-        if heard.api_key != FETCH or body is None:
+        body = excerpt.request
+        if excerpt.api_key != FETCH or body is None:
             return
-        if self.is_alone(heard):
-            yield from (("fetches", row) for row in self.rows_alone(heard))
+        if self.is_alone(excerpt):
+            yield from (("fetches", row) for row in self.rows_alone(excerpt))
             return
         asked = _asked(body)
         session_id, epoch = body.get("sessionId", _NO_SESSION), body.get("sessionEpoch", _FINAL)
-        key = (heard.broker, session_id)
+        key = (excerpt.broker, session_id)
         if epoch in (_INITIAL, _FINAL):
             self._forget(key)
-            yield from self._pairs(heard, (session_id, epoch), True, asked, asked)
-            self._begin(heard, epoch, asked)
+            yield from self._pairs(excerpt, (session_id, epoch), True, asked, asked)
+            self._begin(excerpt, epoch, asked)
             return
         before = self._take(key)
         known = before is not None and before.complete and before.epoch == epoch
@@ -74,39 +74,39 @@ class Fetches:
         for place in _forgotten(body):
             offsets.pop(place, None)
         offsets.update(asked)
-        yield from self._pairs(heard, (session_id, epoch), known, offsets, asked)
-        if heard.response is None:  # it is unknown whether the broker processed it
+        yield from self._pairs(excerpt, (session_id, epoch), known, offsets, asked)
+        if excerpt.response is None:  # it is unknown whether the broker processed it
             if before is not None:
                 self._keep(key, before)
-        elif not heard.response.get("errorCode"):
+        elif not excerpt.response.get("errorCode"):
             self._keep(key, _Session(_after(epoch), known, offsets))
 
     @staticmethod
-    def is_alone(heard: Heard) -> bool:
+    def is_alone(excerpt: Excerpt) -> bool:
         """Whether the rows of a Fetch depend on no other: it has no session, nor ends one."""
-        body = heard.request
+        body = excerpt.request
         return body is not None and (
-            heard.api_version < _SESSIONS_SINCE
+            excerpt.api_version < _SESSIONS_SINCE
             or (body.get("sessionId"), body.get("sessionEpoch")) == (_NO_SESSION, _FINAL)
         )
 
-    def rows_alone(self, heard: Heard) -> list[tuple[Any, ...]]:
+    def rows_alone(self, excerpt: Excerpt) -> list[tuple[Any, ...]]:
         """Return the rows of such a Fetch."""
-        has_session = heard.api_version >= _SESSIONS_SINCE
-        asked = _asked(heard.request or {})
+        has_session = excerpt.api_version >= _SESSIONS_SINCE
+        asked = _asked(excerpt.request or {})
         session = (_NO_SESSION, _FINAL) if has_session else (None, None)
-        return self._rows(heard, session, True, asked, asked)
+        return self._rows(excerpt, session, True, asked, asked)
 
     def end(self) -> Iterator[Row]:
         """Return nothing: each request has its rows at once."""
         return iter(())
 
-    def _begin(self, heard: Heard, epoch: int, asked: dict[_Place, int]) -> None:
-        answer = heard.response or {}
+    def _begin(self, excerpt: Excerpt, epoch: int, asked: dict[_Place, int]) -> None:
+        answer = excerpt.response or {}
         begun = answer.get("sessionId", _NO_SESSION)
         if epoch == _INITIAL and begun != _NO_SESSION and not answer.get("errorCode"):
-            self._forget((heard.broker, begun))
-            self._keep((heard.broker, begun), _Session(1, True, asked))
+            self._forget((excerpt.broker, begun))
+            self._keep((excerpt.broker, begun), _Session(1, True, asked))
 
     # -- what is remembered ------------------------------------------------------------------
 
@@ -132,21 +132,21 @@ class Fetches:
 
     def _rows(
         self,
-        heard: Heard,
+        excerpt: Excerpt,
         session: tuple[int | None, int | None],
         complete: bool,
         offsets: dict[_Place, int],
         asked: dict[_Place, int],
     ) -> list[tuple[Any, ...]]:
         who = (
-            heard.connection, heard.request_offset, heard.requested_ns, heard.broker,
-            heard.client_id, *session, complete,
+            excerpt.connection, excerpt.request_offset, excerpt.requested_ns, excerpt.broker,
+            excerpt.client_id, *session, complete,
         )  # fmt: skip
         rows: list[tuple[Any, ...]] = []
         for place, offset in offsets.items():
             topic, topic_id, partition = place
             if topic is None and topic_id is not None:
-                topic = self._name_of(topic_id, heard.completed_ns)
+                topic = self._name_of(topic_id, excerpt.completed_ns)
             rows.append((*who, topic, topic_id, partition, offset, place not in asked))
         return rows or [(*who, None, None, None, None, None)]
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final
 
-from wiredump.knowledge.heard import INSTRUCTIVE, Heard
+from wiredump.knowledge.excerpts import INSTRUCTIVE, Excerpt
 from wiredump.rows.exchanges import Row
 from wiredump.rows.fields import NO_TOPIC_ID
 
@@ -37,13 +37,13 @@ class TopicNames:
         self._most = most
         self._known: OrderedDict[str, tuple[str, int]] = OrderedDict()
 
-    def learn(self, heard: Heard) -> None:
+    def learn(self, excerpt: Excerpt) -> None:
         """Take the names in an exchange."""
-        if not is_instructive(heard.api_key, heard.api_version):
+        if not is_instructive(excerpt.api_key, excerpt.api_version):
             return
         for body, at_ns in (
-            (heard.request, heard.requested_ns),
-            (heard.response, heard.completed_ns),
+            (excerpt.request, excerpt.requested_ns),
+            (excerpt.response, excerpt.completed_ns),
         ):
             for topic_id, name in _pairs(body):
                 before = self._known.get(topic_id)

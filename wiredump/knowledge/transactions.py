@@ -22,14 +22,14 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from kproto import error_codes
-from wiredump.knowledge.heard import (
+from wiredump.knowledge.excerpts import (
     ADD_OFFSETS,
     ADD_PARTITIONS,
     END_TXN,
     INIT_PRODUCER_ID,
     PRODUCE,
     TXN_OFFSET_COMMIT,
-    Heard,
+    Excerpt,
     JsonBody,
 )
 from wiredump.knowledge.recent import Recent
@@ -56,7 +56,7 @@ class _Transaction(msgspec.Struct):
     """``first`` is its first request, ``begun`` whether that was captured. ``committing`` is what
     EndTxn wants, as long as there is no response."""
 
-    first: Heard
+    first: Excerpt
     producer: _Producer
     begun: bool = True
     coordinator: str | None = None
@@ -71,7 +71,7 @@ class _Transaction(msgspec.Struct):
     def weight(self) -> int:
         return 10 + len(self.offsets) + len(self.partitions) + len(self.groups) + len(self.errors)
 
-    def row(self, transactional_id: str, outcome: _Outcome, by: Heard | None) -> Row:
+    def row(self, transactional_id: str, outcome: _Outcome, by: Excerpt | None) -> Row:
         first = self.first
         began = first.requested_ns if self.begun else None
         ended = None if by is None else by.completed_ns
@@ -93,23 +93,23 @@ class _Producers(msgspec.Struct):
     open: _Transaction | None = None
 
     def transaction(
-        self, heard: Heard, number: int | None = None, epoch: int | None = None
+        self, excerpt: Excerpt, number: int | None = None, epoch: int | None = None
     ) -> _Transaction:
         """Return the transaction of a request, and count it. One of a producer that has been
         replaced is not kept."""
         known, newest = self.producer
         if epoch is not None and newest is not None and number == known and epoch < newest:
-            return _Transaction(heard, (number, epoch), requests=1)
+            return _Transaction(excerpt, (number, epoch), requests=1)
         if number is not None:
             self.producer = number, epoch
         if self.open is None:
-            self.open = _Transaction(heard, self.producer)
+            self.open = _Transaction(excerpt, self.producer)
         self.open.producer = self.producer
         self.open.requests += 1
         return self.open
 
 
-_Ending: TypeAlias = tuple[_Transaction, _Outcome, Heard | None]
+_Ending: TypeAlias = tuple[_Transaction, _Outcome, Excerpt | None]
 
 
 class Transactions:
@@ -118,14 +118,16 @@ class Transactions:
     def __init__(self, most_weight: int = MOST_WEIGHT) -> None:
         self._known: Recent[str, _Producers] = Recent(most_weight, _Producers)
 
-    def feed(self, heard: Heard) -> Iterator[Row]:
+    def feed(self, excerpt: Excerpt) -> Iterator[Row]:
         """Return the rows of transactions that this exchange ends."""
-        transactional_id = transactional_id_of(heard)
-        if heard.request is None or not transactional_id:
+        transactional_id = transactional_id_of(excerpt)
+        if excerpt.request is None or not transactional_id:
             return
         state = self._known.take(transactional_id)
-        take = _TAKES[heard.api_key]
-        for transaction, outcome, by in take(state, heard, heard.request, heard.response or {}):
+        take = _TAKES[excerpt.api_key]
+        for transaction, outcome, by in take(
+            state, excerpt, excerpt.request, excerpt.response or {}
+        ):
             yield transaction.row(transactional_id, outcome, by)
         weight = 10 if state.open is None else 10 + state.open.weight
         for key, gone in self._known.keep(transactional_id, state, weight):
@@ -137,9 +139,9 @@ class Transactions:
             yield from _rows(key, state)
 
 
-def transactional_id_of(heard: Heard) -> str | None:
+def transactional_id_of(excerpt: Excerpt) -> str | None:
     """Return the transactional id of a request."""
-    request = heard.request or {}
+    request = excerpt.request or {}
     found = request.get("transactionalId", request.get("v3AndBelowTransactionalId"))
     return found if isinstance(found, str) else None
 
@@ -159,10 +161,10 @@ def _over(state: _Producers) -> Iterator[_Ending]:
 
 
 def _produced(
-    state: _Producers, heard: Heard, request: JsonBody, response: JsonBody
+    state: _Producers, excerpt: Excerpt, request: JsonBody, response: JsonBody
 ) -> Iterator[_Ending]:
     yield from _over(state)
-    found = state.transaction(heard)
+    found = state.transaction(excerpt)
     for topic in request.get("topicData") or ():
         name = topic.get("name") or topic.get("topicId") or ""
         for each in topic.get("partitionData") or ():
@@ -170,42 +172,42 @@ def _produced(
     codes = _codes(response.get("responses"), "partitionResponses", "errorCode")
     found.errors |= codes
     if codes & _FENCED and found.requests == 1:
-        yield from _refused(state, found, heard, codes)
+        yield from _refused(state, found, excerpt, codes)
 
 
 def _added(
-    state: _Producers, heard: Heard, request: JsonBody, response: JsonBody
+    state: _Producers, excerpt: Excerpt, request: JsonBody, response: JsonBody
 ) -> Iterator[_Ending]:
     yield from _over(state)
     producer = request.get("v3AndBelowProducerId"), request.get("v3AndBelowProducerEpoch")
-    found = state.transaction(heard, *producer)
-    found.coordinator = heard.broker
+    found = state.transaction(excerpt, *producer)
+    found.coordinator = excerpt.broker
     for topic in request.get("v3AndBelowTopics") or ():
         for partition in topic.get("partitions") or ():
             found.partitions.add((topic.get("name", ""), partition))
     codes = _codes(
         response.get("resultsByTopicV3AndBelow"), "resultsByPartition", "partitionErrorCode"
     )
-    yield from _refused(state, found, heard, codes)
+    yield from _refused(state, found, excerpt, codes)
 
 
 def _offsets_added(
-    state: _Producers, heard: Heard, request: JsonBody, response: JsonBody
+    state: _Producers, excerpt: Excerpt, request: JsonBody, response: JsonBody
 ) -> Iterator[_Ending]:
     yield from _over(state)
-    found = state.transaction(heard, request.get("producerId"), request.get("producerEpoch"))
-    found.coordinator = heard.broker
+    found = state.transaction(excerpt, request.get("producerId"), request.get("producerEpoch"))
+    found.coordinator = excerpt.broker
     if "groupId" in request:
         found.groups.add(request["groupId"])
-    yield from _refused(state, found, heard, {response.get("errorCode") or 0} - {0})
+    yield from _refused(state, found, excerpt, {response.get("errorCode") or 0} - {0})
 
 
 def _offsets_committed(
-    state: _Producers, heard: Heard, request: JsonBody, response: JsonBody
+    state: _Producers, excerpt: Excerpt, request: JsonBody, response: JsonBody
 ) -> Iterator[_Ending]:
     """The group's coordinator answers this request, not the transaction's."""
     yield from _over(state)
-    found = state.transaction(heard, request.get("producerId"), request.get("producerEpoch"))
+    found = state.transaction(excerpt, request.get("producerId"), request.get("producerEpoch"))
     group = request.get("groupId", "")
     found.groups.add(group)
     for topic in request.get("topics") or ():
@@ -215,14 +217,14 @@ def _offsets_committed(
     codes = _codes(response.get("topics"), "partitions", "errorCode")
     found.errors |= codes
     if found is not state.open:
-        yield from _refused(state, found, heard, codes)
+        yield from _refused(state, found, excerpt, codes)
 
 
 def _ended(
-    state: _Producers, heard: Heard, request: JsonBody, response: JsonBody
+    state: _Producers, excerpt: Excerpt, request: JsonBody, response: JsonBody
 ) -> Iterator[_Ending]:
-    found = state.transaction(heard, request.get("producerId"), request.get("producerEpoch"))
-    found.coordinator = heard.broker
+    found = state.transaction(excerpt, request.get("producerId"), request.get("producerEpoch"))
+    found.coordinator = excerpt.broker
     if found.requests == 1:
         found.begun = False
     wanted: _Outcome = "committed" if request.get("committed") else "aborted"
@@ -234,20 +236,20 @@ def _ended(
             state.producer = response["producerId"], response.get("producerEpoch")
         if found is state.open:
             state.open = None
-            yield found, wanted, heard
+            yield found, wanted, excerpt
     elif code in _RETRIABLE:
         found.errors.add(code)
     elif code in _FENCED:
-        yield from _refused(state, found, heard, {code})
+        yield from _refused(state, found, excerpt, {code})
     else:
         found.errors.add(code)
         if found is state.open:
             state.open = None
-        yield found, "failed", heard
+        yield found, "failed", excerpt
 
 
 def _initialized(
-    state: _Producers, heard: Heard, request: JsonBody, response: JsonBody
+    state: _Producers, excerpt: Excerpt, request: JsonBody, response: JsonBody
 ) -> Iterator[_Ending]:
     code = response.get("errorCode")
     if code == 0:
@@ -255,20 +257,20 @@ def _initialized(
         found, state.open = state.open, None
         state.producer = response.get("producerId"), response.get("producerEpoch")
         if found is not None:
-            yield found, "aborted" if request.get("producerId", -1) >= 0 else "fenced", heard
+            yield found, "aborted" if request.get("producerId", -1) >= 0 else "fenced", excerpt
     elif code in _FENCED and state.open is not None:
-        yield from _refused(state, state.open, heard, {code})
+        yield from _refused(state, state.open, excerpt, {code})
 
 
 def _refused(
-    state: _Producers, found: _Transaction, heard: Heard, codes: set[int]
+    state: _Producers, found: _Transaction, excerpt: Excerpt, codes: set[int]
 ) -> Iterator[_Ending]:
     """End the transaction if the coordinator knows a newer producer."""
     found.errors |= codes
     if codes & _FENCED:
         if found is state.open:
             state.open = None
-        yield found, "fenced", heard
+        yield found, "fenced", excerpt
 
 
 def _codes(topics: list[JsonBody] | None, inside: str, name: str) -> set[int]:
@@ -276,7 +278,7 @@ def _codes(topics: list[JsonBody] | None, inside: str, name: str) -> set[int]:
     return found - {0}
 
 
-_TAKES: Final[dict[int, Callable[[_Producers, Heard, JsonBody, JsonBody], Iterator[_Ending]]]] = {
+_TAKES: Final[dict[int, Callable[[_Producers, Excerpt, JsonBody, JsonBody], Iterator[_Ending]]]] = {
     PRODUCE: _produced,
     INIT_PRODUCER_ID: _initialized,
     ADD_PARTITIONS: _added,

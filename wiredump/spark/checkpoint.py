@@ -9,7 +9,7 @@
     data/000007/        of these, what batch 7 wrote
     fragments/000007    datagrams that are not whole
     names/000007.parquet    topics' names, as far as batches to 7 told them
-    aside/heard/        exchanges that others depend on, for the end
+    aside/excerpts/     exchanges that others depend on, for the end
     aside/unnamed-*/    rows that want a topic's name, until there is one
     end.json            what the tables have beyond the last batch: goes, where more comes
     work/               of the batch under way
@@ -40,7 +40,7 @@ from wiredump.tables.parts import Counts
 
 __all__ = ["Checkpoint", "CheckpointError", "Commit", "End", "Intent", "Settings", "Taken", "put"]
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _KINDS: Final = ("state", "data", "fragments", "names")
 _BEFORE_ANY: Final = frozenset({"lock", "owner", "owner.new", "stream.json.new"})
 """What a run leaves that ends before anything was begun."""
@@ -94,7 +94,7 @@ class Commit(Counts, msgspec.Struct, kw_only=True):
     fragments: str | None = None
     names: str | None = None
     unnamed: dict[str, list[str]] = {}
-    heard: list[str] = []
+    excerpts: list[str] = []
     rows: dict[str, int] = {}
     read: dict[int, int] = {}
 
@@ -244,7 +244,7 @@ class Checkpoint:
         for batch, path in self._of_batches():
             kind = path.split("/")[1] if path.startswith("aside/") else ""
             old = path not in commit.unnamed if kind else batch < commit.batch and path not in used
-            if old and kind != "heard":
+            if old and kind != "excerpts":
                 (self.folder / path).remove()
 
     # -- files -------------------------------------------------------------------------------

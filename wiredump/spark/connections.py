@@ -48,7 +48,7 @@ from wiredump.spark.payloads import Payloads
 from wiredump.spark.runs import ENTRY, Entries, Merging, Order
 from wiredump.storage import ChangedError
 from wiredump.tables import work as tables_work
-from wiredump.tables.deferred_rows import HEARD, UNNAMED, DeferredRows, taken_tables
+from wiredump.tables.deferred_rows import EXCERPTS, UNNAMED, DeferredRows, taken_tables
 from wiredump.tables.making import sink_of
 from wiredump.tables.parts import Manifest, PartWriter, SplitNote
 from wiredump.tables.table_rows import TableRows
@@ -96,7 +96,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def files(self) -> tuple[str, ...]:
         """The kinds of files that reading connections may write."""
-        return (*self.taken, HEARD, *UNNAMED)
+        return (*self.taken, EXCERPTS, *UNNAMED)
 
     def rows(
         self, codec: Dialect, deferred: DeferredRows, counts: ConnectionCounts | None = None

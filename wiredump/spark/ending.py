@@ -13,11 +13,11 @@ from wiredump.spark.checkpoint import Checkpoint, Taken, put
 from wiredump.spark.microbatch import Micro
 from wiredump.spark.naming import changed_names, give, table_of_file
 from wiredump.spark.outputs import Outputs
-from wiredump.spark.stages import from_heard
+from wiredump.spark.stages import from_excerpts
 from wiredump.storage import Location
 from wiredump.tables.completion import RUN_TABLES
 from wiredump.tables.deferred_merge import NAMES, merge_names
-from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
+from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
 from wiredump.tables.parts import Manifest, PartWriter
 from wiredump.tables.publishing import STAGING
 
@@ -93,11 +93,13 @@ def prepare(
             rows[table] = rows.get(table, 0) + given.rows
             begin = f"end-named-{len(moves):05d}"
         moves.append((Location(given.file), out.place(table, begin)))
-    heard = [str(store.folder / name) for commit in store.commits for name in commit.heard]
-    heard += [str(file) for _, file, _ in staged(work, micro.kept, HEARD)]
+    excerpts = [str(store.folder / name) for commit in store.commits for name in commit.excerpts]
+    excerpts += [str(file) for _, file, _ in staged(work, micro.kept, EXCERPTS)]
     more: list[Manifest] = [*micro.kept]
-    if heard:
-        more += from_heard(spark, heard, work, out.tables, min(len(heard), len(micro.kept)))
+    if excerpts:
+        more += from_excerpts(
+            spark, excerpts, work, out.tables, min(len(excerpts), len(micro.kept))
+        )
     writer = PartWriter(work, (*RUN_TABLES, _TOPICS), 0)
     writer.add(lineage_rows(_sources(sums)))
     writer.add(account_rows(sums.account))

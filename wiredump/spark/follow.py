@@ -33,7 +33,7 @@ from wiredump.spark.outputs import Outputs
 from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchanged
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import NAMES, merge_names
-from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
+from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
 from wiredump.tables.parts import Counts, Manifest, summed
 from wiredump.tables.publishing import STAGING
 
@@ -207,10 +207,10 @@ class _Run:
         """Collect what tasks set aside and the names they learnt, and name the rows that lack
         one."""
         store, batch = self._store, f"{commit.batch:06d}"
-        for task, file, _ in staged(self._work, kept, HEARD):
-            place = f"aside/{HEARD}/{batch}-{task:05d}.parquet"
+        for task, file, _ in staged(self._work, kept, EXCERPTS):
+            place = f"aside/{EXCERPTS}/{batch}-{task:05d}.parquet"
             put(file, store.folder / place)
-            commit.heard.append(place)
+            commit.excerpts.append(place)
         wanting: dict[str, list[str]] = {}
         for table in NAMED:
             for task, file, rows in staged(self._work, kept, unnamed(table)):

@@ -29,7 +29,7 @@ from wiredump.spark.stages import (
     Task,
     answer,
     each_of,
-    from_heard,
+    from_excerpts,
     manifests_of,
     run_tasks,
     task_number,
@@ -267,7 +267,7 @@ class _Cluster:
 
     def followed(self, files: Sequence[Location]) -> list[Manifest]:
         options, count = self._options, self._partitions or len(files)
-        return from_heard(self._spark, list(map(str, files)), options.out, options.tables, count)
+        return from_excerpts(self._spark, list(map(str, files)), options.out, options.tables, count)
 
 
 def require_accounted(account: dict[str, int], expected: int) -> dict[str, int]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import write_followed
-from wiredump.tables.deferred_rows import HEARD_ORDER, HEARD_SQL
+from wiredump.tables.deferred_rows import EXCERPT_ORDER, EXCERPTS_SQL
 from wiredump.tables.parts import Manifest, decode_manifest, encode_manifest
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = [
     "answer_batch",
     "answers",
     "each_of",
-    "from_heard",
+    "from_excerpts",
     "manifests_of",
     "run_tasks",
     "task_number",
@@ -112,18 +112,20 @@ def manifests_of(
     return [decode_manifest(row[0]) for row in each_of(spark, items, run).collect()]
 
 
-def _heard_rows(file: str) -> Iterator[pa.RecordBatch]:
+def _excerpt_rows(file: str) -> Iterator[pa.RecordBatch]:
     with Location(file).open_input() as source, pq.ParquetFile(source) as found:
         yield from found.iter_batches(_ROWS)
 
 
-def from_heard(
+def from_excerpts(
     spark: SparkSession, files: Sequence[str], folder: str, tables: Collection[str], count: int
 ) -> list[Manifest]:
     """Return those of ``tables`` that depend on earlier exchanges, from the exchanges kept."""
-    rows = each_of(spark, files, _heard_rows, HEARD_SQL).repartition(count, "table_name", "key")
+    rows = each_of(spark, files, _excerpt_rows, EXCERPTS_SQL).repartition(
+        count, "table_name", "key"
+    )
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield answer(write_followed(folder, tables, batches, task_number()))
 
-    return run_tasks(rows.sortWithinPartitions(*HEARD_ORDER), task)
+    return run_tasks(rows.sortWithinPartitions(*EXCERPT_ORDER), task)

@@ -15,7 +15,7 @@ from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.schema import TABLES
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import gather_names, give_names
-from wiredump.tables.deferred_rows import HEARD, NAMED, unnamed
+from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
 from wiredump.tables.parts import Manifest, PartWriter
 from wiredump.tables.publishing import STAGING, Part, Publication
 
@@ -86,10 +86,10 @@ def _merge(
     ]
     if wanting:
         found += tasks.each(partial(_give, folder), wanting)
-    staging = Location(folder) / STAGING / HEARD
-    heard = [staging / each.parts[HEARD].file for each in manifests if HEARD in each.parts]
-    if heard:
-        found += tasks.followed(heard)
+    staging = Location(folder) / STAGING / EXCERPTS
+    excerpts = [staging / each.parts[EXCERPTS].file for each in manifests if EXCERPTS in each.parts]
+    if excerpts:
+        found += tasks.followed(excerpts)
     return found
 
 

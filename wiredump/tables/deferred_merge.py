@@ -19,7 +19,7 @@ from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.rows.exchanges import Row
 from wiredump.storage import Location
 from wiredump.tables.arrow import of_rows
-from wiredump.tables.deferred_rows import decode_heard, schema_of
+from wiredump.tables.deferred_rows import decode_excerpt, schema_of
 from wiredump.tables.parts import Manifest, PartWriter
 from wiredump.tables.publishing import STAGING, Part
 
@@ -152,19 +152,19 @@ def write_followed(
     folder: str, tables: Collection[str], batches: Iterable[pa.RecordBatch], task: int
 ) -> Manifest:
     """Write those of ``tables`` that depend on earlier exchanges, from exchanges that are sorted by
-    ``HEARD_ORDER``."""
+    ``EXCERPT_ORDER``."""
     names = Names(Location(folder) / STAGING / NAMES).name if "fetches" in tables else _nameless
     writer = PartWriter(folder, tuple(name for name in FOLLOWED if name in tables), task)
     place: tuple[str, str] | None = None
     follower: Follower | None = None
-    for each in _heard_rows(batches):
+    for each in _excerpt_rows(batches):
         if (each["table_name"], each["key"]) != place:
             if follower is not None:
                 writer.add(follower.end())
             place = each["table_name"], each["key"]
             follower = follower_of(each["table_name"], names)
         assert follower is not None
-        writer.add(follower.feed(decode_heard(each["heard"])))
+        writer.add(follower.feed(decode_excerpt(each["excerpt"])))
     if follower is not None:
         writer.add(follower.end())
     return writer.manifest()
@@ -174,6 +174,6 @@ def _nameless(topic_id: str, at_ns: int) -> None:
     return None
 
 
-def _heard_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+def _excerpt_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for batch in batches:
         yield from batch.to_pylist()

@@ -1,7 +1,7 @@
 """What a single connection cannot determine, set aside by the tasks that read connections:
 exchanges that say something about others, and rows whose topic has no name yet.
 
-Both are files in the staging folder, like those of tables. ``heard`` has the exchanges that
+Both are files in the staging folder, like those of tables. ``excerpts`` has the exchanges that
 ``wiredump.knowledge`` needs, with the table that each is for, their key in it (``key_of``), and
 their order. The unnamed tables are those of ``wiredump.rows``
 with two more columns: when the exchange was complete, and the topic id.
@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from wiredump.knowledge.excerpts import TABLE_OF, Excerpt
 from wiredump.knowledge.following import FOLLOWED, key_of
-from wiredump.knowledge.heard import TABLE_OF, Heard
 from wiredump.rows.batches import NameOf
 from wiredump.rows.exchanges import Row
 from wiredump.rows.pieces import Piece, Rows
@@ -24,34 +24,34 @@ from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema
 
 __all__ = [
-    "HEARD",
-    "HEARD_ORDER",
-    "HEARD_SQL",
+    "EXCERPTS",
+    "EXCERPTS_SQL",
+    "EXCERPT_ORDER",
     "NAMED",
     "UNNAMED",
     "DeferredRows",
-    "decode_heard",
+    "decode_excerpt",
     "nameless",
     "schema_of",
     "taken_tables",
     "unnamed",
 ]
 
-HEARD: Final = "heard"
-HEARD_SQL: Final = (
+EXCERPTS: Final = "excerpts"
+EXCERPTS_SQL: Final = (
     "table_name string, key string, part int, requested_ns long, connection long, "
-    "request_offset long, heard binary"
+    "request_offset long, excerpt binary"
 )
-HEARD_ORDER: Final = (
+EXCERPT_ORDER: Final = (
     "table_name", "key", "part", "requested_ns", "connection", "request_offset",
 )  # fmt: skip
 """Sorted by these columns, exchanges are in the order that ``write_followed`` takes."""
 
-_HEARD_SCHEMA: Final = pa.schema(
+_EXCERPTS_SCHEMA: Final = pa.schema(
     [
         ("table_name", pa.string()), ("key", pa.string()), ("part", pa.int32()),
         ("requested_ns", pa.int64()), ("connection", pa.int64()), ("request_offset", pa.int64()),
-        ("heard", pa.binary()),
+        ("excerpt", pa.binary()),
     ]
 )  # fmt: skip
 
@@ -89,8 +89,8 @@ def taken_tables(tables: Collection[str], bodies: bool) -> tuple[str, ...]:
 
 def schema_of(name: str) -> pa.Schema:
     """Return the schema of any file that tasks write."""
-    if name == HEARD:
-        return _HEARD_SCHEMA
+    if name == EXCERPTS:
+        return _EXCERPTS_SCHEMA
     if name.startswith(_UNNAMED):
         schema = arrow_schema(name.removeprefix(_UNNAMED))
         return schema.append(pa.field("wanted_ns", pa.int64())).append(
@@ -110,15 +110,17 @@ class DeferredRows:
         self._known = known
         tables = frozenset(tables)
         self._followed = frozenset(FOLLOWED) & tables
-        self._heard: list[Row] = []
+        self._excerpts: list[Row] = []
         # When each was asked for last: by the row that comes next.
         self._wanted: dict[str, int] = {}
 
-    def heard(self, heard: Heard) -> None:
-        table = TABLE_OF.get(heard.api_key)
+    def keep(self, excerpt: Excerpt) -> None:
+        table = TABLE_OF.get(excerpt.api_key)
         if table in self._followed:
-            encoded = msgspec.msgpack.encode(heard)
-            self._heard.append((HEARD, (table, key_of(heard), self._part, *heard.order, encoded)))
+            encoded = msgspec.msgpack.encode(excerpt)
+            self._excerpts.append(
+                (EXCERPTS, (table, key_of(excerpt), self._part, *excerpt.order, encoded))
+            )
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
         known = self._known(topic_id, at_ns) if self._known is not None else None
@@ -141,8 +143,8 @@ class DeferredRows:
                 yield each
             else:
                 yield unnamed(name), (*row, asked[wanted], wanted)
-        yield from self._heard
-        self._heard = []
+        yield from self._excerpts
+        self._excerpts = []
 
     def _wanted_by(self, name: str, row: tuple[Any, ...]) -> str | None:
         """Return the topic id whose name a row lacks; None if it lacks none."""
@@ -164,6 +166,6 @@ def nameless(piece: Piece) -> Piece | None:
     return Piece(counts=piece.counts, shared=shared, own=piece.own)
 
 
-def decode_heard(packed: bytes) -> Heard:
-    """Decode a row of ``heard``."""
-    return msgspec.msgpack.decode(packed, type=Heard)
+def decode_excerpt(packed: bytes) -> Excerpt:
+    """Decode a row of ``excerpts``."""
+    return msgspec.msgpack.decode(packed, type=Excerpt)

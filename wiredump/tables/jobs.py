@@ -27,7 +27,13 @@ from wiredump.sources.opening import Sources, kind_of, open_sources
 from wiredump.storage import Location
 from wiredump.tables.completion import complete
 from wiredump.tables.deferred_merge import write_followed
-from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, UNNAMED, DeferredRows, taken_tables
+from wiredump.tables.deferred_rows import (
+    EXCERPT_ORDER,
+    EXCERPTS,
+    UNNAMED,
+    DeferredRows,
+    taken_tables,
+)
 from wiredump.tables.making import Made, route_rows
 from wiredump.tables.parts import Manifest, PartWriter, summed
 from wiredump.tables.processes import Progress, WorkerError, share_out
@@ -104,7 +110,7 @@ def write_text(work: Work, number: int, task: int) -> Manifest:
 
 
 def _writer(work: Work, task: int) -> PartWriter:
-    return PartWriter(work.out, (*_taken(work), HEARD, *UNNAMED), task)
+    return PartWriter(work.out, (*_taken(work), EXCERPTS, *UNNAMED), task)
 
 
 def _manifest(writer: PartWriter, read: Sequence[Sources]) -> Manifest:
@@ -164,13 +170,13 @@ def _sorted(files: Sequence[Location]) -> Iterator[pa.RecordBatch]:
     for table in sorted(FOLLOWED):
         chosen = pc.field("table_name") == table
         if table == "fetches":
-            for key in sorted(set(_heard(files, chosen, ["key"]).column("key").to_pylist())):
-                yield from _heard(files, chosen & (pc.field("key") == key)).to_batches()
+            for key in sorted(set(_excerpts(files, chosen, ["key"]).column("key").to_pylist())):
+                yield from _excerpts(files, chosen & (pc.field("key") == key)).to_batches()
         else:
-            yield from _heard(files, chosen).to_batches()
+            yield from _excerpts(files, chosen).to_batches()
 
 
-def _heard(
+def _excerpts(
     files: Sequence[Location], which: pc.Expression, columns: list[str] | None = None
 ) -> pa.Table:
     tables = [
@@ -179,5 +185,5 @@ def _heard(
     ]
     table = pa.concat_tables(tables)
     if columns is None:
-        table = table.sort_by([(name, "ascending") for name in HEARD_ORDER])
+        table = table.sort_by([(name, "ascending") for name in EXCERPT_ORDER])
     return table

@@ -12,16 +12,16 @@ from kproto.dialects import Dialect
 from wiredump.bodies import read
 from wiredump.body_texts import BodyTexts, left_over, printers_of, texts_of
 from wiredump.dialects import certain
-from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
-from wiredump.knowledge.heard import (
+from wiredump.knowledge.excerpts import (
     FETCH,
     INSTRUCTIVE,
     KEYS_OF,
     TABLE_OF,
-    Heard,
-    heard_of,
-    heard_of_texts,
+    Excerpt,
+    excerpt_of,
+    excerpt_of_texts,
 )
+from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.knowledge.order import InOrder
 from wiredump.knowledge.sessions import Fetches
 from wiredump.knowledge.topics import TopicNames, is_instructive
@@ -60,7 +60,7 @@ _TOPIC, _TOPIC_ID = (
 class Deferral(Protocol):
     """Collects what depends on more than the items at hand, to be merged later."""
 
-    def heard(self, heard: Heard) -> None:
+    def keep(self, excerpt: Excerpt) -> None:
         """Take an exchange for the tables of ``knowledge.following``."""
 
     def name(self, topic_id: str, at_ns: int) -> str | None:
@@ -97,8 +97,8 @@ class TableRows:
         self.counts = counts if counts is not None else ConnectionCounts()
         self._values = values
         self.names = TopicNames()
-        self._heard_keys = _keys_of(self._tables)
-        self._other_keys = self._heard_keys - INSTRUCTIVE | _keys_of(
+        self._needed_keys = _keys_of(self._tables)
+        self._other_keys = self._needed_keys - INSTRUCTIVE | _keys_of(
             self._tables & {"reassignments", "elections"}
         )
         self._batches: BatchRows | None = None
@@ -155,8 +155,8 @@ class TableRows:
         gatherer = None
         items = followed = frozenset[int]()
         if self._decodes:
-            items = self._heard_keys & {ELECT_LEADERS}
-            followed = self._heard_keys - items
+            items = self._needed_keys & {ELECT_LEADERS}
+            followed = self._needed_keys - items
             if "negotiations" in self._tables:
                 followed |= {API_VERSIONS}
             if self._batches is not None:
@@ -216,7 +216,7 @@ class TableRows:
             yield from self._batches.add(item, reading)
 
     def _listens(self, item: Exchange) -> bool:
-        if item.api_key not in self._heard_keys:
+        if item.api_key not in self._needed_keys:
             return False
         # Only names are needed from these, and old versions do not have them.
         for_names = item.api_key not in self._other_keys and not self._tables & _OF_EXCHANGES
@@ -225,10 +225,10 @@ class TableRows:
     def _learnt(self, item: Exchange, texts: BodyTexts) -> Iterator[Row]:
         if "elections" in self._tables:
             yield from election_rows(item, texts)
-        heard = heard_of(item, texts)
-        if heard is not None:
-            self.names.learn(heard)
-            yield from self._followed(heard)
+        excerpt = excerpt_of(item, texts)
+        if excerpt is not None:
+            self.names.learn(excerpt)
+            yield from self._followed(excerpt)
 
     def _take_exchange(
         self, dialect: str, take: Callable[[Iterable[Rows]], None], held: Callable[[str], Any],
@@ -242,45 +242,45 @@ class TableRows:
             )
             _hold("negotiations", held, full, (row for _, row in rows))
             return
-        heard = heard_of_texts(dialect, *facts)
-        if heard is None:
+        excerpt = excerpt_of_texts(dialect, *facts)
+        if excerpt is None:
             return
-        if heard.api_key in INSTRUCTIVE:
-            self.names.learn(heard)
-        if self._is_alone(heard):
+        if excerpt.api_key in INSTRUCTIVE:
+            self.names.learn(excerpt)
+        if self._is_alone(excerpt):
             follower = self._followers["fetches"]
             assert isinstance(follower, Fetches)
-            fetches = follower.rows_alone(heard)
+            fetches = follower.rows_alone(excerpt)
             for row in fetches:
                 if row[_TOPIC] is None and row[_TOPIC_ID] is not None:
-                    take(follower.feed(heard))  # it looks for the name
+                    take(follower.feed(excerpt))  # it looks for the name
                     return
             _hold("fetches", held, full, fetches)
         else:
-            take(self._followed(heard))
+            take(self._followed(excerpt))
 
-    def _is_alone(self, heard: Heard) -> bool:
+    def _is_alone(self, excerpt: Excerpt) -> bool:
         """Whether the exchange does not wait for those that were requested earlier."""
         return (
-            heard.api_key == FETCH and self._deferral is None
-            and "fetches" in self._followers and Fetches.is_alone(heard)
+            excerpt.api_key == FETCH and self._deferral is None
+            and "fetches" in self._followers and Fetches.is_alone(excerpt)
         )  # fmt: skip
 
-    def _followed(self, heard: Heard) -> Iterator[Row]:
+    def _followed(self, excerpt: Excerpt) -> Iterator[Row]:
         if self._deferral is not None:
-            self._deferral.heard(heard)
-        elif self._is_alone(heard):
-            yield from self._in_order(heard)
-        elif TABLE_OF.get(heard.api_key) in self._followers:
-            for each in self.order.add(heard):
+            self._deferral.keep(excerpt)
+        elif self._is_alone(excerpt):
+            yield from self._in_order(excerpt)
+        elif TABLE_OF.get(excerpt.api_key) in self._followers:
+            for each in self.order.add(excerpt):
                 yield from self._in_order(each)
 
-    def _in_order(self, heard: Heard) -> Iterator[Row]:
-        yield from self._followers[TABLE_OF[heard.api_key]].feed(heard)
+    def _in_order(self, excerpt: Excerpt) -> Iterator[Row]:
+        yield from self._followers[TABLE_OF[excerpt.api_key]].feed(excerpt)
 
     def _rest(self) -> Iterator[Row]:
-        for heard in self.order.end():
-            yield from self._in_order(heard)
+        for excerpt in self.order.end():
+            yield from self._in_order(excerpt)
 
     def _last(self, connections: Mapping[int, Connection]) -> Iterator[Rows]:
         if self._batches is not None:

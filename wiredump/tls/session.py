@@ -39,7 +39,7 @@ class Session:
     def is_13(self) -> bool:
         return self.server is not None and self.server.version == _TLS_13
 
-    def heard(self, client_random: bytes | None = None, server: ServerHello | None = None) -> None:
+    def hello(self, client_random: bytes | None = None, server: ServerHello | None = None) -> None:
         """Take a hello, which determines the keys used from now on."""
         self.client_random = client_random or self.client_random
         self.server = server or self.server

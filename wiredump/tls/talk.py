@@ -203,9 +203,9 @@ class TlsTalk:
         if kind == CLIENT_HELLO:
             for each in self._halves.values():
                 each.records.from_client = each is half
-            self._session.heard(client_random=client_random(body))
+            self._session.hello(client_random=client_random(body))
         elif kind == SERVER_HELLO:
-            self._session.heard(server=server_hello(body))
+            self._session.hello(server=server_hello(body))
         elif kind in (FINISHED, KEY_UPDATE) and self._session.is_13:
             half.records.change_keys()
 

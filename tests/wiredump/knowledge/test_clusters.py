@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wiredump.knowledge.clusters import Clusters
-from wiredump.knowledge.heard import Heard
+from wiredump.knowledge.excerpts import Excerpt
 
 
-def told(by: str, brokers: list[str], cluster_id: str | None = None) -> Heard:
+def told(by: str, brokers: list[str], cluster_id: str | None = None) -> Excerpt:
     rows = [
         {"nodeId": number, "host": broker.rpartition(":")[0], "port": int(broker.split(":")[1])}
         for number, broker in enumerate(brokers)
     ]
     body = {"brokers": rows, "clusterId": cluster_id}
-    return Heard(0, 0, 0, 1, by, None, None, None, 3, 12, "kafka", {}, body)
+    return Excerpt(0, 0, 0, 1, by, None, None, None, 3, 12, "kafka", {}, body)
 
 
 @given(

@@ -33,8 +33,8 @@ from kproto.messages.streams_group_heartbeat_request import TaskIds as OwnedTask
 from kproto.messages.streams_group_heartbeat_response import TaskIds
 from tests.wiredump.rows.tabled import connection, exchange, tables_of
 from wiredump.body_texts import texts_of
+from wiredump.knowledge.excerpts import excerpt_of
 from wiredump.knowledge.groups import Groups
-from wiredump.knowledge.heard import heard_of
 from wiredump.model import Exchange
 
 SECOND = 10**9
@@ -347,9 +347,9 @@ def test_what_is_kept_is_bounded_and_no_rebalance_is_lost(count: int) -> None:
     found = []
     for number in range(count):
         item = join(number + 1, "a", group=f"g{number}")
-        heard = heard_of(item, texts_of(item))
-        assert heard is not None
-        found += list(groups.feed(heard))
+        excerpt = excerpt_of(item, texts_of(item))
+        assert excerpt is not None
+        found += list(groups.feed(excerpt))
         assert number < 8 or found
     found += list(groups.end())
     assert [row[1] for _, row in found] == [f"g{number}" for number in range(count)]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wiredump.knowledge.heard import Heard
+from wiredump.knowledge.excerpts import Excerpt
 from wiredump.knowledge.order import InOrder
 
 
-def heard(asked: int, took: int, number: int) -> Heard:
-    return Heard(0, number, asked, asked + took, "b", None, None, None, 3, 0, "kafka", {}, {})
+def excerpt(asked: int, took: int, number: int) -> Excerpt:
+    return Excerpt(0, number, asked, asked + took, "b", None, None, None, 3, 0, "kafka", {}, {})
 
 
 exchanges = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), max_size=50).map(
-    lambda pairs: [heard(asked, took, n) for n, (asked, took) in enumerate(pairs)]
+    lambda pairs: [excerpt(asked, took, n) for n, (asked, took) in enumerate(pairs)]
 )
 
 
@@ -30,7 +30,7 @@ def test_in_order_where_nothing_takes_longer_than_is_waited(items, longest: int)
 @given(exchanges, st.integers(0, 50), st.integers(1, 30))
 def test_nothing_is_lost_and_no_more_is_kept_than_is_allowed(items, longest, weight) -> None:
     order = InOrder(longest, weight)
-    out: list[Heard] = []
+    out: list[Excerpt] = []
     for item in items:
         out += order.add(item)
         assert order._weight <= weight

@@ -4,22 +4,38 @@ whoever has only those can make the rest."""
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.journal import ClientSoftware
 from tests.wiredump import talk
 from tests.wiredump.knowledge.test_groups import first_generation
 from tests.wiredump.knowledge.test_sessions import PLACES, fetch
 from tests.wiredump.knowledge.test_transactions import add, end, produce
-from tests.wiredump.rows.tabled import Tables, named, tables_of
+from tests.wiredump.rows.tabled import Tables, connection, named, tables_of
+from wiredump.knowledge.excerpts import NEEDED, TABLE_OF, Excerpt, excerpt_of_texts
 from wiredump.knowledge.following import FOLLOWED, follower_of
-from wiredump.knowledge.heard import HEARD, TABLE_OF, heard_of_row
 from wiredump.knowledge.topics import TopicNames
 from wiredump.rows.exchanges import Row
 
 REPLAYED = ("topics", *FOLLOWED)
+
+
+def excerpt_of_row(
+    row: dict[str, Any], request: str | None, response: str | None
+) -> Excerpt | None:
+    if row["request_offset"] is None or row["api_key"] not in NEEDED:
+        return None
+    name = row["software_name"]
+    return excerpt_of_texts(
+        row["dialect"], connection(broker=row["broker"]), row["connection"], row["request_offset"],
+        row["requested_ns"], row["responded_ns"], row["client_id"],
+        None if name is None else ClientSoftware(name, row["software_version"]), row["api_key"],
+        row["api_version"], request, response,
+    )  # fmt: skip
 
 
 def replayed(tables: Tables) -> Tables:
@@ -28,21 +44,21 @@ def replayed(tables: Tables) -> Tables:
         (row["connection"], row["direction"], row["offset"]): row["body"]
         for row in tables["bodies"]
     }
-    heard = []
+    excerpts = []
     for row in tables["requests"]:
         request, response = (
             texts.get((row["connection"], direction, row[f"{direction}_offset"]))
             for direction in ("request", "response")
         )
-        found = heard_of_row(row, request, response)
+        found = excerpt_of_row(row, request, response)
         if found is not None:
-            heard.append(found)
+            excerpts.append(found)
     names = TopicNames()
-    for each in heard:
+    for each in excerpts:
         names.learn(each)
     followers = {table: follower_of(table, names.name) for table in FOLLOWED}
     rows: list[Row] = []
-    for each in sorted(heard, key=lambda one: one.order):
+    for each in sorted(excerpts, key=lambda one: one.order):
         if each.api_key in TABLE_OF:
             rows += followers[TABLE_OF[each.api_key]].feed(each)
     for follower in followers.values():
@@ -52,7 +68,7 @@ def replayed(tables: Tables) -> Tables:
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talk, "KEYS", sorted(HEARD))
+    monkeypatch.setattr(talk, "KEYS", sorted(NEEDED))
 
 
 @given(st.integers(0, 2**40), st.integers(1, 6), st.sampled_from([0, 0.2]))

@@ -120,15 +120,15 @@ def test_without_sessions_each_names_all() -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     from wiredump.body_texts import texts_of
-    from wiredump.knowledge.heard import heard_of
+    from wiredump.knowledge.excerpts import excerpt_of
     from wiredump.knowledge.sessions import Fetches
 
     fetching = Fetches(lambda topic_id, at: None, most_partitions=3)
     for number in range(1, 50):
         item = fetch({("a", 0): 1, ("b", 0): 1}, (0, 0), at=number, begun=number)
-        list(fetching.feed(heard_of(item, texts_of(item))))
+        list(fetching.feed(excerpt_of(item, texts_of(item))))
     kept = fetch({}, (49, 1), at=50, begun=49)
     forgotten = fetch({}, (1, 1), at=51, begun=1)
-    assert len(list(fetching.feed(heard_of(kept, texts_of(kept))))) == 2
-    ((_, row),) = fetching.feed(heard_of(forgotten, texts_of(forgotten)))
+    assert len(list(fetching.feed(excerpt_of(kept, texts_of(kept))))) == 2
+    ((_, row),) = fetching.feed(excerpt_of(forgotten, texts_of(forgotten)))
     assert row[7] is False

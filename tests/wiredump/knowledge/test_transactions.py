@@ -44,7 +44,7 @@ from kproto.messages.txn_offset_commit_response import (
 )
 from tests.wiredump.rows.tabled import connection, exchange, tables_of
 from wiredump.body_texts import texts_of
-from wiredump.knowledge.heard import heard_of
+from wiredump.knowledge.excerpts import excerpt_of
 from wiredump.knowledge.transactions import Transactions
 from wiredump.model import Exchange
 
@@ -247,9 +247,9 @@ def test_what_is_kept_is_bounded(count: int) -> None:
     found = []
     for number in range(count):
         item = produce(number + 1, tid=f"t{number}")
-        heard = heard_of(item, texts_of(item))
-        assert heard is not None
-        found += list(transactions.feed(heard))
+        excerpt = excerpt_of(item, texts_of(item))
+        assert excerpt is not None
+        found += list(transactions.feed(excerpt))
         assert number < 10 or found
     found += list(transactions.end())
     assert [row[0] for _, row in found] == [f"t{number}" for number in range(count)]

@@ -12,9 +12,9 @@ import pytest
 
 from wiredump.spark import stages
 from wiredump.spark.columns import PACKET_SCHEMA, SQL_SCHEMA
-from wiredump.tables.deferred_rows import HEARD, HEARD_SQL, schema_of
+from wiredump.tables.deferred_rows import EXCERPTS, EXCERPTS_SQL, schema_of
 
-_SCHEMAS = {SQL_SCHEMA: PACKET_SCHEMA, HEARD_SQL: schema_of(HEARD)}
+_SCHEMAS = {SQL_SCHEMA: PACKET_SCHEMA, EXCERPTS_SQL: schema_of(EXCERPTS)}
 _now = 0
 
 

@@ -27,7 +27,7 @@ from wiredump.tables.deferred_merge import (
     give_names,
     write_followed,
 )
-from wiredump.tables.deferred_rows import HEARD, HEARD_ORDER, NAMED, unnamed
+from wiredump.tables.deferred_rows import EXCERPT_ORDER, EXCERPTS, NAMED, unnamed
 from wiredump.tables.making import make_tables
 from wiredump.tables.parts import Manifest, SplitNote
 from wiredump.tables.publishing import STAGING
@@ -151,18 +151,18 @@ def _learn(
         for each in manifests:
             if unnamed(name) in each.parts:
                 made.append(give_names(folder, name, each.parts[unnamed(name)].file))
-    heard: list[dict[str, Any]] = []
+    excerpts: list[dict[str, Any]] = []
     for each in manifests:
-        if HEARD in each.parts:
-            place = Path(folder) / STAGING / HEARD / each.parts[HEARD].file
-            heard += pq.read_table(place).to_pylist()
+        if EXCERPTS in each.parts:
+            place = Path(folder) / STAGING / EXCERPTS / each.parts[EXCERPTS].file
+            excerpts += pq.read_table(place).to_pylist()
     for task in range(tasks):
         mine = [
             row
-            for row in heard
+            for row in excerpts
             if zlib.crc32(f"{row['table_name']} {row['key']}".encode()) % tasks == task
         ]
-        mine.sort(key=lambda row: tuple(row[name] for name in HEARD_ORDER))
+        mine.sort(key=lambda row: tuple(row[name] for name in EXCERPT_ORDER))
         made.append(write_followed(folder, tables, _batches(mine), task))
     return made
 

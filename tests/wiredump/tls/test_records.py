@@ -55,7 +55,7 @@ def streams() -> tuple[Writer, RecordStream]:
     ):
         log.add(f"{label} {RANDOM.hex()} {secret.hex()}\n")
     session = Session(log)
-    session.heard(client_random=RANDOM, server=ServerHello(0x0304, bytes(32), SUITE))
+    session.hello(client_random=RANDOM, server=ServerHello(0x0304, bytes(32), SUITE))
     stream = RecordStream(session)
     stream.change_keys()
     return Writer(application), stream
