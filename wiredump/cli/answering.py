@@ -4,65 +4,44 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Callable
-from datetime import datetime, tzinfo
-from typing import Any, Final, NamedTuple, TypeVar
+from datetime import datetime
+from typing import Any, Final
 
 import click
 from rich.table import Table
 
-from kproto.cli.completing import dialect_names
-from kproto.cli.dialect_option import named_dialect
 from kproto.cli.tables import print_table
-from kproto.dialects import DIALECTS
 from kproto.errors import KprotoError
-from wiredump.cli.chosen import expanded, source_options
-from wiredump.cli.making import jobs_option, make, processes_for
-from wiredump.cli.progress import reading
-from wiredump.conversation import DEFAULT_PORTS
+from wiredump.cli.making import folder_among, tables_of_sources
+from wiredump.cli.source_options import (
+    SourceOptions,
+    dialect_option,
+    expanded,
+    jobs_option,
+    port_option,
+    source_options,
+)
 from wiredump.questions.database import Answer, answer, require_duckdb, tables_of
-from wiredump.skipped import require_read
 from wiredump.tables import require_pyarrow
-from wiredump.tables.work import Work, passing_folder
 
-__all__ = ["SourceOptions", "answering_options", "print_answer", "put"]
+__all__ = ["answering_options", "print_answer", "put"]
 
 FORMATS: Final = ("table", "csv", "json")
-
-CommandT = TypeVar("CommandT", bound=Callable[..., None])
-
-
-class SourceOptions(NamedTuple):
-    """How to read captures."""
-
-    dialect_name: str
-    ports: tuple[int, ...]
-    jobs: int
-    keylog: str | None
-    zone: tzinfo
-    memory: int | None
-
 
 _OPTIONS = (
     click.option("--format", "form", type=click.Choice(FORMATS), default="table",
                  show_default=True, help="How to print: json is one object a line."),
-    click.option("--dialect", "dialect_name", default="auto", show_default=True,
-                 metavar="NAME|DIR", shell_complete=dialect_names,
-                 help=f"Dialect of CAPTUREs: one of {', '.join(DIALECTS)}, or a folder of "
-                      "schemas."),
-    click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
-                 default=sorted(DEFAULT_PORTS), show_default=True,
-                 help="Port on which brokers of CAPTUREs listen; tells clients from brokers. "
-                      "Repeatable."),
+    dialect_option("Dialect of CAPTUREs"),
+    port_option("brokers of CAPTUREs"),
     jobs_option,
-    source_options,
 )  # fmt: skip
 
 
-def answering_options(command: CommandT) -> CommandT:
+def answering_options(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Add the options of a command that answers queries."""
+    command = source_options(command)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -75,36 +54,19 @@ def put(query: str, sources: tuple[str, ...], options: SourceOptions) -> Answer:
     Raises QueryError, and what reading sources raises.
     """
     sources = expanded(sources)
-    folders = [path for path in sources if os.path.isdir(path)]
-    if folders and len(sources) > 1:
-        raise click.UsageError(f"{folders[0]} is a folder of tables and must be the only source")
+    folder_among(sources)  # refuses several sources before anything is read
     require_pyarrow()
     require_duckdb()
     tables = tables_of(query)  # refuses a query before anything is read
-    if folders:
+    with tables_of_sources(sources, tables, options) as folder:
         from wiredump.tables.reading import TableFolder
 
-        found = TableFolder(folders[0])
+        found = TableFolder(folder)
         missing = [name for name in tables if name not in found.names]
         if missing:
             raise KprotoError(
-                f"{folders[0]} lacks {', '.join(missing)}: write the tables again with them"
+                f"{folder} lacks {', '.join(missing)}: write the tables again with them"
             )
-        return answer(folders[0], query)
-    from wiredump.storage import Location
-
-    for path in sources:
-        if path != "-" and not Location(path).exists():
-            raise KprotoError(f"{path} does not exist: name captures, or a folder of tables")
-    named_dialect(options.dialect_name)  # fails for an unknown dialect before anything is read
-    with passing_folder() as folder:
-        work = Work(
-            sources, folder, tables, options.dialect_name, options.ports, keylog=options.keylog,
-            zone=options.zone, memory=options.memory, run="this",
-        )  # fmt: skip
-        with reading(sources) as progress:
-            made = make(work, processes_for(sources, options.jobs), progress)
-        require_read(made.unread, made.account)
         return answer(folder, query)
 
 

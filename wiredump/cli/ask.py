@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
-
 import click
 from click.shell_completion import CompletionItem
 from rich.table import Table
 
 from kproto.cli.tables import print_table
-from wiredump.cli.answering import SourceOptions, answering_options, print_answer, put
+from wiredump.cli.answering import answering_options, print_answer, put
+from wiredump.cli.source_options import SourceOptions
 from wiredump.questions.saved import question, questions
 
 __all__ = ["ask_command"]
@@ -37,12 +36,7 @@ def ask_command(
     limit: int,
     show: bool,
     form: str,
-    dialect_name: str,
-    ports: tuple[int, ...],
-    jobs: int,
-    keylog: str | None,
-    zone: tzinfo,
-    memory: int | None,
+    options: SourceOptions,
 ) -> None:
     """Answer a saved QUESTION about the traffic in TABLES, a folder that `wiredump table` wrote, or
     in CAPTUREs. Without arguments, list the questions.
@@ -56,7 +50,6 @@ def ask_command(
         return
     if not sources:
         raise click.UsageError("name captures, or a folder of tables")
-    options = SourceOptions(dialect_name, ports, jobs, keylog, zone, memory)
     found = put(asked.query, sources, options)
     if form == "table":
         click.echo(asked.text)

@@ -4,9 +4,7 @@ release would refuse."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,11 +13,16 @@ from rich.table import Table
 from kproto.cli.completing import release_names
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
-from wiredump.cli.chosen import expanded, source_options
-from wiredump.cli.making import jobs_option
+from wiredump.cli.making import folder_among
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
-from wiredump.conversation import DEFAULT_PORTS
+from wiredump.cli.source_options import (
+    SourceOptions,
+    expanded,
+    jobs_option,
+    port_option,
+    source_options,
+)
 from wiredump.skipped import require_read, skipped_of
 
 if TYPE_CHECKING:
@@ -53,22 +56,15 @@ def _release(context: click.Context, option: click.Parameter, value: str) -> Rel
               shell_complete=release_names,
               help="A release such as kafka-4.1, or kafka-3.9-zk where a release supports both "
                    "KRaft and ZooKeeper. `mockbroker profiles` lists them.")  # fmt: skip
-@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
-              default=sorted(DEFAULT_PORTS), show_default=True,
-              help="Port on which brokers listen; tells clients from brokers. "
-                   "Repeatable.")  # fmt: skip
+@port_option()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @jobs_option
 @source_options
 def audit_command(
     captures: tuple[str, ...],
     wanted: Release,
-    ports: tuple[int, ...],
     as_json: bool,
-    jobs: int,
-    keylog: str | None,
-    zone: tzinfo,
-    memory: int | None,
+    options: SourceOptions,
 ) -> int:
     """List the clients whose requests a release would refuse, and what they would send instead.
 
@@ -77,9 +73,7 @@ def audit_command(
     captures = expanded(captures)
     from wiredump.audit import audit
 
-    observed, account, unread = _observed(
-        captures, jobs, ports=frozenset(ports), keylog=keylog, zone=zone, memory=memory
-    )
+    observed, account, unread = _observed(captures, options)
     found, skipped = audit(observed.clients(), wanted), skipped_of(account)
     if as_json:
         record = {**_record(found), "skipped": skipped}
@@ -90,25 +84,23 @@ def audit_command(
     return 1 if found.refused else 0
 
 
-def _observed(paths: Sequence[str], jobs: int, **options: Any) -> Traffic:
+def _observed(paths: Sequence[str], options: SourceOptions) -> Traffic:
     from wiredump.cli.observing import Traffic, observed_in_processes, observed_within
 
-    folders = [path for path in paths if os.path.isdir(path)]
-    if folders and len(paths) > 1:
-        raise click.UsageError(f"{folders[0]} is a folder of tables and must be the only argument")
-    if folders:
+    folder = folder_among(paths)
+    if folder is not None:
         from wiredump.audit import Observed
         from wiredump.tables.requests import table_rows
 
         observed = Observed()
         for table in Observed.TABLES:
-            for row in table_rows(folders[0], table, _COLUMNS[table]):
+            for row in table_rows(folder, table, _COLUMNS[table]):
                 observed.add(table, row)
         return Traffic(observed, {}, {})
     with reading(paths) as progress:
-        if jobs == 1:
-            return observed_within(paths, progress=progress, **options)
-        return observed_in_processes(paths, jobs, progress, **options)
+        if options.jobs == 1:
+            return observed_within(paths, progress=progress, **options.reading)
+        return observed_in_processes(paths, options.jobs, progress, **options.reading)
 
 
 def _record(found: Audit) -> dict[str, Any]:

@@ -1,18 +1,13 @@
-"""The options that several commands share: which tables to write, and how to read sources. Also
-the counts that commands print when they are done."""
+"""The options of commands that write tables, and the counts that these print when they are done."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, tzinfo
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import click
 
-from kproto.cli.completing import dialect_names
-from kproto.dialects import DIALECTS
-from wiredump.conversation import DEFAULT_PORTS
+from wiredump.cli.source_options import dialect_option, port_option
 from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
 from wiredump.skipped import bytes_of, skipped_of
 from wiredump.tables.run import MODES, Mode, is_run
@@ -22,14 +17,9 @@ __all__ = [
     "chosen_mode",
     "chosen_tables",
     "counts",
-    "expanded",
     "mode_options",
-    "size",
-    "source_options",
     "table_options",
 ]
-
-_LEAST_MEMORY: Final = 1_000_000
 
 CommandT = TypeVar("CommandT", bound=Callable[..., int | None])
 
@@ -53,80 +43,13 @@ _OPTIONS = (
     click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys in bodies."),
     click.option("--values", is_flag=True,
                  help="Keep the values of records, and record batches in bodies."),
-    click.option("--dialect", "dialect_name", default="auto", show_default=True,
-                 metavar="NAME|DIR", shell_complete=dialect_names,
-                 help=f"One of {', '.join(DIALECTS)}, or a folder of schemas."),
-    click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
-                 default=sorted(DEFAULT_PORTS), show_default=True,
-                 help="Port on which brokers listen; tells clients from brokers. Repeatable."),
+    dialect_option(),
+    port_option(),
     click.option("--run", metavar="ID", callback=_run,
                  help="Id of this run, which each row carries.  [default: derived from the "
                       "sources' contents]"),
     click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object."),
 )  # fmt: skip
-
-
-def _zone(context: click.Context, option: click.Parameter, value: str) -> tzinfo:
-    if value == "UTC":
-        return UTC
-    # Imported late: --help does not need the readers.
-    from wiredump.sources.request_logs import time_zone
-
-    try:
-        return time_zone(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx=context, param=option) from None
-
-
-_zone_option = click.option(
-    "--zone", metavar="NAME", default="UTC", show_default=True, callback=_zone,
-    help="Time zone of request logs whose lines do not give one, such as Europe/Berlin.",
-)  # fmt: skip
-_keylog_option = click.option(
-    "--keylog", metavar="FILE",
-    help="Decrypt TLS with the secrets of FILE, as clients write it if SSLKEYLOGFILE is set.",
-)  # fmt: skip
-
-
-def size(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """Parse a number of bytes with a unit: 512MB (powers of 1000) or 2GiB (powers of 1024).
-
-    Raises click.BadParameter.
-    """
-    if value is None:
-        return None
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(B|[kKMGT]i?B)", value.strip())
-    if found is None:
-        problem = f"{value!r} is not a size; use a number with a unit, such as 512MB or 2GiB"
-    else:
-        unit = found[2].rstrip("B")
-        power = " KMGT".index(unit[:1].upper()) if unit else 0
-        bytes_ = int(float(found[1]) * (1024 if "i" in unit else 1000) ** power)
-        if bytes_ >= _LEAST_MEMORY:
-            return bytes_
-        problem = f"{value} is too little; the minimum is 1MB"
-    raise click.BadParameter(problem, ctx=context, param=option)
-
-
-def expanded(sources: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the sources with the files that match URIs with patterns in their place."""
-    if not any("://" in path for path in sources):
-        return sources
-    from wiredump.storage import expand
-
-    return tuple(path for each in sources for path in expand(each))
-
-
-_memory_option = click.option(
-    "--memory", metavar="SIZE", callback=size,
-    help="Limit of the memory for TCP reassembly, of all connections together, such as 512MB or "
-         "2GiB: bytes behind a hole, and bytes to compare retransmissions with.",
-)  # fmt: skip
-
-
-def source_options(command: CommandT) -> CommandT:
-    """Add the options of every command that reads captures."""
-    return _keylog_option(_zone_option(_memory_option(command)))
 
 
 def table_options(command: CommandT) -> CommandT:

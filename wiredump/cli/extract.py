@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 import click
 
-from kproto.cli.completing import dialect_names
 from kproto.cli.dialect_option import named_dialect
-from kproto.dialects import DIALECTS
 from kproto.transcript import Transcript, write_transcript
-from wiredump.cli.chosen import expanded, source_options
 from wiredump.cli.progress import reading
-from wiredump.conversation import DEFAULT_PORTS
+from wiredump.cli.source_options import (
+    SourceOptions,
+    dialect_option,
+    expanded,
+    port_option,
+    source_options,
+)
 from wiredump.skipped import require_read, skipped_of
 
 if TYPE_CHECKING:
@@ -40,13 +42,8 @@ __all__ = ["extract_command"]
               help="Also hide the names of topics, groups, transactions and clients.")  # fmt: skip
 @click.option("--raw", is_flag=True,
               help="Keep frames that cannot be decoded, which may reveal anything.")  # fmt: skip
-@click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
-              shell_complete=dialect_names,
-              help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
-@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
-              default=sorted(DEFAULT_PORTS), show_default=True,
-              help="Port on which brokers listen; tells clients from brokers. "
-                   "Repeatable.")  # fmt: skip
+@dialect_option()
+@port_option()
 @source_options
 def extract_command(
     captures: tuple[str, ...],
@@ -58,11 +55,7 @@ def extract_command(
     values: bool,
     anonymise: bool,
     raw: bool,
-    dialect_name: str,
-    ports: tuple[int, ...],
-    keylog: str | None,
-    zone: tzinfo,
-    memory: int | None,
+    options: SourceOptions,
 ) -> None:
     """Write connections to a transcript, from which `mockbroker serve --replay FILE` answers.
 
@@ -77,17 +70,9 @@ def extract_command(
     from wiredump.extraction import Hiding, chosen, transcript_of
     from wiredump.sources import open_sources
 
-    codec = named_dialect(dialect_name)
+    codec = named_dialect(options.dialect_name)
     with reading(captures) as progress:
-        source = open_sources(
-            captures,
-            codec=codec,
-            ports=frozenset(ports),
-            keylog=keylog,
-            zone=zone,
-            memory=memory,
-            progress=progress,
-        )
+        source = open_sources(captures, codec=codec, progress=progress, **options.reading)
         choices = chosen(_checked(source), numbers=numbers, client_id=client_id)
     hiding = Hiding(
         secrets_too=not secrets, hosts=not keep_names, records=not values, names=anonymise

@@ -2,24 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from kproto.cli.dialect_option import named_dialect
+from kproto.errors import KprotoError
+from wiredump.cli.progress import reading
+from wiredump.cli.source_options import SourceOptions
+from wiredump.skipped import require_read
+from wiredump.tables.work import Work, passing_folder
 
 if TYPE_CHECKING:
-    from wiredump.tables.jobs import Work
     from wiredump.tables.making import Made
 
-__all__ = ["jobs_option", "make", "processes_for"]
+__all__ = ["folder_among", "make", "processes_for", "tables_of_sources"]
 
-jobs_option = click.option(
-    "--jobs", type=click.IntRange(0), default=1, show_default=True, metavar="N",
-    help="Number of processes that share the connections, at most; 0 means one for each processor. "
-         "Small captures and a single connection are read by one.",
-)  # fmt: skip
+
+def folder_among(sources: Sequence[str]) -> str | None:
+    """Return the source that is a folder of tables. Raises click.UsageError unless it is the only
+    source."""
+    folder = next((path for path in sources if os.path.isdir(path)), None)
+    if folder is not None and len(sources) > 1:
+        raise click.UsageError(f"{folder} is a folder of tables and must be the only source")
+    return folder
+
+
+@contextmanager
+def tables_of_sources(
+    sources: tuple[str, ...], tables: tuple[str, ...], options: SourceOptions
+) -> Iterator[str]:
+    """Yield a folder of tables: the one that is the only source, or a temporary one with these
+    ``tables`` of captures.
+
+    Raises what reading sources raises, and NothingReadError at the end if a capture has no TCP.
+    """
+    folder = folder_among(sources)
+    if folder is not None:
+        yield folder
+        return
+    from wiredump.storage import Location
+
+    for path in sources:
+        if path != "-" and not Location(path).exists():
+            raise KprotoError(f"{path} does not exist: name captures, or a folder of tables")
+    named_dialect(options.dialect_name)  # fails for an unknown dialect before anything is read
+    with passing_folder() as folder:
+        work = Work(
+            sources, folder, tables, options.dialect_name, options.ports, keylog=options.keylog,
+            zone=options.zone, memory=options.memory, run="this",
+        )  # fmt: skip
+        with reading(sources) as progress:
+            made = make(work, processes_for(sources, options.jobs), progress)
+        yield folder
+    require_read(made.unread, made.account)
 
 
 def processes_for(paths: Sequence[str], jobs: int) -> int:

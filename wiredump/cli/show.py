@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import tzinfo
 from typing import Any
 
 import click
 
-from kproto.cli.completing import api_names, dialect_names
+from kproto.cli.completing import api_names
 from kproto.cli.dialect_option import named_dialect
-from kproto.dialects import DIALECTS, Dialect
-from wiredump.cli.chosen import expanded, source_options
+from kproto.dialects import Dialect
 from wiredump.cli.collector import collect_seldom
-from wiredump.cli.opening import open_items
 from wiredump.cli.output import Output
 from wiredump.cli.progress import Bar
-from wiredump.conversation import DEFAULT_PORTS
+from wiredump.cli.source_options import (
+    SourceOptions,
+    dialect_option,
+    expanded,
+    port_option,
+    source_options,
+)
 from wiredump.model import Connection, Exchange, Item
 from wiredump.show.exchange_view import ExchangeView
 from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
@@ -24,6 +27,7 @@ from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
 from wiredump.show.records import anomaly_record, exchange_record, json_line
 from wiredump.show.summary import Summary
 from wiredump.skipped import require_read
+from wiredump.sources import open_sources
 
 __all__ = ["Show", "show_command"]
 
@@ -159,13 +163,8 @@ class Show:
 @click.option("--secrets", is_flag=True, help="Show passwords, tokens and keys.")
 @click.option("--follow", is_flag=True,
               help="Continue as the capture grows, until interrupted.")  # fmt: skip
-@click.option("--dialect", "dialect_name", default="auto", show_default=True, metavar="NAME|DIR",
-              shell_complete=dialect_names,
-              help=f"One of {', '.join(DIALECTS)}, or a folder of schemas.")  # fmt: skip
-@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True,
-              default=sorted(DEFAULT_PORTS), show_default=True,
-              help="Port on which brokers listen; tells clients from brokers. "
-                   "Repeatable.")  # fmt: skip
+@dialect_option()
+@port_option()
 @click.option("--summary/--no-summary", default=True, help="Print totals at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @source_options
@@ -188,13 +187,9 @@ def show_command(
     dates: bool,
     secrets: bool,
     follow: bool,
-    dialect_name: str,
-    ports: tuple[int, ...],
     summary: bool,
     as_json: bool,
-    keylog: str | None,
-    zone: tzinfo,
-    memory: int | None,
+    options: SourceOptions,
 ) -> int:
     """Print the requests in CAPTUREs with their responses, one exchange per line.
 
@@ -202,7 +197,7 @@ def show_command(
     or - for standard input.
     """
     captures = expanded(captures)
-    codec = named_dialect(dialect_name)
+    codec = named_dialect(options.dialect_name)
     filters = Filters(
         api_keys=frozenset().union(*(api_keys(api, codec) for api in apis)),
         errors=errors,
@@ -228,15 +223,8 @@ def show_command(
         unfold=unfold,
         bodies=bodies,
     )
-    source = open_items(
-        captures,
-        codec=codec,
-        ports=frozenset(ports),
-        follow=follow,
-        keylog=keylog,
-        zone=zone,
-        memory=memory,
-        progress=bar.update,
+    source = open_sources(
+        captures, codec=codec, follow=follow, progress=bar.update, **options.reading
     )
     ended = interrupted = False
     collect_seldom()

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,12 +18,11 @@ from wiredump.cli.chosen import (
     chosen_mode,
     chosen_tables,
     counts,
-    expanded,
     mode_options,
-    source_options,
     table_options,
 )
 from wiredump.cli.following import cores_of, seconds, stopping
+from wiredump.cli.source_options import SourceOptions, expanded, source_options
 from wiredump.skipped import bytes_of, require_read, skipped_of
 from wiredump.sources.opening import kind_of, open_key_log
 from wiredump.storage import absolute, shown
@@ -92,12 +90,8 @@ def spark_command(
     secrets: bool,
     values: bool,
     run: str | None,
-    dialect_name: str,
-    ports: tuple[int, ...],
     as_json: bool,
-    keylog: str | None,
-    zone: tzinfo,
-    memory: int | None,
+    options: SourceOptions,
     **how: Any,
 ) -> int:
     """Write the traffic in CAPTUREs as the tables of `wiredump table`, with Apache Spark.
@@ -116,7 +110,8 @@ def spark_command(
     """
     captures = expanded(captures)
     tables = chosen_tables(wanted, not no_bodies, packets)
-    named_dialect(dialect_name)
+    dialect, keylog = options.dialect_name, options.keylog
+    named_dialect(dialect)
     _check(captures, how)
     if "-" in captures:
         problem = "Spark's tasks cannot share standard input: name files"
@@ -140,19 +135,19 @@ def spark_command(
         kind_of(path)  # fails for a missing file before Spark starts, which takes seconds
     from wiredump.spark.connections import Options
 
-    options = Options(
+    work = Options(
         out=absolute(out),
         paths=dict(enumerate(map(absolute, captures))),
         names=dict(enumerate(map(shown, captures))),
         tables=tables,
-        dialect=os.path.abspath(dialect_name) if os.path.isdir(dialect_name) else dialect_name,
-        ports=ports,
+        dialect=os.path.abspath(dialect) if os.path.isdir(dialect) else dialect,
+        ports=options.ports,
         bodies=not no_bodies,
         values=values,
         secrets=secrets,
         keylog=absolute(keylog) if keylog is not None else None,
-        zone=str(zone),
-        memory=memory,
+        zone=str(options.zone),
+        memory=options.memory,
         run=run or _run_of(captures, how),
     )
     on_terminal = sys.stderr.isatty()
@@ -166,7 +161,7 @@ def spark_command(
     ignored = f"; --master {master} is ignored" if master not in (None, used) else ""
     click.echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
     try:
-        made = (_follow if how["follow"] else _once)(spark, options, how, say, used)
+        made = (_follow if how["follow"] else _once)(spark, work, how, say, used)
     except KprotoError:
         raise
     except Exception as error:
@@ -176,7 +171,7 @@ def spark_command(
     if as_json:
         record = {"out": shown(out), "rows": made.rows, "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account), "again": made.again}
-        click.echo(json.dumps({**record, "connections": made.connections, "run": options.run}))
+        click.echo(json.dumps({**record, "connections": made.connections, "run": work.run}))
         require_read(made.unread, made.account)
         return 0
     click.echo(counts("rows", made.rows))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
-
 import click
 
-from wiredump.cli.answering import SourceOptions, answering_options, print_answer, put
+from wiredump.cli.answering import answering_options, print_answer, put
+from wiredump.cli.source_options import SourceOptions
 
 __all__ = ["sql_command"]
 
@@ -19,17 +18,11 @@ def sql_command(
     sources: tuple[str, ...],
     query: str,
     form: str,
-    dialect_name: str,
-    ports: tuple[int, ...],
-    jobs: int,
-    keylog: str | None,
-    zone: tzinfo,
-    memory: int | None,
+    options: SourceOptions,
 ) -> None:
     """Run QUERY over the traffic in TABLES, a folder that `wiredump table` wrote, or in CAPTUREs.
 
     QUERY is a SELECT in DuckDB's SQL; `wiredump help tables` lists tables and columns. moment(x)
     makes a timestamp of a column in _ns, and ms(x) makes milliseconds of a duration.
     """
-    options = SourceOptions(dialect_name, ports, jobs, keylog, zone, memory)
     print_answer(put(query, sources, options), form)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import tzinfo
 
 import click
 
@@ -13,14 +12,13 @@ from wiredump.cli.chosen import (
     chosen_mode,
     chosen_tables,
     counts,
-    expanded,
     mode_options,
-    source_options,
     table_options,
 )
 from wiredump.cli.lean import lean_imports
-from wiredump.cli.making import jobs_option, make, processes_for
+from wiredump.cli.making import make, processes_for
 from wiredump.cli.progress import reading
+from wiredump.cli.source_options import SourceOptions, expanded, jobs_option, source_options
 from wiredump.skipped import bytes_of, require_read, skipped_of
 from wiredump.storage import shown
 from wiredump.tables import require_pyarrow
@@ -48,7 +46,6 @@ __all__ = ["table_command"]
 def table_command(
     captures: tuple[str, ...],
     out: str,
-    jobs: int,
     rotated: bool,
     wanted: str | None,
     packets: bool,
@@ -58,12 +55,8 @@ def table_command(
     run: str | None,
     mode: Mode | None,
     append: bool,
-    dialect_name: str,
-    ports: tuple[int, ...],
     as_json: bool,
-    keylog: str | None,
-    zone: tzinfo,
-    memory: int | None,
+    options: SourceOptions,
 ) -> int:
     """Write the traffic in CAPTUREs as tables, each a folder of Parquet files below DIR.
 
@@ -72,11 +65,11 @@ def table_command(
     """
     captures = expanded(captures)
     tables = chosen_tables(wanted, not no_bodies, packets)
-    named_dialect(dialect_name)  # fails for an unknown dialect before anything is read
+    named_dialect(options.dialect_name)  # fails for an unknown dialect before anything is read
     require_pyarrow()
-    if rotated and jobs != 1:
+    if rotated and options.jobs != 1:
         raise click.UsageError("--rotated and --jobs cannot be combined.")
-    jobs = processes_for(captures, jobs)
+    jobs = processes_for(captures, options.jobs)
     with lean_imports():
         # Imported late: these need pyarrow, or are slow to import.
         import wiredump.sources
@@ -84,8 +77,9 @@ def table_command(
         import wiredump.tables.table_rows  # noqa: F401
 
     work = Work(
-        captures, out, tables, dialect_name, ports, not no_bodies, values, secrets, keylog, zone,
-        memory, run or derived_run(captures), chosen_mode(mode, append),
+        captures, out, tables, options.dialect_name, options.ports, not no_bodies, values, secrets,
+        options.keylog, options.zone, options.memory, run or derived_run(captures),
+        chosen_mode(mode, append),
     )  # fmt: skip
     with reading(captures) as progress:
         made = make(work, jobs, progress, rotated=rotated)

@@ -55,7 +55,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> None:
         assert codec.name == "auto"
         return Source(examples.listen(EVERYTHING))
 
-    monkeypatch.setattr("wiredump.cli.show.open_items", opened)
+    monkeypatch.setattr("wiredump.cli.show.open_sources", opened)
 
 
 def wiredump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

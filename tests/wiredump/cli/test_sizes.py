@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.wiredump.spark.made_up import capture
 from wiredump.cli import cli
-from wiredump.cli.chosen import size
+from wiredump.cli.sizes import size
 from wiredump.readers import Limits
 
 UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20,

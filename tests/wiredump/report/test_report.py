@@ -394,7 +394,7 @@ def test_captures_are_as_good_as_their_tables(tmp_path: Path, capsys: Any) -> No
     assert pages[1] == pages[0]
     assert pages[2] == pages[0]
     code, _, err = wiredump(capsys, "report", str(tmp_path / "t"), paths[0], "--out", "-")
-    assert (code, err.count("must be the only argument")) == (2, 1)
+    assert (code, err.count("must be the only source")) == (2, 1)
 
 
 def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -402,7 +402,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, capsys: Any, monkeypatch: An
     (tmp_path / "bad" / "requests").mkdir(parents=True)
     (tmp_path / "bad" / "requests" / "part-0.parquet").write_bytes(b"no parquet at all")
     for folder, told in (
-        ("none", "does not exist: name a folder of tables, or captures"),
+        ("none", "does not exist: name captures, or a folder of tables"),
         ("empty", "has no tables"),
         ("bad", "part-0.parquet"),
     ):
