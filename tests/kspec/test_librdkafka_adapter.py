@@ -103,6 +103,11 @@ async def test_several_calls_run_at_once(adapter: ProcessAdapter) -> None:
         ("list_groups", {"states": "Stable"}),
         ("alter_offsets", {"offsets": {"foo-0": 0}}),
         ("delete_offsets", {"group": "g", "partitions": [1]}),
+        ("create_acls", {"acls": ["allow User:alice read"]}),
+        ("create_acls", {"acls": ["permit User:alice read topic:foo"]}),
+        ("describe_acls", {"filter": 1}),
+        ("describe_acls", {"filter": "any any any planet:foo"}),
+        ("delete_acls", {"filters": ["any any fly topic:foo"]}),
         ("together", {"calls": 1}),
     ],
 )

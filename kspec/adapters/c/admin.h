@@ -27,6 +27,6 @@ cJSON *admin_answer(struct admin_call *made, admin_result *result);
 /* Free it without a call, and return the answer. */
 cJSON *admin_refused(struct admin_call *made);
 
-extern const struct named_operation topic_operations[], group_operations[];
+extern const struct named_operation topic_operations[], group_operations[], access_operations[];
 
 #endif

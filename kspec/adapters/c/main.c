@@ -1,6 +1,6 @@
 /* Drives librdkafka by the protocol of docs/reference/adapters.md. This file connects and closes;
- * settings.c configures the clients, and the calls are in topics.c, groups.c, producer.c and
- * consumer.c. */
+ * settings.c configures the clients, and the calls are in topics.c, groups.c, access.c, producer.c
+ * and consumer.c. */
 #include <stdlib.h>
 
 #include "adapter.h"
@@ -39,7 +39,8 @@ static cJSON *connect_to(struct adapter *adapter, const cJSON *call) {
 
 int main(void) {
     static const struct named_operation *const groups[] = {
-        topic_operations, group_operations, producer_operations, consumer_operations, NULL};
+        topic_operations,    group_operations,    access_operations,
+        producer_operations, consumer_operations, NULL};
     struct adapter adapter = {.making = PTHREAD_MUTEX_INITIALIZER,
                               .delivering = PTHREAD_MUTEX_INITIALIZER};
     serve(&(struct server){

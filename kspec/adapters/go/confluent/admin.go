@@ -21,6 +21,9 @@ func (a *adapter) administration() map[string]lines.Operation {
 		"describe_groups":   a.describeGroups,
 		"delete_groups":     a.deleteGroups,
 		"alter_offsets":     a.alterOffsets,
+		"create_acls":       a.createACLs,
+		"describe_acls":     a.describeACLs,
+		"delete_acls":       a.deleteACLs,
 	})
 }
 
