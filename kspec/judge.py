@@ -32,6 +32,7 @@ from kspec.wire import (
 
 __all__ = [
     "MOST_CONNECTIONS",
+    "MOST_MEMORY_MIB",
     "VERDICTS",
     "Finding",
     "Judgement",
@@ -55,6 +56,10 @@ _FEW: Final = 2
 
 MOST_CONNECTIONS: Final = 50
 """Limit for one call. Released clients open at most 18 when every connection fails."""
+
+MOST_MEMORY_MIB: Final = 1024
+"""Limit for what one case makes a client's process grow by. No case has records of more than a few
+MiB, and clients on a JVM, which are slow to collect, grow by less than a third of this."""
 
 GROWTH: Final = 1.3
 """KIP-580 doubles each pause with a jitter of 20 %, so each is at least a third longer than the one
@@ -164,7 +169,7 @@ def _unsupported(case: Case, played: Evidence) -> str | None:
     if played.wire_only and not any(entry.direction == "request" for entry in played.entries):
         return "the client sent no request, and its results are unknown"
     for record in played.calls.values():
-        if record.answer.unsupported is not None and not record.optional:
+        if record.lacking:
             return f"{record.call}: {record.answer.unsupported}"
     for each in case.applies:
         holds, evidence, _ = _evaluate(each, played)
@@ -224,6 +229,10 @@ def longest_call_ms(timeout_ms: int) -> int:
 def _of_every_case(case: Case, played: Evidence) -> Iterable[Finding]:
     """Yield a finding for each general rule that is broken."""
     bound = longest_call_ms(case.client.timeout_ms)
+    grown = played.memory_growth // 2**20
+    if grown > MOST_MEMORY_MIB:
+        evidence = f"its process grew by {grown} MiB, more than {MOST_MEMORY_MIB}"
+        yield Finding("must_not", "takes memory without end", True, evidence, severity="resources")
     calls = [each for each in played.calls.values() if each.answer.unsupported is None]
     slow = [each for each in calls if each.milliseconds > bound and not each.answer.pending]
     if slow and not played.wire_only:

@@ -52,6 +52,11 @@ class CallRecord:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     optional: bool = False
 
+    @property
+    def lacking(self) -> bool:
+        """Whether the client has no such call, and the case cannot do without."""
+        return self.answer.unsupported is not None and not self.optional
+
 
 @dataclass(slots=True)
 class Evidence:
@@ -61,7 +66,8 @@ class Evidence:
     there is nothing to judge. ``blocked`` is set if a step on the cluster was impossible because of
     the client. ``wire_only`` is True if the client's results are unknown. ``unhit`` names the
     faults that no request triggered. ``shows_attempts`` is False if an attempt to connect may have
-    left no entry.
+    left no entry. ``memory_growth`` is the most bytes that a client's process took in addition to
+    what it had before, 0 if that is unknown.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -75,6 +81,7 @@ class Evidence:
     blocked: str | None = None
     wire_only: bool = False
     shows_attempts: bool = True
+    memory_growth: int = 0
     _topic_names: dict[str, str] | None = field(default=None, init=False, repr=False)
 
     def connection_number(self, connection_id: int) -> int:

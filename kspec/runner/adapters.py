@@ -45,13 +45,16 @@ _MOST_STDERR: Final = 256 * 1024
 
 class Adapter(Protocol):
     """What a case needs of a client. ``wire_only`` is True if the client does not report its
-    results."""
+    results, ``pid`` is that of its process, None if it has none of its own."""
 
     @property
     def wire_only(self) -> bool: ...
 
     @property
     def greeting(self) -> Greeting: ...
+
+    @property
+    def pid(self) -> int | None: ...
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
         """Make a call. Raises AdapterError if the client is no longer usable, and AdapterFault if
@@ -65,6 +68,7 @@ class LocalAdapter:
     """The reference client, or a wrong one, on this event loop."""
 
     wire_only: ClassVar[bool] = False
+    pid: ClassVar[None] = None
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -31,6 +31,7 @@ class _Bystander:
     greeting: Greeting
     bootstrap: str = ""
     wire_only: ClassVar[bool] = True
+    pid: ClassVar[None] = None
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
         if op == "connect":

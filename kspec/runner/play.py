@@ -18,6 +18,7 @@ from kspec.errors import AbsentError, AdapterError, AdapterFault
 from kspec.kinds import Answer
 from kspec.model import Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
 from kspec.runner.adapters import Adapter
+from kspec.runner.memory import MemoryGauge
 from kspec.runner.rounds import poll_in_rounds, waits_for_partitions
 from kspec.runner.stage import Stage
 from kspec.steps import produced_records
@@ -50,6 +51,7 @@ async def play(case: Case, adapters: Adapters) -> Evidence:
         _leave_out(case, Answer(unsupported=str(error)), played)
         return played
     await stage.start()
+    gauges = [MemoryGauge(each.pid) for each in adapters.values() if each.pid is not None]
     try:
         await _act(case, stage, adapters, played)
     except AdapterFault as error:
@@ -63,6 +65,7 @@ async def play(case: Case, adapters: Adapters) -> Evidence:
         played.groups = stage.groups()
         played.unhit = stage.unhit()
         played.shows_attempts = stage.shows_attempts
+        played.memory_growth = max((each.growth() or 0 for each in gauges), default=0)
         # A client that is still connected may reconnect to the ports of a stopped broker, where the
         # next play's brokers may listen. It is therefore closed first.
         if played.broken is None and played.fault is None:
@@ -87,6 +90,8 @@ async def _act(case: Case, stage: Stage, adapters: Adapters, played: Evidence) -
         except ClusterError as error:
             played.blocked = f"{step.cluster}: {error}"
             return
+        if any(each.lacking for each in played.calls.values()):
+            return  # later calls build on this one, and nothing they do would be judged
 
 
 async def _connect(

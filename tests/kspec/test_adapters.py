@@ -14,6 +14,7 @@ from kspec.kinds import Answer
 from kspec.runner import adapters
 from kspec.runner.adapters import ProcessAdapter
 from kspec.runner.files import choose, load_cases
+from kspec.runner.memory import MemoryGauge
 from kspec.runner.schedule import run
 from tests.kspec.which import params, program
 
@@ -36,6 +37,19 @@ async def test_calls_are_answered_in_order(tmp_path):
         assert answer == Answer(result={"op": "echo", "number": number})
     await adapter.stop()
     assert adapter._process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
+async def test_memory_that_was_given_back_is_in_the_peak(tmp_path):
+    take = "len(b'x' * (64 * 2**20)); print('{\"ok\": true}', flush=True)"
+    adapter = await started(tmp_path, f"{GREETING}for line in sys.stdin: {take}")
+    assert adapter.pid is not None
+    first = MemoryGauge(adapter.pid)
+    await adapter.call("take", {})
+    assert 60 * 2**20 < (first.growth() or 0) < 80 * 2**20
+    assert (MemoryGauge(adapter.pid).growth() or 0) < 2**20, "a new gauge begins anew"
+    await adapter.stop()
+    assert first.growth() is None, "it has ended"
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from kproto.journal import Entry
 from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
 from kspec.judge import (
     MOST_CONNECTIONS,
+    MOST_MEMORY_MIB,
     Finding,
     Judgement,
     judge,
@@ -227,6 +228,16 @@ def test_no_call_may_open_connections_without_end():
     judged = opened(MOST_CONNECTIONS + 1)
     assert judged.verdict == "fail"
     assert judged.why == "opens connections without end: 51 during call, more than 50"
+
+
+def test_no_case_may_make_a_process_grow_without_end():
+    def grown(mebibytes: int) -> Judgement:
+        return verdict({"events": {}, "count": "0+"}, Evidence(memory_growth=mebibytes * 2**20))
+
+    assert grown(MOST_MEMORY_MIB).verdict == "pass"
+    judged = grown(MOST_MEMORY_MIB + 1)
+    assert judged.why == ("takes memory without end: its process grew by 1025 MiB, more than 1024")
+    assert (judged.verdict, judged.severity) == ("fail", "resources")
 
 
 def test_the_wire_alone_passes_nobody_for_results():

@@ -67,6 +67,7 @@ class Fake:
     name = "fake"
     wire_only = False
     greeting = Greeting(client="fake")
+    pid = None
 
     def __init__(self, **answers: Answer | Exception) -> None:
         self._answers = answers
@@ -158,6 +159,28 @@ async def test_a_raw_call_is_not_judged_by_what_its_caller_chose(group):
     assert "list_topics" not in client.asked
     (result,) = await run([client], [parse_case(SIMPLE, "framing/001-x.yaml")])
     assert result.judgement.verdict == "pass"
+
+
+NEEDS_A_CALL = """\
+title: t
+source: KIP-1
+about: a
+steps:
+  - {call: subscribe, with: {topics: [foo]}}
+  - {call: poll}
+must:
+  - {says: it succeeds, result: poll, success: true}
+wrong: {by: claims-success}
+"""
+
+
+async def test_a_play_ends_at_a_call_that_the_client_does_not_have():
+    """aiokafka's consumer waits for ever where it was never told what to read."""
+    hangs = AdapterError("hung: not an answer to poll in 15 s", hung=True)
+    client = Fake(subscribe=Answer(unsupported="no public call"), poll=hangs)
+    result = await played(client, NEEDS_A_CALL)
+    assert result.judgement.verdict == "unsupported"
+    assert client.asked == ["connect", "subscribe", "close", "stop"]
 
 
 async def test_a_case_that_cannot_be_staged_ends_the_run():
