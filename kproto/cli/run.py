@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from kproto.errors import KprotoError
+from kproto.os_errors import os_error_text
 
 __all__ = ["run"]
 
@@ -48,8 +49,10 @@ def run(
         if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
             sys.exit(0)
         raise
-    except (KprotoError, OSError) as error:
+    except KprotoError as error:
         _fail(str(error), error_status, name)
+    except OSError as error:
+        _fail(os_error_text(error), error_status, name)
 
 
 def _fail(message: str, code: int, name: str) -> NoReturn:

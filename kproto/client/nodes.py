@@ -16,6 +16,7 @@ from kproto.client.connection import Connection
 from kproto.client.deadlines import Deadline
 from kproto.client.errors import NodeUnavailableError, raise_for_code
 from kproto.dialects import Dialect
+from kproto.os_errors import os_error_text
 from kproto.schema.versions import Versions
 
 __all__ = ["Address", "Nodes", "Opener", "Renewer", "parse_bootstrap"]
@@ -192,7 +193,7 @@ class Nodes:
 
 def _unreachable(failures: list[OSError]) -> OSError:
     error = NodeUnavailableError(
-        "no broker can be reached: " + "; ".join(str(each) for each in failures), failures
+        "no broker can be reached: " + "; ".join(os_error_text(each) for each in failures), failures
     )
     error.__cause__ = failures[-1]
     return error

@@ -30,6 +30,7 @@ from kproto.cli.run import run
 from kproto.cli.tables import print_table
 from kproto.errors import KprotoError
 from kproto.journal import JournalWriter
+from kproto.tools.texts import plural
 from kspec.catalog import CLIENTS
 from kspec.cli.publish import FINDINGS, read_sentences
 from kspec.report import (
@@ -135,7 +136,7 @@ def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
     for each in cases:
         table.add_row(each.id, each.case.title, each.case.source)
     print_table(table, ("title", "source"))
-    click.echo(f"{len(cases)} cases")
+    click.echo(_counted(len(cases), "case"))
 
 
 @commands.command("clients")
@@ -174,7 +175,7 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
     flaws = asyncio.run(prove(cases, every, jobs=jobs))
     for flaw in flaws:
         click.echo(str(flaw))
-    click.echo(f"{len(cases)} cases, {len(flaws)} flaws")
+    click.echo(f"{_counted(len(cases), 'case')}, {_counted(len(flaws), 'flaw')}")
     sys.exit(1 if flaws else 0)
 
 
@@ -356,15 +357,20 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
     errors = sum(each.judgement.verdict == "error" for each in report.results)
     if errors:
         console.print(
-            f"{errors} plays ended with an error of the adapter, which is no verdict on the client",
+            f"{_counted(errors, 'play')} ended with an error of the adapter, which is no verdict "
+            "on the client",
             style=_STYLES["error"],
         )
     beyond = f", {len(new)} not in {baseline}" if baseline is not None else ""
     console.print(
-        f"{len(report.cases)} cases, {len(report.clients)} clients, {report.seconds:.0f} s:"
-        f" {failures} failures{beyond}",
+        f"{_counted(len(report.cases), 'case')}, {_counted(len(report.clients), 'client')}, "
+        f"{report.seconds:.0f} s: {_counted(failures, 'failure')}{beyond}",
         highlight=False,
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{plural(count)}"
 
 
 def _write(report: Report, out: Path) -> None:

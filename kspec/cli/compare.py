@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from kproto.tools.texts import plural
 from kspec.errors import KspecError
 from kspec.report.comparison import KINDS, WORSE, Comparison, compare_runs
 from kspec.report.conformance_pages import Run, read_results
@@ -43,6 +44,8 @@ def read_run(path: Path) -> Run:
     """Read a results.json. Raises KspecError if it is not one."""
     try:
         return read_results(path.read_bytes())
+    except FileNotFoundError:
+        raise KspecError(f"there is no {path}; `kspec run --out {path.parent}` writes it") from None
     except (ValueError, msgspec.MsgspecError) as error:
         raise KspecError(f"{path}: not a results.json: {error}") from None
 
@@ -50,7 +53,8 @@ def read_run(path: Path) -> Run:
 def _tell(each: Comparison) -> None:
     counts = [f"{len(found)} {kind}" for kind in KINDS if (found := each.of_kind(kind))]
     releases = _released(each.old, each.old_release), _released(each.new, each.new_release)
-    click.echo(f"{' -> '.join(releases)}, {each.compared} cases: {', '.join(counts) or 'the same'}")
+    compared = f"{each.compared} case{plural(each.compared)}"
+    click.echo(f"{' -> '.join(releases)}, {compared}: {', '.join(counts) or 'the same'}")
     for change in each.changes:
         verdicts = f"{change.before} -> {change.after}"
         click.echo(f"  {change.kind:16} {change.case}: {change.title} ({verdicts})")

@@ -39,6 +39,7 @@ ANSWER_SECONDS: Final = 15.0
 """Time a call may take before the client counts as hung: many of its own timeouts."""
 STOP_SECONDS: Final = 2.0
 _COMPLAINT: Final = re.compile(r"(Error|Exception|panic|fatal)\b.*[:!]")
+_REFERENCE: Final = "`kspec help adapters` describes the protocol"
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 _MOST_STDERR: Final = 256 * 1024
 
@@ -129,17 +130,17 @@ class ProcessAdapter:
             raise AdapterFault(f"{command[0]} cannot be started: {error.strerror}") from None
         adapter = cls(process, stderr, answer_seconds)
         try:
-            said = await adapter._line(GREETING_SECONDS, "the greeting")
+            said = await adapter._line(GREETING_SECONDS, "greeting")
             adapter.greeting = msgspec.convert(said, Greeting)
         except msgspec.ValidationError as error:
             await adapter.stop()
-            raise AdapterFault(f"not a greeting: {error}") from None
+            raise AdapterFault(f"not a greeting: {error}; {_REFERENCE}") from None
         except AdapterFault:
             await adapter.stop()
             raise
         except AdapterError as error:  # it ended, or was silent, before a client was made
             await adapter.stop()
-            raise AdapterFault(str(error)) from None
+            raise AdapterFault(f"{error}; {_REFERENCE}") from None
         except BaseException:
             await adapter.stop()
             raise
@@ -166,7 +167,7 @@ class ProcessAdapter:
             await self._process.stdin.drain()
         except OSError:
             raise AdapterError(await self._last_words()) from None
-        said = await self._line(self._answer_seconds, f"an answer to {op}")
+        said = await self._line(self._answer_seconds, f"answer to {op}")
         try:
             return Answer.of(said)
         except ValueError as error:
@@ -179,7 +180,7 @@ class ProcessAdapter:
                 line = await self._process.stdout.readline()
         except TimeoutError:
             signal_group(self._process, KILL)
-            raise AdapterError(f"hung: not {what} in {seconds:.0f} s", hung=True) from None
+            raise AdapterError(f"hung: no {what} in {seconds:.0f} s", hung=True) from None
         except ValueError:
             raise AdapterFault(f"a line of more than {_LONGEST_LINE} bytes") from None
         if not line:
@@ -189,7 +190,7 @@ class ProcessAdapter:
         except ValueError:
             said = None
         if not isinstance(said, dict):
-            raise AdapterFault(f"not a line of the protocol: {line[:200]!r}")
+            raise AdapterFault(f"not a line of the protocol: {line[:200]!r}; {_REFERENCE}")
         return said
 
     async def _last_words(self) -> str:

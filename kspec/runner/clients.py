@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from kspec.catalog import CLIENTS
 from kspec.catalog import client as client_named
@@ -80,6 +81,8 @@ def words_of(option: str, command: str) -> tuple[str, ...]:
         raise KspecError(f"{option} {command!r}: {error}") from None
     if not words:
         raise KspecError(f"{option} names no program")
+    if Path(words[0]).is_dir():
+        raise KspecError(f"{option} {command!r}: {words[0]!r} is a folder, not a program")
     if shutil.which(words[0]) is None:
         raise KspecError(f"{option} {command!r}: there is no program {words[0]!r}")
     return words

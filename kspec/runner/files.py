@@ -17,7 +17,8 @@ CASES: Final = Path(__file__).resolve().parents[1] / "cases"
 
 
 def load_cases(folder: Path = CASES) -> list[CaseFile]:
-    """Return every case below ``folder`` by id. Raises CaseError at the first invalid one."""
+    """Return every case below ``folder`` by id. Raises CaseError at the first invalid one,
+    and KspecError if there is none."""
     found: list[CaseFile] = []
     numbers: dict[str, Path] = {}
     for path in sorted(folder.glob("*/*.y*ml")):
@@ -31,6 +32,8 @@ def load_cases(folder: Path = CASES) -> list[CaseFile]:
             raise CaseError(f"{path}:1", "", f"{number} is already used by {numbers[number].name}")
         numbers[number] = path
         found.append(case)
+    if not found:
+        raise KspecError(f"{folder} has no cases; a case is a file GROUP/NNN-SLUG.yaml in it")
     return found
 
 

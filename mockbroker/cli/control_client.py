@@ -13,9 +13,15 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import click
 
+from kproto.os_errors import os_error_text
+
 __all__ = ["ControlClient"]
 
 _TIMEOUT_SECONDS: Final = 90
+_WHERE_IT_IS: Final = (
+    'the URL is the member "control" of the first line that '
+    "`mockbroker serve --control 127.0.0.1:0` prints"
+)
 _OF_THE_PORT: Final = ("/clusters", "/scenarios")
 """Routes that do not refer to one cluster."""
 
@@ -102,13 +108,12 @@ class ControlClient:
         except http.client.HTTPException:
             raise self._not_a_control_port("no HTTP response") from None
         except OSError as error:
-            raise click.ClickException(f"{self._url}: {error}") from None
+            raise click.ClickException(
+                f"{self._url}: {os_error_text(error)}; {_WHERE_IT_IS}"
+            ) from None
 
     def _not_a_control_port(self, what: str) -> click.ClickException:
-        return click.ClickException(
-            f'{self._url} is not a control port: {what}; the URL is the member "control" of the '
-            "first line that `mockbroker serve --control 127.0.0.1:0` prints"
-        )
+        return click.ClickException(f"{self._url} is not a control port: {what}; {_WHERE_IT_IS}")
 
     def _read(self, response: http.client.HTTPResponse) -> Any:
         try:

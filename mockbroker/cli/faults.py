@@ -11,6 +11,7 @@ import click
 from cloup import option_group
 
 from kproto.errors import KprotoError
+from kproto.os_errors import os_error_text
 from mockbroker.cli.option_types import json_option, parse_members
 
 if TYPE_CHECKING:
@@ -73,8 +74,10 @@ def faults_into(mock: _HasRules, options: dict[str, Any]) -> None:
     try:
         for file in reversed(files):  # rules added last are tried first
             mock.load_faults(_read(file))
-    except (KprotoError, OSError) as error:
+    except KprotoError as error:
         raise click.UsageError(f"--faults: {error}") from None
+    except OSError as error:
+        raise click.UsageError(f"--faults: {os_error_text(error)}") from None
 
 
 def _read(file: str) -> list[Any]:
@@ -122,8 +125,10 @@ def add(client: _Client, members: tuple[str, ...], file: str | None, as_json: bo
     if file is not None:
         try:
             rules = [each.to_dict() for each in _read(file)]
-        except (KprotoError, OSError) as error:
+        except KprotoError as error:
             raise click.ClickException(str(error)) from None
+        except OSError as error:
+            raise click.ClickException(os_error_text(error)) from None
         _show(client.post("/faults", rules), as_json)
         return
     rule = {

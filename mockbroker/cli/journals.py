@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kproto.os_errors import os_error_text
 from mockbroker.cli.option_types import ParsedOption
 from mockbroker.errors import ClusterError
 
@@ -47,7 +48,10 @@ def journal_sink(path: Path) -> Iterator[Callable[[Entry], None]]:
                 write(entry)
             except OSError as error:
                 failed = True
-                click.echo(f"mockbroker: --journal {path}: {error}; the file ends here", err=True)
+                click.echo(
+                    f"mockbroker: --journal {path}: {os_error_text(error)}; the file ends here",
+                    err=True,
+                )
 
         yield sink
 

@@ -9,6 +9,7 @@ import click
 from cloup import option_group
 
 from kproto.errors import KprotoError
+from kproto.os_errors import os_error_text
 
 if TYPE_CHECKING:
     from mockbroker.mock_cluster import MockCluster
@@ -41,7 +42,7 @@ def replay_into(mock: MockCluster, options: dict[str, Any]) -> None:
         with Path(file).open(encoding="utf-8", errors="surrogateescape") as lines:
             transcript = read_transcript(lines)
     except OSError as error:
-        raise click.UsageError(f"--replay: {error}") from None
+        raise click.UsageError(f"--replay: {os_error_text(error)}") from None
     except KprotoError as error:
         raise click.UsageError(f"--replay {file}: {error}") from None
     mock.replay(transcript, latency=options["replay_latency"])

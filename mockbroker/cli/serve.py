@@ -15,6 +15,7 @@ import cloup
 from cloup import option_group
 
 from kproto.errors import KprotoError, MissingExtraError
+from kproto.os_errors import os_error_text
 from mockbroker.cli.allocator import reuse_freed_memory
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
@@ -91,8 +92,10 @@ def _reply(text: str) -> tuple[int, str]:
     try:
         reply = Path(file).read_text(encoding="utf-8")
         parsed = json.loads(reply)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ClusterError(f"{text!r}: {error}") from None
+    except OSError as error:
+        raise ClusterError(f"{text!r}: {os_error_text(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ClusterError(f"{text!r}: not JSON: {error}") from None
     # Whether it fits the response depends on the requested version.
     if not isinstance(parsed, dict):
         raise ClusterError(f"{text!r}: the file must hold a JSON object")

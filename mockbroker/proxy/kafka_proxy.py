@@ -17,6 +17,7 @@ from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.journal import Journal
 from kproto.messages.metadata_request import MetadataRequest
+from kproto.os_errors import os_error_text
 from kproto.schema.versions import Versions
 from mockbroker.commands import PROXY_COMMANDS, BrokerChoice, CommandCall, parse_command
 from mockbroker.errors import ClusterError, UnknownBrokerError
@@ -170,7 +171,8 @@ class KafkaProxy:
                 await self.served.start(metadata)
         except (OSError, KprotoError) as error:  # TimeoutError is an OSError
             where = ", ".join(show(*each) for each in self.options.upstream)
-            reason = str(error) or f"no answer within {_PROBE_SECONDS:g} s"
+            text = os_error_text(error) if isinstance(error, OSError) else str(error)
+            reason = text or f"no answer within {_PROBE_SECONDS:g} s"
             if self.served is not None:
                 await self.stop()
                 raise ClusterError(

@@ -85,8 +85,14 @@ async def test_what_the_adapter_does_wrong_is_its_own_fault(tmp_path, line):
 
 @pytest.mark.parametrize("said", ["[]", "{}", "Hello"])
 async def test_who_does_not_greet_is_ended(tmp_path, said):
-    with pytest.raises(AdapterFault, match=r"greeting|protocol"):
+    with pytest.raises(AdapterFault, match=r"(greeting|protocol).*kspec help adapters"):
         await started(tmp_path, f"print({said!r}, flush=True); sys.stdin.read()")
+
+
+async def test_a_silent_adapter_is_referred_to_the_protocol(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapters, "GREETING_SECONDS", 0.3)
+    with pytest.raises(AdapterFault, match=r"no greeting in 0 s; `kspec help adapters`"):
+        await started(tmp_path, "sys.stdin.read()")
 
 
 def test_errors_that_cause_each_other_are_described_once():

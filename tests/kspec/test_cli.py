@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -170,7 +171,10 @@ def test_lists():
         (["run", "--client", "telnet@1"], "'telnet@1' is not a known client"),
         (["run", "--adapter", "no-such-program x"], "there is no program 'no-such-program'"),
         (["run", "--adapter", "'"], "No closing quotation"),
+        (["run", "--adapter", "/"], "'/' is a folder, not a program"),
         (["run", "--command", ""], "--command names no program"),
+        (["run", "--cases", str(Path(__file__).parent)], "has no cases; a case is a file"),
+        (["report", "/", "--client", "mine", "--for-maintainers"], "there is no /results.json"),
         (["compare", __file__, __file__], "not a results.json"),
     ],
 )

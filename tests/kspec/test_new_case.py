@@ -34,7 +34,7 @@ def test_a_file_in_a_folder_is_a_case(folder: Path, tmp_path: Path) -> None:
     (listed,) = json.loads(kspec("list", "--cases", folder, "--json").stdout)
     assert listed["id"] == "mine/007-the-controller-moves"
     proved = kspec("prove", "mine/007", "--cases", folder)
-    assert (proved.returncode, proved.stdout) == (0, "1 cases, 0 flaws\n")
+    assert (proved.returncode, proved.stdout) == (0, "1 case, 0 flaws\n")
     clients = ("reference", "wrong:keeps-the-stale-controller")
     played = kspec("run", "--cases", folder, "--case", "mine", "--out", tmp_path / "out",
                    *(word for name in clients for word in ("--client", name)))  # fmt: skip

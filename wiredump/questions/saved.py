@@ -43,7 +43,9 @@ def question(name: str) -> Question:
     if found is None:
         near = difflib.get_close_matches(name, questions(), n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise UnknownNameError(f"no question is called {name!r}{hint}")
+        raise UnknownNameError(
+            f"no question is called {name!r}{hint or '; `wiredump ask` lists them'}"
+        )
     return found
 
 

@@ -24,6 +24,9 @@ __all__ = ["NO_BUCKET", "ChangedError", "StorageError", "not_found", "translated
 
 NO_BUCKET: Final = "there is no such bucket or container: check its name, region and endpoint"
 
+_UNREACHABLE: Final = "the server cannot be reached: check the host and the port"
+_S3_DOUBLE: Final = " (of another S3 server: ?endpoint_override=HOST:PORT&scheme=http)"
+
 _REMEDIES: Final = (
     (
         re.compile(r"NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound|BucketNotFound", re.I),
@@ -43,8 +46,7 @@ _REMEDIES: Final = (
     (
         re.compile(r"NETWORK_CONNECTION|Could not connect|Couldn't resolve|Connection refused|"
                    r"connection error|timed? ?out", re.I),
-        "the server cannot be reached: check the host, the port and the scheme (for an S3 double "
-        "?endpoint_override=HOST:PORT&scheme=http)",
+        _UNREACHABLE,
     ),
 )  # fmt: skip
 
@@ -76,5 +78,6 @@ def translated(shown: str) -> Iterator[None]:
         text = " ".join(str(error).split()) or type(error).__name__
         for pattern, remedy in _REMEDIES:
             if pattern.search(text):
-                raise StorageError(f"{shown}: {remedy} ({text})") from error
+                hint = _S3_DOUBLE if shown.startswith("s3") and remedy == _UNREACHABLE else ""
+                raise StorageError(f"{shown}: {remedy}{hint} ({text})") from error
         raise StorageError(f"{shown}: {text}") from error

@@ -150,7 +150,7 @@ VERDICTS = [
     ("crash", seen(broken="the client's process ended by SIGSEGV: without a word")),
     ("crash", seen(answer=Answer(failure=Failure("died", None, "ended by signal 11")))),
     ("memory", seen(broken="the client's process ended", stderr="fatal error: out of memory")),
-    ("hang", seen(broken="hung: not an answer in 12 s", hung=True)),
+    ("hang", seen(broken="hung: no answer in 12 s", hung=True)),
     ("memory", seen(after=LATER._replace(peak=1 << 30))),
     ("memory", seen(after=LATER._replace(mapped=1 << 40))),
     ("memory", seen(answer=Answer(failure=Failure("MemoryError")))),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -250,3 +252,17 @@ def test_the_key_of_an_azure_account_signs_requests() -> None:
         assert path.startswith("/account/container")
         assert signed.startswith("SharedKey account:")
     assert "a2V5" not in place.shown
+
+
+@pytest.mark.slow
+def test_a_namenode_that_does_not_listen_is_reported() -> None:
+    """After three attempts: hdfs-native's default takes six minutes."""
+    pytest.importorskip("hdfs_native")
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        authority = f"127.0.0.1:{bound.getsockname()[1]}"
+        problem = (
+            f"hdfs://{authority}/a.pcap: the server cannot be reached: check the host and the port"
+        )
+        with pytest.raises(StorageError, match=re.escape(problem)):
+            Location(f"hdfs://{authority}/a.pcap").open()
