@@ -95,8 +95,11 @@ def answers(folder: str, queries: Iterable[str]) -> Iterator[Answer]:
     import duckdb
 
     with _connection() as connection:
-        for table in TABLES.values():
-            connection.execute(_view(table, Path(folder)))
+        try:
+            for table in TABLES.values():
+                connection.execute(_view(table, Path(folder)))
+        except duckdb.Error as error:
+            raise QueryError(f"{folder}: not the tables of a run: {_message_of(error)}") from None
         for query in queries:
             try:
                 found = connection.execute(query)

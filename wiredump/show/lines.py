@@ -79,6 +79,8 @@ class LineWriter:
         return line
 
     def time(self, timestamp_ns: int) -> str:
+        if timestamp_ns == 0 < self.start_ns:
+            return "-"  # of a place in the file, such as its cut end
         if not self.dates:
             return f"{(timestamp_ns - self.start_ns) / 1e9:.6f}"
         whole, rest = divmod(timestamp_ns, 10**9)

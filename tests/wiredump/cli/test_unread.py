@@ -7,6 +7,7 @@ import bz2
 import gzip
 import json
 import lzma
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,6 +84,15 @@ def test_one_of_two_captures(tmp_path: Path) -> None:
     source = open_sources([str(good), str(bad)])
     assert len(list(source))
     assert source.unread == {str(bad): ""}
+
+
+@pytest.mark.parametrize("dates", [[], ["--dates"]])
+def test_a_cut_end_has_a_place_and_no_time(dates: list[str], tmp_path: Path) -> None:
+    capture = tmp_path / "cut.pcap"
+    whole = uncompressed(NAME)
+    capture.write_bytes(whole[: len(whole) * 3 // 4])
+    result = CliRunner().invoke(cli, ["show", str(capture), *dates])
+    assert re.search(r"^- !! truncated: .*\[capture 0, byte \d+\]$", result.stdout, re.M)
 
 
 @pytest.mark.slow

@@ -95,6 +95,14 @@ def test_a_folder_that_lacks_a_table(tmp_path: Path) -> None:
     assert "lacks requests: write the tables again" in str(refused.exception)
 
 
+def test_a_file_that_is_no_table(tmp_path: Path) -> None:
+    require_module("duckdb")
+    (tmp_path / "requests").mkdir()
+    (tmp_path / "requests" / "part.parquet").write_text("text")
+    with pytest.raises(QueryError, match=r"not the tables of a run: .*part\.parquet"):
+        database.answer(str(tmp_path), "select * from requests")
+
+
 def test_a_folder_beside_a_capture_is_refused(tmp_path: Path) -> None:
     refused = CliRunner().invoke(
         cli, ["sql", str(tmp_path), str(file_of(CAPTURE)), "select * from requests"]
