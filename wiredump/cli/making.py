@@ -52,8 +52,8 @@ def tables_of_sources(
     named_dialect(options.dialect_name)  # fails for an unknown dialect before anything is read
     with passing_folder() as folder:
         work = Work(
-            sources, folder, tables, options.dialect_name, options.ports, keylog=options.keylog,
-            zone=options.zone, memory=options.memory, run="this",
+            out=folder, paths=dict(enumerate(sources)), tables=tables, run="this",
+            **options.of_work,
         )  # fmt: skip
         with reading(sources) as progress:
             made = make(work, processes_for(sources, options.jobs), progress)
@@ -85,16 +85,6 @@ def make(
         from wiredump.tables.jobs import make_tables_in_processes
 
         return make_tables_in_processes(work, jobs, progress)
-    from wiredump.sources import open_sources
-    from wiredump.tables.making import make_tables
-    from wiredump.tables.table_rows import TableRows
+    from wiredump.tables import making
 
-    codec = named_dialect(work.dialect)
-    rows = TableRows(
-        codec, tables=work.tables, bodies=work.bodies, values=work.values, secrets=work.secrets
-    )
-    sources = open_sources(
-        work.paths, codec=codec, ports=frozenset(work.ports), rotated=rotated,
-        keylog=work.keylog, zone=work.zone, memory=work.memory, progress=progress,
-    )  # fmt: skip
-    return make_tables(sources, rows, work.out, work.tables, run=work.run, mode=work.mode)
+    return making.make(work, rotated=rotated, progress=progress)

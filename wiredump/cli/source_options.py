@@ -46,6 +46,14 @@ class SourceOptions(NamedTuple):
             "memory": self.memory,
         }  # fmt: skip
 
+    @property
+    def of_work(self) -> dict[str, Any]:
+        """The same as arguments of ``Work``."""
+        return {
+            "dialect": self.dialect_name, "ports": self.ports, "keylog": self.keylog,
+            "zone": self.zone, "memory": self.memory,
+        }  # fmt: skip
+
 
 def dialect_option(what: str = "") -> Callable[[CommandT], CommandT]:
     """Return ``--dialect``, whose help begins with ``what`` it is the dialect of."""

@@ -32,7 +32,7 @@ __all__ = ["spark_command"]
 
 if TYPE_CHECKING:
     from wiredump.spark.connections import Options
-    from wiredump.spark.job import Made
+    from wiredump.tables.making import Made
 
 _SPLIT_BYTES = 256 << 20
 _BATCH_BYTES = 1 << 30
@@ -146,7 +146,7 @@ def spark_command(
         values=values,
         secrets=secrets,
         keylog=absolute(keylog) if keylog is not None else None,
-        zone=str(options.zone),
+        zone=options.zone,
         memory=options.memory,
         run=run or _run_of(captures, how),
     )
@@ -169,8 +169,8 @@ def spark_command(
     finally:
         spark.stop()
     if as_json:
-        record = {"out": shown(out), "rows": made.rows, "bytes": bytes_of(made.account)}
-        record |= {"skipped": skipped_of(made.account), "again": made.again}
+        record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
+        record |= {"skipped": skipped_of(made.account), "again": list(made.again)}
         click.echo(json.dumps({**record, "connections": made.connections, "run": work.run}))
         require_read(made.unread, made.account)
         return 0

@@ -77,9 +77,9 @@ def table_command(
         import wiredump.tables.table_rows  # noqa: F401
 
     work = Work(
-        captures, out, tables, options.dialect_name, options.ports, not no_bodies, values, secrets,
-        options.keylog, options.zone, options.memory, run or derived_run(captures),
-        chosen_mode(mode, append),
+        out=out, paths=dict(enumerate(captures)), tables=tables, bodies=not no_bodies,
+        values=values, secrets=secrets, run=run or derived_run(captures),
+        mode=chosen_mode(mode, append), **options.of_work,
     )  # fmt: skip
     with reading(captures) as progress:
         made = make(work, jobs, progress, rotated=rotated)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from wiredump.readers import Anomaly
 from wiredump.readers.tcp import STALE_NS
 from wiredump.spark.columns import ANOMALY
-from wiredump.spark.connections import Group, Options, Work
+from wiredump.spark.connections import ConnectionTask, Group, Options
 from wiredump.spark.state import Entry, State, StateReader, StateWriter, dump, load
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import Names
@@ -68,7 +68,7 @@ def carry_connections(
         return _Carrying(options, carrying, task, before).keep(batches)
 
 
-class _Carrying(Work):
+class _Carrying(ConnectionTask):
     def __init__(
         self, options: Options, carrying: Carrying, task: int, before: StateReader
     ) -> None:

@@ -15,7 +15,6 @@ import msgspec
 import pyarrow as pa
 
 from kproto.cli.dialect_option import named_dialect
-from kproto.dialects import Dialect
 from wiredump.model import Item
 from wiredump.native import quick
 from wiredump.readers import (
@@ -36,7 +35,6 @@ from wiredump.skipped import skipped
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
 from wiredump.sources.quick import QuickSegments, Sink
-from wiredump.sources.request_logs import time_zone
 from wiredump.spark.columns import (
     ANOMALY,
     PACKET,
@@ -47,35 +45,22 @@ from wiredump.spark.columns import (
 from wiredump.spark.payloads import Payloads
 from wiredump.spark.runs import ENTRY, Entries, Merging, Order
 from wiredump.storage import ChangedError
-from wiredump.tables import work as tables_work
 from wiredump.tables.deferred_rows import EXCERPTS, UNNAMED, DeferredRows, taken_tables
 from wiredump.tables.making import sink_of
 from wiredump.tables.parts import Manifest, PartWriter, SplitNote
 from wiredump.tables.table_rows import TableRows
+from wiredump.tables.work import Work
 from wiredump.tls.keylog import KeyLog
 
-__all__ = ["Carried", "Group", "Options", "Work", "write_connections"]
+__all__ = ["Carried", "ConnectionTask", "Group", "Options", "write_connections"]
 
 _EMPTY: Final = memoryview(b"")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a task. ``names`` are the paths as the user gave them; ``run`` is the id in
-    the rows (``wiredump.tables.run``)."""
+class Options(Work, frozen=True, kw_only=True):
+    """The options of a task. ``names`` are the paths as the user gave them."""
 
-    out: str
-    paths: dict[int, str]
-    names: dict[int, str] = {}
-    tables: tuple[str, ...]
-    dialect: str = "auto"
-    ports: tuple[int, ...] = (9092,)
-    bodies: bool = True
-    values: bool = False
-    secrets: bool = False
-    keylog: str | None = None
-    zone: str = "UTC"
-    memory: int | None = None
-    run: str = ""
+    names: dict[int, str] = msgspec.field(default_factory=dict)
     secrets_within: tuple[bytes, ...] = ()
     """TLS key logs that the captures have."""
 
@@ -85,27 +70,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return taken_tables(self.tables, self.bodies)
 
     @property
-    def run_work(self) -> tables_work.Work:
-        """The same for ``wiredump.tables``, if the sources are numbered from 0."""
-        return tables_work.Work(
-            tuple(self.paths.values()), self.out, self.tables, self.dialect, self.ports,
-            self.bodies, self.values, self.secrets, self.keylog, time_zone(self.zone),
-            self.memory, self.run,
-        )  # fmt: skip
-
-    @property
     def files(self) -> tuple[str, ...]:
         """The kinds of files that reading connections may write."""
         return (*self.taken, EXCERPTS, *UNNAMED)
-
-    def rows(
-        self, codec: Dialect, deferred: DeferredRows, counts: ConnectionCounts | None = None
-    ) -> TableRows:
-        """Make the row writer of some of the connections."""
-        return TableRows(
-            codec, tables=self.taken, bodies=self.bodies, values=self.values,
-            secrets=self.secrets, deferral=deferred, counts=counts,
-        )  # fmt: skip
 
 
 class Carried(NamedTuple):
@@ -121,10 +88,10 @@ def write_connections(
 ) -> Manifest:
     """Write the rows of all connections in ``batches``, which are sorted as above. ``notes``: the
     manifest keeps the notes among them."""
-    return Work(options, task, notes=notes).run(batches)
+    return ConnectionTask(options, task, notes=notes).run(batches)
 
 
-class Work:
+class ConnectionTask:
     """The work of one task. ``begin`` and ``finish`` are where state of other batches can be
     added."""
 
@@ -246,7 +213,8 @@ class Work:
             self._manifest.saw(capture, first, last)
 
     def rows(self, counts: ConnectionCounts) -> TableRows:
-        return self._options.rows(self.codec, self._deferred, counts)
+        options = self._options
+        return TableRows.of(options, self.codec, options.taken, self._deferred, counts)
 
     def sink(self, rows: TableRows) -> Sink | None:
         """Return where frames go that need no item; None if all need one."""
@@ -281,7 +249,7 @@ class Work:
 class _Segments(QuickSegments):
     """Segments of two ends only: after a change of the file, others might be there."""
 
-    def __init__(self, work: Work, carried: Carried, rows: TableRows, ends: Ends) -> None:
+    def __init__(self, work: ConnectionTask, carried: Carried, rows: TableRows, ends: Ends) -> None:
         super().__init__(
             carried.items, carried.tcp, work.codec, work.sink(rows), has=ends.__contains__
         )
@@ -311,7 +279,7 @@ class Group:
     """All connections between two ends. Everything is added with its place in the order of
     packets."""
 
-    def __init__(self, work: Work, carried: Carried, key: bytes) -> None:
+    def __init__(self, work: ConnectionTask, carried: Carried, key: bytes) -> None:
         self._work = work
         self.carried = carried
         self._tcp = carried.tcp

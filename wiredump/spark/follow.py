@@ -26,7 +26,7 @@ from wiredump.spark.carrying import Carrying, Kept
 from wiredump.spark.checkpoint import Checkpoint, Commit, End, Intent, Settings, Taken, put
 from wiredump.spark.connections import Options
 from wiredump.spark.ending import Ending, Sums, prepare, staged
-from wiredump.spark.job import LostError, Made, require_accounted
+from wiredump.spark.job import LostError, require_accounted
 from wiredump.spark.microbatch import Micro, MicroBatch
 from wiredump.spark.naming import changed_names, give, table_of_file
 from wiredump.spark.outputs import Outputs
@@ -34,6 +34,7 @@ from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchang
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import NAMES, merge_names
 from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
+from wiredump.tables.making import Made
 from wiredump.tables.parts import Counts, Manifest, summed
 from wiredump.tables.publishing import STAGING
 
@@ -304,8 +305,8 @@ class _Run:
         sums = summed(self._store.commits)
         counts = {name: rows[name] for name in self._out.tables}
         if end is not None:
-            return Made(counts, end.account, sums.connections + end.connections, [], {})
-        return Made(counts, sums.account, sums.connections, [], {})
+            return Made(counts, end.account, connections=sums.connections + end.connections)
+        return Made(counts, sums.account, connections=sums.connections)
 
     def _say(self, what: str, files: list[Taken]) -> None:
         size = sum(each.file.size for each in files)

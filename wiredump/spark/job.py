@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -37,6 +37,7 @@ from wiredump.spark.stages import (
 from wiredump.storage import Location
 from wiredump.tables.completion import Parts, complete, written_tables
 from wiredump.tables.jobs import write_text
+from wiredump.tables.making import Made
 from wiredump.tables.parts import Manifest, SplitNote, summed
 from wiredump.tables.publishing import STAGING, Publication
 from wiredump.tables.run import Mode
@@ -45,7 +46,7 @@ from wiredump.tables.work import Work
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Job", "LostError", "Made", "require_accounted"]
+__all__ = ["Job", "LostError", "require_accounted"]
 
 _BYTES_A_TASK: Final = 256 << 20
 _AT_ONCE: Final = 1 << 30
@@ -57,16 +58,6 @@ _BYTES_A_CORE: Final = 64 << 20
 
 class LostError(KprotoError):
     """Tasks wrote less than they read: a bug, or a fault of a file system."""
-
-
-class Made(NamedTuple):
-    """As ``tables.making.Made``; ``again`` names the captures that were read twice."""
-
-    rows: dict[str, int]
-    account: dict[str, int]
-    connections: int
-    again: list[str]
-    unread: dict[str, str]
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -106,7 +97,7 @@ class Job(msgspec.Struct, kw_only=True):
             manifests += found
         if texts:
             self.say(f"reading {len(texts)} journals and logs")
-            manifests += manifests_of(spark, texts, partial(_write_text, self.options.run_work))
+            manifests += manifests_of(spark, texts, partial(_write_text, self.options))
         return self._commit(spark, manifests, notes, redone, captures, publication)
 
     # ---- packets -----------------------------------------------------------------------------
@@ -162,7 +153,7 @@ class Job(msgspec.Struct, kw_only=True):
             better = stage(spark, repeated, self._place)
             if again(repeated, _notes(better), self.split_bytes):
                 # A pcapng whose packets have no times, say: only one task gets them right.
-                whole = [_whole(split) for split in repeated if split.start == 0]
+                whole = [split.of_whole_file() for split in repeated if split.start == 0]
                 better = stage(spark, whole, self._place)
             staged = [each for each in staged if each.capture not in redone] + better
         notes = _notes(staged)
@@ -216,7 +207,8 @@ class Job(msgspec.Struct, kw_only=True):
             lineage=self._lineage(manifests, notes), account=account,
             divide=lambda parts: self._divided(spark, wanted, parts),
         )  # fmt: skip
-        return Made(rows, account, sums.connections, redone, self._unread(notes))
+        unread = self._unread(notes)
+        return Made(rows, account, unread, connections=sums.connections, again=redone)
 
     def _divided(
         self, spark: SparkSession, tables: Sequence[str], parts: list[Parts]
@@ -280,12 +272,6 @@ def require_accounted(account: dict[str, int], expected: int) -> dict[str, int]:
 
 def _write_text(work: Work, number: int) -> Manifest:
     return write_text(work, number, task_number())
-
-
-def _whole(split: Split) -> Split:
-    return msgspec.structs.replace(
-        split, start=0, end=split.size, exact=False, whole=True, contexts=[]
-    )
 
 
 def _notes(staged: Iterable[Staged]) -> list[SplitNote]:

@@ -85,7 +85,7 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
                 return Micro(kept, read, made if made.exists() else None)
             redone = {split.capture for split in repeated}
             if attempt >= _ATTEMPTS - 2:
-                repeated = [_whole(split) for split in repeated if split.start == 0]
+                repeated = [split.of_whole_file() for split in repeated if split.start == 0]
             splits = [split for split in splits if split.capture not in redone] + repeated
         raise UnreadableError("the files keep changing while they are being read")
 
@@ -161,9 +161,3 @@ def _join(
         new = place.parent / f"{place.name}.{os.getpid()}.{task_number()}"
         write_one(str(new), dump(waiting, codec))
         new.publish(place)
-
-
-def _whole(split: Split) -> Split:
-    return msgspec.structs.replace(
-        split, start=0, end=split.size, exact=False, whole=True, contexts=[]
-    )

@@ -68,7 +68,7 @@ def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> 
         mine = sorted(by_capture[first.capture], key=lambda note: note.start)
         if mine and all(note.whole for note in mine):
             continue
-        whole = msgspec.structs.replace(first, end=first.size, exact=False, whole=True, contexts=[])
+        whole = first.of_whole_file()
         if any(note.damaged or note.trouble for note in mine) or not in_order(mine):
             found.append(whole)
         elif not _closes(mine, first.size) or _contexts_in_between(mine):

@@ -125,11 +125,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 def partitions_of(splits: list[Split], whole: bool) -> list[InputPartition]:
     """Return a task for each part or, with ``whole``, for each file."""
     if whole:
-        splits = [
-            msgspec.structs.replace(split, end=split.size, whole=True)
-            for split in splits
-            if split.start == 0
-        ]
+        splits = [split.of_whole_file() for split in splits if split.start == 0]
     return [_Partition(msgspec.msgpack.encode(split)) for split in splits]
 
 

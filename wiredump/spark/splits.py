@@ -74,6 +74,12 @@ class Split(msgspec.Struct, array_like=True):
     version: str = ""
     carried: bool = False
 
+    def of_whole_file(self) -> Split:
+        """Return the part that is the whole capture, for one task."""
+        return msgspec.structs.replace(
+            self, start=0, end=self.size, exact=False, whole=True, contexts=[]
+        )
+
 
 class _UnjoinedFragments:
     """Sets fragments aside instead of joining them."""

@@ -15,22 +15,18 @@ own checkpoint gets every row once. (A row whose topic was named later may have 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from wiredump.knowledge.following import FOLLOWED
 from wiredump.spark.checkpoint import Checkpoint, CheckpointError, Settings
-from wiredump.spark.table_schema import with_timestamps
+from wiredump.spark.table_schema import AT_THE_END, with_timestamps
 from wiredump.spark.table_source import OptionError, batches_of
 from wiredump.storage import Location
 from wiredump.tables.run import run_folder
 
 __all__ = ["StreamReader"]
-
-_AT_THE_END: Final = frozenset({"lineage", "account", "topics", *FOLLOWED})
-"""Tables that only the end of a stream has."""
 
 
 class _File(InputPartition):
@@ -43,7 +39,7 @@ class StreamReader(DataSourceStreamReader):
     """Reads the batches of one table; options have lower-case names."""
 
     def __init__(self, table: str, options: Mapping[str, str]) -> None:
-        if table in _AT_THE_END:
+        if table in AT_THE_END:
             raise OptionError(f"only the end of a stream has the table {table}: read it in a batch")
         self._table = table
         self._checkpoint = Checkpoint(options.get("path", ""))

@@ -12,12 +12,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from wiredump.knowledge.following import FOLLOWED
 from wiredump.rows.schema import TABLES, TypeName
 
-__all__ = ["spark_schema", "with_timestamps"]
+__all__ = ["AT_THE_END", "spark_schema", "with_timestamps"]
 
 _MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
 _NS: Final = "_ns"
+
+AT_THE_END: Final = frozenset({"lineage", "account", "topics", *FOLLOWED})
+"""Tables whose rows depend on several connections, so that only the end of a stream has them."""
 
 
 def spark_schema(table: str) -> Any:

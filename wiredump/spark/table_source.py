@@ -16,27 +16,25 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
-from wiredump.knowledge.following import FOLLOWED
 from wiredump.readers.share import Share
 from wiredump.rows.schema import TABLES, UNDECODED
-from wiredump.sources.opening import kind_of, open_sources
+from wiredump.sources.opening import kind_of
 from wiredump.sources.request_logs import time_zone
-from wiredump.spark.table_schema import with_timestamps
+from wiredump.spark.table_schema import AT_THE_END, with_timestamps
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import Names, named, read_names
 from wiredump.tables.deferred_rows import NAMED, unnamed
-from wiredump.tables.jobs import Work, write_share
-from wiredump.tables.making import make_tables
+from wiredump.tables.jobs import write_share
+from wiredump.tables.making import make
 from wiredump.tables.publishing import STAGING
 from wiredump.tables.run import derived_run
-from wiredump.tables.table_rows import TableRows
-from wiredump.tables.work import passing_folder
+from wiredump.tables.work import Work, passing_folder
 
 __all__ = ["OptionError", "TableReader", "batches_of", "table_of"]
 
@@ -44,8 +42,6 @@ _BYTES_A_TASK: Final = 64 << 20
 _MOST_TASKS: Final = 32
 """With more tasks, reading the headers of all packets in each takes longer than decoding does."""
 
-_ONE_TASK: Final = frozenset({"lineage", "account", "topics", *FOLLOWED})
-"""Tables whose rows depend on several connections."""
 
 _ROWS: Final = 4096
 
@@ -82,8 +78,9 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         work = self._work
-        work = work._replace(run=work.run or derived_run(work.paths))
-        kinds = [kind_of(path) for path in work.paths]
+        paths = work.paths.values()
+        work = msgspec.structs.replace(work, run=work.run or derived_run(paths))
+        kinds = [kind_of(path) for path in paths]
         count = self._tasks()
         names = _names(work) if count > 1 and self._table in NAMED and work.bodies else b""
         return [_Partition(work, kinds, Share(number, count), names) for number in range(count)]
@@ -92,7 +89,7 @@ class TableReader(DataSourceReader):
         assert isinstance(partition, _Partition)
         work, share = partition.work, partition.share
         with passing_folder() as folder:
-            work = work._replace(out=os.path.join(folder, "tables"))
+            work = msgspec.structs.replace(work, out=os.path.join(folder, "tables"))
             if share.of == 1:
                 made = _whole(work, self._rotated)
             else:
@@ -101,33 +98,21 @@ class TableReader(DataSourceReader):
                 yield with_timestamps(self._table, batch, work.run)
 
     def _tasks(self) -> int:
-        if self._table in _ONE_TASK or self._rotated:
+        if self._table in AT_THE_END or self._rotated:
             return 1
         tasks = self._options.get("tasks")
         if tasks is not None:
             return max(1, int(tasks))
-        size = sum(Location(path).info().size for path in self._work.paths)
+        size = sum(Location(path).info().size for path in self._work.paths.values())
         return max(1, min(_MOST_TASKS, -(-size // _BYTES_A_TASK)))
 
 
 def _whole(work: Work, rotated: bool) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all connections."""
-    _write_whole(work, rotated)
+    make(work, rotated=rotated)
     (table,) = work.tables
-    for file in (Location(work.out) / table).glob("*.parquet"):
+    for file in (Location(work.out) / table).glob("**/*.parquet"):
         yield from batches_of(file)
-
-
-def _write_whole(work: Work, rotated: bool = False) -> None:
-    codec = named_dialect(work.dialect)
-    rows = TableRows(
-        codec, tables=work.tables, bodies=work.bodies, values=work.values, secrets=work.secrets
-    )
-    sources = open_sources(
-        work.paths, codec=codec, ports=frozenset(work.ports), rotated=rotated,
-        keylog=work.keylog, zone=work.zone, memory=work.memory,
-    )  # fmt: skip
-    make_tables(sources, rows, work.out, work.tables)
 
 
 def _shared(
@@ -154,9 +139,9 @@ def batches_of(file: Location) -> Iterator[pa.RecordBatch]:
 def _names(work: Work) -> bytes:
     """Read the names of all topics."""
     with passing_folder() as folder:
-        topics = work._replace(out=os.path.join(folder, "tables"), tables=("topics",))
-        _write_whole(topics)
-        rows = read_names(next((Location(topics.out) / "topics").glob("*.parquet")))
+        out = os.path.join(folder, "tables")
+        make(msgspec.structs.replace(work, out=out, tables=("topics",)))
+        rows = read_names(next((Location(out) / "topics").glob("**/*.parquet")))
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, rows.schema) as out:
         out.write_table(rows)
@@ -172,11 +157,13 @@ def _work(table: str, paths: list[str], options: Mapping[str, str]) -> Work:
         raise OptionError(f"the table {table} needs bodies: leave out the option bodies")
     memory = options.get("memory")
     return Work(
-        tuple(paths), "", (table,), options.get("dialect", "auto"),
-        tuple(int(port) for port in options.get("ports", "9092").split(",")),
-        bodies, _flag(options, "values", False), _flag(options, "secrets", False),
-        options.get("keylog"), time_zone(options.get("zone", "UTC")),
-        None if memory is None else int(memory), options.get("run", ""),
+        out="", paths=dict(enumerate(paths)), tables=(table,),
+        dialect=options.get("dialect", "auto"),
+        ports=tuple(int(port) for port in options.get("ports", "9092").split(",")),
+        bodies=bodies, values=_flag(options, "values", False),
+        secrets=_flag(options, "secrets", False), keylog=options.get("keylog"),
+        zone=time_zone(options.get("zone", "UTC")),
+        memory=None if memory is None else int(memory), run=options.get("run", ""),
     )  # fmt: skip
 
 

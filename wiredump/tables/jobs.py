@@ -23,7 +23,7 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.knowledge.following import FOLLOWED
 from wiredump.readers.share import Share
-from wiredump.sources.opening import Sources, kind_of, open_sources
+from wiredump.sources.opening import Sources, kind_of
 from wiredump.storage import Location
 from wiredump.tables.completion import complete
 from wiredump.tables.deferred_merge import write_followed
@@ -34,7 +34,7 @@ from wiredump.tables.deferred_rows import (
     DeferredRows,
     taken_tables,
 )
-from wiredump.tables.making import Made, route_rows
+from wiredump.tables.making import Made, route_rows, sources_of
 from wiredump.tables.parts import Manifest, PartWriter, summed
 from wiredump.tables.processes import Progress, WorkerError, share_out
 from wiredump.tables.publishing import Publication
@@ -50,9 +50,9 @@ def make_tables_in_processes(
     """Write the tables with ``jobs`` processes. Raises OutputError if the folder cannot be used,
     OSError for a source that cannot be opened, and WorkerError if a process failed. After an error
     the folder has no tables."""
-    if "-" in work.paths:
+    if "-" in work.paths.values():
         raise KprotoError("only one process can read standard input: leave out --jobs")
-    kinds = [kind_of(path) for path in work.paths]
+    kinds = [kind_of(path) for path in work.paths.values()]
     publication = Publication(work.out, work.run, work.mode)
     try:
         shares = _shared_out(work, kinds, jobs, progress)
@@ -61,7 +61,7 @@ def make_tables_in_processes(
             work.out, shares, _InThisProcess(work, len(shares)), publication, tables=work.tables,
             names="topics" in _taken(work), lineage=_lineage(shares), account=account,
         )  # fmt: skip
-        return Made(rows, account, 0, shares[0].unread)
+        return Made(rows, account, shares[0].unread)
     except BaseException:
         publication.abandon()
         raise
@@ -130,17 +130,11 @@ def _read(
 ) -> Sources:  # fmt: skip
     """Read all captures, or one text, to the end."""
     codec = named_dialect(work.dialect)
-    sources = open_sources(
-        [work.paths[number] for number in numbers], codec=codec, ports=frozenset(work.ports),
-        numbers=numbers, share=share, keylog=work.keylog, zone=work.zone,
-        memory=None if work.memory is None else work.memory // share.of, progress=progress,
-    )  # fmt: skip
+    memory = None if work.memory is None else work.memory // share.of
+    sources = sources_of(work, codec, numbers, share=share, memory=memory, progress=progress)
     is_text = sources.read[0].kind != "capture"
     deferred = DeferredRows(work.tables, numbers[0] + 1 if is_text else 0)
-    rows = TableRows(
-        codec, tables=_taken(work), bodies=work.bodies, values=work.values, secrets=work.secrets,
-        deferral=deferred,
-    )  # fmt: skip
+    rows = TableRows.of(work, codec, _taken(work), deferred)
     route_rows(sources, rows, writer, work.tables, lambda made: writer.add(deferred.rows(made)))
     for item in sources:
         writer.add(deferred.rows(rows.add(item)))

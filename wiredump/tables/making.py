@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from kproto.cli.dialect_option import named_dialect
+from kproto.dialects import Dialect
 from wiredump.model import Anomaly, Item
 from wiredump.rows.pieces import Rows
-from wiredump.sources import Sources
+from wiredump.sources import Sources, open_sources
 from wiredump.sources.quick import Sink
 from wiredump.tables.run import Mode
 from wiredump.tables.table_rows import TableRows
 from wiredump.tables.table_writer import TableWriter
+from wiredump.tables.work import Work
 from wiredump.tables.writer import RowGroups
 
-__all__ = ["Made", "make_tables", "route_rows", "sink_of"]
+__all__ = ["Made", "make", "make_tables", "route_rows", "sink_of", "sources_of"]
 
 
 class Made(NamedTuple):
     """The result. ``rows`` counts rows by table. ``account`` has the bytes of TCP payload by where
-    they went; it is empty without captures. ``late`` exchanges came too late to be sorted.
-    ``unread`` has captures without any TCP (``Sources.unread``)."""
+    they went; it is empty without captures. ``unread`` has captures without any TCP
+    (``Sources.unread``). ``late`` exchanges came too late to be sorted. Of Spark's runs:
+    ``connections``, and ``again``, the captures that were read twice."""
 
     rows: Mapping[str, int]
     account: Mapping[str, int]
-    late: int
-    unread: Mapping[str, str]
+    unread: Mapping[str, str] = {}
+    late: int = 0
+    connections: int = 0
+    again: Sequence[str] = ()
 
 
 def _source(item: Item) -> int:
@@ -87,4 +93,26 @@ def make_tables(
                 current = source
             writer.take(rows.add(item))
         writer.take(rows.end(sources.connections, sources.read, sources.account))
-    return Made(writer.rows, sources.account, rows.order.late, sources.unread)
+    return Made(writer.rows, sources.account, sources.unread, rows.order.late)
+
+
+def sources_of(
+    work: Work, codec: Dialect, numbers: Sequence[int] | None = None, **more: Any
+) -> Sources:
+    """Open the sources with these ``numbers``, or all. ``more`` are arguments of
+    ``open_sources``."""
+    numbers = list(work.paths) if numbers is None else numbers
+    options = {"keylog": work.keylog, "zone": work.zone, "memory": work.memory, **more}
+    return open_sources(
+        [work.paths[number] for number in numbers], codec=codec, ports=frozenset(work.ports),
+        numbers=numbers, **options,
+    )  # fmt: skip
+
+
+def make(work: Work, **more: Any) -> Made:
+    """Write the tables of ``work``. ``more`` are arguments of ``open_sources``. Raises what readers
+    and writers raise."""
+    codec = named_dialect(work.dialect)
+    sources = sources_of(work, codec, **more)
+    rows = TableRows.of(work, codec)
+    return make_tables(sources, rows, work.out, work.tables, run=work.run, mode=work.mode)

@@ -36,6 +36,7 @@ from wiredump.rows.schema import TABLES
 
 if TYPE_CHECKING:
     from wiredump.rows.batches import BatchRows, NameOf
+    from wiredump.tables.work import Work
 
 __all__ = ["Deferral", "TableRows"]
 
@@ -104,6 +105,17 @@ class TableRows:
         self._batches: BatchRows | None = None
         self._followers: dict[str, Follower] = {}
         self._ask(self.names.name if deferral is None else deferral.name, deferral is not None)
+
+    @classmethod
+    def of(
+        cls, work: Work, codec: Dialect, tables: Collection[str] | None = None,
+        deferral: Deferral | None = None, counts: ConnectionCounts | None = None,
+    ) -> TableRows:  # fmt: skip
+        """Make the rows of ``tables``, or those that ``work`` names, with its options."""
+        return cls(
+            codec, tables=work.tables if tables is None else tables, bodies=work.bodies,
+            values=work.values, secrets=work.secrets, deferral=deferral, counts=counts,
+        )  # fmt: skip
 
     def _ask(self, name_of: NameOf, apart: bool) -> None:
         counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables

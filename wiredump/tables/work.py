@@ -5,19 +5,21 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from datetime import UTC, tzinfo
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+
+import msgspec
 
 from wiredump.tables.run import Mode
 
 __all__ = ["Work", "passing_folder"]
 
 
-class Work(NamedTuple):
-    """``memory`` is in bytes, for all processes together. ``run`` is the id in the rows
-    (``wiredump.tables.run``); ``mode`` says what to do with other runs' (``publishing``)."""
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """``paths`` are those of the sources by number. ``memory`` is in bytes, for all processes
+    together. ``run`` is the id in the rows (``wiredump.tables.run``); ``mode`` says what to do with
+    other runs' (``publishing``)."""
 
-    paths: tuple[str, ...]
     out: str
+    paths: dict[int, str]
     tables: tuple[str, ...]
     dialect: str = "auto"
     ports: tuple[int, ...] = (9092,)

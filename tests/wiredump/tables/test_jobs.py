@@ -57,7 +57,7 @@ def one_process(
 
 
 def shared(paths: list[str], out: Path, tables: tuple[str, ...], bodies: bool) -> dict[str, Any]:
-    work = jobs.Work(tuple(paths), str(out), tables, bodies=bodies)
+    work = jobs.Work(out=str(out), paths=dict(enumerate(paths)), tables=tables, bodies=bodies)
     made = jobs.make_tables_in_processes(work, 3)
     return {"rows": dict(made.rows), "account": dict(made.account), "all": rows_in(out)}
 
@@ -132,7 +132,9 @@ def test_a_process_that_dies_is_told_of(tmp_path: Path, monkeypatch: pytest.Monk
     place = tmp_path / "a.pcap"
     place.write_bytes(capture(5))
     monkeypatch.setattr(processes, "_run", _die)
-    work = jobs.Work((str(place),), str(tmp_path / "out"), FRAMES_ONLY, bodies=False)
+    work = jobs.Work(
+        out=str(tmp_path / "out"), paths={0: str(place)}, tables=FRAMES_ONLY, bodies=False
+    )
     with pytest.raises(jobs.WorkerError, match=r"process \d of 2 ended before its work"):
         jobs.make_tables_in_processes(work, 2)
     assert not (tmp_path / "out").exists()
@@ -145,11 +147,13 @@ def _die(*_: Any) -> None:
 
 def test_what_a_process_cannot_do_is_said(tmp_path: Path):
     out = tmp_path / "out"
-    nowhere = jobs.Work((str(tmp_path / "nowhere"),), str(out), ("frames",))
+    nowhere = jobs.Work(out=str(out), paths={0: str(tmp_path / "nowhere")}, tables=("frames",))
     with pytest.raises(OSError, match="nowhere"):
         jobs.make_tables_in_processes(nowhere, 2)
     with pytest.raises(KprotoError, match="standard input"):
-        jobs.make_tables_in_processes(jobs.Work(("-",), str(out), ("frames",)), 2)
+        jobs.make_tables_in_processes(
+            jobs.Work(out=str(out), paths={0: "-"}, tables=("frames",)), 2
+        )
     assert not out.exists()
 
 
