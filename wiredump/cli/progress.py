@@ -1,5 +1,5 @@
-"""Progress on standard error, if that is a terminal: a bar over the bytes of files, or a count of
-rows. rich is imported only when there is something to draw."""
+"""Progress on standard error, if that is a terminal: a bar over the bytes of files, or what is
+being done. rich is imported only when there is something to draw."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Bar", "counting", "reading"]
+__all__ = ["Bar", "reading", "status"]
 
 _QUIET_SECONDS: Final = 1.0
 """The bar is shown after this long without output."""
-
-_COUNTED: Final = 50_000
 
 
 @contextmanager
@@ -34,23 +32,15 @@ def reading(paths: Sequence[str]) -> Iterator[Callable[[int], object]]:
 
 
 @contextmanager
-def counting() -> Iterator[Callable[[str, int], object]]:
-    """Yield a function to call with the name of what is read and the number of new rows."""
+def status(text: str) -> Iterator[None]:
+    """Show what is being done meanwhile."""
     if not sys.stderr.isatty():
-        yield lambda what, more: None
+        yield
         return
     from rich.console import Console
 
-    rows = 0
-    with Console(stderr=True).status("reading tables") as status:
-
-        def count(what: str, more: int) -> None:
-            nonlocal rows
-            if rows // _COUNTED != (rows + more) // _COUNTED:
-                status.update(f"reading {what}: {rows + more:,} rows of all tables so far")
-            rows += more
-
-        yield count
+    with Console(stderr=True).status(text):
+        yield
 
 
 class Bar:

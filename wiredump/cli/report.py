@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from wiredump.cli.making import folder_among, tables_of_sources
-from wiredump.cli.progress import counting
+from wiredump.cli.progress import status
 from wiredump.cli.source_options import (
     SourceOptions,
     dialect_option,
@@ -60,7 +60,7 @@ def _write(folder: str, out: str, title: str) -> None:
     from wiredump.report.page import page
     from wiredump.tables.reading import TableFolder
 
-    with counting() as progress:
-        text = page(measure(TableFolder(folder, progress)), title)
+    with status("reading tables"):
+        text = page(measure(TableFolder(folder)), title)
     with click.open_file(out, "w", encoding="utf-8", atomic=out != "-") as file:
         file.write(text)

@@ -47,6 +47,10 @@ class Answer(NamedTuple):
     types: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
 
 def require_duckdb() -> None:
     """Raise MissingExtraError if duckdb is not installed."""

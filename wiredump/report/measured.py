@@ -1,13 +1,12 @@
-"""Compute what the page shows from a folder of tables. Lists are cut at a limit, and have the total
-number."""
+"""Compute what the page shows from a folder of tables, by queries. Lists are cut at a limit, and
+have the total number."""
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from wiredump.questions.database import Answer, answers
 from wiredump.report.answers import Asked, ask
 from wiredump.report.network import Network, measure_network
 from wiredump.report.requests import Requests, measure_requests
@@ -20,7 +19,36 @@ __all__ = ["Cut", "Measured", "Row", "measure"]
 Row = dict[str, Any]
 
 MOST_SHOWN: Final = 500
-MOST_GROUPS: Final = 2000
+
+_NEGOTIATION: Final = (
+    "event", "api_key", "api_version", "lowest", "highest", "software_name", "software_version",
+    "client_id",
+)  # fmt: skip
+
+_OFFERED: Final = """
+SELECT api_key, lowest, highest, count(*) FROM negotiations WHERE event = 'offered' GROUP BY ALL"""
+# Where a broker fell back, rows without a version are what it offered beside.
+_UNSUPPORTED: Final = f"""
+SELECT {", ".join(_NEGOTIATION)}, count(*) AS count, min(requested_ns) AS first_ns,
+  (sum(count(*)) OVER ())::BIGINT AS total
+FROM negotiations
+WHERE event <> 'offered' AND NOT (event = 'fell back' AND api_version IS NULL)
+GROUP BY ALL
+ORDER BY first_ns, {", ".join(f"{name} NULLS FIRST" for name in _NEGOTIATION)} LIMIT {MOST_SHOWN}"""
+_OUTCOMES: Final = "SELECT outcome, count(*) FROM reassignments GROUP BY ALL"
+_KINDS: Final = """
+SELECT kind, count(*) AS count, coalesce(sum(bytes), 0) AS bytes,
+  coalesce(sum(missing), 0) AS missing
+FROM anomalies GROUP BY kind ORDER BY kind"""
+_ACCOUNT: Final = "SELECT what, bytes, packets FROM account"
+_LINEAGE: Final = "SELECT * FROM lineage ORDER BY capture"
+
+_STARTED: Final = {
+    "reassignments": "coalesce(asked_ns, first_listed_ns, ended_ns, 0)",
+    "elections": "coalesce(requested_ns, 0)",
+    "anomalies": "coalesce(timestamp_ns, 0)",
+}
+"""When the rows of a table began, as far as that is known."""
 
 
 class Cut(NamedTuple):
@@ -53,114 +81,50 @@ class Measured(NamedTuple):
 
 
 def measure(folder: TableFolder) -> Measured:
-    """Read all tables, each a few times. Raises InputError."""
-    offered, unsupported = _negotiations(folder)
-    outcomes: Counter[str] = Counter()
-    for rows in folder.batches("reassignments", ["outcome"]):
-        outcomes.update(rows["outcome"].to_pylist())
-    kinds, anomalies = _anomalies(folder)
+    """Read all tables. Raises InputError and QueryError."""
+    folder.require_schema()
+    queries = [_OFFERED, _UNSUPPORTED, _OUTCOMES, _KINDS, _ACCOUNT, _LINEAGE]
+    for name in _STARTED:
+        queries += [_first(name), f"SELECT count(*) FROM {name}"]
+    offered, unsupported, outcomes, kinds, account, lineage, *firsts = answers(folder.path, queries)
+    ranges: dict[int, Counter[tuple[int, int]]] = {}
+    for key, lowest, highest, count in offered.rows:
+        ranges.setdefault(key, Counter())[lowest, highest] = count
+    groups = unsupported.records()
+    reassignments, elections, anomalies = (
+        Cut(rows.records(), total.rows[0][0])
+        for rows, total in zip(firsts[::2], firsts[1::2], strict=True)
+    )
     return Measured(
         folder.names,
         measure_requests(folder),
         measure_network(folder),
         measure_upgrade(folder.path),
         ask(folder.path),
-        offered,
-        unsupported,
-        _first(folder, "reassignments", lambda row: _started(row)),
-        outcomes,
-        _first(folder, "elections", lambda row: row["requested_ns"]),
-        kinds,
+        ranges,
+        Cut(groups, groups[0]["total"] if groups else 0),
+        reassignments,
+        Counter(dict(outcomes.rows)),
+        elections,
+        kinds.records(),
         anomalies,
-        _account(folder, "bytes"),
-        dict(Counter(_account(folder, "packets")).most_common()),
-        sorted(_rows(folder, "lineage"), key=lambda row: row["capture"]),
+        _account(account, "bytes"),
+        dict(Counter(_account(account, "packets")).most_common()),
+        lineage.records(),
     )
 
 
-def _account(folder: TableFolder, column: str) -> dict[str, int]:
+def _first(name: str) -> str:
+    """Return the query for the earliest rows, of one time by what names them: in whichever order
+    files have them."""
+    names = ", ".join(f'"{column}" NULLS FIRST' for column in TABLES[name].order)
+    return f"SELECT * FROM {name} ORDER BY {_STARTED[name]}, {names} LIMIT {MOST_SHOWN}"
+
+
+def _account(account: Answer, column: str) -> dict[str, int]:
     """One of the two counts, over all runs."""
     found: dict[str, int] = {}
-    for row in _rows(folder, "account"):
+    for row in account.records():
         if row[column] is not None:
             found[row["what"]] = found.get(row["what"], 0) + row[column]
     return found
-
-
-def _rows(folder: TableFolder, name: str, columns: Sequence[str] = ()) -> Iterator[Row]:
-    columns = columns or [column.name for column in TABLES[name].columns]
-    for rows in folder.batches(name, columns):
-        yield from rows.to_pylist()
-
-
-def _started(row: Row) -> int:
-    """When a reassignment began, as far as that is known."""
-    times = [row[name] for name in ("asked_ns", "first_listed_ns", "ended_ns")]
-    return next((time for time in times if time is not None), 0)
-
-
-def _first(folder: TableFolder, name: str, when: Any) -> Cut:
-    """The earliest rows, of one time by what names them: in whichever order files have them. No
-    more than those are held."""
-    names = TABLES[name].order
-    count = 0
-
-    def counted() -> Iterator[tuple[int, tuple[Any, ...], int, Row]]:
-        nonlocal count
-        for row in _rows(folder, name):
-            count += 1
-            yield (when(row) or 0, _sortable(row, names), count, row)
-
-    rows = [each[-1] for each in heapq.nsmallest(MOST_SHOWN, counted())]
-    return Cut(rows, count)
-
-
-def _sortable(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
-    """Null before anything."""
-    return tuple((row[name] is not None, row[name] or 0) for name in names)
-
-
-def _negotiations(folder: TableFolder) -> tuple[dict[int, Counter[tuple[int, int]]], Cut]:
-    offered: dict[int, Counter[tuple[int, int]]] = {}
-    groups: dict[tuple[Any, ...], Row] = {}
-    count = 0
-    keys = (
-        "event", "api_key", "api_version", "lowest", "highest", "software_name",
-        "software_version", "client_id",
-    )  # fmt: skip
-    for rows in folder.batches("negotiations", [*keys, "requested_ns"]):
-        found = rows.group_by(list(keys), use_threads=False).aggregate(
-            [([], "count_all"), ("requested_ns", "min")]
-        )
-        for row in found.to_pylist():
-            number, first = row.pop("count_all"), row.pop("requested_ns_min")
-            if row["event"] == "offered":
-                ranges = offered.setdefault(row["api_key"], Counter())
-                ranges[row["lowest"], row["highest"]] += number
-                continue
-            if row["event"] == "fell back" and row["api_version"] is None:
-                continue  # what was offered beside it
-            count += number
-            key = tuple(row[name] for name in keys)
-            if key in groups:
-                groups[key]["count"] += number
-                groups[key]["first_ns"] = min(groups[key]["first_ns"], first)
-            elif len(groups) < MOST_GROUPS:
-                groups[key] = {**row, "count": number, "first_ns": first}
-    shown = sorted(groups.values(), key=lambda row: (row["first_ns"], _sortable(row, keys)))
-    return offered, Cut(shown[:MOST_SHOWN], count)
-
-
-def _anomalies(folder: TableFolder) -> tuple[list[Row], Cut]:
-    kinds: dict[str, Row] = {}
-    for rows in folder.batches("anomalies", ["kind", "bytes", "missing"]):
-        found = rows.group_by("kind", use_threads=False).aggregate(
-            [([], "count_all"), ("bytes", "sum"), ("missing", "sum")]
-        )
-        for row in found.to_pylist():
-            kind = kinds.setdefault(row["kind"], {"count": 0, "bytes": 0, "missing": 0})
-            kind["count"] += row["count_all"]
-            kind["bytes"] += row["bytes_sum"] or 0
-            kind["missing"] += row["missing_sum"] or 0
-    by_kind = [{"kind": kind, **row} for kind, row in sorted(kinds.items())]
-    return by_kind, _first(folder, "anomalies", lambda row: row["timestamp_ns"])

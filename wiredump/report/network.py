@@ -3,11 +3,10 @@ long data took to be acknowledged."""
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
-from statistics import median
 from typing import Any, Final, NamedTuple
 
+from wiredump.questions.database import answers
 from wiredump.report.blocks import Block, Cell, Note, Table, count, cut, duration
 from wiredump.tables.reading import TableFolder
 
@@ -22,10 +21,25 @@ _COUNTS: Final = (
 _TROUBLE: Final = ("retransmitted", "out_of_order", "holes", "zero_windows", "resets")
 _BY_END: Final = tuple(f"{end}_{name}" for name in _COUNTS for end in _ENDS)
 _MEDIANS: Final = tuple(f"{end}_rtt_median_ns" for end in _ENDS)
-_COLUMNS: Final = (
-    "connection", "client", "broker", *_COUNTS, *_BY_END, "handshake_ns", *_MEDIANS,
-    *(f"{end}_rtt_{name}" for end in _ENDS for name in ("samples", "min_ns", "max_ns")),
+
+_SUM: Final = " + ".join(f"coalesce({name}, 0)" for name in _TROUBLE)
+_TOTALS: Final = f"""
+SELECT count(*) AS connections, count(*) FILTER ({_SUM} > 0) AS troubled,
+  {", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in (*_COUNTS, *_BY_END))}
+FROM connections"""
+_TIMES: Final = " UNION ALL ".join(
+    f"SELECT '{what}', min({least}), median({middle}), max({most}) FROM connections WHERE {timed}"
+    for what, least, middle, most, timed in (
+        ("handshake", *["handshake_ns"] * 3, "handshake_ns IS NOT NULL"),
+        *(
+            (end, *(f"{end}_rtt_{name}_ns" for name in ("min", "median", "max")),
+             f"{end}_rtt_samples > 0")
+            for end in _ENDS
+        ),
+    )
 )  # fmt: skip
+_WORST: Final = f"""
+SELECT * FROM connections WHERE {_SUM} > 0 ORDER BY {_SUM} DESC, connection LIMIT {MOST_SHOWN}"""
 
 
 class Times(NamedTuple):
@@ -50,41 +64,17 @@ class Network(NamedTuple):
 
 
 def measure_network(folder: TableFolder) -> Network:
-    """Read ``connections``. Raises InputError."""
-    connections = troubled = 0
-    totals: Counter[str] = Counter()
-    handshakes: list[int] = []
-    trips: dict[str, list[tuple[int, int, int]]] = {end: [] for end in _ENDS}
-    worst: list[tuple[int, int, dict[str, Any]]] = []
-    for rows in folder.batches("connections", _COLUMNS):
-        for row in rows.to_pylist():
-            connections += 1
-            totals.update({name: row[name] or 0 for name in (*_COUNTS, *_BY_END)})
-            if row["handshake_ns"] is not None:
-                handshakes.append(row["handshake_ns"])
-            for end in _ENDS:
-                if row[f"{end}_rtt_samples"]:
-                    trips[end].append(
-                        tuple(row[f"{end}_rtt_{name}_ns"] for name in ("min", "median", "max"))
-                    )
-            trouble = sum(row[name] or 0 for name in _TROUBLE)
-            if trouble:
-                troubled += 1
-                worst.append((trouble, -row["connection"], row))
-        worst = heapq.nlargest(MOST_SHOWN, worst, key=lambda each: each[:2])
-    return Network(
-        connections, troubled, totals, _times([(each,) * 3 for each in handshakes]),
-        {end: times for end in _ENDS if (times := _times(trips[end])) is not None},
-        [row for _, _, row in worst],
-    )  # fmt: skip
-
-
-def _times(found: list[tuple[int, int, int]]) -> Times | None:
-    """Combine the minimum, the median and the maximum of each connection."""
-    if not found:
-        return None
-    least, middle, most = zip(*found, strict=True)
-    return Times(min(least), int(median(middle)), max(most))
+    """Read ``connections``. Raises QueryError."""
+    sums, spans, worst = answers(folder.path, (_TOTALS, _TIMES, _WORST))
+    (totals,) = sums.records()
+    times = {
+        what: Times(least, int(middle), most)
+        for what, least, middle, most in spans.rows
+        if least is not None
+    }
+    handshakes = times.pop("handshake", None)
+    connections, troubled = totals.pop("connections"), totals.pop("troubled")
+    return Network(connections, troubled, Counter(totals), handshakes, times, worst.records())
 
 
 def network_section(network: Network) -> list[Block]:

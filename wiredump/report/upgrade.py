@@ -45,8 +45,7 @@ def measure_upgrade(folder: str) -> Upgrade:
     observed = Observed()
     *tables, connections = answers(folder, [*_QUERIES.values(), _CONNECTIONS])
     for table, found in zip(_QUERIES, tables, strict=True):
-        for values in found.rows:
-            row = dict(zip(found.columns, values, strict=True))
+        for row in found.records():
             observed.add(table, row, row["number"])
     left_out = max(0, connections.rows[0][0] - MOST_CONNECTIONS)
     return Upgrade(audit(observed.clients(), _newest()), left_out)
