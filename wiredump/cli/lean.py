@@ -3,7 +3,7 @@ for nobody else."""
 
 from __future__ import annotations
 
-import gc
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,19 +23,15 @@ def own_process() -> None:
 
 @contextmanager
 def lean_imports() -> Iterator[None]:
-    """Import what writes tables without the garbage collector traversing it, now and later, and in
-    a process of the command's own without numpy.
+    """Import what writes tables, and leave it to the garbage collector no more; in a process of the
+    command's own without numpy.
 
     pyarrow imports numpy if it is there, which takes longer than the rest of pyarrow, for
-    conversions that writing tables has no use for.
+    conversions that writing tables has no use for. Its own allocator clears whole huge pages for
+    buffers that are smaller; memory of the C library is there already.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
     if _is_own:
         sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]  # importing it fails
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    yield
     collect_seldom()

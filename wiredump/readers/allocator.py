@@ -7,13 +7,13 @@ from typing import Final
 
 __all__ = ["keep_chunks"]
 
-_LARGEST: Final = 8 << 20
-"""Larger than any chunk that is read at once."""
+_LARGEST: Final = 31 << 20
+"""Nearly the most that glibc takes as that sign; buffers of row groups grow to 32 MB."""
 
 
 @cache
 def keep_chunks() -> None:
-    """Make the allocator reuse the memory of chunks, from the first one on.
+    """Make the allocator reuse the memory of chunks and of row groups, from the first one on.
 
     glibc gets blocks of a chunk's size from the kernel and returns them, so that every page is
     mapped and cleared again, until a larger block has been freed; it takes that as a sign of what
