@@ -31,7 +31,9 @@ type data struct {
 	describe func(error) any
 	producer *kgo.Client
 	consumer *kgo.Client
-	reset    *kgo.Offset
+	// processing is the session of process, nil without it.
+	processing *processing
+	reset      *kgo.Offset
 	// subscribed are the topics of the consumer, nil if it has partitions or a pattern.
 	subscribed []string
 	mutex      sync.Mutex
@@ -44,11 +46,12 @@ func (d *data) operations() map[string]lines.Operation {
 		"send_offsets": d.sendOffsets, "commit_transaction": d.commitTransaction,
 		"abort_transaction": d.abortTransaction, "assign": d.assign, "subscribe": d.subscribe,
 		"assignment": d.assignment, "poll": d.poll, "commit": d.commit,
-		"committed": d.committed, "close_consumer": d.closeConsumer,
+		"committed": d.committed, "close_consumer": d.closeConsumer, "process": d.process,
 	}
 }
 
 func (d *data) close() {
+	d.endProcessing()
 	for _, client := range []*kgo.Client{d.producer, d.consumer} {
 		if client != nil {
 			client.Close()
@@ -61,6 +64,17 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 	if d.producer != nil {
 		return d.producer, nil
 	}
+	options, err := d.producerOptions(manual)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, d.common...)
+	d.producer, err = lines.Ask(func() (*kgo.Client, error) { return kgo.NewClient(options...) })
+	return d.producer, err
+}
+
+// producerOptions returns those that the case chose.
+func (d *data) producerOptions(manual bool) ([]kgo.Opt, error) {
 	var given lines.ProducerOptions
 	err := lines.Options(d.connect.Producer, &given, "acks", "idempotence", "compression",
 		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms", "transactional_id",
@@ -68,7 +82,7 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := append([]kgo.Opt{kgo.ProduceRequestTimeout(d.connect.Timeout())}, d.common...)
+	options := []kgo.Opt{kgo.ProduceRequestTimeout(d.connect.Timeout())}
 	if manual {
 		options = append(options, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	}
@@ -113,8 +127,7 @@ func (d *data) madeProducer(manual bool) (*kgo.Client, error) {
 		timeout := lines.Milliseconds(*given.TransactionTimeoutMs)
 		options = append(options, kgo.TransactionTimeout(timeout))
 	}
-	d.producer, err = lines.Ask(func() (*kgo.Client, error) { return kgo.NewClient(options...) })
-	return d.producer, err
+	return options, nil
 }
 
 func (d *data) produce(call lines.Call) (lines.Returned, error) {
@@ -259,6 +272,9 @@ func (d *data) groupOptions(given lines.ConsumerOptions) ([]kgo.Opt, error) {
 		kgo.OnPartitionsAssigned(d.tracked(true)), kgo.OnPartitionsRevoked(d.tracked(false)),
 		kgo.OnPartitionsLost(d.tracked(false)),
 	}
+	if given.Protocol == "streams" {
+		return nil, lines.Unsupported("the client does not join groups of KIP-1071")
+	}
 	if given.Protocol == "consumer" { // its balancer stands for the coordinator's assignor
 		assignor, is := map[string]func() kgo.GroupBalancer{
 			"": kgo.StickyBalancer, "uniform": kgo.StickyBalancer, "range": kgo.RangeBalancer,
@@ -366,6 +382,9 @@ func (d *data) assignment(lines.Call) (lines.Returned, error) {
 
 // commit commits the given offsets, or those after the records that were polled.
 func (d *data) commit(call lines.Call) (lines.Returned, error) {
+	if d.processing != nil && call.Offsets == nil {
+		return d.processing.commit()
+	}
 	if d.consumer == nil {
 		return lines.Returned{}, lines.Unsupported("the subscription was not possible")
 	}
@@ -439,6 +458,7 @@ func (d *data) committed(call lines.Call) (lines.Returned, error) {
 }
 
 func (d *data) closeConsumer(lines.Call) (lines.Returned, error) {
+	d.endProcessing()
 	if d.consumer != nil {
 		_, _ = lines.Ask(func() (any, error) { d.consumer.Close(); return nil, nil })
 		d.consumer = nil
@@ -457,10 +477,21 @@ func (d *data) consume(options []kgo.Opt) error {
 	return err
 }
 
+func readRecord(record *kgo.Record) lines.Record {
+	return lines.Record{
+		Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
+		Timestamp: lines.Millis(record.Timestamp),
+		Key:       lines.Text(record.Key), Value: lines.Text(record.Value),
+	}
+}
+
 func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	count, err := call.Count()
 	if err != nil {
 		return lines.Returned{}, err
+	}
+	if d.processing != nil {
+		return d.processing.poll(count, lines.Milliseconds(call.Ms))
 	}
 	if d.consumer == nil {
 		return lines.Returned{}, lines.Unsupported("the subscription was not possible")
@@ -472,11 +503,7 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 	for len(found) < count && ctx.Err() == nil {
 		fetches, _ := lines.Ask(func() (kgo.Fetches, error) { return d.consumer.PollFetches(ctx), nil })
 		fetches.EachRecord(func(record *kgo.Record) {
-			found = append(found, lines.Record{
-				Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
-				Timestamp: lines.Millis(record.Timestamp),
-				Key:       lines.Text(record.Key), Value: lines.Text(record.Value),
-			})
+			found = append(found, readRecord(record))
 		})
 		for _, each := range fetches.Errors() {
 			// This one is information: the client joins its group again by itself.

@@ -58,6 +58,7 @@ func main() {
 	maps.Copy(a.server.Operations, a.administration())
 	lines.Add(a.server, (*data).operations, func() *data { return a.data })
 	maps.Copy(a.server.Options, dataOptions)
+	maps.Copy(a.server.Options, processingOptions)
 	a.server.Serve()
 }
 

@@ -49,6 +49,10 @@ type Call struct {
 	Ms      int             `json:"ms"`
 	// Offsets are where to start, nil for the client's choice, or what to commit.
 	Offsets map[Partition]*int64 `json:"offsets"`
+	// From, To and Guarantee are those of process.
+	From      []string `json:"from"`
+	To        string   `json:"to"`
+	Guarantee string   `json:"guarantee"`
 	AdminArguments
 
 	// Calls are the calls of "together".
