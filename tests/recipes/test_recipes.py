@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -65,6 +66,23 @@ def test_go(tmp_path: Path, environment: dict[str, str]) -> None:
         shutil.copy(source, tmp_path)
     out = run(["go", "test", "-count=1", "-v", "./..."], tmp_path, environment)
     assert "--- PASS: TestReassignment" in out
+
+
+@pytest.mark.go
+def test_the_adapter_in_go(tmp_path: Path, environment: dict[str, str]) -> None:
+    """It answers both calls, and an `unsupported` to what it lacks."""
+    require("go")
+    for source in (RECIPES / "conformance/adapter.go", *(ROOT / "kspec/adapters/go").glob("go.*")):
+        shutil.copy(source, tmp_path)
+    run(["go", "vet", "."], tmp_path, environment)
+    run(["go", "build", "-o", "adapter", "."], tmp_path, environment)
+    cases = ["framing/001", "negotiation/001", "negotiation/027", "produce/001"]
+    options = [word for case in cases for word in ("--case", case)]
+    kspec = [sys.executable, "-m", "kspec", "run", "--adapter", "./adapter", "--out", "report"]
+    run([*kspec, *options], tmp_path, environment)
+    results = json.loads((tmp_path / "report/results.json").read_bytes())["results"]
+    verdicts = {each["case"].split("-")[0]: each["verdict"] for each in results}
+    assert verdicts == dict(zip(cases, ["pass", "pass", "unsupported", "unsupported"], strict=True))
 
 
 @pytest.mark.node
