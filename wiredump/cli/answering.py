@@ -13,8 +13,7 @@ import click
 from rich.table import Table
 
 from kproto.cli.tables import print_table
-from kproto.errors import KprotoError
-from wiredump.cli.making import folder_among, tables_of_sources
+from wiredump.cli.making import folder_among, require_tables, tables_of_sources
 from wiredump.cli.source_options import (
     SourceOptions,
     dialect_option,
@@ -59,14 +58,7 @@ def put(query: str, sources: tuple[str, ...], options: SourceOptions) -> Answer:
     require_duckdb()
     tables = tables_of(query)  # refuses a query before anything is read
     with tables_of_sources(sources, tables, options) as folder:
-        from wiredump.tables.reading import TableFolder
-
-        found = TableFolder(folder)
-        missing = [name for name in tables if name not in found.names]
-        if missing:
-            raise KprotoError(
-                f"{folder} lacks {', '.join(missing)}: write the tables again with them"
-            )
+        require_tables(folder, tables)
         return answer(folder, query)
 
 

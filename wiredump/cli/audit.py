@@ -13,7 +13,7 @@ from rich.table import Table
 from kproto.cli.completing import release_names
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
-from wiredump.cli.making import folder_among
+from wiredump.cli.making import folder_among, require_tables
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
 from wiredump.cli.source_options import (
@@ -23,24 +23,15 @@ from wiredump.cli.source_options import (
     port_option,
     source_options,
 )
+from wiredump.questions.database import require_duckdb
 from wiredump.skipped import require_read, skipped_of
+from wiredump.tables import require_pyarrow
 
 if TYPE_CHECKING:
     from wiredump.audit import Audit, Client
     from wiredump.cli.observing import Traffic
 
 __all__ = ["audit_command"]
-
-_COLUMNS = {
-    "requests": [
-        "connection", "client_id", "software_name", "software_version", "api_key", "api_version",
-        "dialect",
-    ],
-    "negotiations": [
-        "connection", "client_id", "software_name", "software_version", "event", "api_key",
-        "lowest", "highest",
-    ],
-}  # fmt: skip
 
 
 def _release(context: click.Context, option: click.Parameter, value: str) -> Release:
@@ -90,13 +81,12 @@ def _observed(paths: Sequence[str], options: SourceOptions) -> Traffic:
     folder = folder_among(paths)
     if folder is not None:
         from wiredump.audit import Observed
-        from wiredump.tables.requests import table_rows
+        from wiredump.questions.clients import observed_in
 
-        observed = Observed()
-        for table in Observed.TABLES:
-            for row in table_rows(folder, table, _COLUMNS[table]):
-                observed.add(table, row)
-        return Traffic(observed, {}, {})
+        require_pyarrow()
+        require_duckdb()
+        require_tables(folder, Observed.TABLES)
+        return Traffic(observed_in(folder)[0], {}, {})
     with reading(paths) as progress:
         if options.jobs == 1:
             return observed_within(paths, progress=progress, **options.reading)

@@ -19,7 +19,7 @@ from wiredump.tables.work import Work, passing_folder
 if TYPE_CHECKING:
     from wiredump.tables.making import Made
 
-__all__ = ["folder_among", "make", "processes_for", "tables_of_sources"]
+__all__ = ["folder_among", "make", "processes_for", "require_tables", "tables_of_sources"]
 
 
 def folder_among(sources: Sequence[str]) -> str | None:
@@ -29,6 +29,16 @@ def folder_among(sources: Sequence[str]) -> str | None:
     if folder is not None and len(sources) > 1:
         raise click.UsageError(f"{folder} is a folder of tables and must be the only source")
     return folder
+
+
+def require_tables(folder: str, tables: Sequence[str]) -> None:
+    """Raise KprotoError unless a folder has these tables."""
+    from wiredump.tables.reading import TableFolder
+
+    found = TableFolder(folder)
+    missing = [name for name in tables if name not in found.names]
+    if missing:
+        raise KprotoError(f"{folder} lacks {', '.join(missing)}: write the tables again with them")
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kproto.schema.releases import Release, load_releases
-from wiredump.audit import Audit, Observed, audit
-from wiredump.questions.database import answers
+from wiredump.audit import Audit, audit
+from wiredump.questions.clients import observed_in
 from wiredump.report.blocks import Block, Note, Table, count, cut
 
 __all__ = ["MOST_CONNECTIONS", "Upgrade", "measure_upgrade", "upgrade_section"]
@@ -14,23 +14,6 @@ __all__ = ["MOST_CONNECTIONS", "Upgrade", "measure_upgrade", "upgrade_section"]
 MOST_CONNECTIONS: Final = 20_000
 """Connections that are judged, since the versions that each was offered are held."""
 MOST_SHOWN: Final = 200
-
-_JUDGED: Final = f"""
-WITH judged AS (
-  SELECT DISTINCT run, connection FROM requests ORDER BY run, connection LIMIT {MOST_CONNECTIONS}
-)
-"""
-_QUERIES: Final = {
-    "requests": f"""{_JUDGED}
-        SELECT run, connection, client_id, software_name, software_version, api_key, api_version,
-          dialect, count(*) AS number
-        FROM requests JOIN judged USING (run, connection) GROUP BY ALL ORDER BY ALL""",
-    "negotiations": f"""{_JUDGED}
-        SELECT DISTINCT run, connection, client_id, software_name, software_version, event, api_key,
-          lowest, highest, 1 AS number
-        FROM negotiations JOIN judged USING (run, connection) ORDER BY ALL""",
-}
-_CONNECTIONS: Final = "SELECT count(DISTINCT (run, connection)) FROM requests"
 
 
 class Upgrade(NamedTuple):
@@ -42,12 +25,7 @@ class Upgrade(NamedTuple):
 
 def measure_upgrade(folder: str) -> Upgrade:
     """Compare the requests in a folder of tables with the newest release. Raises QueryError."""
-    observed = Observed()
-    *tables, connections = answers(folder, [*_QUERIES.values(), _CONNECTIONS])
-    for table, found in zip(_QUERIES, tables, strict=True):
-        for row in found.records():
-            observed.add(table, row, row["number"])
-    left_out = max(0, connections.rows[0][0] - MOST_CONNECTIONS)
+    observed, left_out = observed_in(folder, MOST_CONNECTIONS)
     return Upgrade(audit(observed.clients(), _newest()), left_out)
 
 

@@ -182,7 +182,7 @@ def test_tables_say_the_same(journal: Path, tmp_path: Path) -> None:
 def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["audit", str(tmp_path), "--to", "kafka-4.1"])
     assert result.exception is not None
-    assert "has no table requests" in str(result.exception)
+    assert "has no tables" in str(result.exception)
 
 
 def test_an_unknown_release_is_bad_usage() -> None:
