@@ -118,7 +118,7 @@ def without_records(side: Side, codec: Dialect) -> Any:
     return changed(side.body, tree, _sized)
 
 
-def _sized(name: str, held: Any) -> tuple[str, Any]:
+def _sized(name: str, _: str, held: Any) -> tuple[str, Any]:
     return f"{name}{SIZE_SUFFIX}", base64_size(held) if isinstance(held, str) else None
 
 

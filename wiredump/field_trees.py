@@ -3,7 +3,7 @@ such fields, not as much as the message is large."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,10 +23,11 @@ __all__ = [
 
 
 class FieldTree(NamedTuple):
-    """``own`` has the JSON names of a struct's own fields; ``inner`` the structs with such fields
-    further inside: name, whether it is an array, and their own tree."""
+    """``own`` are a struct's own fields by JSON name, with what they are, or ``""`` where all are
+    the same; ``inner`` the structs with such fields further inside: name, whether it is an array,
+    and their own tree."""
 
-    own: tuple[str, ...]
+    own: Mapping[str, str]
     inner: tuple[tuple[str, bool, FieldTree], ...]
 
     def __bool__(self) -> bool:
@@ -49,17 +50,18 @@ def records_fields(cls: type[Message], version: int) -> FieldTree:
     return _tree(plan_of(cls, version).root, lambda item: item.is_records)
 
 
-def changed(value: Any, tree: FieldTree, change: Callable[[str, Any], tuple[str, Any]]) -> Any:
+def changed(value: Any, tree: FieldTree, change: Callable[[str, str, Any], tuple[str, Any]]) -> Any:
     """Return a message's JSON, which may be partial, with each field of ``tree`` renamed and
-    changed by ``change``. The order of fields does not change. Null fields are kept, as are values
-    of another type than the schema's, which only a log can have."""
+    changed by ``change``, which takes its name, what it is, and its value. The order of fields does
+    not change. Null fields are kept, as are values of another type than the schema's, which only a
+    log can have."""
     if not tree or not isinstance(value, dict):
         return value
     inside = {name: inner for name, _, inner in tree.inner}
     out: dict[str, Any] = {}
     for name, held in value.items():
         if held is not None and name in tree.own:
-            new_name, new = change(name, held)
+            new_name, new = change(name, tree.own[name], held)
             out[new_name] = new
         elif name not in inside:
             out[name] = held
@@ -83,4 +85,4 @@ def _tree(plan: StructPlan, wanted: Callable[[FieldPlan], bool]) -> FieldTree:
             tree = _tree(item.struct, wanted)
             if tree:
                 inner.append((item.json_name, item.kind == "array", tree))
-    return FieldTree(tuple(item.json_name for item in present if wanted(item)), tuple(inner))
+    return FieldTree({item.json_name: "" for item in present if wanted(item)}, tuple(inner))

@@ -116,19 +116,11 @@ def _client_record(client: Client) -> dict[str, Any]:
         "not_judged": client.not_judged,
         "refused": [
             {
-                "api_key": each.api_key,
-                "api": each.api,
-                "version": each.version,
-                "dialect": each.dialect,
-                "requests": each.requests,
+                **each._asdict(),
                 "served": None
                 if each.served is None
                 else [each.served.lowest, each.served.highest],
-                "instead": {
-                    "version": each.instead.version,
-                    "why": each.instead.why,
-                    "note": each.instead.note,
-                },
+                "instead": each.instead._asdict(),
             }
             for each in client.refused
         ],

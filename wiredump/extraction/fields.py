@@ -6,16 +6,16 @@ by field name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from kproto.codec.message import Message
 from kproto.codec.registry import plan_of, schema_of
 from kproto.codegen.plan import FieldPlan, StructPlan
 from kproto.schema.model import Field, Struct
+from wiredump.field_trees import FieldTree
 
-__all__ = ["Sort", "changed", "sorts_of"]
+__all__ = ["Sort", "has", "sorts_of"]
 
 Sort: TypeAlias = Literal["host", "topic", "group", "transaction", "client", "records", "opaque"]
 """``client``: ids of clients and of group members. ``opaque``: bytes that clients exchange with
@@ -47,32 +47,16 @@ _OPAQUE: Final = ("JoinGroup", "SyncGroup", "DescribeGroups")
 """Messages with bytes of a group's own protocol."""
 
 
-class Tree(NamedTuple):
-    """``own`` are a struct's fields by JSON name; ``inner`` the structs with further ones: name,
-    whether it is an array, and their tree."""
-
-    own: tuple[tuple[str, Sort], ...]
-    inner: tuple[tuple[str, bool, Tree], ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.own or self.inner)
-
-    def has(self, sort: Sort) -> bool:
-        """Whether there are fields of that sort."""
-        return any(each == sort for _, each in self.own) or any(
-            inner.has(sort) for _, _, inner in self.inner
-        )
-
-
 @lru_cache(maxsize=1024)
-def sorts_of(cls: type[Message], version: int) -> Tree:
+def sorts_of(cls: type[Message], version: int) -> FieldTree:
     """Return the tree of a message at a version. Raises UnsupportedVersionError."""
     root = plan_of(cls, version).root
     return _tree(cls.MESSAGE_NAME, root, schema_of(cls).root)
 
 
-def _tree(message: str, plan: StructPlan, struct: Struct) -> Tree:
-    own, inner = [], []
+def _tree(message: str, plan: StructPlan, struct: Struct) -> FieldTree:
+    own: dict[str, str] = {}
+    inner = []
     for item in plan.order:
         if item in plan.absent:
             continue
@@ -83,8 +67,8 @@ def _tree(message: str, plan: StructPlan, struct: Struct) -> Tree:
             if tree:
                 inner.append((item.json_name, item.kind == "array", tree))
         elif (sort := _sort(message, item, field)) is not None:
-            own.append((item.json_name, sort))
-    return Tree(tuple(own), tuple(inner))
+            own[item.json_name] = sort
+    return FieldTree(own, tuple(inner))
 
 
 def _sort(message: str, item: FieldPlan, field: Field) -> Sort | None:
@@ -98,21 +82,6 @@ def _sort(message: str, item: FieldPlan, field: Field) -> Sort | None:
     return "opaque" if is_opaque and message.startswith(_OPAQUE) else None
 
 
-def changed(body: dict[str, Any], tree: Tree, change: Callable[[Sort, Any], Any]) -> dict[str, Any]:
-    """Return ``body`` with ``change`` applied to every value in ``tree``; nulls stay."""
-    if not tree:
-        return body
-    out = dict(body)
-    for name, sort in tree.own:
-        held = out.get(name)
-        if isinstance(held, list):
-            out[name] = [change(sort, each) for each in held]
-        elif held is not None:
-            out[name] = change(sort, held)
-    for name, is_array, inner in tree.inner:
-        held = out.get(name)
-        if held and is_array:
-            out[name] = [changed(each, inner, change) for each in held if each is not None]
-        elif held:
-            out[name] = changed(held, inner, change)
-    return out
+def has(tree: FieldTree, sort: Sort) -> bool:
+    """Whether there are fields of that sort."""
+    return sort in tree.own.values() or any(has(inner, sort) for _, _, inner in tree.inner)

@@ -11,12 +11,14 @@ import base64
 import hashlib
 import re
 import secrets
+from functools import partial
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from kproto.codec.message import Message
 from wiredump.extraction.emptied import emptied
-from wiredump.extraction.fields import Sort, changed, sorts_of
+from wiredump.extraction.fields import Sort, has, sorts_of
+from wiredump.field_trees import changed
 from wiredump.redact import holds_secrets, redacted
 
 __all__ = ["Hiding"]
@@ -70,7 +72,7 @@ class Hiding:
         """Return a body's JSON, which may be partial, without what is to be hidden."""
         if self._secrets:
             body = redacted(cls.MESSAGE_NAME, body)
-        body = changed(body, sorts_of(cls, version), self._changed)
+        body = changed(body, sorts_of(cls, version), self._changed_field)
         return self._without_hosts(body) if self._hosts and self._seen is not None else body
 
     def reveals(self, cls: type[Message] | None, version: int) -> bool:
@@ -80,8 +82,8 @@ class Hiding:
         tree = sorts_of(cls, version) if version in cls.VALID_VERSIONS else None
         return (
             (self._secrets and holds_secrets(cls.MESSAGE_NAME))
-            or (self._hosts and (tree is None or tree.has("host")))
-            or (self._records and (tree is None or tree.has("records")))
+            or (self._hosts and (tree is None or has(tree, "host")))
+            or (self._records and (tree is None or has(tree, "records")))
             or self._names
         )
 
@@ -115,6 +117,10 @@ class Hiding:
             return name
         digest = hashlib.blake2b(f"{sort}\0{name}".encode(errors="replace"), key=self._key)
         return f"{_WORDS[sort]}-{digest.hexdigest()[:10]}"
+
+    def _changed_field(self, name: str, sort: str, held: Any) -> tuple[str, Any]:
+        change = partial(self._changed, cast(Sort, sort))
+        return name, [*map(change, held)] if isinstance(held, list) else change(held)
 
     def _changed(self, sort: Sort, value: Any) -> Any:
         if sort == "host":

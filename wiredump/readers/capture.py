@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, BinaryIO, Final
 
 from wiredump.readers.container import ContainerReader, Walks
@@ -115,10 +114,5 @@ class Capture:
     def __enter__(self) -> Capture:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *about: object) -> None:
         self.close()

@@ -138,7 +138,7 @@ def seconds(duration_ns: int) -> str:
     return f"{milliseconds:.1f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
 
 
-def shortened_bytes(name: str, held: Any) -> tuple[str, Any]:
+def shortened_bytes(name: str, _: str, held: Any) -> tuple[str, Any]:
     """Replace long bytes in a field's JSON by their number, for ``field_trees.changed``."""
     return name, [_bytes(item) for item in held] if isinstance(held, list) else _bytes(held)
 

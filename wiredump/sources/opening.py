@@ -28,7 +28,7 @@ from wiredump.readers.share import Share
 from wiredump.readers.streams import Unread
 from wiredump.skipped import skipped_by
 from wiredump.sources.captures import CaptureItems
-from wiredump.sources.packets import PacketTeller, TakeRow
+from wiredump.sources.packets import PacketRecorder, TakeRow
 from wiredump.sources.quick import QuickStreams, Sink, in_bulk, walks
 from wiredump.storage import Location, is_uri, shown
 from wiredump.tls import require_cryptography
@@ -196,7 +196,7 @@ class Sources:
             events = self._followed(streams, captures[0])
         else:
             add = self._packets_to
-            sink = None if add is None else PacketTeller(items.connections, add)
+            sink = None if add is None else PacketRecorder(items.connections, add)
             events = streams.read(*([chain(*captures)] if self._rotated else captures), sink=sink)
         for event in events:
             for capture in captures:

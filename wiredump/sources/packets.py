@@ -11,12 +11,12 @@ from wiredump.readers import Anomaly, Packet, Segment
 from wiredump.readers.segment_outcome import SegmentOutcome
 from wiredump.rows.packets import piece_row, record_of, segment_row, unread_row
 
-__all__ = ["PacketTeller", "TakeRow"]
+__all__ = ["PacketRecorder", "TakeRow"]
 
 TakeRow = Callable[[tuple[Any, ...]], object]
 
 
-class PacketTeller:
+class PacketRecorder:
     """A ``readers.streams.PacketSink``. ``connections`` are those met so far, by number."""
 
     def __init__(self, connections: Mapping[int, Connection], add: TakeRow) -> None:

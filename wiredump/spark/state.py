@@ -24,7 +24,7 @@ import pickle
 from array import array
 from collections.abc import Callable, Iterator
 from struct import Struct
-from types import MethodType, TracebackType
+from types import MethodType
 from typing import IO, Any, BinaryIO, Final, NamedTuple
 
 import msgspec
@@ -159,12 +159,7 @@ class StateReader:
     def __enter__(self) -> StateReader:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *about: object) -> None:
         while self._files:
             self._files.popitem()[1].close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from wiredump.storage.errors import ChangedError, translated
@@ -49,12 +48,7 @@ class RangedFile:
     def __enter__(self) -> RangedFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *about: object) -> None:
         self.close()
 
 

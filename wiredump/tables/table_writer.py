@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from types import TracebackType
 from typing import Final
 
 import pyarrow as pa
@@ -69,12 +68,7 @@ class TableWriter(RowGroups):
     def __enter__(self) -> TableWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *about: object) -> None:
         if kind is not None:
             self.abandon()
             return
