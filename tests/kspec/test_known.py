@@ -41,6 +41,7 @@ BY_TURNS = {
     ("kafka-clients", "framing/008-a-tls-alert"),
     ("kafka-clients", "framing/009-a-web-server"),
     ("kafka-clients", "framing/020-noise"),
+    ("kafka-clients-3.9", "consumer-groups/006-another-subscription"),
     ("kafka-clients-3.9", "framing/008-a-tls-alert"),
     ("kafka-clients-3.9", "framing/009-a-web-server"),
     ("kafka-clients-3.9", "framing/020-noise"),
@@ -49,8 +50,8 @@ BY_TURNS = {
 }
 """Passed in one run and failed in the next: it depends on the broker that the client asks first, on
 whether a lost connection has been noticed before the next request, on which of its queues the
-client writes first, or on the time that the machine takes to allocate a buffer for an invalid
-size."""
+client writes first, on whether its metadata are there before an assignment names topics by id, or
+on the time that the machine takes to allocate a buffer for an invalid size."""
 
 
 def short_id(case: CaseFile) -> str:
