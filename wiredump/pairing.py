@@ -15,6 +15,8 @@ from functools import cache, partial
 from struct import Struct
 from typing import Any, Final
 
+import msgspec
+
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import DecodeError, KprotoError, UnsupportedVersionError
 from kproto.framing import SIZE_LENGTH
@@ -318,10 +320,7 @@ def _response_version(asked: Exchange, raw: bytes) -> int:
 
 
 def _as_token(frame: Frame) -> Frame:
-    return Frame(
-        frame.direction, frame.offset, frame.size, frame.raw, frame.missing, frame.first_ns,
-        frame.last_ns, frame.place, sasl=True, waited_ns=frame.waited_ns,
-    )  # fmt: skip
+    return msgspec.structs.replace(frame, sasl=True)
 
 
 @cache

@@ -13,7 +13,7 @@ from wiredump.readers.share import Share
 from wiredump.rows.exchanges import rows_of
 from wiredump.rows.schema import TABLES
 from wiredump.sources import open_sources
-from wiredump.sources.opening import kind_of
+from wiredump.sources.kinds import kind_of
 from wiredump.tables.processes import Progress, share_out, usable_cores
 
 __all__ = ["Traffic", "observed_in_processes", "observed_within"]

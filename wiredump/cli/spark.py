@@ -24,7 +24,8 @@ from wiredump.cli.chosen import (
 from wiredump.cli.following import cores_of, seconds, stopping
 from wiredump.cli.source_options import SourceOptions, expanded, source_options
 from wiredump.skipped import bytes_of, require_read, skipped_of
-from wiredump.sources.opening import kind_of, open_key_log
+from wiredump.sources.kinds import kind_of
+from wiredump.sources.opening import open_key_log
 from wiredump.storage import absolute, shown
 from wiredump.tables.run import derived_run, random_run
 

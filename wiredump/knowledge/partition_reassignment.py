@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from kproto import error_codes
-from wiredump.knowledge.asks import Ask, Partition
 from wiredump.knowledge.excerpts import Excerpt
+from wiredump.knowledge.partition_requests import Partition, PartitionRequest
 from wiredump.rows.exchanges import Row
 
 __all__ = ["Outcome", "PartitionReassignment"]
@@ -74,17 +74,19 @@ class PartitionReassignment(msgspec.Struct):
         return (body or {}).get("allowReplicationFactorChange")
 
     @classmethod
-    def of(cls, excerpt: Excerpt, ask: Ask, before: list[int] | None) -> PartitionReassignment:
+    def of(
+        cls, excerpt: Excerpt, request: PartitionRequest, before: list[int] | None
+    ) -> PartitionReassignment:
         """Make one that begins, or that is refused."""
         return cls(
-            ask.partition,
+            request.partition,
             excerpt.completed_ns,
             asked=excerpt,
-            target=ask.target,
+            target=request.target,
             before=before,
-            accepted=ask.code == 0,
-            code=ask.code,
-            text=ask.text if ask.code else None,
+            accepted=request.code == 0,
+            code=request.code,
+            text=request.text if request.code else None,
         )
 
 

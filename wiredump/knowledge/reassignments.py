@@ -21,10 +21,17 @@ from typing import Any, Final
 
 import msgspec
 
-from wiredump.knowledge.asks import Ask, Listed, Partition, asks, covers, listed
 from wiredump.knowledge.clusters import Clusters
 from wiredump.knowledge.excerpts import ALTER, LIST, Excerpt
 from wiredump.knowledge.partition_reassignment import PartitionReassignment
+from wiredump.knowledge.partition_requests import (
+    Listed,
+    Partition,
+    PartitionRequest,
+    covers,
+    listed,
+    partition_requests,
+)
 from wiredump.rows.exchanges import Row
 
 __all__ = ["MOST_PARTITIONS", "Reassignments"]
@@ -89,26 +96,28 @@ class Reassignments:
         def under_way(topic: str | None) -> list[Partition]:
             return [each for each in cluster.current if topic is None or each[0] == topic]
 
-        found = asks(excerpt, under_way)
+        found = partition_requests(excerpt, under_way)
         if not found and excerpt.request is not None and excerpt.request.get("topics", ()) is None:
             # A draft's cancellation of everything, none of which was captured.
             rows = (excerpt.response or {}).get("responses") or [{}]
             found = [
-                Ask((None, None), None, row.get("errorCode"), row.get("errorString"))
+                PartitionRequest((None, None), None, row.get("errorCode"), row.get("errorString"))
                 for row in rows
             ]
-        for ask in found:
-            yield from self._ask(self._clusters.name(name), cluster, excerpt, ask)
+        for request in found:
+            yield from self._requested(self._clusters.name(name), cluster, excerpt, request)
 
-    def _ask(self, name: str, cluster: _Cluster, excerpt: Excerpt, ask: Ask) -> Iterator[Row]:
-        before = cluster.current.get(ask.partition)
+    def _requested(
+        self, name: str, cluster: _Cluster, excerpt: Excerpt, request: PartitionRequest
+    ) -> Iterator[Row]:
+        before = cluster.current.get(request.partition)
         reassignment = PartitionReassignment.of(
-            excerpt, ask, _before(cluster, excerpt, ask.partition, before)
+            excerpt, request, _before(cluster, excerpt, request.partition, before)
         )
-        if ask.code == 0:
-            cluster.current.pop(ask.partition, None)
-            if ask.target is not None:
-                cluster.current[ask.partition] = reassignment
+        if request.code == 0:
+            cluster.current.pop(request.partition, None)
+            if request.target is not None:
+                cluster.current[request.partition] = reassignment
                 if before is not None:
                     yield before.row(name, "replaced", "another target", excerpt)
             elif before is not None:
@@ -116,20 +125,20 @@ class Reassignments:
             else:
                 reassignment.asked = None
                 yield reassignment.row(name, "cancelled", "cancelled", excerpt)
-        elif ask.code is None:
-            if ask.target is not None and before is None:
-                cluster.current[ask.partition] = reassignment
+        elif request.code is None:
+            if request.target is not None and before is None:
+                cluster.current[request.partition] = reassignment
             else:
                 yield reassignment.row(name, "unknown")
         else:
             yield reassignment.row(name, "refused")
             if (
-                ask.code == _NO_REASSIGNMENT_IN_PROGRESS
+                request.code == _NO_REASSIGNMENT_IN_PROGRESS
                 and before is not None
                 and before.accepted
                 and before.since_ns <= excerpt.requested_ns
             ):
-                del cluster.current[ask.partition]
+                del cluster.current[request.partition]
                 yield before.row(name, "completed", "nothing to cancel", excerpt)
 
     # -- 46 ----------------------------------------------------------------------------------

@@ -1,60 +1,49 @@
-"""Open files of any kind, and standard input, as items. The kind of a file is recognised by its
-bytes.
+"""Open files of any kind (``kinds``), and standard input, as items.
 
 Captures (pcap, pcapng) are taken for one incident and merged by time; journals and request logs
-follow one after the other. Any of them may be compressed. Only this module of the sources opens
-anything.
+follow one after the other. Any of them may be compressed.
 """
 
 from __future__ import annotations
 
-import io
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, tzinfo
 from itertools import chain, count
-from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
 from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams, merge
-from wiredump.readers.compressed import CannotInflate, inflater_for
+from wiredump.readers.compressed import inflater_for
 from wiredump.readers.container import Walks
 from wiredump.readers.share import Share
 from wiredump.readers.streams import Unread
 from wiredump.skipped import skipped_by
 from wiredump.sources.captures import CaptureItems
+from wiredump.sources.kinds import Kind, open_file, recognise
 from wiredump.sources.packets import PacketRecorder, TakeRow
 from wiredump.sources.quick import QuickStreams, Sink, in_bulk, walks
-from wiredump.storage import Location, is_uri, shown
+from wiredump.storage import is_uri, shown
 from wiredump.tls import require_cryptography
 from wiredump.tls.keylog import KeyLog, KeyLogError
 
 __all__ = [
-    "Kind",
     "Read",
     "Sources",
     "UriError",
-    "kind_of",
     "open_key_log",
     "open_sources",
     "require_path",
     "span",
 ]
 
-Kind: TypeAlias = Literal["capture", "journal", "request log", "hexadecimal"]
-
 _HEAD: Final = 64 * 1024
 _PAUSE: Final = 0.1
 """Seconds between two checks of a file that may grow."""
-
-_MAGICS: Final = {
-    bytes.fromhex(magic) for magic in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "0a0d0d0a")
-}
 
 
 class UriError(KprotoError):
@@ -272,7 +261,7 @@ class Sources:
     # -- text --------------------------------------------------------------------------------
 
     def _read_text(self, file: _File) -> Iterator[Item]:
-        # Imported late, as in _kind: captures alone do not need it.
+        # Imported late, as in ``kinds``: captures alone do not need it.
         from kproto.journal import read_journal
         from wiredump.sources.hexadecimal import HexItems
         from wiredump.sources.journals import JournalItems
@@ -372,9 +361,9 @@ def open_sources(
     with ExitStack() as stack:
         stack.callback(keys.close)
         for number, path in zip(numbers or count(first), paths, strict=False):
-            file = _open(path)
+            file = open_file(path)
             stack.callback(file.close)
-            files.append(_File(shown(path), cast(BinaryIO, file), _kind(file, follow), number))
+            files.append(_File(shown(path), cast(BinaryIO, file), recognise(file, follow), number))
         stack.pop_all()
     return Sources(
         files,
@@ -395,7 +384,7 @@ def open_key_log(path: str, *, follow: bool = False) -> KeyLog:
     used."""
     require_cryptography()
     with ExitStack() as stack:
-        file = stack.enter_context(_open(path))
+        file = stack.enter_context(open_file(path))
 
         def more() -> str:
             return file.read().decode("ascii", "replace")
@@ -418,41 +407,3 @@ def require_path(path: str) -> None:
             f"{shown(path)} is a URI, but a path is needed here: mount the file system (an object "
             "store, HDFS)"
         )
-
-
-def kind_of(path: str) -> Kind:
-    """Return the kind of a file. Raises OSError."""
-    with _open(path) as file:
-        return _kind(file, follow=False)
-
-
-def _open(path: str) -> io.BufferedReader:
-    if path == "-":
-        return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False), _HEAD)
-    return Location(path).open()
-
-
-def _kind(file: io.BufferedReader, follow: bool) -> Kind:
-    """Recognise a file by its first bytes. Anything unknown is taken for a capture, whose reader
-    reports what is wrong with it."""
-    head = file.peek(_HEAD)
-    while follow and len(head) < 4:
-        time.sleep(_PAUSE)
-        head = file.peek(_HEAD)
-    inflater = inflater_for(head[:4])
-    if inflater is not None:
-        try:
-            head = next(iter(inflater.feed(head)), b"")
-        except CannotInflate:
-            return "capture"
-    if head[:4] in _MAGICS:
-        return "capture"
-    from wiredump.sources.hexadecimal import is_hexadecimal
-    from wiredump.sources.request_logs import MARK
-
-    text = head.decode("ascii", errors="replace")
-    if text.lstrip().startswith("{") and '"sequence"' in text:
-        return "journal"
-    if MARK in text:
-        return "request log"
-    return "hexadecimal" if is_hexadecimal(text) else "capture"

@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from kproto.errors import KprotoError
-from wiredump.sources.opening import kind_of
+from wiredump.sources.kinds import kind_of
 from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments

@@ -21,7 +21,7 @@ import msgspec
 
 from kproto.errors import KprotoError
 from wiredump.readers import Capture, Packet
-from wiredump.sources.opening import kind_of
+from wiredump.sources.kinds import kind_of
 from wiredump.storage import Info, Location, absolute, has_magic, is_uri, matches, shown
 
 __all__ = [

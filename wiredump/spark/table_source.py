@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from kproto.errors import KprotoError
 from wiredump.readers.share import Share
 from wiredump.rows.schema import TABLES, UNDECODED
-from wiredump.sources.opening import kind_of
+from wiredump.sources.kinds import kind_of
 from wiredump.sources.request_logs import time_zone
 from wiredump.spark.table_schema import AT_THE_END, with_timestamps
 from wiredump.storage import Location

@@ -23,7 +23,8 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.knowledge.following import FOLLOWED
 from wiredump.readers.share import Share
-from wiredump.sources.opening import Sources, kind_of
+from wiredump.sources.kinds import kind_of
+from wiredump.sources.opening import Sources
 from wiredump.storage import Location
 from wiredump.tables.completion import complete
 from wiredump.tables.deferred_merge import write_followed

@@ -13,7 +13,7 @@ from typing import Final
 from wiredump.readers import Account, Capture, Packet
 from wiredump.readers.flows import reverse
 from wiredump.readers.segments import SegmentReader
-from wiredump.sources.opening import kind_of
+from wiredump.sources.kinds import kind_of
 from wiredump.storage import Location
 
 __all__ = ["useful_processes"]

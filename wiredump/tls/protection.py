@@ -1,7 +1,7 @@
 """Derive keys from secrets, and decrypt single records.
 
-The key schedules are TLS 1.2's PRF (RFC 5246) and TLS 1.3's HKDF (RFC 8446), which need only HMAC;
-the ciphers are those of cryptography.
+The key schedules are TLS 1.2's PRF (RFC 5246), which needs only HMAC, and TLS 1.3's HKDF (RFC
+8446); that and the ciphers are those of cryptography.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from kproto.errors import MissingExtraError
 try:
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
+    from cryptography.hazmat.primitives.hashes import SHA256, SHA384
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 except ImportError as error:  # pragma: no cover (where the extra is not installed)
     raise MissingExtraError("reading TLS needs cryptography", extra="wiredump") from error
 
@@ -22,6 +24,7 @@ __all__ = ["HEADER", "SUITES", "Keys", "Suite", "keys_12", "keys_13", "updated"]
 HEADER: Final = 5
 """The length of a record's type, version and length."""
 
+_HASHES: Final = {"sha256": SHA256(), "sha384": SHA384()}
 _TAG: Final = 16
 _EXPLICIT: Final = 8
 
@@ -150,10 +153,4 @@ def _expand(hash_: str, secret: bytes, label: bytes, length: int) -> bytes:
     """Compute HKDF-Expand-Label without a context."""
     label = b"tls13 " + label
     info = length.to_bytes(2) + bytes([len(label)]) + label + b"\0"
-    out = each = b""
-    for counter in range(1, 256):
-        if len(out) >= length:
-            break
-        each = hmac.digest(secret, each + info + bytes([counter]), hash_)
-        out += each
-    return out[:length]
+    return HKDFExpand(_HASHES[hash_], length, info).derive(secret)

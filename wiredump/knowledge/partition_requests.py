@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from wiredump.knowledge.excerpts import Excerpt
 
-__all__ = ["Ask", "Listed", "Partition", "asks", "covers", "listed"]
+__all__ = ["Listed", "Partition", "PartitionRequest", "covers", "listed", "partition_requests"]
 
 Partition: TypeAlias = tuple[str | None, int | None]
 """Topic name and partition index."""
@@ -21,7 +21,7 @@ UnderWay: TypeAlias = Callable[[str | None], Iterable[Partition]]
 """Returns the partitions of a topic, or of all topics for None, that are being reassigned."""
 
 
-class Ask(NamedTuple):
+class PartitionRequest(NamedTuple):
     """What a request wants for one partition. ``target`` is None to cancel. ``code`` is None if the
     response is unknown."""
 
@@ -41,14 +41,14 @@ class Listed(NamedTuple):
     target: list[int] | None
 
 
-def asks(excerpt: Excerpt, under_way: UnderWay) -> list[Ask]:
+def partition_requests(excerpt: Excerpt, under_way: UnderWay) -> list[PartitionRequest]:
     """Return what an AlterPartitionReassignments wants for each partition, with the result."""
     if excerpt.request is None:
         return []
     wanted = list(_wanted(excerpt.request, under_way))
     answer = excerpt.response
     if answer is None:
-        return [Ask(partition, target, None, None) for partition, target in wanted]
+        return [PartitionRequest(partition, target, None, None) for partition, target in wanted]
     rows = answer.get("responses") or []
     if any("errorString" in row for row in rows) or "errorCode" not in answer:
         return list(_by_place(wanted, rows))
@@ -62,10 +62,10 @@ def asks(excerpt: Excerpt, under_way: UnderWay) -> list[Ask]:
     for partition, target in wanted:
         row = results.get(partition)
         if row is None:
-            found.append(Ask(partition, target, code or None, text))
+            found.append(PartitionRequest(partition, target, code or None, text))
         else:
             own = row.get("errorCode", 0)
-            found.append(Ask(partition, target, own, row.get("errorMessage") or text))
+            found.append(PartitionRequest(partition, target, own, row.get("errorMessage") or text))
     return found
 
 
@@ -91,17 +91,19 @@ def _wanted(
 
 def _by_place(
     wanted: list[tuple[Partition, list[int] | None]], rows: list[dict[str, Any]]
-) -> Iterator[Ask]:
+) -> Iterator[PartitionRequest]:
     """Match results by position. If the counts differ (a null stood for more than the capture
     shows), only an error that all results share is certain."""
     codes = {row.get("errorCode", 0) for row in rows}
     if len(wanted) == len(rows):
         for (partition, target), row in zip(wanted, rows, strict=True):
-            yield Ask(partition, target, row.get("errorCode", 0), row.get("errorString"))
+            yield PartitionRequest(
+                partition, target, row.get("errorCode", 0), row.get("errorString")
+            )
     else:
         code = codes.pop() if len(codes) == 1 else None
         for partition, target in wanted:
-            yield Ask(partition, target, code, None)
+            yield PartitionRequest(partition, target, code, None)
 
 
 def listed(excerpt: Excerpt) -> list[Listed] | None:
