@@ -174,7 +174,8 @@ def _unsupported(case: Case, played: Evidence) -> str | None:
     for each in case.applies:
         holds, evidence, _ = _evaluate(each, played)
         if holds is False:
-            return f"{each.says}: {evidence}"
+            cause = "" if played.blocked is None else f"; the case ended at {played.blocked}"
+            return f"{each.says}: {evidence}{cause}"
     if played.unhit:
         return f"the client sent nothing that this case is about: {played.unhit[0]}"
     return None

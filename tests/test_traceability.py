@@ -147,6 +147,7 @@ def test_a_mark_that_names_no_requirement(suite, mark, line):
     ("change", "text"),
     [
         ({"requirements": {"Y-01": {"says": "?"}}}, "Y-01 has a prefix of no section"),
+        ({"requirements": {"X-01": "?"}}, r'X-01: use \{"says": "SENTENCE"\}'),
         ({"requirements": {"X-01": {"sais": "?"}}}, "X-01: sais exclude each other"),
         (
             {"requirements": {"X-01": {"says": "", "absent": "", "untestable": ""}}},

@@ -12,9 +12,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from kproto.errors import KprotoError
 from kproto.journal import Entry
 from kspec.case_parser import step_name
-from kspec.errors import AbsentError, AdapterError, AdapterFault
+from kspec.errors import AbsentError, AdapterError, AdapterFault, KspecError
 from kspec.kinds import Answer
 from kspec.model import Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
 from kspec.runner.adapters import Adapter
@@ -50,6 +51,8 @@ async def play(case: Case, adapters: Adapters) -> Evidence:
     except AbsentError as error:
         _leave_out(case, Answer(unsupported=str(error)), played)
         return played
+    except KprotoError as error:
+        raise KspecError(f"{case.id}: {error}") from error
     await stage.start()
     gauges = [MemoryGauge(each.pid) for each in adapters.values() if each.pid is not None]
     try:

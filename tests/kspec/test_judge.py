@@ -183,6 +183,10 @@ def test_unsupported_is_neither_pass_nor_fail():
     applies = [{"says": "it begins", "requests": {"api": 3}}]
     judged = judge(case(applies=applies, must=[{"says": "x", **expectation}]), played(*THREE))
     assert (judged.verdict, judged.why.split(":")[0]) == ("unsupported", "it begins")
+    blocked = played(*THREE, blocked="failover 9: no broker")
+    judged = judge(case(applies=applies, must=[{"says": "x", **expectation}]), blocked)
+    assert judged.verdict == "unsupported"
+    assert judged.why.endswith("; the case ended at failover 9: no broker")
 
 
 def test_a_process_that_died_fails_whatever_else_holds():

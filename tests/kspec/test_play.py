@@ -7,7 +7,7 @@ import pytest
 
 from kproto.errors import KprotoError
 from kspec.case_parser import parse_case
-from kspec.errors import AdapterError, AdapterFault
+from kspec.errors import AdapterError, AdapterFault, KspecError
 from kspec.judge import Judgement
 from kspec.kinds import Answer, Failure
 from kspec.results import Greeting, Result
@@ -283,3 +283,16 @@ async def test_a_client_ends_when_it_has_played_its_last_case():
     await run([first, other], [parse_case(SIMPLE, "x/001-x.yaml")])
     assert (first.asked.count("stop"), other.before.count("stop")) == (1, 1)
     assert other.asked.count("stop") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("kafka-2.8-zk", "kafka-2.9-zk", "x/001-x: no release profile named 'kafka-2.9-zk'"),
+        ('"foo=1,2,3"', "foo", "x/001-x: topic 'foo': use NAME:PARTITIONS:REPLICAS"),
+    ],
+)
+async def test_a_cluster_that_cannot_be_made_names_the_case(before, after, problem):
+    text = STEPS.replace(before, after)
+    with pytest.raises(KspecError, match=problem):
+        await run([Local("reference")], [parse_case(text, "x/001-x.yaml")])

@@ -64,6 +64,8 @@ def load(path: Path) -> Requirements:
     sections = tuple((each["prefix"], each["title"]) for each in data["sections"])
     by_id = {}
     for each, facts in data["requirements"].items():
+        if not isinstance(facts, dict):
+            raise ValueError(f'{path.name}: {each}: use {{"says": "SENTENCE"}}')
         reasons = [name for name in ("untestable", "absent") if name in facts]
         if len(reasons) > 1 or not facts.keys() <= {"says", "partly", *reasons}:
             raise ValueError(f"{path.name}: {each}: {', '.join(facts)} exclude each other")
