@@ -13,14 +13,14 @@ from typing import Final
 
 from wiredump.storage import Location
 from wiredump.tables.completion import written_tables
-from wiredump.tables.publishing import OutputError, TableFolder
+from wiredump.tables.publishing import OutputError, RunFolder
 
 __all__ = ["Outputs"]
 
 _NONE: Final = "none.parquet"
 
 
-class Outputs(TableFolder):
+class Outputs(RunFolder):
     """``tables`` include those written beside them."""
 
     def __init__(self, folder: str, tables: Iterable[str], run: str = "") -> None:

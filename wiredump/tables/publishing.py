@@ -34,8 +34,8 @@ __all__ = [
     "OutputError",
     "Part",
     "Publication",
+    "RunFolder",
     "RunManifest",
-    "TableFolder",
 ]
 
 STAGING: Final = "_staging"
@@ -68,7 +68,7 @@ class RunManifest(msgspec.Struct):
     files: dict[str, dict[str, int]]
 
 
-class TableFolder:
+class RunFolder:
     """A folder of tables, and in it the places of the files of ``run``."""
 
     def __init__(self, folder: str, run: str) -> None:
@@ -104,7 +104,7 @@ class TableFolder:
         (self._root / SUCCESS).write_bytes(b"")
 
 
-class Publication(TableFolder):
+class Publication(RunFolder):
     """The way of a run's files to ``folder``: what its ``mode`` allows is checked first
     (``require``), files are written to ``staging``, then published or abandoned."""
 
