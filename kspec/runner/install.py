@@ -202,7 +202,7 @@ def _choose_module(client: Client, source: Path) -> None:
 
 def _rust(client: Client) -> Launch:
     source = SOURCES / "rust"
-    files = [source / "Cargo.toml", source / "src" / "main.rs"]
+    files = [source / "Cargo.toml", *sorted((source / "src").glob("*.rs"))]
 
     def build(folder: Path) -> None:
         (folder / "src").mkdir()
@@ -210,7 +210,7 @@ def _rust(client: Client) -> Launch:
             shutil.copy(file, folder / file.relative_to(source))
         if client.chosen:
             requirement = f"{client.registered}@={client.release}"
-            run(["cargo", "add", "--quiet", "--no-default-features", requirement], cwd=folder)
+            run(["cargo", "add", "--quiet", requirement], cwd=folder)
         run(["cargo", "build", "--release", "--quiet"], cwd=folder)
         made = folder / "target" / "release" / "kspec-adapter-rskafka"
         shutil.copy(made, folder)

@@ -1,5 +1,7 @@
-//! Drives rskafka by the protocol of docs/reference/adapters.md. Of the operations of cases, it only has listing
-//! and creating topics.
+//! Drives rskafka by the protocol of docs/reference/adapters.md. This file connects, lists and creates
+//! topics; data.rs has records and offsets.
+
+mod data;
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -9,12 +11,18 @@ use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
 use rskafka::BackoffConfig;
 use serde_json::{json, Map, Value};
 
+use data::Data;
+
 const VERSION: &str = "0.6.0"; // as pinned in Cargo.toml
 
 /// The failure of a call. A panic of the client ends the process; this program does not panic itself.
 enum Failed {
     /// The client returned an error.
     Client(Error),
+    /// The client returned an error, and these records before it.
+    Polled(Error, Vec<Value>),
+    /// The client has no call, or no option, for it.
+    Unsupported(String),
     /// The adapter did not understand the call.
     Adapter(String),
 }
@@ -33,17 +41,25 @@ type Returned = (String, Value);
 struct Adapter {
     settings: Value,
     client: Option<Client>,
+    data: Data,
+    /// The client that writes: its retries last as long as a delivery may.
+    producer: Option<Client>,
+    written: Data,
 }
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     say(&json!({
         "client": "rskafka", "version": VERSION, "language": "rust",
-        "capabilities": ["create_topics", "list_topics"],
+        "capabilities": [
+            "assign", "close_consumer", "create_topics", "delete_records", "list_offsets", "list_topics",
+            "poll", "produce",
+        ],
         "options": {
             "BackoffConfig.init_backoff": "50ms",
-            "BackoffConfig.deadline": "timeout_ms",
-            "timeout_ms of create_topic": "timeout_ms",
+            "BackoffConfig.deadline": "timeout_ms; of the client that writes, delivery_timeout_ms",
+            "timeout_ms of create_topic and delete_records": "timeout_ms",
+            "UnknownTopicHandling": "Retry",
         },
     }));
     let mut adapter = Adapter::default();
@@ -66,10 +82,15 @@ impl Adapter {
                 Ok(("()".to_owned(), Value::Null))
             }
             Some("close") => {
-                self.client = None;
+                (self.data, self.written) = (Data::default(), Data::default());
+                (self.client, self.producer) = (None, None);
                 Ok(("()".to_owned(), Value::Null))
             }
             Some("list_topics") => self.list_topics().await,
+            Some("assign") => self.data.assign(&self.settings, call),
+            Some("close_consumer") => Ok(self.data.close_consumer()),
+            Some("produce") => self.produce(call).await,
+            Some("poll" | "list_offsets" | "delete_records") => self.of_partitions(call).await,
             Some("create_topics") if call["validate_only"] == true => {
                 return json!({"unsupported": "create_topic cannot only validate"});
             }
@@ -81,6 +102,13 @@ impl Adapter {
             Err(Failed::Adapter(message)) => {
                 json!({"adapter_error": {"error": "Failed::Adapter", "message": message}})
             }
+            Err(Failed::Unsupported(why)) => json!({"unsupported": why}),
+            Err(Failed::Polled(error, records)) => {
+                let mut answer = failure(&error);
+                answer["ok"] = json!(false);
+                answer["records"] = json!(records);
+                answer
+            }
             Err(Failed::Client(error)) => {
                 let mut answer = failure(&error);
                 answer["ok"] = json!(false);
@@ -91,18 +119,18 @@ impl Adapter {
 
     async fn client(&mut self) -> Result<&Client, Error> {
         if self.client.is_none() {
-            self.client = Some(self.connect().await?);
+            self.client = Some(self.connect(&self.settings["timeout_ms"]).await?);
         }
         Ok(self.client.as_ref().unwrap())
     }
 
-    async fn connect(&self) -> Result<Client, Error> {
+    async fn connect(&self, deadline: &Value) -> Result<Client, Error> {
         let text = |name: &str| self.settings[name].as_str().unwrap_or_default().to_owned();
         let servers = text("bootstrap").split(',').map(str::to_owned).collect();
         // It has no request timeout; this one limits its retries.
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(50),
-            deadline: self.settings["timeout_ms"].as_u64().map(Duration::from_millis),
+            deadline: deadline.as_u64().map(Duration::from_millis),
             ..Default::default()
         };
         let mut builder =
@@ -117,6 +145,25 @@ impl Adapter {
             });
         }
         builder.build().await
+    }
+
+    async fn produce(&mut self, call: &Value) -> Result<Returned, Failed> {
+        if self.producer.is_none() {
+            let delivery = &self.settings["producer"]["delivery_timeout_ms"];
+            self.producer = Some(self.connect(delivery).await?);
+        }
+        let Some(client) = &self.producer else { unreachable!() };
+        self.written.produce(client, &self.settings, call).await
+    }
+
+    async fn of_partitions(&mut self, call: &Value) -> Result<Returned, Failed> {
+        self.client().await?;
+        let Some(client) = &self.client else { unreachable!() };
+        match call["op"].as_str() {
+            Some("poll") => self.data.poll(client, &self.settings, call).await,
+            Some("list_offsets") => self.data.list_offsets(client, call).await,
+            _ => self.data.delete_records(client, &self.settings, call).await,
+        }
     }
 
     async fn list_topics(&mut self) -> Result<Returned, Failed> {
