@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, tzinfo
 from itertools import chain, count
-from typing import Any, BinaryIO, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
 from kproto.dialects import Dialect
-from kproto.errors import KprotoError
+from kproto.errors import DecodeError, KprotoError
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Item
 from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams, merge
@@ -30,6 +30,9 @@ from wiredump.sources.quick import QuickStreams, Sink, in_bulk, walks
 from wiredump.storage import is_uri, shown
 from wiredump.tls import require_cryptography
 from wiredump.tls.keylog import KeyLog, KeyLogError
+
+if TYPE_CHECKING:
+    from kproto.journal import Entry
 
 __all__ = [
     "Read",
@@ -262,7 +265,6 @@ class Sources:
 
     def _read_text(self, file: _File) -> Iterator[Item]:
         # Imported late, as in ``kinds``: captures alone do not need it.
-        from kproto.journal import read_journal
         from wiredump.sources.hexadecimal import HexItems
         from wiredump.sources.journals import JournalItems
         from wiredump.sources.request_logs import RequestLogItems
@@ -272,7 +274,7 @@ class Sources:
         reader: JournalItems | RequestLogItems | HexItems
         if file.kind == "journal":
             reader = JournalItems(capture=file.number, first=first)
-            items = reader.read(read_journal(lines))
+            items = reader.read(_entries(file.name, lines))
         elif file.kind == "request log":
             reader = RequestLogItems(capture=file.number, first=first, zone=self._zone)
             items = reader.read(lines)
@@ -407,3 +409,14 @@ def require_path(path: str) -> None:
             f"{shown(path)} is a URI, but a path is needed here: mount the file system (an object "
             "store, HDFS)"
         )
+
+
+def _entries(name: str, lines: Iterable[str]) -> Iterator[Entry]:
+    """Read a journal. A DecodeError names the file."""
+    from kproto.journal import read_journal
+
+    try:
+        yield from read_journal(lines)
+    except DecodeError as error:
+        place = f"{name}, {error.path}"
+        raise DecodeError(error.problem, offset=error.offset, path=place) from None

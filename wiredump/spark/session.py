@@ -17,7 +17,14 @@ from wiredump.spark.settings import is_submitted, outer_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NoJavaError", "cores_of", "master_of", "require_spark", "start"]
+__all__ = [
+    "NoJavaError",
+    "SparkStartError",
+    "cores_of",
+    "master_of",
+    "require_spark",
+    "start",
+]
 
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -48,6 +55,10 @@ class NoJavaError(KprotoError):
     """There is no Java that Spark can run on."""
 
 
+class SparkStartError(KprotoError):
+    """Spark does not start, for example because its master cannot be reached."""
+
+
 def require_spark() -> None:
     """Raise MissingExtraError if one of Spark's Python packages is not installed."""
     for name in ("pyspark", "pyarrow", "pandas"):
@@ -65,14 +76,14 @@ def start(
     """A session on ``master``, or (``remote``, or SPARK_REMOTE) on a Spark Connect server. What
     spark-submit set wins over ``master``; what it, PYSPARK_SUBMIT_ARGS and spark-defaults.conf set
     wins over the settings of this file, but not over ``settings``. Raises NoJavaError where Java
-    would have to run here and is absent."""
+    would have to run here and is absent, and SparkStartError for what Spark reports."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("wiredump")
     remote = remote or os.environ.get("SPARK_REMOTE")
     if remote is not None:
-        session = builder.remote(remote).getOrCreate()
+        session = _started(builder.remote(remote), remote)
         for name, value in _DEFAULTS.items():
             if name.startswith("spark.sql."):
                 session.conf.set(name, value)
@@ -88,7 +99,21 @@ def start(
     builder = builder.master(master)
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return _started(builder, master)
+
+
+def _started(builder: SparkSession.Builder, where: str) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # of Java, by py4j, or of gRPC
+        # py4j's first line is its own, and Java's exception follows, then the stack.
+        lines = [line.lstrip(": ") for line in str(error).splitlines() if line.strip()]
+        told = [line for line in lines if "Exception: " in line or "Error: " in line]
+        why = [*told, *lines, type(error).__name__][0]
+        place = where.partition(";")[0]  # without a token
+        raise SparkStartError(
+            f"Spark does not start on {place}: check that it runs and can be reached ({why})"
+        ) from error
 
 
 def master_of(spark: SparkSession) -> str:

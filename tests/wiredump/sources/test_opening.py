@@ -136,6 +136,13 @@ def test_what_a_file_is_its_first_bytes_say(kind: str, how: str, tmp_path: Path)
         assert found == expected(talk(1))
 
 
+def test_an_invalid_line_of_a_journal_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(journal(talk(3)) + "{bad\n")
+    with pytest.raises(KprotoError, match=r"j\.jsonl, line \d+: not a journal entry"):
+        list(open_sources([str(path)]))
+
+
 def test_what_is_none_of_them_says_so(tmp_path: Path) -> None:
     path = tmp_path / "letter"
     path.write_bytes(b"Dear Sir or Madam,\n" * 100)

@@ -30,6 +30,9 @@ class Builder:
         self.told["spark.master"] = master
         return self
 
+    def remote(self, _address: str) -> Builder:
+        return self
+
     def config(self, name: str, value: str) -> Builder:
         self.told[name] = value
         return self
@@ -128,3 +131,22 @@ def test_what_spark_submit_sets_wins(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == ["local[1]", "77", "false"]
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"master": "spark://host:7077"}, "spark://host:7077"),
+        ({"master": None, "remote": "sc://host;token=secret"}, "sc://host"),
+    ],
+)
+def test_a_master_that_cannot_be_reached(
+    started: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], place: str
+) -> None:
+    def failing(_self: Builder) -> None:
+        raise RuntimeError("Call failed.\n: java.StateException: No master\n\tat Main.java:1")
+
+    monkeypatch.setattr(Builder, "getOrCreate", failing)
+    why = r"java\.StateException: No master"
+    with pytest.raises(session.SparkStartError, match=rf"on {place}: check .*\({why}\)$"):
+        started(**options)
