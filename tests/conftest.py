@@ -106,10 +106,19 @@ def _weight(item: pytest.Item) -> int:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After options and other plugins have left tests out: sample a quick run, and order the tests
+    for several processes."""
+    if full.QUICK:
+        items[:], left_out = full.some_parameters(items, name=_without_parameters)
+        config.hook.pytest_deselected(items=left_out)
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:
         items[:] = in_shares(items, processes, unit=_unit, weight=_weight)
+
+
+def _without_parameters(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 def _is_slow(item: pytest.Item) -> bool:

@@ -2,28 +2,36 @@
 
 ``quick`` and ``quickly_drawn`` sample in ``make test-fast`` (``KPROTO_QUICK=1``). ``either`` and
 ``drawn`` sample in every run without ``KPROTO_FULL=1``, which is meant for one folder at a time.
+``some_parameters`` samples tests themselves, in ``make test-fast``.
 A sample is drawn by the run's seed, which pytest prints; ``KPROTO_SEED`` chooses another one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from tests.support import seeds
 
-__all__ = ["FULL", "QUICK", "drawn", "either", "quick", "quickly_drawn"]
+__all__ = ["FULL", "QUICK", "drawn", "either", "quick", "quickly_drawn", "some_parameters"]
 
 FULL: Final = bool(os.environ.get("KPROTO_FULL"))
 QUICK: Final = bool(os.environ.get("KPROTO_QUICK")) and not FULL
+
+PARAMETERS: Final = 4
+"""With how many of its sets of parameters a test runs in a quick run."""
 
 T = TypeVar("T")
 
 
 def drawn(name: str, values: Sequence[T], few: int) -> list[T]:
     """``few`` of ``values``, in their order; all in a full run. ``name`` identifies the sample."""
-    if FULL or few >= len(values):
+    return list(values) if FULL else _sample(name, values, few)
+
+
+def _sample(name: str, values: Sequence[T], few: int) -> list[T]:
+    if few >= len(values):
         return list(values)
     chosen = seeds.generator(name).sample(range(len(values)), few)
     return [values[index] for index in sorted(chosen)]
@@ -42,3 +50,16 @@ def quickly_drawn(name: str, values: Sequence[T], few: int) -> list[T]:
 def quick(whole: int, sampled: int) -> int:
     """``sampled`` in a quick run, else ``whole``."""
     return sampled if QUICK else whole
+
+
+def some_parameters(tests: Sequence[T], *, name: Callable[[T], str]) -> tuple[list[T], list[T]]:
+    """The tests that run in a quick run, and those left out: of a test with more parameters than
+    ``PARAMETERS``, all but as many, drawn. ``name`` is the same for a test's parameters."""
+    by_name: dict[str, list[T]] = {}
+    for each in tests:
+        by_name.setdefault(name(each), []).append(each)
+    kept = {id(each) for key, same in by_name.items() for each in _sample(key, same, PARAMETERS)}
+    return (
+        [each for each in tests if id(each) in kept],
+        [each for each in tests if id(each) not in kept],
+    )
