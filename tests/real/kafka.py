@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from tests.real.jars import class_path
+from tests.support.class_data import ClassData
 
 __all__ = [
     "BROKER_IDS",
@@ -101,6 +102,9 @@ class RealKafka:
         self.ports = dict(zip(broker_ids, free_ports(len(broker_ids)), strict=True))
         self._folder = folder
         self._class_path = class_path(release)
+        self._class_data = ClassData(
+            Path(self._class_path).parent / ("zookeeper" if zookeeper else "kraft")
+        )
         (self._controller_port,) = free_ports(1)
         self._cluster_id = _text_uuid()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -119,6 +123,7 @@ class RealKafka:
                     self._start_broker(broker_id)
                 for broker_id in group:
                     self.wait_for(broker_id)
+            self._class_data.keep_of(self._processes[_name(first)])
         except BaseException:
             self.close()
             raise
@@ -300,9 +305,10 @@ class RealKafka:
         (self._folder / name).write_text(lines, "utf-8")
 
     def _start(self, name: str, *arguments: str) -> None:
+        class_data = self._class_data.options(record=name == _name(next(iter(self.ports))))
         with open(self._log(name), "ab") as log:
             self._processes[name] = subprocess.Popen(
-                [*_JAVA, "-cp", self._class_path, *arguments],
+                [*_JAVA, *class_data, "-cp", self._class_path, *arguments],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.class_data import SparkClassData
 from tests.support.object_store import Bucket, ObjectStore, object_store
 from tests.wiredump.quickly import require_quick
 
@@ -20,6 +21,12 @@ def extension() -> None:
 def every_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """``--jobs`` starts so many processes, however small the capture."""
     monkeypatch.setattr("wiredump.tables.useful_processes.useful_processes", lambda _, most: most)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def spark_class_data() -> SparkClassData:
+    """Spark's drivers, also those of commands, start with an archive where there is one."""
+    return SparkClassData()
 
 
 @pytest.fixture(scope="session")

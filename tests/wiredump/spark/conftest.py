@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.class_data import SparkClassData
 from tests.support.toolchain import require, require_module
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, spark_class_data: SparkClassData
+) -> Iterator[object]:
     """``local[2]``: loopback only, no page of its own, little memory."""
     require("java")
     require_module("pyspark")
@@ -23,6 +26,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     root = str(Path(__file__).parents[3])
     os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark_class_data.hand_on(record=True)
     session = start(
         "local[2]",
         settings={
@@ -32,5 +36,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
             "spark.sql.shuffle.partitions": "2",
         },
     )
+    session.range(9).selectExpr("sum(id)").collect()
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    spark_class_data.keep_of(gateway.proc)
+    spark_class_data.hand_on()
     yield session
     session.stop()
