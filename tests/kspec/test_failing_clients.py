@@ -65,7 +65,7 @@ class Pessimists:
 @pytest.mark.slow
 async def test_a_client_that_never_connects_fails_every_case():
     cases = [case for case in load_cases() if case.case.client.tls is None]
-    results = await run([Dead()], cases, jobs=8)
+    results = await run([Dead()], cases, jobs=32)
     found = Counter(each.judgement.verdict for each in results)
     assert found == {"fail": len(cases)}
 
@@ -74,7 +74,7 @@ async def test_a_client_that_never_connects_fails_every_case():
 async def test_a_client_whose_calls_never_succeed_passes_no_case(rng: random.Random):
     """Where a call has to fail there is no verdict; most cases want one that succeeds."""
     cases = load_cases() if FULL else rng.sample(load_cases(), SAMPLE)
-    results = await run([Pessimists()], cases, jobs=8)
+    results = await run([Pessimists()], cases, jobs=16)
     made = Counter(call.request for each in results for v in each.variants for call in v.calls)
     often = {name for name, count in made.items() if count >= FEWEST_CALLS}
     good = [

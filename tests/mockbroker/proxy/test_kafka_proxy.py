@@ -272,12 +272,12 @@ async def test_kafka_python_through_the_proxy(proxied: Proxied, detail: str) -> 
             return count
 
         assert await asyncio.wait_for(asyncio.to_thread(work), 60) == 100
-        # Nothing went past the proxy.
+        # Nothing went past the proxy. (What a client sends as it closes may end there.)
         seen = {(each.api_key, each.correlation_id, each.client_id)
                 for each in proxy.journal.select(direction="request")}  # fmt: skip
         own = {(each.api_key, each.correlation_id, each.client_id)
                for each in mock.journal.select(direction="request")}  # fmt: skip
-        assert own == seen
+        assert own <= seen
         assert {0, 1, 3, 10, 11, 14} <= {key for key, _, _ in own}
 
 
