@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -37,13 +39,18 @@ def require_native() -> None:
 
 
 def _forget() -> None:
-    """Remove every class's codecs; the next use builds new ones."""
+    """Remove every codec, and what wiredump keeps of them; the next use builds new ones."""
     classes: list[type[Message]] = [Message]
     while classes:
         cls = classes.pop()
         classes += cls.__subclasses__()
         for name in ("_ENCODERS", "_DECODERS", "_READERS", "_VALIDATORS"):
             getattr(cls, name, {}).clear()
+    for name, loaded in sorted(sys.modules.items()):
+        if name.startswith("wiredump."):
+            for kept in vars(loaded).values():
+                if isinstance(kept, functools._lru_cache_wrapper):
+                    kept.cache_clear()
 
 
 @contextmanager

@@ -25,8 +25,6 @@ MESSAGES = [
 @pytest.fixture(autouse=True, scope="module")
 def native_engine() -> Any:
     engines.require_native()
-    _reader.cache_clear()
-    finder_of.cache_clear()
     with engines.running("native"):
         yield
 
