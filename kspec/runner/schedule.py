@@ -102,6 +102,8 @@ async def run_pairs(
 
     try:
         await _work(pairs, first, jobs)
+        for pool in pools.values():
+            pool.try_again()
         await _work(doubted, second, min(jobs, 1 if len(doubted) <= FEW else JOBS_AGAIN))
     except* KprotoError as errors:
         raise errors.exceptions[0] from None
@@ -128,7 +130,11 @@ async def _work(
 
 
 class _Pool:
-    """A client's idle processes."""
+    """A client's idle processes.
+
+    Where the first one does not start, no other is tried until ``try_again``: a program that never
+    sends a greeting costs that wait once, and not in each case.
+    """
 
     def __init__(
         self, client: ClientUnderTest, on_greeting: Callable[[str, Greeting], None]
@@ -136,11 +142,24 @@ class _Pool:
         self._client = client
         self._on_greeting = on_greeting
         self._idle: list[Adapter] = []
+        self._has_started = False
+        self._refusal: AdapterError | None = None
+
+    def try_again(self) -> None:
+        self._refusal = None
 
     async def take(self) -> Adapter:
         if self._idle:
             return self._idle.pop()
-        adapter = await self._client.start()
+        if self._refusal is not None:
+            raise self._refusal
+        try:
+            adapter = await self._client.start()
+        except AdapterError as error:
+            if not self._has_started:
+                self._refusal = error
+            raise
+        self._has_started = True
         self._on_greeting(self._client.name, adapter.greeting)
         return adapter
 

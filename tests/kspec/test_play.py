@@ -262,6 +262,23 @@ async def test_what_failed_is_played_once_more_where_that_is_asked_for():
     assert always.asked.count("list_topics") == 2
 
 
+class Mute(Fake):
+    """Does not start."""
+
+    async def start(self) -> Fake:
+        self.started += 1
+        raise AdapterFault("hung: no greeting in 30 s")
+
+
+async def test_a_client_that_does_not_start_is_waited_for_once_and_once_more_at_the_end():
+    """Not in each case, let alone in each variant of a case."""
+    mute = Mute()
+    cases = [parse_case(SIMPLE, f"x/00{number}-x.yaml") for number in range(1, 6)]
+    results = await run([mute], cases, again=lambda result: result.judgement.verdict == "error")
+    assert {each.judgement for each in results} == {Judgement("error", "hung: no greeting in 30 s")}
+    assert mute.started == 2
+
+
 class Other(Fake):
     """Notes what another client was asked before it starts."""
 
