@@ -233,7 +233,9 @@ def _of_every_case(case: Case, played: Evidence) -> Iterable[Finding]:
     grown = played.memory_growth // 2**20
     if grown > MOST_MEMORY_MIB:
         evidence = f"its process grew by {grown} MiB, more than {MOST_MEMORY_MIB}"
-        yield Finding("must_not", "takes memory without end", True, evidence, severity="resources")
+        yield Finding(
+            "must_not", "allocates far more than it receives", True, evidence, severity="resources"
+        )
     calls = [each for each in played.calls.values() if each.answer.unsupported is None]
     slow = [each for each in calls if each.milliseconds > bound and not each.answer.pending]
     if slow and not played.wire_only:

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from kproto.errors import KprotoError
 from kspec.errors import AdapterError
-from kspec.judge import Judgement, judge, worst
+from kspec.judge import MOST_MEMORY_MIB, Judgement, judge, worst
 from kspec.kinds import Answer
 from kspec.model import CaseFile, Variant
 from kspec.results import Call, Greeting, Result, VariantResult, without_empty_passes
@@ -192,7 +192,13 @@ async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
         return VariantResult(variant.name, Judgement("error", str(error)))
     finally:
         # With several clients the evidence does not say which of them failed.
-        usable = seen is not None and seen.broken is None and seen.fault is None
+        usable = (
+            seen is not None
+            and seen.broken is None
+            and seen.fault is None
+            # It may keep that memory, so that the next case would find no growth.
+            and seen.memory_growth <= MOST_MEMORY_MIB * 2**20
+        )
         for adapter in adapters.values():
             await pool.give(adapter, usable=usable)
     calls = [

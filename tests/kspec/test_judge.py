@@ -240,7 +240,9 @@ def test_no_case_may_make_a_process_grow_without_end():
 
     assert grown(MOST_MEMORY_MIB).verdict == "pass"
     judged = grown(MOST_MEMORY_MIB + 1)
-    assert judged.why == ("takes memory without end: its process grew by 257 MiB, more than 256")
+    assert judged.why == (
+        "allocates far more than it receives: its process grew by 257 MiB, more than 256"
+    )
     assert (judged.verdict, judged.severity) == ("fail", "resources")
 
 
