@@ -84,8 +84,8 @@ def test_clients_are_paired_whatever_their_release(tmp_path):
     write(tmp_path / "new.json", {"@platformatic/kafka@3": "3", "x": "4", "come": "1"}, ["pass"])
     lines = compare(tmp_path).output.splitlines()
     assert lines == [
-        "@platformatic/kafka 1 -> @platformatic/kafka@3, 1 cases: the same",
-        "x@2 -> x 4, 1 cases: the same",
+        "@platformatic/kafka 1 -> @platformatic/kafka@3, 1 case: the same",
+        "x@2 -> x 4, 1 case: the same",
     ]
 
 

@@ -25,6 +25,7 @@ class Dead:
 
     name = "dead"
     wire_only = False
+    pid = None
     greeting = Greeting(client="dead")
 
     async def start(self) -> Dead:
@@ -42,6 +43,7 @@ class Pessimist:
 
     name = "pessimist"
     wire_only = False
+    pid = None
 
     def __init__(self, inner: Adapter) -> None:
         self._inner = inner

@@ -38,6 +38,7 @@ class Member:
     """A client whose n-th assignment has so many partitions; the last one stays."""
 
     wire_only = False
+    pid = None
     greeting = Greeting(client="member")
 
     def __init__(self, sizes: list[int]) -> None:
