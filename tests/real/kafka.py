@@ -10,7 +10,6 @@ and time-outs are so long that a frozen broker stays a live member that does not
 
 from __future__ import annotations
 
-import ctypes
 import random
 import signal
 import socket
@@ -76,6 +75,19 @@ _JAVA: Final = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dzookeeper.admin.enableServer=false",
 )  # fmt: skip
+
+_DIES_WITH_PARENT: Final = (
+    (
+        sys.executable, "-I", "-S", "-c",
+        "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
+        "os.execvp(sys.argv[1], sys.argv[1:])",
+    )
+    if sys.platform == "linux"
+    else ()
+)  # fmt: skip
+"""A test run that is killed leaves no broker behind (PR_SET_PDEATHSIG). A program does that, not a
+``preexec_fn``: Python then frees what other threads hold in a copy of this process that has no
+other threads, and a client of HDFS waits there for its own for ever."""
 
 
 class KafkaFailed(Exception):
@@ -308,14 +320,13 @@ class RealKafka:
         class_data = self._class_data.options(record=name == _name(next(iter(self.ports))))
         with open(self._log(name), "ab") as log:
             self._processes[name] = subprocess.Popen(
-                [*_JAVA, *class_data, "-cp", self._class_path, *arguments],
+                [*_DIES_WITH_PARENT, *_JAVA, *class_data, "-cp", self._class_path, *arguments],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 # Signals from the terminal are ours to pass on, except that nobody survives us.
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
             )
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
@@ -332,12 +343,6 @@ class RealKafka:
     def _story(self, name: str, problem: str) -> str:
         end = self._log(name).read_text("utf-8", "replace")[-4000:]
         return f"{name} of Kafka {self.release} {problem}; its log ends:\n{end}"
-
-
-def _die_with_parent() -> None:
-    """Where the kernel can (Linux): a test run that is killed leaves no broker behind."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def _name(broker_id: int) -> str:
