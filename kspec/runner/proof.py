@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kspec.judge import Judgement
 from kspec.model import CaseFile
@@ -17,7 +18,9 @@ from kspec.runner.clients import Local
 from kspec.runner.schedule import run_pairs
 from kspec.wrong.catalog import MISBEHAVIOURS
 
-__all__ = ["Flaw", "prove"]
+__all__ = ["PLAYS_ALONE", "Flaw", "prove"]
+
+PLAYS_ALONE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ async def prove(
     """Return the flaws of ``cases``. ``beside`` holds all cases, for their misbehaviours.
 
     Raises KprotoError if a case cannot be staged. With many plays on few cores, waits are late and
-    timeouts depend on the machine. Each apparent flaw is therefore played once more by itself, and
-    that result counts.
+    timeouts depend on the machine. Each apparent flaw is therefore played by itself, up to
+    ``PLAYS_ALONE`` times, and is none if it does not show again.
     """
     found = [
         Flaw(each.id, f"{name!r} is not a misbehaviour; `kspec misbehaviours` lists them")
@@ -61,8 +64,10 @@ async def prove(
         clients = [Local(f"wrong:{name}", name) for name in sorted(names)]
         pairs += [(client, each) for client in clients for each in members]
     results = await run_pairs(pairs, jobs=jobs)
-    unsure = [pair for pair, result in zip(pairs, results, strict=True) if _flaw(result)]
-    return [flaw for each in await run_pairs(unsure) if (flaw := _flaw(each)) is not None]
+    for _ in range(PLAYS_ALONE):
+        pairs = [pair for pair, result in zip(pairs, results, strict=True) if _flaw(result)]
+        results = await run_pairs(pairs)
+    return [flaw for each in results if (flaw := _flaw(each)) is not None]
 
 
 def _flaw(result: Result) -> Flaw | None:
