@@ -138,22 +138,46 @@ static cJSON *rules_created(rd_kafka_t *client, rd_kafka_event_t *event) {
     return returned(outcomes, NULL);
 }
 
-static cJSON *create_acls(struct adapter *adapter, const cJSON *call) {
-    const cJSON *rules = json_member(call, "acls");
+static cJSON *rules_deleted(rd_kafka_t *client, rd_kafka_event_t *event) {
+    size_t count;
+    const rd_kafka_DeleteAcls_result_response_t **found =
+        rd_kafka_DeleteAcls_result_responses(rd_kafka_event_DeleteAcls_result(event), &count);
+    cJSON *outcomes = cJSON_CreateArray();
+    for (size_t at = 0; at < count; at++)
+        cJSON_AddItemToArray(
+            outcomes,
+            outcome_of_error(client, rd_kafka_DeleteAcls_result_response_error(found[at])));
+    return returned(outcomes, NULL);
+}
+
+/* Create rules, or delete those that filters match: rules and filters are one type of librdkafka. */
+static cJSON *change_rules(struct adapter *adapter, const cJSON *call, bool deletes) {
+    const cJSON *texts = json_member(call, deletes ? "filters" : "acls");
     struct admin_call made;
     size_t count;
-    if (!json_is_list_of(rules, cJSON_IsString))
-        return adapter_error("acls is no list of access rules");
-    if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_CREATEACLS))
+    if (!json_is_list_of(texts, cJSON_IsString))
+        return adapter_error(deletes ? "filters is no list of filters"
+                                     : "acls is no list of access rules");
+    if (!admin_begin(&made, adapter,
+                     deletes ? RD_KAFKA_ADMIN_OP_DELETEACLS : RD_KAFKA_ADMIN_OP_CREATEACLS))
         return admin_refused(&made);
-    rd_kafka_AclBinding_t **wanted = parsed_list(rules, false, &count, &made.answer);
+    rd_kafka_AclBinding_t **wanted = parsed_list(texts, deletes, &count, &made.answer);
     if (made.answer == NULL)
-        rd_kafka_CreateAcls(made.client, wanted, count, made.options, made.queue);
+        (deletes ? rd_kafka_DeleteAcls : rd_kafka_CreateAcls)(made.client, wanted, count,
+                                                              made.options, made.queue);
     rd_kafka_AclBinding_destroy_array(wanted, count);
     free(wanted);
     if (made.answer != NULL)
         return admin_refused(&made);
-    return named(admin_answer(&made, rules_created), rules);
+    return named(admin_answer(&made, deletes ? rules_deleted : rules_created), texts);
+}
+
+static cJSON *create_acls(struct adapter *adapter, const cJSON *call) {
+    return change_rules(adapter, call, false);
+}
+
+static cJSON *delete_acls(struct adapter *adapter, const cJSON *call) {
+    return change_rules(adapter, call, true);
 }
 
 static cJSON *rules_described(rd_kafka_t *client, rd_kafka_event_t *event) {
@@ -187,36 +211,6 @@ static cJSON *describe_acls(struct adapter *adapter, const cJSON *call) {
     rd_kafka_DescribeAcls(made.client, wanted, made.options, made.queue);
     rd_kafka_AclBinding_destroy(wanted);
     return admin_answer(&made, rules_described);
-}
-
-static cJSON *rules_deleted(rd_kafka_t *client, rd_kafka_event_t *event) {
-    size_t count;
-    const rd_kafka_DeleteAcls_result_response_t **found =
-        rd_kafka_DeleteAcls_result_responses(rd_kafka_event_DeleteAcls_result(event), &count);
-    cJSON *outcomes = cJSON_CreateArray();
-    for (size_t at = 0; at < count; at++)
-        cJSON_AddItemToArray(
-            outcomes,
-            outcome_of_error(client, rd_kafka_DeleteAcls_result_response_error(found[at])));
-    return returned(outcomes, NULL);
-}
-
-static cJSON *delete_acls(struct adapter *adapter, const cJSON *call) {
-    const cJSON *filters = json_member(call, "filters");
-    struct admin_call made;
-    size_t count;
-    if (!json_is_list_of(filters, cJSON_IsString))
-        return adapter_error("filters is no list of filters");
-    if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_DELETEACLS))
-        return admin_refused(&made);
-    rd_kafka_AclBindingFilter_t **wanted = parsed_list(filters, true, &count, &made.answer);
-    if (made.answer == NULL)
-        rd_kafka_DeleteAcls(made.client, wanted, count, made.options, made.queue);
-    rd_kafka_AclBinding_destroy_array(wanted, count);
-    free(wanted);
-    if (made.answer != NULL)
-        return admin_refused(&made);
-    return named(admin_answer(&made, rules_deleted), filters);
 }
 
 const struct named_operation access_operations[] = {
