@@ -11,7 +11,7 @@ from uuid import UUID
 from kspec.wrong.heartbeating_member import HeartbeatingMember
 from kspec.wrong.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.wrong.rules import ClientRules
-from kspec.wrong.topics import TopicPartition, message
+from kspec.wrong.topics import message
 
 __all__ = ["ConsumerGroupMember"]
 
@@ -102,6 +102,3 @@ class ConsumerGroupMember(HeartbeatingMember):
             await self.topics.refresh_all()
         else:
             await self.topics.refresh(self.names)
-
-    def adopted(self, wanted: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        return wanted

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from kspec.wrong.consumer_group_member import ConsumerGroupMember
+from kspec.wrong.heartbeating_mistakes import (
+    EndsIfUnknown,
+    EndsWithAnyError,
+    KeepsItsCoordinator,
+    KeepsRevokedPartitions,
+    RepeatsAFencedHeartbeat,
+    StaysSilentAtClose,
+)
 from kspec.wrong.link import BrokerError, Link
-from kspec.wrong.membership import GroupCoordinators
 from kspec.wrong.registry import misbehaves
 from kspec.wrong.topics import TopicPartition
 
@@ -89,19 +96,13 @@ class NeverOwnsUp(ConsumerGroupMember):
 
 
 @misbehaves("keeps-what-is-taken-away")
-class KeepsWhatIsTakenAway(ConsumerGroupMember):
+class KeepsWhatIsTakenAway(KeepsRevokedPartitions, ConsumerGroupMember):
     """Goes on with partitions that it has to give up."""
-
-    def adopted(self, wanted: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        return wanted | self.owned
 
 
 @misbehaves("leaves-without-a-word")
-class LeavesWithoutAWord(ConsumerGroupMember):
+class LeavesWithoutAWord(StaysSilentAtClose, ConsumerGroupMember):
     """Does not tell the coordinator that it leaves."""
-
-    def leaves_at_close(self) -> bool:
-        return False
 
 
 @misbehaves("leaves-for-good")
@@ -132,20 +133,13 @@ class HidesWhatEndsIt(ConsumerGroupMember):
 
 
 @misbehaves("stays-fenced")
-class StaysFenced(ConsumerGroupMember):
+class StaysFenced(RepeatsAFencedHeartbeat, ConsumerGroupMember):
     """Repeats its heartbeat when its epoch is refused."""
-
-    def heed_fence(self) -> float:
-        return self.next_try()
 
 
 @misbehaves("ends-when-it-is-unknown")
-class EndsWhenItIsUnknown(ConsumerGroupMember):
+class EndsWhenItIsUnknown(EndsIfUnknown, ConsumerGroupMember):
     """Is of no more use when the coordinator does not know it."""
-
-    def heed_unknown(self) -> float:
-        self.end(BrokerError(25))
-        return 0
 
 
 @misbehaves("brings-its-partitions-along")
@@ -159,25 +153,13 @@ class BringsItsPartitionsAlong(ConsumerGroupMember):
 
 
 @misbehaves("keeps-the-coordinator-of-the-group")
-class KeepsTheCoordinatorOfTheGroup(ConsumerGroupMember):
+class KeepsTheCoordinatorOfTheGroup(KeepsItsCoordinator, ConsumerGroupMember):
     """Never looks for another coordinator of its group."""
-
-    class Faithful(GroupCoordinators):
-        def forget(self, kind: int, key: str) -> None:
-            """Ignored."""
-
-    coordinators_type: ClassVar[type[GroupCoordinators]] = Faithful
 
 
 @misbehaves("gives-up-on-the-group")
-class GivesUpOnTheGroup(ConsumerGroupMember):
+class GivesUpOnTheGroup(EndsWithAnyError, ConsumerGroupMember):
     """Ends with the first error of a coordinator, whatever it is."""
-
-    def pass_or_end(self, error: BrokerError) -> float:
-        if error.code == 15 and not self.told:  # the internal topic is being made
-            return super().pass_or_end(error)
-        self.end(error)
-        return 0
 
 
 @misbehaves("commits-without-its-epoch")

@@ -167,6 +167,10 @@ class HeartbeatingMember(Membership):
     async def take_target(self, answer: Any) -> bool:
         """Own what the coordinator assigns; return whether that is a change."""
 
+    def adopted(self, wanted: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        """Return what the member owns once it is assigned ``wanted``."""
+        return wanted
+
     # ---- errors ----------------------------------------------------------------------------------
 
     def heed_error(self, answer: Any) -> float:

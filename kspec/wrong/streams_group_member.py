@@ -111,6 +111,3 @@ class StreamsGroupMember(HeartbeatingMember):
             for index in tasks
             if index < self.topics.counts.get(name, 0)
         )
-
-    def adopted(self, wanted: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        return wanted

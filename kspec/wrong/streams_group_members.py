@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from uuid import uuid4
 
+from kspec.wrong.heartbeating_mistakes import (
+    EndsIfUnknown,
+    EndsWithAnyError,
+    KeepsItsCoordinator,
+    KeepsRevokedPartitions,
+    RepeatsAFencedHeartbeat,
+    StaysSilentAtClose,
+)
 from kspec.wrong.link import BrokerError, Link
-from kspec.wrong.membership import GroupCoordinators
 from kspec.wrong.registry import misbehaves
 from kspec.wrong.streams_group_member import StreamsGroupMember
 from kspec.wrong.topics import TopicPartition
@@ -26,20 +33,13 @@ class HidesItsProcess(StreamsGroupMember):
 
 
 @misbehaves("stays-fenced-with-its-tasks")
-class StaysFencedWithItsTasks(StreamsGroupMember):
+class StaysFencedWithItsTasks(RepeatsAFencedHeartbeat, StreamsGroupMember):
     """Repeats its heartbeat, and keeps its tasks, when a streams group refuses its epoch."""
-
-    def heed_fence(self) -> float:
-        return self.next_try()
 
 
 @misbehaves("ends-when-its-tasks-are-gone")
-class EndsWhenItsTasksAreGone(StreamsGroupMember):
+class EndsWhenItsTasksAreGone(EndsIfUnknown, StreamsGroupMember):
     """Processes no more when the coordinator of its streams group does not know it."""
-
-    def heed_unknown(self) -> float:
-        self.end(BrokerError(25))
-        return 0
 
 
 @misbehaves("is-another-member-each-time")
@@ -79,19 +79,13 @@ class HidesItsTasks(StreamsGroupMember):
 
 
 @misbehaves("keeps-tasks-that-are-taken-away")
-class KeepsTasksThatAreTakenAway(StreamsGroupMember):
+class KeepsTasksThatAreTakenAway(KeepsRevokedPartitions, StreamsGroupMember):
     """Goes on with tasks that it has to give up."""
-
-    def adopted(self, wanted: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        return wanted | self.owned
 
 
 @misbehaves("leaves-its-tasks-behind")
-class LeavesItsTasksBehind(StreamsGroupMember):
+class LeavesItsTasksBehind(StaysSilentAtClose, StreamsGroupMember):
     """Does not tell the coordinator that it leaves its streams group."""
-
-    def leaves_at_close(self) -> bool:
-        return False
 
 
 @misbehaves("waits-for-streams-groups")
@@ -118,22 +112,10 @@ class HidesThatItWasRefused(StreamsGroupMember):
 
 
 @misbehaves("keeps-the-coordinator-of-its-tasks")
-class KeepsTheCoordinatorOfItsTasks(StreamsGroupMember):
+class KeepsTheCoordinatorOfItsTasks(KeepsItsCoordinator, StreamsGroupMember):
     """Never looks for another coordinator of its streams group."""
-
-    class Faithful(GroupCoordinators):
-        def forget(self, kind: int, key: str) -> None:
-            """Ignored."""
-
-    coordinators_type: ClassVar[type[GroupCoordinators]] = Faithful
 
 
 @misbehaves("gives-up-on-its-tasks")
-class GivesUpOnItsTasks(StreamsGroupMember):
+class GivesUpOnItsTasks(EndsWithAnyError, StreamsGroupMember):
     """Ends with the first error of a streams group's coordinator, whatever it is."""
-
-    def pass_or_end(self, error: BrokerError) -> float:
-        if error.code == _COORDINATOR_NOT_AVAILABLE and not self.told:  # the internal topic is made
-            return super().pass_or_end(error)
-        self.end(error)
-        return 0
