@@ -120,6 +120,13 @@ class Consumer:
             self.assigned = {tp: self.assigned.get(tp) or Assigned(None) for tp in wanted}
             self.sessions.clear()
 
+    def follow(self, membership: Membership) -> None:
+        """Read what the member owns. A partition that it lost and has again begins anew."""
+        if membership.has_lost_all:
+            membership.has_lost_all = False
+            self.adopt(())
+        self.adopt(membership.owned)
+
     async def commit(
         self, offsets: Mapping[TopicPartition, int] | None
     ) -> dict[TopicPartition, int]:
@@ -165,7 +172,7 @@ class Consumer:
                     try:
                         await self.membership.take_part(ends - time.monotonic())
                     finally:
-                        self.adopt(self.membership.owned)
+                        self.follow(self.membership)
                 await self.fetch_all()
             except (LinkClosedError, TimedOutError):
                 self.topics.leaders.clear()

@@ -97,6 +97,7 @@ class HeartbeatingMember(Membership):
     def forget_membership(self) -> None:
         """The id stays the member's."""
         self.generation, self.owned = _JOINING, frozenset()
+        self.has_lost_all = True
         self.told = {}
 
     # ---- heartbeats ------------------------------------------------------------------------------

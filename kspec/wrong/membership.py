@@ -96,6 +96,9 @@ class Membership:
         self.generation = _NO_GENERATION
         self.protocol = ""
         self.owned: frozenset[TopicPartition] = frozenset()
+        self.has_lost_all = False
+        """Whether everything was taken away since the consumer last looked, which may have been
+        given back meanwhile."""
         self.known: dict[str, int] = {}
         self.watched: list[str] = []
         self.fatal: Exception | None = None
