@@ -215,7 +215,12 @@ class Location:
         base = self.path
         selector = FileSelector(base, allow_not_found=True, recursive=recursive)
         with translated(self.shown):
-            found = self.filesystem.get_file_info(selector)
+            try:
+                found = self.filesystem.get_file_info(selector)
+            except NotADirectoryError:
+                # pyarrow asks fsspec whether there is a folder, and then whether there is anything:
+                # another process may have made the folder in between.
+                found = self.filesystem.get_file_info(selector)
         if not found:
             self._require_bucket()
         start = len(base.strip("/"))

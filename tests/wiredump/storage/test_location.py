@@ -14,6 +14,7 @@ import pytest
 
 from kproto.errors import KprotoError
 from tests.support.object_store import Bucket
+from tests.support.toolchain import require_module
 from wiredump.storage import (
     ChangedError,
     Location,
@@ -115,6 +116,22 @@ def test_folders(folder: Location) -> None:
     (folder / "c" / "4.x").unlink(missing_ok=True)
     assert [each.name for each in folder.files()] == ["5.x"]
     assert list((folder / "nothing").iterdir()) == []
+
+
+def test_a_folder_that_is_made_while_it_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fsspec is asked whether there is a folder, and then whether there is anything."""
+    files = require_module("fsspec.implementations.memory").MemoryFileSystem
+    files().makedirs("/made")
+    isdir = files.isdir
+    answers = iter([False])
+    monkeypatch.setattr(
+        files, "isdir", lambda self, path: next(answers, True) and isdir(self, path)
+    )
+    assert list(Location("memory://made").iterdir()) == []
+    assert list(answers) == [], "the race took place"
+    files().pipe("/file", b"some")
+    with pytest.raises(StorageError, match="file"):
+        list(Location("memory://file").iterdir())
 
 
 @pytest.mark.parametrize(
