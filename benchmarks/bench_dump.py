@@ -9,7 +9,8 @@ Reproduce and compare::
     .venv/bin/python -m benchmarks.bench_dump --only spark,memory --dry-run
 
 Parts: ``frames`` (the frame table), ``records`` (all of them, with key, offset, timestamp and hash
-of the value), ``others`` (for information, of small captures and once), ``spark``, ``memory``.
+of the value), ``tables`` (all tables and ``wiredump show`` beside ``tshark -T json``, and one
+connection of gigabytes with one process and with two), ``spark``, ``memory``.
 
 ``--start`` is the size of one more capture of small frames: what a whole process costs before it
 reads, which importing pyarrow is most of. It is shown and is held to no mark.
@@ -38,7 +39,6 @@ from benchmarks.dump.cases import (
     FRAME_FIELDS,
     RECORD_FIELDS,
     Case,
-    offers,
     scan,
     show,
     table,
@@ -54,7 +54,7 @@ from kspec.runner import toolchains
 
 __all__ = ["PARTS", "arguments_of", "main", "programs"]
 
-PARTS = ("frames", "records", "others", "spark", "memory")
+PARTS = ("frames", "records", "tables", "spark", "memory")
 TSHARK, TSHARK_RECORDS, TSHARK_JSON = (
     "tshark -T fields",
     "tshark, records' fields",
@@ -62,6 +62,7 @@ TSHARK, TSHARK_RECORDS, TSHARK_JSON = (
 )
 FRAMES, RECORDS, ALL = "table, frames", "table, records", "table, all tables"
 FRAMES_TWO, RECORDS_TWO = "table, frames, --jobs 2", "table, records, --jobs 2"
+ALL_TWO = "table, all tables, --jobs 2"
 SCALE_CONNECTIONS = 24
 MEMORY_FROM = 150.0
 """The size of the smaller capture in the comparison of memory, in megabytes."""
@@ -70,11 +71,6 @@ NEWEST = "-newest"
 START = "start"
 """A capture so small that it shows our start-up time; it has no mark."""
 SHOW, SCAN = "show", "numpy scan"
-OTHERS_BELOW = 150.0
-"""The largest size, in megabytes, of captures for the programs without marks."""
-ONCE = (ALL, SHOW, TSHARK_JSON, SCAN)
-"""Programs without marks: only on small captures, and only in the first round, since they take
-minutes."""
 
 
 @dataclass
@@ -98,22 +94,27 @@ def programs(
         return table(capture, tables, options=options, scratch=scratch)
 
     found: dict[str, tuple[Case, int]] = {TSHARK: (tshark_fields(capture, FRAME_FIELDS), 1)}
-    parallel = offers("table", "--jobs")
     if "frames" in parts:
         found[FRAMES] = ours("frames", "--no-bodies"), 1
-        if parallel:
-            found[FRAMES_TWO] = ours("frames", "--no-bodies", "--jobs", "2"), 2
+        found[FRAMES_TWO] = ours("frames", "--no-bodies", "--jobs", "2"), 2
     if "records" in parts:
         found[RECORDS] = ours("records"), 1
         found[TSHARK_RECORDS] = tshark_fields(capture, RECORD_FIELDS), 1
-        if parallel:
-            found[RECORDS_TWO] = ours("records", "--jobs", "2"), 2
-    if "others" in parts and capture.megabytes < OTHERS_BELOW:
-        found[ALL] = ours(None), 1
+        found[RECORDS_TWO] = ours("records", "--jobs", "2"), 2
+    if "tables" in parts:
+        found |= all_tables(capture, scratch)
         found[SHOW] = show(capture), 1
         found[TSHARK_JSON] = tshark_json(capture), 1
         found[SCAN] = scan(capture), 1
     return found
+
+
+def all_tables(capture: Capture, scratch: Path) -> dict[str, tuple[Case, int]]:
+    """Return the programs that write all tables, with one process and with two."""
+    return {
+        ALL: (table(capture, scratch=scratch), 1),
+        ALL_TWO: (table(capture, options=("--jobs", "2"), scratch=scratch), 2),
+    }
 
 
 def measure(
@@ -123,12 +124,11 @@ def measure(
     them."""
     measured: Measured = {}
     for capture in captures:
-        cases = programs(capture, parts, scratch)
+        is_giant = capture.name.startswith("giant")  # for which tshark takes minutes
+        cases = all_tables(capture, scratch) if is_giant else programs(capture, parts, scratch)
         runs = measured[capture.name] = {name: Runs() for name in cases}
         for number in range(rounds):
             for name, (case, processors) in cases.items():
-                if number and name in ONCE:
-                    continue
                 say(f"{capture.name}, round {number + 1} of {rounds}: {name}")
                 seen = case(pinned(processors))
                 runs[name].add(seen.taken.wall, seen.taken.cpu, seen.rows)
@@ -144,14 +144,38 @@ def say(text: str) -> None:
 def judge(everything: Measured, parts: tuple[str, ...]) -> list[Mark]:
     marks = []
     measured = {name: runs for name, runs in everything.items() if name != START}
+    known = {name: runs for name, runs in measured.items() if not name.endswith(NEWEST)}
+    newest = {name: runs for name, runs in measured.items() if name.endswith(NEWEST)}
     if "frames" in parts:
         marks.append(at_least("frame table against tshark, per core", measured, TSHARK, FRAMES, 15))
     if "records" in parts:
         aim = "all records against tshark -T fields of the same records, per core"
-        known = {name: runs for name, runs in measured.items() if not name.endswith(NEWEST)}
         marks.append(at_least(aim, known, TSHARK_RECORDS, RECORDS, 8, rows="records"))
         aim = "all records against tshark's frame table, per core"
         marks.append(at_least(aim, measured, TSHARK, RECORDS, 8, rows=None))
+    if "tables" in parts:
+        marks += judge_tables(measured, known, newest)
+    return marks
+
+
+def judge_tables(measured: Measured, known: Measured, newest: Measured) -> list[Mark]:
+    marks = []
+    for versions, captures, least in (
+        ("versions that it decodes", known, 3),
+        ("newest versions", newest, 1.5),
+    ):
+        aim = f"all tables against tshark's frame table, {versions}"
+        marks.append(at_least(aim, captures, TSHARK, ALL, least))
+    for ours, least in ((ALL, 3), (SHOW, 2)):
+        aim = f"{ours.removeprefix('table, ')} against tshark -T json, per core"
+        marks.append(at_least(aim, measured, TSHARK_JSON, ours, least, rows=None))
+    giants = {name: runs for name, runs in measured.items() if name.startswith("giant")}
+    others = {name: runs for name, runs in measured.items() if name not in giants}
+    for aim, captures, least in (
+        ("all tables, two processes against one, wall time", others, 1),
+        ("all tables of one connection, two processes against one, wall time", giants, 1.6),
+    ):
+        marks.append(at_least(aim, captures, ALL, ALL_TWO, least, clock="wall"))
     return marks
 
 
@@ -190,7 +214,7 @@ def text(run: Run, rounds: int) -> list[str]:
     return [
         f"{machine(['pyarrow', 'numpy', 'pyspark', 'confluent-kafka'])}, tshark "
         f"{release[0] if release else 'unknown'}. Medians of "
-        f"{rounds} interleaved rounds ({', '.join(ONCE)}: once) of whole processes. A ratio above "
+        f"{rounds} interleaved rounds of whole processes. A ratio above "
         f"1 means that wiredump is faster. Load of the machine at the end: "
         f"{os.getloadavg()[1]:.1f}. Captures: {origins}.",
         f"tshark prints {', '.join(FRAME_FIELDS)}, and for records {len(RECORD_FIELDS)} fields "
@@ -342,7 +366,7 @@ def measure_all(arguments: argparse.Namespace) -> None:
     parts: tuple[str, ...] = arguments.only
     maker = Maker(arguments.workdir, real=not arguments.synthetic)
     run = Run()
-    if set(parts) & {"frames", "records", "others"}:
+    if set(parts) & {"frames", "records", "tables"}:
         made = [
             maker.traffic(shape, size, newest=newest)
             for newest in (False, True)
@@ -351,6 +375,8 @@ def measure_all(arguments: argparse.Namespace) -> None:
         run.captures = [each for each in made if each is not None]
         if start := maker.traffic("small", arguments.start):
             run.captures.append(start._replace(name=START))
+        if "tables" in parts:
+            run.captures.append(maker.giant(arguments.giant))
         run.measured = measure(run.captures, parts, arguments.rounds, maker.folder)
         run.tables += rows_of(run.captures, run.measured)
         run.marks += judge(run.measured, parts)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +22,6 @@ __all__ = [
     "RECORD_FIELDS",
     "Case",
     "Seen",
-    "offers",
     "scan",
     "show",
     "table",
@@ -60,16 +57,6 @@ class Seen(NamedTuple):
 
 Case = Callable[[frozenset[int]], Seen]
 """Runs once, on these processors."""
-
-
-@cache
-def offers(command: str, option: str) -> bool:
-    """Whether this version of wiredump has the option."""
-    shown = subprocess.run(
-        [sys.executable, "-m", "wiredump", command, "--help"], capture_output=True, check=True,
-        cwd=ROOT,
-    )  # fmt: skip
-    return f"{option} " in shown.stdout.decode()
 
 
 def table(

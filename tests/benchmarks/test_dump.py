@@ -230,3 +230,18 @@ def test_arguments_that_mean_nothing_are_refused(line, capsys):
 
 def test_marks_are_short_where_a_capture_has_none_of_the_programs():
     assert [mark.met for mark in bench_dump.judge({}, ("frames", "records"))] == [None] * 3
+    assert [mark.met for mark in bench_dump.judge({}, ("tables",))] == [None] * 6
+
+
+def test_two_processes_are_held_to_more_on_one_giant_connection():
+    def runs(wall: float) -> Runs:
+        found = Runs()
+        found.add(wall, wall, {"frames": 7})
+        return found
+
+    measured = {
+        name: {bench_dump.ALL: runs(3.0), bench_dump.ALL_TWO: runs(2.0)}
+        for name in ("small", "giant-1")
+    }
+    marks = {mark.aim: mark.met for mark in bench_dump.judge(measured, ("tables",))}
+    assert [met for aim, met in marks.items() if "two processes" in aim] == [True, False]
