@@ -7,8 +7,7 @@ gzip      zlib                                     one member; several are read
 snappy    cramjam                                  see ``snappy``
 lz4       lz4                                      a frame of independent blocks of 64 KiB, as
                                                    Java requires; see ``lz4_header`` for magic 0
-zstd      compression.zstd; before Python 3.14     one frame; several are read
-          backports.zstd
+zstd      zstandard                                one frame; several are read
 ========  =======================================  ============================================
 
 All but zlib come with the extra ``records`` and are imported on first use; ``MissingExtraError``
@@ -25,7 +24,7 @@ from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
 from kproto.errors import EncodeError, MissingExtraError
-from kproto.records import lz4_header, snappy
+from kproto.records import lz4_header, snappy, zstd
 from kproto.records.model import MAX_DECOMPRESSED, Compression
 from kproto.records.undecodable import UndecodableError, too_large
 
@@ -39,23 +38,19 @@ copy of what follows it, so unlimited numbers would take quadratic time."""
 FIRST_CHUNK: Final = 64 * 1024
 SMALL: Final = 16 * 1024
 """Results of up to this size may come from a single call; larger results start over in chunks."""
-LARGEST_WINDOW: Final = 27
-"""The logarithm of the largest zstd window that is read: no compression level uses more."""
 
 
 @cache
 def _library(codec: Compression) -> Any:
-    modules = {
-        Compression.SNAPPY: ("cramjam",),
-        Compression.LZ4: ("lz4.frame",),
-        Compression.ZSTD: ("compression.zstd", "backports.zstd"),
+    name = {
+        Compression.SNAPPY: "cramjam",
+        Compression.LZ4: "lz4.frame",
+        Compression.ZSTD: "zstandard",
     }[codec]
-    for name in modules:
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise MissingExtraError(f"{codec.name.lower()} needs {modules[-1]}", extra="records")
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingExtraError(f"{codec.name.lower()} needs {name}", extra="records") from None
 
 
 def available(codec: Compression) -> bool:
@@ -99,7 +94,7 @@ def _compress(codec: Compression, data: bytes, magic: int, level: int | None) ->
         )
         return lz4_header.broken(frame) if magic == 0 else frame
     if codec is Compression.ZSTD:
-        packed: bytes = _library(codec).compress(data, level)
+        packed: bytes = _library(codec).compress(data, 3 if level is None else level)
         return packed
     return data
 
@@ -133,8 +128,7 @@ def _decompressor(codec: Compression) -> tuple[str, Callable[[], Any], type[Exce
     library = _library(codec)
     if codec is Compression.LZ4:
         return "lz4", library.LZ4FrameDecompressor, RuntimeError
-    window = {library.DecompressionParameter.window_log_max: LARGEST_WINDOW}
-    return "zstd", partial(library.ZstdDecompressor, options=window), library.ZstdError
+    return "zstd", partial(zstd.Frame, library), library.ZstdError
 
 
 def unpack(codec: int, data: bytes) -> bytes | None:
@@ -179,14 +173,16 @@ def _lz4_at_once() -> _Once:
     return made
 
 
-def _member_at_once(codec: Compression) -> _Once:
-    _, start, failure = _decompressor(codec)
+def _zstd_at_once() -> _Once:
+    return zstd.frame_at_once(_library(Compression.ZSTD), FIRST_CHUNK)
 
+
+def _gzip_at_once() -> _Once:
     def made(data: bytes) -> bytes | None:
-        member = start()
+        member = zlib.decompressobj(GZIP)
         try:
-            found: bytes = member.decompress(data, FIRST_CHUNK)
-        except failure:
+            found = member.decompress(data, FIRST_CHUNK)
+        except zlib.error:
             return None
         return found if member.eof and not member.unused_data else None
 
@@ -194,10 +190,10 @@ def _member_at_once(codec: Compression) -> _Once:
 
 
 _MAKERS: Final[dict[int, Callable[[], _Once]]] = {
-    Compression.GZIP.value: partial(_member_at_once, Compression.GZIP),
+    Compression.GZIP.value: _gzip_at_once,
     Compression.SNAPPY.value: _snappy_at_once,
     Compression.LZ4.value: _lz4_at_once,
-    Compression.ZSTD.value: partial(_member_at_once, Compression.ZSTD),
+    Compression.ZSTD.value: _zstd_at_once,
 }
 
 

@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from backports import zstd
+import zstandard
 from rich.console import Console
 
 from demo import catalog, cluster, drivers, story
@@ -73,7 +73,7 @@ def keep(name: str, parts: list[Path], ports: set[int], said: list[Said], broker
     subprocess.run(["mergecap", "-F", "pcap", "-w", str(whole), *map(str, parts)], check=True)
     data = without_folder(whole.read_bytes(), whole.parent)
     file = FOLDER / f"{name}.pcap.zst"
-    file.write_bytes(zstd.compress(data, level=19))
+    file.write_bytes(zstandard.compress(data, level=19))
     manifest = json.loads(MANIFEST.read_text()) if MANIFEST.exists() else {}
     manifest[name] = {"broker": broker, "ports": sorted(ports), "programs": said}
     text = json.dumps(dict(sorted(manifest.items())), indent=1, ensure_ascii=False)

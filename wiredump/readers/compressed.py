@@ -1,11 +1,11 @@
 """Compressed bytes in, what they hold out, a piece at a time. No files; knows gzip, zstd, xz, bzip2
 and lz4.
 
-gzip, xz and bzip2 are the standard library's; zstd is from Python 3.14 on, before that
-``backports.zstd`` of the extra ``records``, as lz4 is. Any number of members, frames or streams may
-follow each other. No piece is larger than ``PIECE``, whatever a file pretends to hold; zstd windows
-end at 128 MiB, and xz may not take more memory than that. Of damaged gzip and zstd everything in
-front of the damage is read; of the others the last piece before it may be lost.
+gzip, xz and bzip2 are the standard library's; zstd and lz4 come with the extra ``records``. Any
+number of members, frames or streams may follow each other. No piece is larger than ``PIECE``,
+whatever a file pretends to hold; zstd windows end at 128 MiB, and xz may not take more memory than
+that. Of damaged gzip and zstd everything in front of the damage is read; of the others the last
+piece before it may be lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BZIP2_MAGIC: Final = b"BZh"
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _GZIP_WBITS: Final = 31
 _XZ_MEMORY: Final = 128 << 20
-_LARGEST_WINDOW: Final = 27
+_LARGEST_WINDOW: Final = 1 << 27
 
 
 class CannotInflate(Exception):
@@ -178,13 +178,10 @@ class _Library(Inflater):
     def _magics(self) -> tuple[bytes, ...]:
         return (self.magic,)
 
-    def _errors(self) -> tuple[type[Exception], ...]:
-        return self.errors
-
     def _inflate(self, data: bytes) -> bytes:
         try:
             piece: bytes = self._part.decompress(data, PIECE)
-        except self._errors() as error:
+        except self.errors as error:
             raise CannotInflate(f"{self.name}: {error}") from None
         return piece
 
@@ -197,8 +194,9 @@ class _Library(Inflater):
         return wants
 
 
-class _Zstd(_Library):
-    """Of a damaged frame, every block before the damage is read."""
+class _Zstd(Inflater):
+    """Of a damaged frame, every block before the damage is read. A piece is at most a block, which
+    has 128 KiB or less."""
 
     name = "zstd"
 
@@ -215,21 +213,28 @@ class _Zstd(_Library):
 
     def _new_part(self) -> Any:
         library = _zstd_library()
-        window = {library.DecompressionParameter.window_log_max: _LARGEST_WINDOW}
-        return library.ZstdDecompressor(options=window)
+        return library.ZstdDecompressor(max_window_size=_LARGEST_WINDOW).decompressobj()
 
-    def _errors(self) -> tuple[type[Exception], ...]:
-        return (_zstd_library().ZstdError,)
+    def _inflate(self, data: bytes) -> bytes:
+        try:
+            piece: bytes = self._part.decompress(data)
+        except _zstd_library().ZstdError as error:
+            raise CannotInflate(f"zstd: {error}") from None
+        return piece
+
+    def _unread(self) -> bytes:
+        return b""
+
+    def _wants_input(self) -> bool:
+        return True
 
 
 @cache
 def _zstd_library() -> Any:
-    for name in ("compression.zstd", "backports.zstd"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise MissingExtraError("zstd needs backports.zstd", extra="records")
+    try:
+        return importlib.import_module("zstandard")
+    except ImportError:
+        raise MissingExtraError("zstd needs zstandard", extra="records") from None
 
 
 class _Xz(_Library):

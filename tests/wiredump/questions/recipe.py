@@ -21,8 +21,8 @@ from threading import Thread
 from typing import Any, Final
 
 import confluent_kafka
+import zstandard
 from aiokafka import AIOKafkaProducer, TopicPartition
-from backports import zstd
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, KafkaProducer
 
@@ -260,7 +260,7 @@ def main() -> None:
                 asyncio.run(operator(kafka.ports))
                 impatient(kafka.ports[2])
         data = without_folder(part.read_bytes(), folder)
-        CAPTURE.write_bytes(zstd.compress(_with_secrets(data, log.read_bytes()), level=19))
+        CAPTURE.write_bytes(zstandard.compress(_with_secrets(data, log.read_bytes()), level=19))
     print(f"{CAPTURE.name}: {CAPTURE.stat().st_size} bytes")
 
 

@@ -112,9 +112,7 @@ def packed(data: bytes, how: str) -> bytes:
         # In two members, as a rotated log that was appended to has them.
         return gzip.compress(data[:100]) + gzip.compress(data[100:])
     if how == "zstd":
-        zstd: Any = require_module(
-            "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-        )
+        zstd: Any = require_module("zstandard")
         return bytes(zstd.compress(data))
     return data
 
