@@ -556,7 +556,7 @@ class Cluster(ClusterSteps):
             raise ClusterError(f"{name!r} was not deleted: {result.error_message}")
 
     def add_partitions(self, name: str, count: int) -> None:
-        """Let a topic have ``count`` partitions, as CreatePartitions does. Raises ClusterError if
+        """Raise a topic's partitions to ``count``, as CreatePartitions does. Raises ClusterError if
         that is refused."""
         (result,) = self.create_partitions([(name, count, None)])
         if result.error_code:

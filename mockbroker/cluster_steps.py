@@ -98,7 +98,7 @@ class ClusterSteps(DataSteps):
             self._steps.start_broker(broker_id)
 
     def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
-        """Let a log directory of a live broker fail, None: every one. Its replicas are not served,
+        """Fail a log directory of a live broker, None: every one. Its replicas are not served,
         and leaders move if the broker reports it to the controller. Before Kafka 1.0 the broker
         stops."""
         with self._acting():

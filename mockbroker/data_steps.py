@@ -46,7 +46,7 @@ class DataSteps(DataPlane, Turns):
     def replicate(
         self, partition: str | TopicPartition, broker: int, offset: int | None = None
     ) -> None:
-        """Let a held follower copy the log up to this offset, or all of it. It stays held."""
+        """Advance a held follower to this offset, or to the log end. It stays held."""
         tp = _partition(partition)
         held = self.logs.data(tp).replication.held
         if broker in self._controller.partition(tp).isr and broker not in held:
@@ -88,16 +88,17 @@ class DataSteps(DataPlane, Turns):
             return self.logs.append(tp, data, header)
 
     def make_sink(self, topic: str) -> None:
-        """Let a topic keep no bytes: producers are answered as ever, offsets rise, and each log
-        begins at its high watermark. For measuring producers; until the topic is deleted."""
+        """Turn a topic into a sink that stores no records: producers get the usual answers, offsets
+        advance, and the log start offset follows the high watermark. Lasts until the topic is
+        deleted."""
         self._measured(topic)
         with self._acting():
             self.logs.make_sink(topic)
 
     def make_source(self, topic: str, records: str) -> None:
-        """Let every partition of a topic hold one batch of these records for ever, in place of what
-        it has. For measuring consumers; until the topic is deleted. ``records`` is as in
-        ``append``."""
+        """Turn a topic into a source: every partition serves one batch of these records without
+        end, in place of its own. ``records`` is as in ``append``. Lasts until the topic is
+        deleted."""
         self._measured(topic)
         append_time = self.logs.settings(topic).append_time
         document = parse_batch(records)
@@ -114,8 +115,8 @@ class DataSteps(DataPlane, Turns):
             raise ClusterError(f"{topic} holds the state of coordinators")
 
     def truncate(self, partition: str | TopicPartition, offset: int) -> None:
-        """Cut the log on all replicas, so that it ends at this offset or at the start of the batch
-        that holds it, and raise the leader epoch. What an unclean election loses is lost."""
+        """Truncate the log on all replicas to this offset, or to the start of the batch that holds
+        it, and bump the leader epoch. Records are lost as in an unclean election."""
         tp = self._led(_partition(partition))
         log = self.logs.log(tp)
         if not log.start_offset <= offset <= log.end_offset:
@@ -134,8 +135,8 @@ class DataSteps(DataPlane, Turns):
             self._record_partition("truncate", tp, before, after)
 
     def unclean_election(self, partition: str | TopicPartition, broker: int) -> None:
-        """Elect a replica although others have more records: it leads alone in the ISR, and the
-        records that it lacks are lost, acknowledged or not."""
+        """Elect a replica although others have more records: it becomes the only member of the ISR,
+        and the records that it lacks are lost, acknowledged or not."""
         tp = _partition(partition)
         before = self._controller.partition(tp)
         if not self._controller.broker(broker).live:
@@ -158,7 +159,7 @@ class DataSteps(DataPlane, Turns):
         self._reassignment.settle(cause, tp)
 
     def jump_log_start(self, partition: str | TopicPartition, offset: int) -> None:
-        """Let the log begin at this offset at once, as retention would some day."""
+        """Raise the log start offset at once, as retention does eventually."""
         tp = _partition(partition)
         log = self.logs.log(tp)
         if not log.start_offset <= offset <= log.high_watermark:
@@ -170,22 +171,23 @@ class DataSteps(DataPlane, Turns):
             self.logs.advance_start("jump_log_start", tp, offset)
 
     def roll_segment(self, partition: str | TopicPartition) -> None:
-        """Close the newest segment of a log, so that retention and compaction can have it."""
+        """Roll the active segment of a log, so that retention and compaction apply to it."""
         tp = _partition(partition)
         with self._acting():
             if not self.logs.log(tp).roll(self._controller.now_ms):
                 raise ClusterError(f"the newest segment of {_name(tp)} is empty")
 
     def apply_retention(self, partition: str | TopicPartition | None = None) -> None:
-        """Drop the segments that are past ``retention.ms`` or ``retention.bytes``, of one log or of
-        all. Records that are not replicated stay."""
+        """Delete the segments that exceed ``retention.ms`` or ``retention.bytes``, of one log or of
+        all. Records above the high watermark stay."""
         with self._acting():
             tp = None if partition is None else _partition(partition)
             cleaning.apply_retention(self.logs, tp, self._controller.now_ms)
 
     def compact(self, partition: str | TopicPartition | None = None) -> None:
         """Compact a log, or those of all compacted topics: of the records with one key only the
-        newest stays. The newest segment and what is behind an open transaction stay as they are."""
+        newest stays. The active segment and everything after the start of an open transaction
+        stay."""
         with self._acting():
             tp = None if partition is None else _partition(partition)
             cleaning.compact(self.logs, tp, self._controller.now_ms)
@@ -208,41 +210,44 @@ class DataSteps(DataPlane, Turns):
     # ---- requests that wait ------------------------------------------------------------------
 
     def hold_produces(self, partition: str | TopicPartition | None = None) -> None:
-        """Let the answers to produce requests for a partition, or for all, wait until they are
+        """Hold the responses to produce requests for a partition, or for all, until they are
         released. The records are appended at once."""
         with self._acting():
             self.appender.holds.hold(self._known(partition))
 
     def release_produces(self, partition: str | TopicPartition | None = None) -> None:
-        """Send the answers that wait, for a partition or for all, and hold no more."""
+        """Send the held responses, for a partition or for all, and stop holding."""
         with self._acting():
             self.appender.holds.release(self._known(partition))
 
     def hold_fetches(self, partition: str | TopicPartition | None = None) -> None:
-        """Let fetches of a partition, or of all, see no records: they wait as long as they may."""
+        """Hide the records of a partition, or of all, from fetches: they wait until their max wait
+        time ends, as on an empty log."""
         with self._acting():
             self.fetches.hold_fetches(self._known(partition))
 
     def release_fetches(self, partition: str | TopicPartition | None = None) -> None:
-        """Let fetches see the records of a partition, or of all, again."""
+        """Show the records of a partition, or of all, to fetches again."""
         with self._acting():
             self.fetches.release_fetches(self._known(partition))
 
     def complete_fetches(self, partition: str | TopicPartition | None = None) -> None:
-        """Answer the fetches that wait for a partition, or all, with what there is."""
+        """Answer the waiting fetches of a partition, or of all, with the available records."""
         with self._acting():
             self.fetches.complete_fetches(self._known(partition))
 
     def expire_fetch_session(self, broker: int | None = None) -> None:
-        """Let a broker, or every broker, forget its fetch sessions: the next request of each has
-        error 70."""
+        """Drop the fetch sessions of a broker, or of every broker: the next request of each session
+        gets error 70."""
         with self._acting():
             self.fetches.expire_sessions(broker)
 
     def diverge(
         self, partition: str | TopicPartition, epoch: int, offset: int | None = None
     ) -> None:
-        """Let a leader epoch end at this offset for clients that ask, or where it does."""
+        """Make a leader epoch end at this offset for clients that ask.
+
+        None restores the true end."""
         with self._acting():
             self.fetches.diverge(_partition(partition), epoch, offset)
 
@@ -255,37 +260,37 @@ class DataSteps(DataPlane, Turns):
             self.coordinators.move(found, key, broker)
 
     def load_coordinator(self, kind: str | CoordinatorKind, key: str) -> None:
-        """Let the coordinator of a key load its partition, until ``finish_loading``: requests have
-        error 14."""
+        """Put the coordinator of a key into the loading state until ``finish_loading``: requests
+        get error 14."""
         with self._coordinating(kind) as found:
             self.coordinators.load(found, key)
 
     def finish_loading(self, kind: str | CoordinatorKind, key: str) -> None:
-        """End what ``load_coordinator`` began."""
+        """End the loading state that ``load_coordinator`` set."""
         with self._acting():
             self.coordinators.finish_loading(self._existing(kind), key)
 
     # ---- groups ------------------------------------------------------------------------------
 
     def hold_joins(self, group: str) -> None:
-        """Keep rebalances of a group from completing, until ``complete_join``."""
+        """Hold the rebalances of a group open until ``complete_join``."""
         with self._acting():
             self.groups.hold_joins(group)
 
     def complete_join(self, group: str) -> None:
-        """Complete the rebalance of a group now, without members that have not joined, and hold
-        no more."""
+        """Complete the rebalance of a group now, without members that have not rejoined, and end
+        ``hold_joins``."""
         with self._acting():
             self.groups.complete_join(group)
 
     def rebalance(self, group: str) -> None:
-        """Let a group prepare a rebalance: its members get error 27 and join again. The epoch of a
-        consumer or streams group rises, and its next heartbeat makes another target."""
+        """Trigger a rebalance. Members of a classic group get error 27 and rejoin; a consumer or
+        streams group gets a new epoch, and its next heartbeat computes a new target assignment."""
         with self._acting():
             self.groups.force_rebalance(group)
 
     def expire_member(self, group: str, member: str) -> None:
-        """End the session of a member, given by its id or its instance id."""
+        """Expire the session of a member, given by its id or its instance id."""
         with self._acting():
             self.groups.expire_member(group, member)
 
@@ -295,22 +300,22 @@ class DataSteps(DataPlane, Turns):
             self.groups.remove_member(group, member)
 
     def fence_instance(self, group: str, instance: str) -> None:
-        """Let a stranger take the instance id of a static member, which gets error 82."""
+        """Fence a static member: another member takes its instance id, and it gets error 82."""
         with self._acting():
             self.groups.fence_instance(group, instance)
 
     def set_generation(self, group: str, generation: int) -> None:
-        """Let a group be in another generation: requests of the former one get error 22. A consumer
-        group and its members are at another epoch: 110 for heartbeats, 113 for commits."""
+        """Change the generation of a group: requests with the old one get error 22. In a consumer
+        group the epoch changes: heartbeats get error 110 and commits 113."""
         with self._acting():
             self.groups.set_generation(group, generation)
 
     def set_target_assignment(
         self, group: str, target: Mapping[str, Sequence[str | TopicPartition]]
     ) -> None:
-        """Give the members of a consumer group these partitions as their target, by member id or
-        instance id, until ``release_assignor``. Members that are not named get nothing. Those of a
-        streams group get active tasks: ``0-2`` is partition 2 of subtopology 0."""
+        """Set the target assignment of a consumer or streams group by member id or instance id,
+        until ``release_assignor``. Members that are not named get nothing. In a streams group the
+        partitions are active tasks: ``0-2`` is partition 2 of subtopology 0."""
         with self._acting():
             self.groups.set_target(
                 group,
@@ -318,35 +323,36 @@ class DataSteps(DataPlane, Turns):
             )
 
     def shutdown_application(self, group: str, member: str) -> None:
-        """Let a member of a streams group request that all its members shut down."""
+        """Request the shutdown of a streams application on behalf of a member: every member gets
+        status 4."""
         with self._acting():
             self.groups.shut_down(group, member)
 
     def release_assignor(self, group: str) -> None:
-        """Let the assignor of a consumer or streams group make its targets again."""
+        """Return a consumer or streams group to its assignor."""
         with self._acting():
             self.groups.release_assignor(group)
 
     def hold_assignment(self, group: str) -> None:
-        """Keep the members of a consumer or streams group from their targets: they have to give up
-        partitions again and again, and get none."""
+        """Keep the members of a consumer or streams group from reaching their target: they are told
+        to revoke partitions and are assigned no new ones."""
         with self._acting():
             self.groups.hold_assignment(group)
 
     def release_assignment(self, group: str) -> None:
-        """Let the members of a consumer or streams group get to their targets again."""
+        """Let the members of a consumer or streams group reach their target again."""
         with self._acting():
             self.groups.release_assignment(group)
 
     def expire_locks(self, group: str, partition: str | TopicPartition | None = None) -> int:
-        """Let the locks of a share group end, of one partition or of all: its records are available
-        again. Returns how many records were locked."""
+        """Expire the acquisition locks of a share group, of one partition or of all: the records
+        become available. Returns how many records were locked."""
         tp = None if partition is None else _partition(partition)
         with self._acting():
             return self.share_fetches.expire_locks(group, tp)
 
     def expire_share_session(self, group: str, member: str) -> int:
-        """Let brokers forget the share sessions of a member: its requests get
+        """Drop the share sessions of a member from all brokers: its requests get
         SHARE_SESSION_NOT_FOUND(122). Returns how many there were."""
         with self._acting():
             return self.share_fetches.expire_session(group, member)
@@ -354,14 +360,14 @@ class DataSteps(DataPlane, Turns):
     def set_delivery_count(
         self, group: str, partition: str | TopicPartition, offset: int, count: int
     ) -> None:
-        """Let a record of a share group that is in flight have been delivered this often."""
+        """Set the delivery count of a record that a share group has in flight."""
         with self._acting():
             self.share_fetches.set_delivery_count(group, _partition(partition), offset, count)
 
     # ---- offsets -----------------------------------------------------------------------------
 
     def set_offset(self, group: str, partition: str | TopicPartition, offset: int) -> None:
-        """Commit an offset for a group, whoever its members are."""
+        """Commit an offset for a group without checking its members."""
         with self._storing_offsets():
             self.offsets.set_offset(group, _partition(partition), offset)
 
@@ -371,13 +377,13 @@ class DataSteps(DataPlane, Turns):
             self.offsets.drop_offset(group, _partition(partition))
 
     def hold_commits(self, group: str) -> None:
-        """Let the commits of a group wait: they are neither answered nor seen, and fetches of
-        stable offsets get error 88."""
+        """Hold the offset commits of a group: they are neither answered nor visible, and
+        OffsetFetch for stable offsets gets error 88."""
         with self._acting():
             self.offsets.hold_commits(group)
 
     def release_commits(self, group: str) -> None:
-        """Complete the commits that wait, in order, and let later ones pass."""
+        """Complete the held commits in order, and stop holding."""
         with self._acting():
             self.offsets.release_commits(group)
 
@@ -389,35 +395,36 @@ class DataSteps(DataPlane, Turns):
             self.transactions.expire(transactional_id)
 
     def abort_transaction(self, transactional_id: str) -> None:
-        """Abort the open transaction as an operator does, without a fence: the epoch stays."""
+        """Abort the open transaction as an operator does: the producer is not fenced, and its epoch
+        does not change."""
         with self._acting():
             self.transactions.abort(transactional_id)
 
     def fence_producer(self, transactional_id: str) -> None:
-        """Let a stranger initialize the producer: the epoch rises, and its owner gets error 90. An
-        open transaction is aborted."""
+        """Fence the producer: another one initializes its id, the epoch is bumped, and the former
+        producer gets error 90. An open transaction is aborted."""
         with self._acting():
             self.transactions.fence_producer(transactional_id)
 
     def set_producer_epoch(self, transactional_id: str, epoch: int) -> None:
-        """Let the producer have another epoch; past 32766 it gets another id."""
+        """Change the epoch of the producer; past 32766 it gets another id."""
         with self._acting():
             self.transactions.set_epoch(transactional_id, epoch)
 
     def hold_markers(self, transactional_id: str | None = None) -> None:
-        """Let a transaction, or every one, that ends lack its markers: requests get error 51, and
-        the last stable offset stands."""
+        """Hold back the markers of a transaction, or of every one, that ends: requests get error
+        51, and the last stable offset does not advance."""
         with self._acting():
             self.transactions.hold_markers(transactional_id)
 
     def release_markers(self, transactional_id: str | None = None) -> None:
-        """Write the markers that were held, of a transaction or of all."""
+        """Write the held markers of a transaction, or of all."""
         with self._acting():
             self.transactions.release_markers(transactional_id)
 
     def write_marker(self, partition: str | TopicPartition, producer_id: int, result: str) -> None:
-        """End a producer's transaction in one partition alone: ``commit`` or ``abort``. Its
-        coordinator knows nothing of it."""
+        """End a producer's transaction in one partition only: ``commit`` or ``abort``. Its
+        coordinator does not learn of it."""
         tp = self._led(_partition(partition))
         known = self.logs.log(tp).producers.get(producer_id)
         if known is None:

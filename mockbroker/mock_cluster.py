@@ -385,7 +385,7 @@ class MockCluster(DataMethods):
         await self.operations.run(partial(self.cluster.start_broker, broker_id))
 
     async def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
-        """Let a log directory of a live broker fail, None: every one. Its replicas have error 56,
+        """Fail a log directory of a live broker, None: every one. Its replicas have error 56,
         and their leaders move. Before Kafka 1.0 the broker stops."""
         self._clock.follow()
         await self.operations.run(partial(self.cluster.fail_log_dir, broker_id, directory))
@@ -393,7 +393,7 @@ class MockCluster(DataMethods):
             await self._sockets.close(broker_id)
 
     async def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
-        """Let a failed log directory of a broker work again, None: every one. A live broker
+        """Repair a failed log directory of a broker, None: every one. A live broker
         restarts, because it takes a directory back only then."""
         self._clock.follow()
         await self.operations.run(partial(self.cluster.mend_log_dir, broker_id, directory))
@@ -553,7 +553,7 @@ class MockCluster(DataMethods):
     # ---- scripted answers --------------------------------------------------------------------
 
     def on(self, api_key: int, *, times: int | None = None) -> Callable[[Script], Script]:
-        """Let the decorated function answer an API key before the broker does::
+        """Register the decorated function to answer an API key in place of the broker::
 
             @mock.on(3)
             def metadata(call):

@@ -117,6 +117,6 @@ class Turns:
             self._controller.timers.run_until(self._controller.now_ms + milliseconds)
 
     def follow(self, clock: Callable[[], int]) -> None:
-        """Let time pass until what ``clock`` returns, once it is this step's turn."""
+        """Advance time to what ``clock`` returns, once it is this step's turn."""
         with self._acting():
             self._controller.timers.run_until(clock())

@@ -68,7 +68,7 @@ def acknowledge(
 
 
 def complete(acknowledged: Mapping[TopicIdPartition, StartedAcknowledgement]) -> None:
-    """Let acknowledgements count that were checked."""
+    """Complete the acknowledgements that were checked."""
     for each in acknowledged.values():
         each.complete()
 

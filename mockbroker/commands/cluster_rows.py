@@ -29,13 +29,13 @@ _TOPIC_NAME: Final = Argument("topic", WORD, "The name of a topic.")
 CLUSTER_ROWS: Final = (
     Command(
         "join-isr",
-        "Let a replica catch up and join the ISR.",
+        "Make a replica catch up and join the ISR.",
         lambda on, given: on.cluster.join_isr(given["partition"], given["broker"]),
         (PARTITION, BROKER),
     ),
     Command(
         "leave-isr",
-        "Let a follower fall behind and leave the ISR.",
+        "Make a follower fall behind and leave the ISR.",
         lambda on, given: on.cluster.leave_isr(given["partition"], given["broker"]),
         (PARTITION, BROKER),
     ),
@@ -57,7 +57,7 @@ CLUSTER_ROWS: Final = (
         "add-partitions",
         "Add partitions to a topic.",
         lambda on, given: on.cluster.add_partitions(given["topic"], given["count"]),
-        (_TOPIC_NAME, Argument("count", COUNT, "How many partitions the topic has then.")),
+        (_TOPIC_NAME, Argument("count", COUNT, "The new total number of partitions.")),
     ),
     Command(
         "failover",
@@ -81,7 +81,7 @@ CLUSTER_ROWS: Final = (
     ),
     Command(
         "fail-log-dir",
-        "Let a log directory of a broker fail.",
+        "Fail a log directory of a broker.",
         lambda on, given: on.fail_log_dir(given["broker"], given["directory"]),
         (BROKER, LOG_DIRECTORY),
         details="Requests for the replicas in it have error 56, and DescribeLogDirs shows the "
@@ -95,8 +95,8 @@ CLUSTER_ROWS: Final = (
         "Repair a log directory and restart its broker.",
         lambda on, given: on.mend_log_dir(given["broker"], given["directory"]),
         (BROKER, LOG_DIRECTORY),
-        details="A broker takes a directory back only when it starts. Its replicas join their ISRs "
-        "again by `join-isr` or auto-progress.",
+        details="A broker takes a directory back only when it starts. Its replicas join their "
+        "ISRs again by `join-isr` or auto-progress.",
     ),
     Command(
         "close-listener",
@@ -133,12 +133,12 @@ CLUSTER_ROWS: Final = (
     ),
     Command(
         "throttle-client",
-        "Throttle every answer to a client.",
+        "Throttle every response to a client.",
         lambda on, given: on.cluster.throttle_client(given["client_id"], given["duration"]),
         (Argument("client_id", WORD, "The client's id."), DURATION),
-        details="As a quota does (KIP-219): each answer has this throttle time, and the broker "
-        "reads nothing more of the connection for as long; a fetch is answered empty. Before "
-        "Kafka 2.0 the answers come so much later. 0ms ends it.",
+        details="As a quota does (KIP-219): each response has this throttle time, and the broker "
+        "mutes the connection for that long; a fetch gets no records. Before Kafka 2.0 the "
+        "responses are delayed by it. 0ms ends it.",
     ),
     Command(
         "hold-metadata",

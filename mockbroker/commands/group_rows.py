@@ -95,10 +95,10 @@ GROUP_ROWS: Final = (
     ),
     Command(
         "load-coordinator",
-        "Let a coordinator load its partition.",
+        "Put a coordinator into the loading state.",
         lambda on, given: on.cluster.load_coordinator(given["kind"], given["key"]),
         (_KIND, _KEY),
-        details="Its requests fail with error 14 until `finish-loading`.",
+        details="Requests to it get error 14 until `finish-loading`.",
     ),
     Command(
         "finish-loading",
@@ -108,7 +108,7 @@ GROUP_ROWS: Final = (
     ),
     Command(
         "hold-joins",
-        "Keep the rebalances of a group from completing.",
+        "Hold the rebalances of a group open.",
         lambda on, given: on.cluster.hold_joins(given["group"]),
         (_GROUP,),
         details="JoinGroup requests wait until `complete-join`.",
@@ -118,111 +118,112 @@ GROUP_ROWS: Final = (
         "Complete the rebalance of a group now.",
         lambda on, given: on.cluster.complete_join(given["group"]),
         (_GROUP,),
-        details="Members that have not joined are left out, and joins are held no more.",
+        details="Members that have not rejoined are left out. Ends `hold-joins`.",
     ),
     Command(
         "rebalance",
-        "Let a group rebalance.",
+        "Trigger a rebalance of a group.",
         lambda on, given: on.cluster.rebalance(given["group"]),
         (_GROUP,),
-        details="Its members get error 27 and join again. The epoch of a consumer or streams group "
-        "rises, and the next heartbeat makes another target.",
+        details="Members of a classic group get error 27 and rejoin. A consumer or streams group "
+        "gets a new epoch, and its next heartbeat computes a new target assignment.",
     ),
     Command(
         "expire-member",
-        "End the session of a member.",
+        "Expire the session of a member.",
         lambda on, given: on.cluster.expire_member(given["group"], given["member"]),
         (_GROUP, _MEMBER),
-        details="The member gets error 25, and the group rebalances. So it does in a consumer "
-        "group.",
+        details="The member gets error 25 and the group rebalances, in classic and in newer "
+        "groups.",
     ),
     Command(
         "remove-member",
         "Remove a member from its group.",
         lambda on, given: on.cluster.remove_member(given["group"], given["member"]),
         (_GROUP, _MEMBER),
-        details="As an administrator does with LeaveGroup.",
+        details="This is what an administrator does with LeaveGroup.",
     ),
     Command(
         "fence-instance",
-        "Let a stranger take the instance id of a member.",
+        "Fence a static member: another member takes its instance id.",
         lambda on, given: on.cluster.fence_instance(given["group"], given["instance"]),
         (_GROUP, Argument("instance", WORD, "The instance id of a static member.")),
         details="The member that had it gets error 82 (KIP-345).",
     ),
     Command(
         "set-generation",
-        "Let a group be in another generation.",
+        "Change the generation of a group.",
         lambda on, given: on.cluster.set_generation(given["group"], given["generation"]),
         (_GROUP, Argument("generation", COUNT, "Its number.")),
-        details="Requests of the former generation get error 22. A consumer group and its members "
-        "are at another epoch: 110 for heartbeats, 113 for commits.",
+        details="Requests with the old generation get error 22. In a consumer group the epoch "
+        "changes: heartbeats get error 110 and commits 113.",
     ),
     Command(
         "set-target-assignment",
-        "Give the members of a consumer or streams group a target by hand.",
+        "Set the target assignment of a consumer or streams group by hand.",
         lambda on, given: on.cluster.set_target_assignment(given["group"], given["target"]),
         (_GROUP, Argument("target", TARGET, "Member id or instance id -> partitions.")),
-        details="Until `release-assignor`. Members that are not named get nothing: "
-        '`{"one": ["foo-0", "foo-1"]}`. Those of a streams group get active tasks: `0-2` is '
-        "partition 2 of subtopology 0.",
+        details="It holds until `release-assignor`. Members that are not named get nothing: "
+        '`{"one": ["foo-0", "foo-1"]}`. In a streams group the partitions are active tasks: `0-2` '
+        "is partition 2 of subtopology 0.",
     ),
     Command(
         "shutdown-application",
-        "Let a member request that its application shuts down.",
+        "Request the shutdown of a streams application on behalf of a member.",
         lambda on, given: on.cluster.shutdown_application(given["group"], given["member"]),
         (_GROUP, _MEMBER),
-        details="Each member of the streams group gets status 4 with its next heartbeat.",
+        details="Every member of the streams group gets status 4 in its next heartbeat response.",
     ),
     Command(
         "release-assignor",
-        "Let the assignor of a consumer or streams group make its targets again.",
+        "Return a consumer or streams group to its assignor.",
         lambda on, given: on.cluster.release_assignor(given["group"]),
         (_GROUP,),
     ),
     Command(
         "hold-assignment",
-        "Keep the members of a consumer or streams group from their targets.",
+        "Keep the members of a consumer or streams group from reaching their target.",
         lambda on, given: on.cluster.hold_assignment(given["group"]),
         (_GROUP,),
-        details="They have to give up partitions again and again, and get none, until "
-        "`release-assignment`.",
+        details="Until `release-assignment`, members are told to revoke partitions and are "
+        "assigned no new ones.",
     ),
     Command(
         "release-assignment",
-        "Let the members of a consumer or streams group get to their targets.",
+        "Let the members of a consumer or streams group reach their target again.",
         lambda on, given: on.cluster.release_assignment(given["group"]),
         (_GROUP,),
     ),
     Command(
         "expire-locks",
-        "Let the locks of a share group end.",
+        "Expire the acquisition locks of a share group.",
         lambda on, given: on.cluster.expire_locks(given["group"], given["partition"]),
         (
             _GROUP,
             Argument("partition", PARTITION.type, "The partition; none for all.", optional=True),
         ),
-        details="Its records are available again, or archived if they were delivered too often; "
-        "acknowledgements of them get error 121.",
+        details="The records become available again, or archived at the delivery limit; "
+        "acknowledging them gets error 121.",
     ),
     Command(
         "expire-share-session",
-        "Let brokers forget the share sessions of a member.",
+        "Drop the share sessions of a member from all brokers.",
         lambda on, given: on.cluster.expire_share_session(given["group"], given["member"]),
         (_GROUP, Argument("member", WORD, "The member id.")),
-        details="Its next request gets error 122, and what it has acquired is available again.",
+        details="Its next request gets error 122, and the records that it had acquired become "
+        "available.",
     ),
     Command(
         "set-delivery-count",
-        "Let a record have been delivered this often to a share group.",
+        "Set how often a record has been delivered to a share group.",
         lambda on, given: on.cluster.set_delivery_count(
             given["group"], given["partition"], given["offset"], given["count"]
         ),
         (
             _GROUP,
             PARTITION,
-            Argument("offset", COUNT, "Of a record that is in flight."),
-            Argument("count", COUNT, "How often it was delivered."),
+            Argument("offset", COUNT, "The offset of a record in flight."),
+            Argument("count", COUNT, "The delivery count."),
         ),
         details="At the group's `share.delivery.count.limit` the record is archived when it is "
         "released.",
@@ -234,26 +235,26 @@ GROUP_ROWS: Final = (
             given["group"], given["partition"], given["offset"]
         ),
         (_GROUP, PARTITION, Argument("offset", COUNT, "The offset.")),
-        details="Whoever its members are; a group that does not exist begins to.",
+        details="The group's members are not checked. A group that does not exist is created.",
     ),
     Command(
         "drop-offset",
         "Delete a committed offset of a group.",
         lambda on, given: on.cluster.drop_offset(given["group"], given["partition"]),
         (_GROUP, PARTITION),
-        details="As if it had expired.",
+        details="This is what happens when an offset expires.",
     ),
     Command(
         "hold-commits",
-        "Let the commits of a group wait.",
+        "Hold the offset commits of a group.",
         lambda on, given: on.cluster.hold_commits(given["group"]),
         (_GROUP,),
-        details="They are neither answered nor seen until `release-commits`; fetches of stable "
-        "offsets get error 88.",
+        details="Until `release-commits`, commits are neither answered nor visible, and "
+        "OffsetFetch for stable offsets gets error 88.",
     ),
     Command(
         "release-commits",
-        "Complete the commits that wait.",
+        "Complete the held commits.",
         lambda on, given: on.cluster.release_commits(given["group"]),
         (_GROUP,),
     ),

@@ -70,7 +70,7 @@ LOG_ROWS: Final = (
     ),
     Command(
         "replicate",
-        "Let a held follower copy records.",
+        "Copy records to a held follower.",
         lambda on, given: on.cluster.replicate(
             given["partition"], given["broker"], given["offset"]
         ),
@@ -79,10 +79,10 @@ LOG_ROWS: Final = (
     ),
     Command(
         "release-replication",
-        "Let followers copy a log again.",
+        "Resume the replication of a log.",
         lambda on, given: on.cluster.release_replication(given["partition"], given["broker"]),
         (PARTITION, _FOLLOWER),
-        details="Produce requests that wait for them are answered.",
+        details="Produce requests that wait for the followers are then answered.",
     ),
     Command(
         "lag-high-watermark",
@@ -105,24 +105,24 @@ LOG_ROWS: Final = (
     ),
     Command(
         "make-sink",
-        "Let a topic keep no bytes.",
+        "Turn a topic into a sink that stores no records.",
         lambda on, given: on.cluster.make_sink(given["topic"]),
         (_TOPIC_NAME,),
-        details="For measuring producers: they are answered as ever, offsets rise, and each log "
-        "begins at its high watermark. It lasts until the topic is deleted.",
+        details="For measuring producers: they get the usual answers and offsets advance, while "
+        "the log start offset follows the high watermark. It lasts until the topic is deleted.",
     ),
     Command(
         "make-source",
-        "Let a topic serve one batch for ever.",
+        "Turn a topic into a source that serves one batch without end.",
         lambda on, given: on.cluster.make_source(given["topic"], given["records"]),
         (_TOPIC_NAME, Argument("records", RECORDS_TEXT)),
-        details="For measuring consumers: every partition holds the batch 2^40 times, under ever "
-        "higher offsets, in place of its records. RECORDS is as in `append`. What is produced to "
-        "the topic is dropped. It lasts until the topic is deleted.",
+        details="For measuring consumers: every partition holds the batch 2^40 times at "
+        "consecutive offsets, in place of its records. RECORDS is as in `append`. Records "
+        "produced to the topic are dropped. It lasts until the topic is deleted.",
     ),
     Command(
         "truncate",
-        "Cut the end of a log on all replicas.",
+        "Truncate a log on all replicas.",
         lambda on, given: on.cluster.truncate(given["partition"], given["offset"]),
         (PARTITION, _OFFSET),
         details="The log ends at OFFSET, or at the start of the batch that holds it, and the "
@@ -133,37 +133,37 @@ LOG_ROWS: Final = (
         "Elect a replica that lacks records.",
         lambda on, given: on.cluster.unclean_election(given["partition"], given["broker"]),
         (PARTITION, BROKER),
-        details="The replica leads alone in the ISR, and the log is cut to what it has. "
-        "Acknowledged records may be lost.",
+        details="The replica becomes the only member of the ISR, and the log is truncated to its "
+        "end. Acknowledged records may be lost.",
     ),
     Command(
         "jump-log-start",
-        "Let a log begin at a later offset.",
+        "Raise the log start offset.",
         lambda on, given: on.cluster.jump_log_start(given["partition"], given["offset"]),
         (PARTITION, _OFFSET),
-        details="The records before OFFSET are gone at once, as retention removes them.",
+        details="The records before OFFSET disappear at once, as if retention had removed them.",
     ),
     Command(
         "roll-segment",
-        "Close the newest segment of a log.",
+        "Roll the active segment of a log.",
         lambda on, given: on.cluster.roll_segment(given["partition"]),
         (PARTITION,),
-        details="Compaction leaves the newest segment alone.",
+        details="Compaction does not touch the active segment.",
     ),
     Command(
         "apply-retention",
-        "Drop segments that are too old, or too much.",
+        "Delete the segments that exceed the retention limits.",
         lambda on, given: on.cluster.apply_retention(given["partition"]),
         (_ANY_PARTITION,),
         details="The topic's retention.ms and retention.bytes decide, by the virtual clock. Whole "
-        "segments go, and records that are not replicated stay. Without PARTITION, all logs.",
+        "segments go; records above the high watermark stay. Without PARTITION, all logs.",
     ),
     Command(
         "compact",
-        "Keep only the newest record of each key.",
+        "Compact a log: keep only the newest record of each key.",
         lambda on, given: on.cluster.compact(given["partition"]),
         (_ANY_PARTITION,),
-        details="The newest segment and what is behind an open transaction stay as they are. "
+        details="The active segment and everything after the start of an open transaction stay. "
         "Without PARTITION, the logs of all compacted topics.",
     ),
     Command(
@@ -172,65 +172,65 @@ LOG_ROWS: Final = (
         lambda on, given: on.cluster.corrupt_batch(
             given["partition"], given["offset"], given["how"]
         ),
-        (PARTITION, _OFFSET, Argument("how", CORRUPTION_TEXT, "What is damaged.")),
+        (PARTITION, _OFFSET, Argument("how", CORRUPTION_TEXT, "What to damage.")),
         details="HOW is bit (of the records), crc, count (of records) or codec (the bytes of a "
-        "compressed batch); the last two with a checksum that fits.",
+        "compressed batch); with the last two, the checksum stays valid.",
     ),
     Command(
         "forget-producer",
         "Forget the idempotent producers of a log.",
         lambda on, given: on.cluster.forget_producer(given["partition"], given["producer_id"]),
         (PARTITION, Argument("producer_id", COUNT, "None for all.", optional=True)),
-        details="Sequence numbers start anew, as after producer.id.expiration.ms.",
+        details="Sequence numbers start over, as after producer.id.expiration.ms.",
     ),
     Command(
         "hold-produces",
-        "Hold the answers to produce requests.",
+        "Hold the responses to produce requests.",
         lambda on, given: on.cluster.hold_produces(given["partition"]),
         (_ANY_PARTITION,),
-        details="The records are appended at once; the answer waits for `release-produces`.",
+        details="The records are appended at once; the response waits for `release-produces`.",
     ),
     Command(
         "release-produces",
-        "Send the answers that hold-produces keeps.",
+        "Send the responses that `hold-produces` holds.",
         lambda on, given: on.cluster.release_produces(given["partition"]),
         (_ANY_PARTITION,),
     ),
     Command(
         "hold-fetches",
-        "Let fetches see no records.",
+        "Hide the records of a log from fetches.",
         lambda on, given: on.cluster.hold_fetches(given["partition"]),
         (_ANY_PARTITION,),
-        details="They wait as long as they may, as if nothing were there.",
+        details="Fetches wait until their max wait time ends, as on an empty log.",
     ),
     Command(
         "release-fetches",
-        "Let fetches see records again.",
+        "Show the records of a log to fetches again.",
         lambda on, given: on.cluster.release_fetches(given["partition"]),
         (_ANY_PARTITION,),
     ),
     Command(
         "complete-fetches",
-        "Answer the fetches that wait.",
+        "Answer the waiting fetches now.",
         lambda on, given: on.cluster.complete_fetches(given["partition"]),
         (_ANY_PARTITION,),
-        details="Each is answered at once with what there is.",
+        details="Each gets the records that are available.",
     ),
     Command(
         "expire-fetch-session",
-        "Let brokers forget their fetch sessions.",
+        "Drop the fetch sessions of brokers.",
         lambda on, given: on.cluster.expire_fetch_session(given["broker"]),
         (Argument("broker", BROKER_ID, "A broker; none for all.", optional=True),),
         details="The next request of each session fails with error 70 (KIP-227).",
     ),
     Command(
         "diverge",
-        "Let a leader epoch end at another offset.",
+        "Make a leader epoch end at another offset.",
         lambda on, given: on.cluster.diverge(given["partition"], given["epoch"], given["offset"]),
         (
             PARTITION,
             Argument("epoch", COUNT, "A leader epoch."),
-            Argument("offset", COUNT, "Where it ends; none: where it does.", optional=True),
+            Argument("offset", COUNT, "The end offset; without it, the true one.", optional=True),
         ),
         details="Fetches of that epoch past OFFSET get a diverging epoch, and "
         "OffsetForLeaderEpoch answers OFFSET, as after a truncation.",

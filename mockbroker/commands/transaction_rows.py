@@ -17,7 +17,7 @@ _ID_OR_ALL: Final = Argument(
 TRANSACTION_ROWS: Final = (
     Command(
         "expire-transaction",
-        "End a transaction as its time-out does.",
+        "Time out a transaction.",
         lambda on, given: on.cluster.expire_transaction(given["transactional_id"]),
         (_ID,),
         details="It is aborted, and its producer fenced: requests get error 90, or 47 where the "
@@ -25,43 +25,44 @@ TRANSACTION_ROWS: Final = (
     ),
     Command(
         "abort-transaction",
-        "Abort a transaction without a fence.",
+        "Abort a transaction without fencing its producer.",
         lambda on, given: on.cluster.abort_transaction(given["transactional_id"]),
         (_ID,),
-        details="As an operator does; the producer's epoch stays.",
+        details="This is what an operator does; the producer's epoch does not change.",
     ),
     Command(
         "fence-producer",
-        "Let a stranger initialize a transactional producer.",
+        "Fence a transactional producer: another one initializes its id.",
         lambda on, given: on.cluster.fence_producer(given["transactional_id"]),
         (_ID,),
-        details="The epoch rises, so that the owner gets error 90. An open transaction is aborted.",
+        details="The epoch is bumped, so the former producer gets error 90. An open transaction "
+        "is aborted.",
     ),
     Command(
         "set-producer-epoch",
-        "Let a transactional producer have another epoch.",
+        "Change the epoch of a transactional producer.",
         lambda on, given: on.cluster.set_producer_epoch(given["transactional_id"], given["epoch"]),
         (_ID, Argument("epoch", COUNT, "The epoch, at most 32766.")),
         details="Past 32766 the producer gets another id.",
     ),
     Command(
         "hold-markers",
-        "Let transactions that end lack their markers.",
+        "Hold back the markers of transactions that end.",
         lambda on, given: on.cluster.hold_markers(given["transactional_id"]),
         (_ID_OR_ALL,),
         details="They stay in PrepareCommit or PrepareAbort until `release-markers`: requests get "
-        "error 51, and the last stable offset stands. Without TRANSACTIONAL-ID, all.",
+        "error 51, and the last stable offset does not advance. Without TRANSACTIONAL-ID, all.",
     ),
     Command(
         "release-markers",
-        "Write the markers that were held.",
+        "Write the held markers.",
         lambda on, given: on.cluster.release_markers(given["transactional_id"]),
         (_ID_OR_ALL,),
         details="Without TRANSACTIONAL-ID, those of all transactions.",
     ),
     Command(
         "write-marker",
-        "End a transaction in one partition alone.",
+        "End a transaction in one partition only.",
         lambda on, given: on.cluster.write_marker(
             given["partition"], given["producer_id"], given["result"]
         ),
@@ -70,7 +71,7 @@ TRANSACTION_ROWS: Final = (
             Argument("producer_id", COUNT, "The producer's id."),
             Argument("result", WORD, "commit or abort."),
         ),
-        details="The transaction's coordinator knows nothing of it (KIP-664). RESULT is commit or "
+        details="The transaction coordinator does not learn of it (KIP-664). RESULT is commit or "
         "abort.",
     ),
 )

@@ -189,7 +189,7 @@ class OffsetStore:
         wait: ReplicationWait,
         outcome: AppendOutcome | None,
     ) -> None:
-        """Let a commit wait until the replicas have it, at most offsets.commit.timeout.ms."""
+        """Hold a commit until the replicas have it, at most offsets.commit.timeout.ms."""
         waiting = self._replicating.setdefault(commitment.group_id, [])
         waiting.append(commitment)
 
@@ -482,8 +482,8 @@ class OffsetStore:
         return {group_id: counts[group_id] for group_id in sorted(counts) if counts[group_id]}
 
     def hold_commits(self, group_id: str) -> None:
-        """Let commits of a group wait: they are neither answered nor seen, and fetches of stable
-        offsets have error 88. Raises ClusterError."""
+        """Hold the commits of a group: they are neither answered nor visible, and fetches of
+        stable offsets get error 88. Raises ClusterError."""
         if group_id in self._held:
             raise ClusterError(f"commits of group {group_id!r} are already held")
         self._held[group_id] = []

@@ -175,7 +175,7 @@ class Coordinators:
             self._change_partition("move_coordinator", tp[0], moved)
 
     def load(self, kind: CoordinatorKind, key: str) -> None:
-        """Let the coordinator of ``key`` load its partition again, until ``finish_loading``: its
+        """Put the coordinator of ``key`` into the loading state until ``finish_loading``: its
         requests are answered with error 14. Raises ClusterError if it is loading already."""
         tp = self.partition_of(kind, key)
         self._controller.partition(tp)

@@ -227,8 +227,8 @@ class Fetches:
     # ---- steps of a tester -----------------------------------------------------------------------
 
     def hold_fetches(self, tp: TopicPartition | None) -> None:
-        """Let fetches of a partition, None: of all, see no records, so that they wait as long as
-        they may. Raises UnknownPartitionError."""
+        """Hide the records of a partition, None: of all, from fetches, which then wait until their
+        max wait time ends. Raises UnknownPartitionError."""
         if tp is None:
             self.reader.holds_all = True
         else:
@@ -238,7 +238,7 @@ class Fetches:
             wait.check()
 
     def release_fetches(self, tp: TopicPartition | None = None) -> None:
-        """Let fetches of a partition see records again; None: of all partitions."""
+        """Show the records of a partition, None: of all, to fetches again."""
         if tp is None:
             self.reader.holds_all = False
             self.reader.held.clear()
@@ -260,7 +260,7 @@ class Fetches:
         return len(found)
 
     def expire_sessions(self, broker_id: int | None = None) -> int:
-        """Let a broker, None: every broker, forget its sessions. Returns how many there were.
+        """Drop the sessions of a broker, None: of every broker. Returns how many there were.
         Raises UnknownBrokerError."""
         if broker_id is not None:
             self._controller.broker(broker_id)
@@ -279,7 +279,7 @@ class Fetches:
                 yield broker_id, session
 
     def diverge(self, tp: TopicPartition, epoch: int, offset: int | None) -> None:
-        """Let a leader epoch end at ``offset`` for clients that ask; None: where it does. Fetches
+        """Make a leader epoch end at ``offset`` for clients that ask; None: where it does. Fetches
         of that epoch past the offset get a diverging epoch. Raises UnknownPartitionError."""
         self._logs.log(tp).epochs.pretend_end(epoch, offset)
         for wait in self.waiting():

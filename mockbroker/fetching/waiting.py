@@ -66,7 +66,7 @@ class FetchWait:
         self.done = True
 
     def finish(self) -> None:
-        """Let the fetch be answered with what there is."""
+        """Answer the fetch with the available records."""
         if not self.done:
             self.done = True
             self._call()

@@ -349,7 +349,7 @@ class Groups:
         self._owner(group_id).remove_member(group_id, member)
 
     def fence_instance(self, group_id: str, instance_id: str) -> str:
-        """Let a stranger take the instance id of a static member. Returns the stranger's id."""
+        """Give the instance id of a static member to another member. Returns the other's id."""
         return self._owner(group_id).fence_instance(group_id, instance_id)
 
     def set_generation(self, group_id: str, number: int) -> None:

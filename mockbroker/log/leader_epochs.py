@@ -63,7 +63,7 @@ class LeaderEpochs:
         return -1
 
     def pretend_end(self, epoch: int, end_offset: int | None) -> None:
-        """Let an epoch end at this offset for all who ask (a tester's step); None: where it
+        """Make an epoch end at this offset for all who ask (a tester's step); None: where it
         does."""
         if end_offset is None:
             self._pretended.pop(epoch, None)
@@ -95,7 +95,7 @@ class LeaderEpochs:
             self._starts.pop()
 
     def truncate_start(self, start_offset: int) -> None:
-        """Let the log begin at this offset: the epoch there begins with it."""
+        """Start at this offset: the epoch there begins with it."""
         last = None
         while self._starts and self._starts[0].start_offset <= start_offset:
             last = self._starts.pop(0)

@@ -291,7 +291,7 @@ class Logs:
     # ---- changing logs -------------------------------------------------------------------------
 
     def advance_start(self, cause: str, tp: TopicPartition, offset: int) -> None:
-        """Let a log begin at this offset, at most at its high watermark; never earlier than now."""
+        """Raise the log start offset of a log, at most to its high watermark; it never falls."""
         data = self.data(tp)
         before = data.log.start_offset
         self._bytes -= data.log.advance_start(offset)
@@ -326,7 +326,7 @@ class Logs:
     # ---- sinks and sources ---------------------------------------------------------------------
 
     def make_sink(self, topic: str) -> None:
-        """Let the topic keep no bytes from now on: what is replicated goes at once."""
+        """Store no bytes of the topic from now on: what is replicated is dropped at once."""
         self._sinks.add(topic)
         for tp, data in self._partitions.items():
             if tp[0] == topic:
@@ -334,7 +334,7 @@ class Logs:
                 data.replication.log_started(data.log.start_offset)
 
     def make_source(self, topic: str, batch: Buffer, header: BatchHeader) -> None:
-        """Let every partition of the topic hold this batch for ever, in place of its records."""
+        """Make every partition of the topic serve this batch without end in place of its own."""
         self._sources[topic] = batch, header
         for tp, data in self._partitions.items():
             if tp[0] == topic:
@@ -354,14 +354,14 @@ class Logs:
     # ---- steps of a tester ---------------------------------------------------------------------
 
     def hold_replication(self, tp: TopicPartition, broker_id: int | None) -> None:
-        """Let a follower, None: every follower, copy nothing from now on. It stays in the ISR, so
-        the high watermark stands and appends with acks -1 wait. Raises ClusterError."""
+        """Stop a follower, None: every follower, from copying. It stays in the ISR, so the high
+        watermark stands still and appends with acks -1 wait. Raises ClusterError."""
         partition = self._controller.partition(tp)
         for each in self._followers(tp, broker_id):
             self.data(tp).replication.hold(each, partition)
 
     def replicate(self, tp: TopicPartition, broker_id: int, offset: int | None) -> None:
-        """Let a held follower copy the log up to ``offset``, None: all of it, and stay held.
+        """Advance a held follower to ``offset``, None: to the log end; it stays held.
         Raises ClusterError."""
         partition = self._controller.partition(tp)
         for each in self._followers(tp, broker_id):
@@ -369,7 +369,7 @@ class Logs:
         self._replicated(tp)
 
     def release_replication(self, tp: TopicPartition, broker_id: int | None) -> None:
-        """Let a follower, None: every follower, copy everything again. Raises ClusterError."""
+        """Let a follower, None: every follower, copy the log again. Raises ClusterError."""
         partition = self._controller.partition(tp)
         for each in self._followers(tp, broker_id):
             self.data(tp).replication.release(each, partition)

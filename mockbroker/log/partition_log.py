@@ -254,7 +254,7 @@ class PartitionLog:
             yield batch.header, marker
 
     def advance_start(self, start_offset: int) -> int:
-        """Let the log begin at this offset, at most at its high watermark, and return the bytes
+        """Raise the log start offset, at most to the high watermark, and return the bytes
         that were released. Batches that lie whole before it go."""
         start_offset = min(start_offset, self.high_watermark)
         if start_offset <= self.start_offset:

@@ -90,7 +90,7 @@ class Refuse(msgspec.Struct, frozen=True):
 
 
 class MoveStart(msgspec.Struct, frozen=True):
-    """Let the leader's log begin at the offset, unless it begins later already."""
+    """Raise the leader's log start offset to the offset, unless it is higher already."""
 
     def perform(self, step: _Step) -> None:
         start_offset = step.start_offset
@@ -192,7 +192,7 @@ class RecordDeletions:
         self._rows = rows_of_release(DELETION_ROWS, logs.release)
 
     def delete(self, query: DeletionQuery) -> Deletion:
-        """Let the leader's log begin at the offset, or say why not."""
+        """Raise the leader's log start offset to the offset, or say why not."""
         step = _Step(self._controller, self._logs, query)
         apply_first(self._rows, step, step)
         return step.deletion

@@ -53,25 +53,25 @@ class Replication:
     # ---- steps of a tester ---------------------------------------------------------------------
 
     def hold(self, broker_id: int, partition: Partition) -> None:
-        """Let a replica stay where it is; it stays in the ISR."""
+        """Hold a replica where it is; it stays in the ISR."""
         self._starts[broker_id] = self.start_of(broker_id, partition)
         self._ends[broker_id] = self.end_of(broker_id, partition)
         self._held.add(broker_id)
 
     def replicate(self, broker_id: int, partition: Partition, offset: int | None) -> None:
-        """Let a held replica copy the log up to ``offset``, None: all of it; it stays held."""
+        """Advance a held replica up to ``offset``, None: all of it; it stays held."""
         end = self._log.end_offset if offset is None else min(offset, self._log.end_offset)
         self._ends[broker_id] = max(self.end_of(broker_id, partition), end)
         self._starts[broker_id] = self._log.start_offset
 
     def release(self, broker_id: int, partition: Partition) -> None:
-        """Let a replica follow its leader again, if it is in sync."""
+        """Release a replica to follow its leader again, if it is in sync."""
         self._held.discard(broker_id)
         if broker_id in partition.isr:
             self._forget(broker_id)
 
     def _forget(self, broker_id: int) -> None:
-        """Let a replica have what the leader has."""
+        """Give a replica everything that the leader has."""
         self._ends.pop(broker_id, None)
         self._starts.pop(broker_id, None)
 

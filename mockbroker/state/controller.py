@@ -125,7 +125,7 @@ class Controller:
             self.record(cause, PartitionChanged(topic, before, after))
 
     def die_after(self, changes: int) -> None:
-        """Let the controller die once it has made this many more changes."""
+        """Kill the controller once it has made this many more changes."""
         self._changes_left = changes
 
     def count_change(self) -> None:

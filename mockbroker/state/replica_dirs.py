@@ -59,15 +59,15 @@ class ReplicaDirs(msgspec.Struct):
         self.log_dirs[broker.broker_id] = broker.log_dirs
 
     def fail(self, broker_id: int, log_dir: str) -> None:
-        """Let a directory fail, of which the controller does not know."""
+        """Fail a directory without the controller's knowledge."""
         self.failed[broker_id] = self.failed.get(broker_id, frozenset()) | {log_dir}
 
     def report(self, broker_id: int, log_dir: str) -> None:
-        """Let the controller know of a failed directory."""
+        """Report a failed directory to the controller."""
         self.reported[broker_id] = self.reported.get(broker_id, frozenset()) | {log_dir}
 
     def mend(self, broker_id: int, log_dir: str) -> None:
-        """Let a directory work again."""
+        """Repair a directory."""
         for known in (self.failed, self.reported):
             left = known.pop(broker_id, frozenset()) - {log_dir}
             if left:

@@ -193,7 +193,7 @@ class TransactionCoordinator(TesterSteps):
         *,
         version: int = 0,
     ) -> None:
-        """Let partitions join a transaction, which begins if need be. ``version`` is the client's
+        """Add partitions to a transaction, which begins if need be. ``version`` is the client's
         transaction version."""
         transaction, code = self._find(broker_id, transactional_id)
         if transaction is None:

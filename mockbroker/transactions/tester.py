@@ -53,8 +53,8 @@ class TesterSteps:
         )  # fmt: skip
 
     def fence_producer(self, transactional_id: str) -> None:
-        """Let a stranger initialize the producer: the epoch rises, and an open transaction is
-        aborted."""
+        """Fence the producer: another one initializes its id, the epoch is bumped, and an open
+        transaction is aborted."""
         transaction = self._existing(transactional_id)
         if transaction.state is TransactionState.ONGOING:
             self._fence_transaction(self._unhurried(transaction), _raise_for(transactional_id))
@@ -71,7 +71,7 @@ class TesterSteps:
         )  # fmt: skip
 
     def set_epoch(self, transactional_id: str, epoch: int) -> None:
-        """Let the producer have another epoch, for example one that is used up soon."""
+        """Change the producer's epoch, for example to one that is soon exhausted."""
         transaction = self._unhurried(self._existing(transactional_id))
         if not 0 <= epoch <= LAST_EPOCH:
             raise ClusterError(f"an epoch is a number from 0 to {LAST_EPOCH}, not {epoch}")
@@ -81,7 +81,7 @@ class TesterSteps:
         self.machine.changed(transaction)
 
     def hold_markers(self, transactional_id: str | None) -> None:
-        """Let transactions that end keep lacking their markers. None: all."""
+        """Hold back the markers of a transaction that ends; None: of every one."""
         self.markers.hold(transactional_id)
 
     def release_markers(self, transactional_id: str | None) -> None:

@@ -78,8 +78,8 @@ class TesterSteps:
         self.machine.settle(group)
 
     def fence_instance(self, group_id: str, instance_id: str) -> str:
-        """Let a stranger take the instance id of a static member: whoever uses the member's former
-        id gets FENCED_INSTANCE_ID(82). Returns the stranger's member id."""
+        """Fence a static member by giving its instance id to another: use of the former member
+        id gets FENCED_INSTANCE_ID(82). Returns the new member id."""
         group = self._existing(group_id)
         if instance_id not in group.instances:
             known = ", ".join(sorted(group.instances)) or "none"

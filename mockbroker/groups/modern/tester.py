@@ -101,8 +101,8 @@ class StaticTesterSteps(ModernTesterSteps[StaticGroupT]):
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def fence_instance(self, group_id: str, instance_id: str) -> str:
-        """Let a stranger take the instance id of a static member: whoever uses the member's former
-        id gets FENCED_INSTANCE_ID(82). Returns the stranger's member id."""
+        """Fence a static member by giving its instance id to another: use of the former member
+        id gets FENCED_INSTANCE_ID(82). Returns the new member id."""
         group = self._existing(group_id)
         former = group.static_member(instance_id)
         if former is None:

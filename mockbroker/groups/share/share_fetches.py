@@ -115,7 +115,7 @@ class ShareWait:
             self.finish()
 
     def finish(self) -> None:
-        """Let the fetch be answered with what there is."""
+        """Answer the fetch with the available records."""
         if not self.done:
             self.done = True
             self._call()
@@ -566,12 +566,12 @@ class ShareFetches:
     # ---- steps of a tester -----------------------------------------------------------------------
 
     def expire_locks(self, group_id: str, tp: TopicPartition | None = None) -> int:
-        """Let the locks of a group end, of one partition or of all. Returns how many records were
+        """Expire the locks of a group, of one partition or of all. Returns how many records were
         locked."""
         return sum(each.end_locks() for each in self._existing(group_id, tp))
 
     def expire_session(self, group_id: str, member_id: str) -> int:
-        """Let brokers forget the share sessions of a member. Returns how many there were."""
+        """Drop the share sessions of a member from all brokers. Returns how many there were."""
         return sum(self.end_session(each, group_id, member_id) for each in list(self._sessions))
 
     def set_delivery_count(

@@ -572,12 +572,12 @@ class SharePartition:
         self.end_locks(first, last)
 
     def end_locks(self, first: int = 0, last: int | None = None) -> int:
-        """Let the locks of these records end, None: of all from ``first`` on. Returns how many
+        """Expire the locks of these records, None: of all from ``first`` on. Returns how many
         records were acquired."""
         return self._release(None, first, last)
 
     def release(self, member_id: str) -> int:
-        """Let the locks of a member end, whose session is over."""
+        """Expire the locks of a member whose session is over."""
         return self._release(member_id, 0, None)
 
     def _release(self, member_id: str | None, first: int, last: int | None) -> int:
