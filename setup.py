@@ -56,6 +56,7 @@ setup(
         "wiredump.native": ["*.pyi"],
         "wiredump.questions": ["queries/*.sql"],
         "wiredump.report": ["templates/*"],
+        "wiredump.spark": ["log4j2.properties"],
         "mockbroker": ["py.typed", "profiles/*.json"],
         "mockbroker.control": ["templates/**/*.html", "web/*.*", "web/panels/*"],
         # The adapters' sources are built where they run; cases and findings are data.

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,13 +50,14 @@ def _columns(context: click.Context, option: click.Parameter, value: str | None)
               help="Folder to write, a path or a URI: new or empty, or, with --follow, the one "
                    "that the checkpoint belongs to.")  # fmt: skip
 @click.option("--follow", metavar="DIR|GLOB",
-              help="Read rotating captures as they are closed, instead of "
-                   "CAPTUREs.")  # fmt: skip
+              help="Read rotating captures as they are closed, instead of CAPTUREs: "
+                   "those in a folder, which may be empty, or of a pattern.")  # fmt: skip
 @click.option("--checkpoint", metavar="DIR",
               help="With --follow: folder for the progress, a path or a URI, from which another "
                    "run continues.")  # fmt: skip
 @click.option("--trigger", metavar="DURATION", callback=seconds, default="10s", show_default=True,
-              help="With --follow: how often to look for files: 500ms, 10s, 2m.")  # fmt: skip
+              help="With --follow: how often to look for files, a number and a unit: 500ms, "
+                   "10s, 2m, 1h.")  # fmt: skip
 @click.option("--available-now", is_flag=True,
               help="With --follow: also read the newest file, complete the tables and "
                    "exit.")  # fmt: skip
@@ -118,7 +120,7 @@ def spark_command(
         problem = "Spark's tasks cannot share standard input: name files"
         raise click.BadParameter(problem, param_hint="CAPTURE")
     # Imported late: these need pyspark and pyarrow, which may be missing.
-    from wiredump.spark.session import master_of, require_spark, start
+    from wiredump.spark.session import failure, master_of, require_spark, start
 
     require_spark()
     if how["partition_by"]:
@@ -132,8 +134,13 @@ def spark_command(
         )
     if keylog is not None:
         open_key_log(keylog)
+    # Whatever is missing is reported before Spark starts, which takes seconds.
+    if how["follow"]:
+        from wiredump.spark.rotation import Rotation
+
+        Rotation(how["follow"]).require()
     for path in captures:
-        kind_of(path)  # fails for a missing file before Spark starts, which takes seconds
+        kind_of(path)
     from wiredump.spark.connections import Options
 
     work = Options(
@@ -166,9 +173,10 @@ def spark_command(
     except KprotoError:
         raise
     except Exception as error:
-        raise KprotoError(f"the Spark job failed: {_first_line(error)}") from error
+        raise failure(error) from error
     finally:
-        spark.stop()
+        with suppress(Exception):  # of a Java process or a server that is gone
+            spark.stop()
     if as_json:
         record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account), "again": list(made.again)}
@@ -239,10 +247,3 @@ def _follow(spark: Any, options: Options, how: dict[str, Any], say: _Say, master
 
 
 _Say = Callable[[str], None]
-
-
-def _first_line(error: Exception) -> str:
-    """Return the line of a task's own exception, which says more than Spark's around it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    errors = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
-    return (errors or lines or [type(error).__name__])[-1]

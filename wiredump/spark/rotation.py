@@ -77,6 +77,18 @@ class Rotation:
         self._relative = not is_uri(where) and not os.path.isabs(where)
         self._known: dict[str, Rotated] = {}
 
+    def require(self) -> None:
+        """Raise RotationError if the folder does not exist. An object store has no empty folders;
+        there, raise StorageError if the bucket does not exist."""
+        folder = Location(self.where)
+        while has_magic(str(folder)):
+            folder = folder.parent
+        if not folder.exists() and not folder.is_object:
+            raise RotationError(
+                f"{folder.shown} does not exist: check --follow, or create the folder to which "
+                "captures are written"
+            )
+
     def files(self) -> list[Rotated]:
         """Return all files, in no order. Raises RotationError for a file that is not a capture, and
         if ``where`` does not exist."""
@@ -99,8 +111,8 @@ class Rotation:
             found = [(str(place / name), about) for name, about in listed if name[0] != "."]
         else:
             found = list(matches(self.where))
-        if not (found or has_magic(self.where) or place.is_object or place.parent.exists()):
-            raise RotationError(f"{place.shown} does not exist: name a folder or a pattern")
+        if not found:
+            self.require()
         return [(path, about) for path, about in found if about.is_file]
 
     def shown(self, path: str) -> str:

@@ -1,9 +1,14 @@
-"""Start a Spark session for the command, and report what is missing."""
+"""Start a Spark session for the command, and report what is missing and why jobs fail.
+
+A driver that this process starts logs without Java's stacks (``log4j2.properties``), unless Spark's
+settings have a log configuration, or KPROTO_DEBUG is set.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -12,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError, MissingExtraError
 from wiredump.spark.packaged_java import packaged_java
-from wiredump.spark.settings import is_submitted, outer_settings
+from wiredump.spark.settings import has_log_settings, is_submitted, outer_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +26,7 @@ __all__ = [
     "NoJavaError",
     "SparkStartError",
     "cores_of",
+    "failure",
     "master_of",
     "require_spark",
     "start",
@@ -43,12 +49,19 @@ _DEFAULTS = {
     "spark.sql.adaptive.enabled": "false",
 }
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+
 _LOCALLY = {
     # Few rows go through Java, and most jobs end before its second compiler pays.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+
+
+_EXCEPTION = re.compile(r"(?:.*\s)?([\w.$]+(?:Error|Exception): .+)")
+_OURS = re.compile(r"^(?:kproto|wiredump)\.[\w.]+: ")
 
 
 class NoJavaError(KprotoError):
@@ -95,6 +108,8 @@ def start(
     ours = {**_DEFAULTS, "spark.ui.showConsoleProgress": "true" if progress else "false"}
     if master.startswith("local"):
         ours |= _LOCALLY
+    if not (has_log_settings() or os.environ.get("KPROTO_DEBUG")):
+        ours[_JAVA_OPTIONS] = f"{ours.get(_JAVA_OPTIONS, '')} {_LOGGING}".strip()
     chosen = {name: ours[name] for name in ours if name not in theirs} | dict(settings or {})
     builder = builder.master(master)
     for name, value in chosen.items():
@@ -106,14 +121,34 @@ def _started(builder: SparkSession.Builder, where: str) -> SparkSession:
     try:
         return builder.getOrCreate()
     except Exception as error:  # of Java, by py4j, or of gRPC
-        # py4j's first line is its own, and Java's exception follows, then the stack.
-        lines = [line.lstrip(": ") for line in str(error).splitlines() if line.strip()]
-        told = [line for line in lines if "Exception: " in line or "Error: " in line]
-        why = [*told, *lines, type(error).__name__][0]
         place = where.partition(";")[0]  # without a token
         raise SparkStartError(
-            f"Spark does not start on {place}: check that it runs and can be reached ({why})"
+            f"Spark does not start on {place}: check that it runs and can be reached "
+            f"({_reason(error)})"
         ) from error
+
+
+def failure(error: Exception) -> KprotoError:
+    """Return the error of a job, in one line, with the reason that the last failed task gave."""
+    name, text = type(error).__name__, str(error)
+    if "Python worker exited unexpectedly" in text:
+        why = "the Python process of a task was killed, perhaps for lack of memory"
+        why = f"{why}: use more --partitions, or fewer tasks at a time (--master local[N])"
+    elif isinstance(error, ConnectionError) or name in ("Py4JError", "Py4JNetworkError"):
+        why = "Spark's Java process ended, or can no longer be reached"
+    else:
+        why = _reason(error)
+    hint = "" if os.environ.get("KPROTO_DEBUG") else " (KPROTO_DEBUG=1 shows Spark's own log)"
+    return KprotoError(f"the Spark job failed: {why}{hint}")
+
+
+def _reason(error: Exception) -> str:
+    """Return the line of the innermost exception, which is the last in front of Java's stack."""
+    text = re.split(r"\n\s+at ", str(error), maxsplit=1)[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = [_EXCEPTION.match(line) for line in lines]
+    named = [each[1] for each in found if each is not None]
+    return _OURS.sub("", [type(error).__name__, *lines, *named][-1])
 
 
 def master_of(spark: SparkSession) -> str:

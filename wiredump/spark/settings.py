@@ -8,7 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
-__all__ = ["is_submitted", "outer_settings"]
+__all__ = ["has_log_settings", "is_submitted", "outer_settings"]
 
 _ALIASES = {"--master": "spark.master", "--name": "spark.app.name"}
 
@@ -28,7 +28,7 @@ def outer_settings() -> dict[str, str]:
         return dict(SparkConf().getAll())
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     file, set_ = _of_arguments(arguments)
-    return {**_of_file(file or _defaults()), **set_}
+    return {**_of_file(file or os.path.join(_conf_folder(), "spark-defaults.conf")), **set_}
 
 
 def _of_arguments(arguments: list[str]) -> tuple[str | None, dict[str, str]]:
@@ -53,16 +53,22 @@ def _of_arguments(arguments: list[str]) -> tuple[str | None, dict[str, str]]:
     return file, found
 
 
-def _defaults() -> str | None:
-    home = os.environ.get("SPARK_HOME")
-    folder = os.environ.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
-    return os.path.join(folder, "spark-defaults.conf") if folder else None
+def has_log_settings() -> bool:
+    """Whether Spark's folder of settings has a configuration of its log."""
+    names = "log4j2.properties", "log4j2.xml", "log4j2.yaml", "log4j2.json"
+    return any(os.path.exists(os.path.join(_conf_folder(), name)) for name in names)
 
 
-def _of_file(path: str | None) -> dict[str, str]:
+def _conf_folder() -> str:
+    """Return Spark's folder of settings; without one, a path that does not exist."""
+    home = os.environ.get("SPARK_HOME") or os.devnull
+    return os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
+
+
+def _of_file(path: str) -> dict[str, str]:
     """Parse lines of a name and a value, separated by white space, ``=`` or ``:``."""
     try:
-        text = Path(path).read_text() if path else ""
+        text = Path(path).read_text()
     except OSError:
         return {}
     lines = (line.strip() for line in text.splitlines())

@@ -3,7 +3,11 @@ folders by the values of columns."""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +81,45 @@ def _fails(*arguments: Any) -> None:
     raise KprotoError("the disk is full")
 
 
+def killed(*arguments: Any) -> Callable[[Any], Iterator[Any]]:
+    """A task that is killed by the system. (Spark sends a nested function with the job.)"""
+
+    def task(batches: Any) -> Iterator[Any]:
+        yield from list(batches)[:0]
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return task
+
+
+def full(*arguments: Any) -> Callable[[Any], Iterator[Any]]:
+    """A task that fails by itself."""
+
+    def task(batches: Any) -> Iterator[Any]:
+        yield from list(batches)[:0]
+        raise OSError(28, "No space left on device", "part.parquet")
+
+    return task
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.parametrize(
+    ("task", "why"),
+    [
+        (killed, "the Python process of a task was killed, perhaps for lack of memory: use more"),
+        (full, r"OSError: \[Errno 28\] No space left on device: 'part\.parquet' \(KPROTO_DEBUG"),
+    ],
+)
+def test_a_task_that_fails_leaves_nothing(
+    spark: Any, tmp_path: Path, capture: str, monkeypatch: pytest.MonkeyPatch, task: Any, why: str
+) -> None:
+    monkeypatch.setattr("wiredump.spark.job._connections_task", task)
+    failed = run(spark, capture, "--out", str(tmp_path / "out"))
+    assert isinstance(failed.exception, KprotoError)
+    assert re.match(f"the Spark job failed: {why}", str(failed.exception))
+    assert not (tmp_path / "out").exists()
+
+
 def rows(folder: Path, table: str) -> list[str]:
     """With the columns that are names of folders; sorted."""
     names = [each.name for each in TABLES[table].columns]
@@ -91,9 +134,17 @@ def rows(folder: Path, table: str) -> list[str]:
         (["a.pcap", "--append", "--mode", "overwrite"], "contradict each other"),
         (["--follow", "in", "--checkpoint", "c", "--mode", "overwrite"], "cannot overwrite"),
         (["--follow", "in", "--checkpoint", "c", "--partition-by", "date"], "divide them"),
+        (["--follow", "in", "--checkpoint", "c"], "/in does not exist: check --follow"),
+        (["--follow", "in/*.pcap", "--checkpoint", "c"], "/in does not exist: check --follow"),
+        (["--follow", "in", "--checkpoint", "c", "--trigger", "5"], "use a number with a unit"),
     ],
 )
-def test_options_that_are_refused(arguments: list[str], problem: str) -> None:
+def test_options_that_are_refused(
+    arguments: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Spark starts."""
     require_module("pyspark")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("wiredump.spark.session.start", pytest.fail)
     made = CliRunner().invoke(cli, ["spark", *arguments, "--out", "out"], standalone_mode=False)
     assert problem in str(getattr(made.exception, "message", made.exception))

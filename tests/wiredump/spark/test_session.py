@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,53 @@ def test_what_spark_defaults_conf_sets_is_left_alone(
     told = started("local[1]")
     assert {JAVA, "spark.ui.enabled"}.isdisjoint(told)
     assert told[ARROW] == "1024"
+
+
+def test_the_log_has_no_stacks_unless_they_are_wanted(
+    started: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A local driver or one of a cluster; with KPROTO_DEBUG or a configuration of the user's own
+    the log is Spark's."""
+    for master in ("local[1]", "spark://there:7077"):
+        (file,) = re.findall("-Dlog4j2.configurationFile=file://([^ ]+)", started(master)[JAVA])
+        assert "%ex{none}" in Path(file).read_text()
+    with monkeypatch.context() as patch:
+        patch.setenv("KPROTO_DEBUG", "1")
+        assert "log4j2" not in started("local[1]")[JAVA]
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert "log4j2" in started("local[1]")[JAVA]
+    (tmp_path / "log4j2.properties").touch()
+    assert "log4j2" not in started("local[1]")[JAVA]
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "Spark's Java process ended, or"),
+        (
+            RuntimeError("An error occurred while calling o1.collect.\n: org.Spark: Job aborted: "
+                         "org.SparkException: Python worker exited unexpectedly (crashed). Set\n"
+                         "\tat org.Task.run(Task.java:1)\nCaused by: java.io.EOFException\n"),
+            "the Python process of a task was killed, perhaps for lack of memory: use more",
+        ),
+        (
+            RuntimeError("Job aborted (host executor 1): org.PythonException: Traceback:\n"
+                         '  File "a.py", line 1, in task\nValueError: no: luck\n\n\tat org.Task\n'
+                         "Caused by: java.io.EOFException: Other\n\t... 21 more"),
+            "ValueError: no: luck (",
+        ),
+        (
+            RuntimeError("Traceback:\nwiredump.storage.errors.ChangedError: a.pcap changed"),
+            "a.pcap changed (",
+        ),
+        (RuntimeError(), "RuntimeError ("),
+    ],
+)  # fmt: skip
+def test_why_a_job_failed(error: Exception, why: str) -> None:
+    """As Java reports it, in one line."""
+    found = str(session.failure(error))
+    assert found.startswith(f"the Spark job failed: {why}")
+    assert found.endswith("(KPROTO_DEBUG=1 shows Spark's own log)")
 
 
 @pytest.mark.parametrize(
