@@ -31,7 +31,7 @@ __all__ = ["SparkFigures", "measure_spark", "spark_marks", "spark_tables", "spli
 
 TSHARK = "tshark -T fields"
 ONE, TWO = "Spark frames, local[1]", "Spark frames, local[2]"
-RECORDS = "Spark records, local[1]"
+RECORDS, ALL = "Spark records, local[1]", "Spark, all tables, local[1]"
 COPY, COPY_PACKETS = "Parquet of frames, copied", "Parquet of packets, copied"
 STREAM = "Spark stream of frames, local[2]"
 COMMAND = "the stream as a command, with its start of Spark"
@@ -66,6 +66,7 @@ def measure_spark(
             COPY: lambda: one.run("copy", frames),
             COPY_PACKETS: lambda: one.run("copy", packets),
             RECORDS: lambda: one.run("records", big.path),
+            ALL: lambda: one.run("tables", big.path),
             STREAM: lambda: two.run("stream", rotated),
         }
         for name, job in jobs.items():

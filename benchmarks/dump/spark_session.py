@@ -78,8 +78,8 @@ class Session:
         self._errors.close()
 
     def run(self, job: str, source: Path, *, watched: bool = False) -> Done:
-        """``frames`` or ``records`` of a capture, ``stream`` of a folder of rotated files, or
-        ``copy`` of a folder of Parquet files."""
+        """``frames``, ``records`` or ``tables`` (all) of a capture, ``stream`` of a folder of
+        rotated files, or ``copy`` of a folder of Parquet files."""
         assert self._process.stdin is not None
         with tempfile.TemporaryDirectory(prefix="bench-spark-", dir=self._scratch) as folder:
             out = str(Path(folder) / "out")
@@ -122,14 +122,16 @@ def _run(spark: Any, job: str, source: str, out: str) -> dict[str, int]:
         frame = spark.read.parquet(source)
         frame.write.option("compression", "snappy").parquet(out)
         return {}
-    from wiredump.rows.schema import TABLES, UNDECODED
+    from wiredump.cli.chosen import chosen_tables
+    from wiredump.rows.schema import UNDECODED
     from wiredump.spark.connections import Options
     from wiredump.spark.job import Job
 
-    assert job in TABLES
     options = Options(
-        out=out, paths={0: source}, names={0: source}, tables=(job,), bodies=job not in UNDECODED
-    )
+        out=out, paths={0: source}, names={0: source},
+        tables=chosen_tables(None if job == "tables" else job, bodies=True),
+        bodies=job not in UNDECODED,
+    )  # fmt: skip
     return dict(Job(options=options, split_bytes=SPLIT_BYTES).run(spark).rows)
 
 
