@@ -1,8 +1,9 @@
-"""Packets without a TCP segment, as accounts count them, and captures without any TCP.
+"""What an account has beside bytes: packets without a TCP segment, and what a capture lacks; and
+captures without any TCP.
 
-An account maps names to counts: bytes of TCP payload by where they went, and packets under
-``packets: `` and their protocol (``packets: arp``). Both can be summed over the processes that
-read parts of a capture.
+An account maps names to counts: bytes of TCP payload by where they went, packets under
+``packets: `` and their protocol (``packets: arp``), and damage under ``damage: `` and its kind
+(``damage: truncated``). All can be summed over the processes that read parts of a capture.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import Final
 from kproto.errors import KprotoError
 from wiredump.readers import Account
 
-__all__ = ["NothingReadError", "bytes_of", "require_read", "skipped", "skipped_by", "skipped_of"]
+__all__ = [
+    "NothingReadError", "bytes_of", "damage", "damage_of", "require_read", "skipped", "skipped_by",
+    "skipped_of",
+]  # fmt: skip
 
-_PREFIX: Final = "packets: "
+_PACKETS: Final = "packets: "
+_DAMAGE: Final = "damage: "
 _MOST_NAMED: Final = 4
 
 
@@ -25,8 +30,8 @@ class NothingReadError(KprotoError):
 
 def skipped(others: Mapping[str, int], malformed: int) -> dict[str, int]:
     """Return the counts under their names in an account."""
-    named = {f"{_PREFIX}{what}": count for what, count in sorted(others.items())}
-    return {**named, f"{_PREFIX}malformed": malformed} if malformed else named
+    named = {f"{_PACKETS}{what}": count for what, count in sorted(others.items())}
+    return {**named, f"{_PACKETS}malformed": malformed} if malformed else named
 
 
 def skipped_by(account: Account) -> dict[str, int]:
@@ -36,15 +41,31 @@ def skipped_by(account: Account) -> dict[str, int]:
 
 def bytes_of(account: Mapping[str, int]) -> dict[str, int]:
     """Return the bytes of TCP payload by where they went."""
-    return {name: count for name, count in account.items() if not name.startswith(_PREFIX)}
+    beside = (_PACKETS, _DAMAGE)
+    return {name: count for name, count in account.items() if not name.startswith(beside)}
 
 
 def skipped_of(account: Mapping[str, int]) -> dict[str, int]:
     """Return the packets without TCP, by protocol."""
+    return _under(_PACKETS, account)
+
+
+def damage(kinds: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of damage by kind under their names in an account."""
+    return {f"{_DAMAGE}{kind}": count for kind, count in kinds.items()}
+
+
+def damage_of(account: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of damage by kind: ``snaplen`` (packets that were cut), or the kind of an
+    anomaly."""
+    return _under(_DAMAGE, account)
+
+
+def _under(prefix: str, account: Mapping[str, int]) -> dict[str, int]:
     return {
-        name.removeprefix(_PREFIX): count
+        name.removeprefix(prefix): count
         for name, count in account.items()
-        if name.startswith(_PREFIX)
+        if name.startswith(prefix)
     }
 
 

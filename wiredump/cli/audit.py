@@ -13,6 +13,7 @@ from rich.table import Table
 from kproto.cli.completing import release_names
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
+from wiredump.cli.damage import check_read
 from wiredump.cli.making import folder_among, require_tables
 from wiredump.cli.output import Output
 from wiredump.cli.progress import reading
@@ -24,7 +25,7 @@ from wiredump.cli.source_options import (
     source_options,
 )
 from wiredump.questions.database import require_duckdb
-from wiredump.skipped import require_read, skipped_of
+from wiredump.skipped import skipped_of
 from wiredump.tables import require_pyarrow
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def audit_command(
         click.echo(json.dumps(record, ensure_ascii=False))
     else:
         _show(found, skipped)
-    require_read(unread, account)
+    check_read(unread, account)
     return 1 if found.refused else 0
 
 

@@ -10,6 +10,7 @@ import click
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.transcript import Transcript, write_transcript
+from wiredump.cli.damage import check_read
 from wiredump.cli.progress import reading
 from wiredump.cli.source_options import (
     SourceOptions,
@@ -18,7 +19,7 @@ from wiredump.cli.source_options import (
     port_option,
     source_options,
 )
-from wiredump.skipped import require_read, skipped_of
+from wiredump.skipped import skipped_of
 
 if TYPE_CHECKING:
     from wiredump.model import Item
@@ -87,7 +88,7 @@ def _checked(source: Sources) -> Iterator[Item]:
     """
     yield from source
     account = source.account
-    require_read(source.unread, account)
+    check_read(source.unread, account)
     skipped = skipped_of(account)
     if skipped:
         named = ", ".join(f"{count} {what}" for what, count in skipped.items())

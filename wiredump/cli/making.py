@@ -11,9 +11,9 @@ import click
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
+from wiredump.cli.damage import check_read
 from wiredump.cli.progress import reading
 from wiredump.cli.source_options import SourceOptions
-from wiredump.skipped import require_read
 from wiredump.tables.work import Work, passing_folder
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def tables_of_sources(
         with reading(sources) as progress:
             made = make(work, processes_for(sources, options.jobs), progress)
         yield folder
-    require_read(made.unread, made.account)
+    check_read(made.unread, made.account)
 
 
 def processes_for(paths: Sequence[str], jobs: int) -> int:

@@ -11,6 +11,7 @@ from kproto.cli.completing import api_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import Dialect
 from wiredump.cli.collector import collect_seldom
+from wiredump.cli.damage import check_read
 from wiredump.cli.output import Output
 from wiredump.cli.progress import Bar
 from wiredump.cli.source_options import (
@@ -26,7 +27,6 @@ from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
 from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
 from wiredump.show.records import anomaly_record, exchange_record, json_line
 from wiredump.show.summary import Summary
-from wiredump.skipped import require_read
 from wiredump.sources import open_sources
 
 __all__ = ["Show", "show_command"]
@@ -244,6 +244,6 @@ def show_command(
         show.finish(source.account if ended else {}, source.connections.values())
     output.end()
     if ended:
-        require_read(source.unread, source.account)
+        check_read(source.unread, source.account)
     # An interrupt is the regular end of --follow.
     return 130 if interrupted and not follow else 0

@@ -22,9 +22,10 @@ from wiredump.cli.chosen import (
     mode_options,
     table_options,
 )
+from wiredump.cli.damage import check_read
 from wiredump.cli.following import cores_of, seconds, stopping
 from wiredump.cli.source_options import SourceOptions, expanded, source_options
-from wiredump.skipped import bytes_of, require_read, skipped_of
+from wiredump.skipped import bytes_of, skipped_of
 from wiredump.sources.kinds import kind_of
 from wiredump.sources.opening import open_key_log
 from wiredump.storage import absolute, shown
@@ -181,14 +182,14 @@ def spark_command(
         record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account), "again": list(made.again)}
         click.echo(json.dumps({**record, "connections": made.connections, "run": work.run}))
-        require_read(made.unread, made.account)
+        check_read(made.unread, made.account)
         return 0
     click.echo(counts("rows", made.rows))
     for line in account_lines(made.account):
         click.echo(line)
     for path in made.again:
         click.echo(f"wiredump: {shown(path)} was read twice", err=True)
-    require_read(made.unread, made.account)
+    check_read(made.unread, made.account)
     return 0
 
 

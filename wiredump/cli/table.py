@@ -15,11 +15,12 @@ from wiredump.cli.chosen import (
     mode_options,
     table_options,
 )
+from wiredump.cli.damage import check_read
 from wiredump.cli.lean import lean_imports
 from wiredump.cli.making import make, processes_for
 from wiredump.cli.progress import reading
 from wiredump.cli.source_options import SourceOptions, expanded, jobs_option, source_options
-from wiredump.skipped import bytes_of, require_read, skipped_of
+from wiredump.skipped import bytes_of, skipped_of
 from wiredump.storage import shown
 from wiredump.tables import require_pyarrow
 from wiredump.tables.run import Mode, derived_run
@@ -87,12 +88,12 @@ def table_command(
         record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account)}
         click.echo(json.dumps({**record, "late": made.late, "run": work.run}))
-        require_read(made.unread, made.account)
+        check_read(made.unread, made.account)
         return 0
     click.echo(counts("rows", made.rows))
     for line in account_lines(made.account):
         click.echo(line)
     if made.late:
         click.echo(f"wiredump: {made.late} exchanges came too late to be sorted", err=True)
-    require_read(made.unread, made.account)
+    check_read(made.unread, made.account)
     return 0

@@ -5,8 +5,9 @@ This module has no access to files: events come from ``wiredump.readers``, in or
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -16,6 +17,7 @@ from wiredump import readers
 from wiredump.conversation import DEFAULT_PORTS, Conversation
 from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
 from wiredump.readers import FROM_CLIENT
+from wiredump.skipped import damage
 from wiredump.tls.keylog import KeyLog
 
 if TYPE_CHECKING:
@@ -28,10 +30,17 @@ class UnaccountedError(KprotoError):
     """Bytes were counted neither as frames nor as retransmissions or anomalies, which is a bug."""
 
 
+_DAMAGE: Final = frozenset(
+    {"truncated", "damaged", "packet", "malformed", "fragment", "cut", "unframed"}
+)
+"""The kinds of anomalies that show what a capture lacks; gaps are counted by their bytes."""
+
+
 class ByteAccount(msgspec.Struct):
     """Where every captured byte of TCP payload went. ``missing`` counts bytes that were not
     captured. ``tls`` are bytes of TLS that are not plaintext, on connections with keys; all other
-    counts of such a connection are of plaintext, including ``missing`` as far as it is known."""
+    counts of such a connection are of plaintext, including ``missing`` as far as it is known.
+    ``damage`` counts packets and frames, by kind (``skipped.damage_of``)."""
 
     payload: int = 0
     frames: int = 0
@@ -39,6 +48,7 @@ class ByteAccount(msgspec.Struct):
     anomalies: int = 0
     missing: int = 0
     tls: int = 0
+    damage: Counter[str] = msgspec.field(default_factory=Counter)
 
     def check(self) -> None:
         """Raise UnaccountedError unless the sums agree."""
@@ -48,11 +58,11 @@ class ByteAccount(msgspec.Struct):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The counts by name; ``tls`` only if there are any."""
-        named = {name: getattr(self, name) for name in self.__struct_fields__}
+        """The counts as an account has them (``skipped``); ``tls`` only if there are any."""
+        named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "damage"}
         if not self.tls:
             del named["tls"]
-        return named
+        return named | damage(self.damage)
 
     def count_tls(self, size: int) -> None:
         self.tls += size
@@ -66,6 +76,8 @@ class ByteAccount(msgspec.Struct):
         else:
             self.anomalies += item.size
             self.missing += item.missing
+            if item.kind in _DAMAGE:
+                self.damage[item.kind] += 1
 
 
 def _present(frame: Frame) -> int:
@@ -121,6 +133,8 @@ class CaptureItems:
                     event.waited_ns,
                 )  # fmt: skip
             case readers.Gap():
+                if event.reason == "snaplen":
+                    self.account.damage["snaplen"] += 1
                 return self._open[event.connection].gap(
                     event.direction == FROM_CLIENT,
                     event.length,

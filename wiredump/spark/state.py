@@ -55,8 +55,8 @@ _MOST_FILES: Final = 8
 _CONTAINERS: Final = frozenset(
     {
         ("builtins", "bytearray"), ("builtins", "set"), ("builtins", "frozenset"),
-        ("collections", "deque"), ("collections", "OrderedDict"), ("copyreg", "_reconstructor"),
-        ("builtins", "object"), ("kproto.journal", "ClientSoftware"),
+        ("collections", "deque"), ("collections", "OrderedDict"), ("collections", "Counter"),
+        ("copyreg", "_reconstructor"), ("builtins", "object"), ("kproto.journal", "ClientSoftware"),
         ("msgspec._utils", "rebuild"), ("msgspec._core", "rebuild"),
     }
 )  # fmt: skip
