@@ -13,7 +13,7 @@ from urllib.parse import quote
 import click
 
 from mockbroker.cli.control_client import ControlClient
-from mockbroker.cli.option_types import ParsedOption, json_option, name_and_value
+from mockbroker.cli.option_types import DURATION, ParsedOption, json_option, name_and_value
 from mockbroker.errors import ClusterError
 from mockbroker.log.partitioner import partition_of_key
 from mockbroker.log.record_documents import CODECS, RecordDocument, parse_record
@@ -317,7 +317,7 @@ def _describe_group(each: dict[str, Any]) -> str:
 @click.argument("group_id", metavar="GROUP")
 @click.option("--wait", "state", metavar="STATE", help="Wait until the group has this state.")
 @click.option("--members", type=click.IntRange(0), help="Wait until it has so many members.")
-@click.option("--timeout", default="10s", show_default=True, metavar="DURATION",
+@click.option("--timeout", type=DURATION, default="10s", show_default=True,
               help="How long to wait.")  # fmt: skip
 @json_option
 @click.pass_obj
@@ -326,7 +326,7 @@ def group(
     group_id: str,
     state: str | None,
     members: int | None,
-    timeout: str,
+    timeout: int,
     as_json: bool,
 ) -> None:
     """Show a group with its members, perhaps after waiting for it."""
@@ -421,12 +421,12 @@ def _describe_transaction(each: dict[str, Any]) -> str:
 @click.command("transaction")
 @click.argument("transactional_id", metavar="TRANSACTIONAL-ID")
 @click.option("--wait", "state", metavar="STATE", help="Wait until it has this state.")
-@click.option("--timeout", default="10s", show_default=True, metavar="DURATION",
+@click.option("--timeout", type=DURATION, default="10s", show_default=True,
               help="How long to wait.")  # fmt: skip
 @json_option
 @click.pass_obj
 def transaction(
-    client: ControlClient, transactional_id: str, state: str | None, timeout: str, as_json: bool
+    client: ControlClient, transactional_id: str, state: str | None, timeout: int, as_json: bool
 ) -> None:
     """Show a transaction, perhaps after waiting for it."""
     where = f"/transactions/{quote(transactional_id, safe='')}"
@@ -442,7 +442,7 @@ def transaction(
 @click.option("--wait", "requested", type=(str, click.IntRange(0)),
               metavar="TOPIC-PARTITION OFFSET",
               help="Wait until the group has committed this offset, or a later one.")  # fmt: skip
-@click.option("--timeout", default="10s", show_default=True, metavar="DURATION",
+@click.option("--timeout", type=DURATION, default="10s", show_default=True,
               help="How long to wait.")  # fmt: skip
 @json_option
 @click.pass_obj
@@ -450,7 +450,7 @@ def offsets(
     client: ControlClient,
     group_id: str,
     requested: tuple[str, int] | None,
-    timeout: str,
+    timeout: int,
     as_json: bool,
 ) -> None:
     """Show the committed offsets of a group, and how far it lags."""

@@ -12,7 +12,7 @@ from cloup import option_group
 
 from kproto.errors import KprotoError
 from kproto.os_errors import os_error_text
-from mockbroker.cli.option_types import json_option, parse_members
+from mockbroker.cli.option_types import DURATION, json_option, parse_members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,6 +119,7 @@ def add(client: _Client, members: tuple[str, ...], file: str | None, as_json: bo
     """Add a rule in front of the existing ones.
 
     Give its members, such as api=45 error=NOT_CONTROLLER times=1, or a JSON object, or a file.
+    A duration has a unit, such as delay=500ms; a number in JSON or YAML is milliseconds.
     """
     if bool(members) == (file is not None):
         raise click.UsageError("give either the members of a rule or --file FILE")
@@ -131,9 +132,14 @@ def add(client: _Client, members: tuple[str, ...], file: str | None, as_json: bo
             raise click.ClickException(os_error_text(error)) from None
         _show(client.post("/faults", rules), as_json)
         return
+    # Importing codecs would slow down --help.
+    from mockbroker.faults.rule import DURATION_MEMBERS
+
     rule = {
         name: value.split(",") if name in _LISTS and isinstance(value, str) else value
-        for name, value in parse_members(members, strings=_TEXTS, example="times=1")
+        for name, value in parse_members(
+            members, strings=_TEXTS.union(DURATION_MEMBERS), example="times=1"
+        )
     }
     _show(client.post("/faults", rule), as_json)
 
@@ -168,10 +174,11 @@ def clear(client: _Client, as_json: bool) -> None:
 @click.option(
     "--hits", type=click.IntRange(1), default=1, show_default=True, help="The total number of hits."
 )
-@click.option("--timeout", default="10s", show_default=True, help="Exit with 1 after this time.")
+@click.option("--timeout", type=DURATION, default="10s", show_default=True,
+              help="Exit with 1 after this time.")  # fmt: skip
 @json_option
 @click.pass_obj
-def wait(client: _Client, name: str, hits: int, timeout: str, as_json: bool) -> None:
+def wait(client: _Client, name: str, hits: int, timeout: int, as_json: bool) -> None:
     """Wait until a rule has a number of hits."""
     path = f"/faults/{quote(name, safe='')}/wait"
     _show(client.get(path, hits=hits, timeout=timeout), as_json)
@@ -181,9 +188,14 @@ def _show(answer: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(answer))
         return
+    # Importing codecs would slow down --help.
+    from mockbroker.faults.rule import DURATION_MEMBERS
+
     for rule in answer["faults"]:
         state = "" if rule["live"] else " (over)"
         members = " ".join(
-            f"{name}={json.dumps(value)}" for name, value in rule["rule"].items() if name != "name"
+            f"{name}={f'{value}ms' if name in DURATION_MEMBERS else json.dumps(value)}"
+            for name, value in rule["rule"].items()
+            if name != "name"
         )
         click.echo(f"{rule['name']}: {rule['hits']} hits{state}: {members}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kproto.dialects import Dialect
 
 __all__ = [
+    "DURATION",
     "ParsedOption",
     "dialect_of",
     "duration_or_off",
@@ -53,6 +54,9 @@ class ParsedOption(click.ParamType):  # type: ignore[type-arg, unused-ignore]  #
             return self._parse(value)
         except KprotoError as error:
             self.fail(str(error), param, ctx)
+
+
+DURATION: Final = ParsedOption("DURATION", parse_milliseconds)
 
 
 def duration_or_off(text: str) -> int | None:

@@ -18,6 +18,7 @@ from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.journals import JOURNAL_OPTION, journal_sink
 from mockbroker.cli.limits import client_limit_options, limits_of
 from mockbroker.cli.option_types import (
+    DURATION,
     ParsedOption,
     dialect_of,
     feature_level,
@@ -37,7 +38,6 @@ from mockbroker.cli.running import (
 from mockbroker.cli.security import server_tls
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import parse_endpoint
-from mockbroker.topics.spec import parse_milliseconds
 
 if TYPE_CHECKING:
     from kproto.client import SaslMechanism
@@ -228,7 +228,7 @@ def _keys(text: str) -> list[int]:
     "Speed",
     click.option(
         "--latency",
-        type=ParsedOption("DURATION", parse_milliseconds),
+        type=DURATION,
         default="0",
         help="Delay everything that passes, in each direction, such as by 50ms.",
     ),

@@ -165,7 +165,7 @@ MILLISECONDS: Final = ArgumentType(
         "examples": ["500ms", "2s", "1m", 500],
         "oneOf": [
             {"type": "integer", "minimum": 0},
-            {"type": "string", "pattern": "^[0-9]{1,12}(ms|s|m)?$"},
+            {"type": "string", "pattern": "^([0-9]{1,12}(ms|s|m|h)|0)$"},
         ],
     },
     _milliseconds,

@@ -9,10 +9,11 @@ from uuid import UUID
 
 from msgspec import structs
 
-from mockbroker.commands import MILLISECONDS, text_of
+from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.routes import (
     TEXT,
+    WAIT_TIMEOUT,
     WHOLE,
     ControlRequest,
     Member,
@@ -267,12 +268,6 @@ def _members(groups: dict[str, GroupView], waits: str) -> dict[str, list[str]]:
 
 
 _NO_PARTITION: Final = {404: "There is no cluster of this id, or no such partition."}
-_TIMEOUT: Final = Member(
-    "timeout",
-    {**MILLISECONDS.schema, "default": "10s"},
-    lambda _, text: MILLISECONDS.from_text(text),
-    "At most a minute.",
-)
 _VALUES: Final = choice("text", "hex")
 _GROUP_STATES: Final = choice(
     *dict.fromkeys(str(each) for each in (*GroupState, *ConsumerGroupState, *StreamsGroupState))
@@ -314,7 +309,7 @@ DATA_ROUTES: Final = (
               Member("state", *_GROUP_STATES, "Its state."),
               Member("members", WHOLE, query_integer, "How many members it has."),
               Member("generation", WHOLE, query_integer, "Its generation or epoch."),
-              _TIMEOUT,
+              WAIT_TIMEOUT,
           ),
           refusals={408: "The time-out has passed."}),
     Route("GET", "/offsets/{group}", "Show the committed offsets of a group, with the lag.",
@@ -326,7 +321,7 @@ DATA_ROUTES: Final = (
               Member("partition", {**TEXT, "examples": ["foo-0"]}, text_of,
                      "The partition, which must be given."),
               Member("offset", {**WHOLE, "default": 0}, query_integer, "The offset."),
-              _TIMEOUT,
+              WAIT_TIMEOUT,
           ),
           refusals={408: "The time-out has passed."}),
     Route("GET", "/transactions", "Show the transactional ids with their transactions.",
@@ -336,7 +331,7 @@ DATA_ROUTES: Final = (
     Route("GET", "/transactions/{transactional_id}/wait",
           "Wait until a transaction is as the query says.", _wait_for_transaction,
           ref("Transaction"),
-          query=(Member("state", *_TRANSACTION_STATES, "Its state."), _TIMEOUT),
+          query=(Member("state", *_TRANSACTION_STATES, "Its state."), WAIT_TIMEOUT),
           refusals={408: "The time-out has passed."}),
     Route("GET", "/tokens", "Show the delegation tokens, without their HMACs.", _tokens,
           array_of(ref("DelegationToken"))),

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-from mockbroker.commands import MILLISECONDS
 from mockbroker.control.errors import RefusedError
-from mockbroker.control.routes import WHOLE, ControlRequest, Member, Route
+from mockbroker.control.routes import WAIT_TIMEOUT, WHOLE, ControlRequest, Member, Route
 from mockbroker.control.schemas import array_of, object_of, ref
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import faults_of
@@ -88,12 +87,7 @@ FAULT_ROUTES: Final = (
         _RULES,
         query=(
             Member("hits", {**WHOLE, "minimum": 1, "default": 1}, _hits),
-            Member(
-                "timeout",
-                {**MILLISECONDS.schema, "default": "10s"},
-                lambda _, text: MILLISECONDS.from_text(text),
-                "At most a minute.",
-            ),
+            WAIT_TIMEOUT,
         ),
         refusals={408: "The time-out has passed."},
     ),

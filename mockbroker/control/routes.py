@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 from aiohttp import web
 
-from mockbroker.commands import DEFAULT_BODY_BYTES
+from mockbroker.commands import DEFAULT_BODY_BYTES, MILLISECONDS
 from mockbroker.control import connection_limits
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.hosting import ClusterHost, HostedCluster
@@ -27,6 +27,7 @@ __all__ = [
     "JSON",
     "TEXT",
     "WAITS",
+    "WAIT_TIMEOUT",
     "WHOLE",
     "ControlRequest",
     "Member",
@@ -118,6 +119,16 @@ def query_integer(name: str, text: str) -> int:
     if re.fullmatch(r"[0-9]{1,18}", text) is None:
         raise ClusterError(f"{name}={text!r:.80} must be a non-negative integer")
     return int(text)
+
+
+def _query_milliseconds(name: str, text: str) -> int:
+    """A query has only text, so that a number stands for the JSON number that a body would have."""
+    return query_integer(name, text) if text.isdecimal() else MILLISECONDS.from_text(text)
+
+
+WAIT_TIMEOUT: Final = Member(
+    "timeout", {**MILLISECONDS.schema, "default": "10s"}, _query_milliseconds, "At most a minute."
+)
 
 
 def choice(*values: str) -> tuple[Schema, Callable[[str, Any], str]]:

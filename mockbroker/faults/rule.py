@@ -37,7 +37,8 @@ _WHICH: Final = frozenset(
     }
 )  # fmt: skip
 """Members that select requests, and how many of them; the others say what happens."""
-_DURATIONS: Final = ("expires", "delay", "throttle", "hold_for", "split_delay")
+DURATION_MEMBERS: Final = ("expires", "delay", "throttle", "hold_for", "split_delay")
+"""Members that are durations, stored as milliseconds."""
 _LONGEST_MS: Final = 10**12
 _HEX: Final = ("unknown_tag_data", "trailing", "raw", "follow_with")
 _MOST_MORE: Final = 100_000
@@ -157,7 +158,7 @@ class Fault(
             raise FaultError(problem, rule=self.name)
 
     def _normalise(self) -> None:
-        for name in _DURATIONS:
+        for name in DURATION_MEMBERS:
             self._keep(name, _milliseconds(name, getattr(self, name)))
         for name in _HEX:
             self._keep(name, _hex(name, getattr(self, name)))
@@ -209,12 +210,20 @@ class Fault(
     def describe_actions(self) -> str:
         """Describe in one line what the rule does to the requests it takes."""
         given = self.to_dict()
-        return ", ".join(f"{name} {value}" for name, value in given.items() if name not in _WHICH)
+        return ", ".join(
+            f"{name} {_shown(name, value)}" for name, value in given.items() if name not in _WHICH
+        )
 
     def describe(self) -> str:
         """Describe in one line every member given, except the name."""
         given = self.to_dict()
-        return " ".join(f"{name}={value}" for name, value in given.items() if name != "name")
+        return " ".join(
+            f"{name}={_shown(name, value)}" for name, value in given.items() if name != "name"
+        )
+
+
+def _shown(name: str, value: object) -> str:
+    return f"{value}ms" if name in DURATION_MEMBERS else str(value)
 
 
 def _command(name: str, step: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kproto.durations import DurationError, parse_duration
 from mockbroker.errors import ClusterError
 from mockbroker.state.model import Broker, TopicPartition
 from mockbroker.state.topic_names import name_problem
@@ -21,7 +22,6 @@ __all__ = [
 _USAGE = "use NAME:PARTITIONS:REPLICAS or NAME=1,2,3/2,3,4"
 _MAX_PARTITIONS = 10_000
 _MAX_BROKERS = 1000
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000}
 
 
 def parse_brokers(text: str) -> list[Broker]:
@@ -103,8 +103,11 @@ def parse_topic_partition(text: str) -> TopicPartition:
 
 
 def parse_milliseconds(text: str) -> int:
-    """Parse ``500ms``, ``2s`` or ``1m``; a number without a unit is in milliseconds."""
-    found = re.fullmatch(r"([0-9]{1,12})(ms|s|m)?", text)
-    if found is None:
-        raise ClusterError(f"{text!r} is not a duration: use 500ms, 2s or 1m")
-    return int(found[1]) * _UNITS[found[2] or "ms"]
+    """Parse ``500ms``, ``1.5s``, ``2m``, ``1h`` or ``0``. Raises ClusterError."""
+    try:
+        milliseconds, rest = divmod(parse_duration(text), 10**6)
+    except DurationError as error:
+        raise ClusterError(str(error)) from None
+    if rest:
+        raise ClusterError(f"{text!r} is not a whole number of milliseconds")
+    return milliseconds

@@ -13,20 +13,20 @@ from typing import Final
 
 import click
 
+from kproto.durations import DurationError, parse_duration
+
 __all__ = ["cores_of", "seconds", "stopping"]
 
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TASKS: Final = 32
 """If the number of cores is unknown."""
 
 
 def seconds(ctx: click.Context, option: click.Parameter, value: str) -> float:
     """Parse a duration: 500ms, 10s, 2m, 1h. Raises click.BadParameter."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", value.strip())
-    if found is None:
-        problem = f"{value!r} is not a duration; use a number with a unit, such as 500ms or 10s"
-        raise click.BadParameter(problem, ctx, option)
-    return float(found[1]) * _UNITS[found[2]]
+    try:
+        return parse_duration(value) / 10**9
+    except DurationError as error:
+        raise click.BadParameter(str(error), ctx, option) from None
 
 
 def cores_of(master: str) -> int:

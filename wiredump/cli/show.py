@@ -10,6 +10,7 @@ import click
 from kproto.cli.completing import api_names
 from kproto.cli.dialect_option import named_dialect
 from kproto.dialects import Dialect
+from kproto.durations import parse_duration
 from wiredump.cli.collector import collect_seldom
 from wiredump.cli.damage import check_read
 from wiredump.cli.output import Output
@@ -23,7 +24,7 @@ from wiredump.cli.source_options import (
 )
 from wiredump.model import Connection, Exchange, Item
 from wiredump.show.exchange_view import ExchangeView
-from wiredump.show.filters import Filters, Moment, api_keys, duration, moment
+from wiredump.show.filters import Filters, Moment, api_keys, moment
 from wiredump.show.lines import DEFAULT_WIDTH, LineWriter
 from wiredump.show.records import anomaly_record, exchange_record, json_line
 from wiredump.show.summary import Summary
@@ -144,7 +145,7 @@ class Show:
                    "version.")  # fmt: skip
 @click.option("--connection", "connections", type=click.IntRange(0), multiple=True,
               help="Show only the connection with this number. Repeatable.")  # fmt: skip
-@click.option("--min-latency", callback=_read(duration), metavar="DURATION",
+@click.option("--min-latency", callback=_read(parse_duration), metavar="DURATION",
               help="Show only exchanges that took at least this long: 100ms, 1.5s.")  # fmt: skip
 @click.option("--from", "since", callback=_read(moment), metavar="TIME",
               help="Start here: seconds as shown, or a date and time.")  # fmt: skip

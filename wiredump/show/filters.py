@@ -13,11 +13,9 @@ from kproto.journal import squash
 from wiredump.model import Anomaly
 from wiredump.show.exchange_view import ExchangeView
 
-__all__ = ["Filters", "Moment", "api_keys", "duration", "moment"]
+__all__ = ["Filters", "Moment", "api_keys", "moment"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?|\.\d+) *(us|ms|s)?")
-_UNITS: Final = {"us": 10**3, "ms": 10**6, "s": 10**9}
 
 
 class Moment(NamedTuple):
@@ -104,17 +102,6 @@ def api_keys(wanted: str, codec: Dialect | None = None) -> frozenset[int]:
     if not found:
         raise UnknownNameError(f"unknown API {wanted!r}; use a key or a name such as Metadata")
     return found
-
-
-def duration(text: str) -> int:
-    """Parse ``100ms``, ``1.5s`` or ``200us`` to nanoseconds; a bare number is in milliseconds.
-
-    Raises ValueError.
-    """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not a duration; use a form such as 100ms or 1.5s")
-    return round(float(match[1]) * _UNITS[match[2] or "ms"])
 
 
 def moment(text: str) -> Moment:

@@ -47,7 +47,7 @@ async def test_rules_are_added_listed_and_removed():
 async def test_waiting_over_http():
     async with controlled() as (mock, client):
         await client.post("/faults", json={"name": "a", "api": 46, "error": 41})
-        status, answer = await client.get("/faults/a/wait?timeout=10ms")
+        status, answer = await client.get("/faults/a/wait?timeout=10")
         assert status == 408
         assert "0 hits after " in answer["error"]
         waiting = asyncio.create_task(client.get("/faults/a/wait?hits=2"))
@@ -133,6 +133,10 @@ def test_files_and_ctl_on_a_served_cluster(tmp_path, capsys):
         assert "moved: 1 hits (over)" in out
         code, _, err = ctl(capsys, url, "fault", "wait", "idle", "--timeout", "10ms")
         assert (code, "0 hits after " in err) == (1, True)
+        code, _, err = ctl(capsys, url, "fault", "wait", "idle", "--timeout", "10")
+        assert (code, "'10' has no unit: use 10ms, 10s or 10m" in err) == (2, True)
+        code, _, err = ctl(capsys, url, "fault", "add", "api=3", "delay=20")
+        assert (code, "'20' has no unit" in err) == (1, True)
         code, _, err = ctl(capsys, url, "fault", "add", "erorr=3")
         assert (code, "did you mean error" in err) == (1, True)
         assert ctl(capsys, url, "fault", "wait", "first")[0] == 0
@@ -141,7 +145,7 @@ def test_files_and_ctl_on_a_served_cluster(tmp_path, capsys):
         assert [line for line in err.splitlines() if "no request hit" in line] == [
             "mockbroker: no request hit later: api=46 times=1"
             " steps_after=['failover 2', 'failover 1'] error=41 error_message=moved on trailing=15",
-            "mockbroker: no request hit idle: api=3 delay=1000",
+            "mockbroker: no request hit idle: api=3 delay=1000ms",
             "mockbroker: no request hit 2 of the fault rules",
         ]
 
@@ -152,7 +156,7 @@ def test_unused_rules_are_told_and_no_failure(tmp_path):
     file.write_text('{"api": 3, "delay": 1}')
     with serving("--faults", str(file)) as (process, _):
         code, _, err = end(process, signal.SIGTERM)
-    assert (code, err) == (0, "mockbroker: no request hit fault-1: api=3 delay=1\n")
+    assert (code, err) == (0, "mockbroker: no request hit fault-1: api=3 delay=1ms\n")
 
 
 def test_a_bad_file_is_bad_usage_and_says_where(tmp_path, capsys):

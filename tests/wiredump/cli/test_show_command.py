@@ -150,6 +150,7 @@ def test_follow_goes_on_until_interrupted(capsys: pytest.CaptureFixture[str]) ->
         (("show", "bad"), 1, "bad is no capture"),
         (("show", "a.pcap", "--api", "Nothing"), 1, "unknown API 'Nothing'"),
         (("show", "a.pcap", "--min-latency", "5q"), 2, "'5q' is not a duration"),
+        (("show", "a.pcap", "--min-latency", "5"), 2, "'5' has no unit: use 5ms, 5s or 5m"),
         (("show", "a.pcap", "--from", "soon"), 2, "'soon' is not a time"),
         (("show", "a.pcap", "--dialect", "kip-1"), 1, "no dialect 'kip-1'"),
         (("show", "a.pcap", "--limit", "0"), 2, "0 is not in the range"),
