@@ -7,13 +7,14 @@ are in ``pcap`` and ``pcapng``, compression is in ``compressed``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from wiredump.readers import pcap, pcapng
 from wiredump.readers.compressed import CannotInflate, Inflater, inflater_for
+from wiredump.readers.format_reader import FormatReader
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
 
-__all__ = ["ContainerReader", "Format", "Walks"]
+__all__ = ["ContainerReader", "Walks"]
 
 _MAGIC_LENGTH: Final = 4
 
@@ -34,21 +35,6 @@ class Walks(NamedTuple):
     pcapng: Any
 
 
-class Format(Protocol):
-    """The common interface of ``pcap`` and ``pcapng``."""
-
-    @property
-    def interfaces(self) -> list[Interface]: ...
-    @property
-    def secrets(self) -> list[Secrets]: ...
-    @property
-    def stopped(self) -> bool: ...
-
-    def feed(self, data: bytes) -> list[Packet | Anomaly]: ...
-
-    def finish(self) -> list[Packet | Anomaly]: ...
-
-
 class ContainerReader:
     """Feed it a capture's bytes in pieces of any size, and take every packet that it yields.
 
@@ -63,7 +49,7 @@ class ContainerReader:
         self.format = ""
         self.stopped = False
         self._inflater: Inflater | None = None
-        self._reader: Format | None = None
+        self._reader: FormatReader | None = None
         self._head = b""
         self._inflated_head = b""
         self._position = 0

@@ -21,6 +21,10 @@ class FormatReader:
     ``untimed``: something took the time of the packet before it, and there was none.
     """
 
+    least: int
+    """The bytes of a record that show its length."""
+    what = "a record"
+
     def __init__(self, capture: int, walk: Any, stop: int, needed: int) -> None:
         self.capture = capture
         self.interfaces: list[Interface] = []
@@ -61,12 +65,15 @@ class FormatReader:
         """Append the packets of every whole record; return where the first other begins."""
         raise NotImplementedError
 
-    def _go_to(self, position: int, needed: int) -> None:
-        self._parts, self._held, self._needed = [], 0, needed
+    def go_to(self, position: int) -> None:
+        """Continue at this byte of the file, where a record begins."""
+        self._parts, self._held, self._needed = [], 0, self.least
         self._position = position
 
-    def _cut(self, what: str) -> list[Packet | Anomaly]:
-        """Report that the file ends inside a record."""
+    def finish(self) -> list[Packet | Anomaly]:
+        """End the file; returns an anomaly if a record is cut."""
+        if self.stopped or not self._held:
+            return []
         self.stopped = True
-        reason = f"ends inside {what}: {self._held} of at least {self._needed} bytes"
+        reason = f"ends inside {self.what}: {self._held} of at least {self._needed} bytes"
         return [Anomaly("truncated", reason, self.capture, self._position)]

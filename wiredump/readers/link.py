@@ -74,18 +74,6 @@ def ethernet(data: memoryview, at: int) -> tuple[int, int]:
     return _past_tags(data, _u16(data, at + 12)[0], at + 14)
 
 
-def _ethernet(data: memoryview) -> tuple[int, int]:
-    return ethernet(data, 0)
-
-
-def _cooked(data: memoryview) -> tuple[int, int]:
-    return _past_tags(data, _u16(data, 14)[0], 16)
-
-
-def _cooked_2(data: memoryview) -> tuple[int, int]:
-    return _past_tags(data, _u16(data, 0)[0], 20)
-
-
 def _loopback(data: memoryview) -> tuple[int, int]:
     family = min(_u32(data, 0)[0], _u32_little(data, 0)[0])
     return _FAMILIES.get(family, 0), 4
@@ -93,34 +81,6 @@ def _loopback(data: memoryview) -> tuple[int, int]:
 
 def _raw(data: memoryview) -> tuple[int, int]:
     return {4: IPV4, 6: IPV6}.get(data[0] >> 4, 0), 0
-
-
-def _raw_4(data: memoryview) -> tuple[int, int]:
-    return IPV4, 0
-
-
-def _raw_6(data: memoryview) -> tuple[int, int]:
-    return IPV6, 0
-
-
-def _ppp(data: memoryview) -> tuple[int, int]:
-    return PPP, 0
-
-
-def _ppp_with_direction(data: memoryview) -> tuple[int, int]:
-    return PPP, 1
-
-
-def _pppoe(data: memoryview) -> tuple[int, int]:
-    return PPPOE, 0
-
-
-def _cisco(data: memoryview) -> tuple[int, int]:
-    return _past_tags(data, _u16(data, 2)[0], 4)
-
-
-def _mpls(data: memoryview) -> tuple[int, int]:
-    return MPLS, 0
 
 
 _NFLOG_HEADER: Final = 4
@@ -145,25 +105,16 @@ def _nflog(data: memoryview) -> tuple[int, int]:
     return 0, at
 
 
-_LINKS: Final[dict[int, Callable[[memoryview], tuple[int, int]]]] = {
-    1: _ethernet,
-    0: _loopback,
-    108: _loopback,
-    9: _ppp,
-    50: _ppp,
-    51: _pppoe,
-    104: _cisco,
-    204: _ppp_with_direction,
-    219: _mpls,
-    239: _nflog,
-    12: _raw,
-    14: _raw,
-    101: _raw,
-    113: _cooked,
-    276: _cooked_2,
-    228: _raw_4,
-    229: _raw_6,
-}
+_TYPED: Final = {1: (12, 14), 104: (2, 4), 113: (14, 16), 276: (0, 20)}
+"""Where the EtherType stands, and where its contents begin."""
+_ALIKE: Final = {
+    9: (PPP, 0), 50: (PPP, 0), 51: (PPPOE, 0), 204: (PPP, 1), 219: (MPLS, 0), 228: (IPV4, 0),
+    229: (IPV6, 0),
+}  # fmt: skip
+"""The EtherType that all packets have, and where its contents begin."""
+_OTHERS: Final[dict[int, Callable[[memoryview], tuple[int, int]]]] = {
+    0: _loopback, 108: _loopback, 12: _raw, 14: _raw, 101: _raw, 239: _nflog,
+}  # fmt: skip
 
 
 def locate(link_type: int, data: memoryview) -> tuple[int, int] | None:
@@ -171,8 +122,11 @@ def locate(link_type: int, data: memoryview) -> tuple[int, int] | None:
 
     Raises struct.error or IndexError if the packet ends too soon.
     """
-    link = _LINKS.get(link_type)
-    return link(data) if link is not None else None
+    if link_type in _TYPED:
+        kind_at, at = _TYPED[link_type]
+        return _past_tags(data, _u16(data, kind_at)[0], at)
+    link = _OTHERS.get(link_type)
+    return link(data) if link is not None else _ALIKE.get(link_type)
 
 
 def protocol_name(kind: int) -> str:

@@ -45,6 +45,9 @@ def begins(head: bytes) -> bool:
 class PcapReader(FormatReader):
     """A reader of records, in bulk up to the first unusual one."""
 
+    least = RECORD_HEADER
+    what = "the file header"
+
     def __init__(self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END) -> None:
         super().__init__(capture, walk, stop, _FILE_HEADER)
         self._is_big = False
@@ -61,16 +64,6 @@ class PcapReader(FormatReader):
         found.append(problem)
         return 0
 
-    def go_to(self, position: int) -> None:
-        """Continue at this byte of the file, where a record begins."""
-        self._go_to(position, RECORD_HEADER)
-
-    def finish(self) -> list[Packet | Anomaly]:
-        """End the file; returns an anomaly if a record is cut."""
-        if self.stopped or not (self._held or not self.interfaces):
-            return []
-        return self._cut("a record" if self.interfaces else "the file header")
-
     def _read_header(self, chunk: bytes) -> Anomaly | None:
         order, self._scale = _MAGICS[chunk[:4]]
         self._is_big = order == ">"
@@ -82,6 +75,7 @@ class PcapReader(FormatReader):
         self.interfaces.append(Interface(link_type & _LINK_TYPE, snaplen))
         self._limit = min(max(snaplen, LIBPCAP_LIMIT), LARGEST_RECORD)
         self._unpack = Struct(order + "IIII").unpack_from
+        self.what = "a record"
         return None
 
     def _read_records(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:

@@ -79,6 +79,9 @@ class PcapngReader(FormatReader):
     in the order of their descriptions. ``contexts`` are sections and interfaces.
     """
 
+    least = _SHORTEST_BLOCK
+    what = "a block"
+
     def __init__(self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END) -> None:
         super().__init__(capture, walk, stop, _SHORTEST_BLOCK)
         self._clocks: list[_Clock] = []
@@ -88,22 +91,12 @@ class PcapngReader(FormatReader):
         self._time: int | None = None
         self._layouts = _LAYOUTS["<"]
 
-    def go_to(self, position: int) -> None:
-        """Continue at this byte of the file, where a block begins."""
-        self._go_to(position, _SHORTEST_BLOCK)
-
     def _time_before(self) -> int:
         """Return the time of the packet before; 0 without one."""
         if self._time is None:
             self.untimed = True
             return 0
         return self._time
-
-    def finish(self) -> list[Packet | Anomaly]:
-        """End the file; returns an anomaly if a block is cut."""
-        if self.stopped or not self._held:
-            return []
-        return self._cut("a block")
 
     def _read(self, chunk: bytes, found: list[Packet | Anomaly]) -> int:
         view, position = memoryview(chunk), 0

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Final, Literal, TypeAlias
 
+from wiredump.readers import pcap, pcapng
 from wiredump.readers.compressed import CannotInflate, inflater_for
 from wiredump.storage import Location
 
@@ -17,10 +18,6 @@ Kind: TypeAlias = Literal["capture", "journal", "request log", "hexadecimal"]
 _HEAD: Final = 64 * 1024
 _PAUSE: Final = 0.1
 """Seconds between two checks of a file that may grow."""
-
-_MAGICS: Final = {
-    bytes.fromhex(magic) for magic in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "0a0d0d0a")
-}
 
 
 def kind_of(path: str) -> Kind:
@@ -49,7 +46,7 @@ def recognise(file: io.BufferedReader, follow: bool) -> Kind:
             head = next(iter(inflater.feed(head)), b"")
         except CannotInflate:
             return "capture"
-    if head[:4] in _MAGICS:
+    if pcap.begins(head) or pcapng.begins(head):
         return "capture"
     from wiredump.sources.hexadecimal import is_hexadecimal
     from wiredump.sources.request_logs import MARK
