@@ -73,10 +73,6 @@ class Observed:
         elif row["event"] == "offered" and row["lowest"] is not None:
             connection.offered[row["api_key"]] = Versions(row["lowest"], row["highest"])
 
-    def merge(self, other: Observed) -> None:
-        """Add what was observed on other connections."""
-        self._connections.update(other._connections)
-
     def clients(self) -> list[Seen]:
         """Return the clients, sorted by client id and software."""
         found: dict[tuple[str | None, ClientSoftware | None], Seen] = {}

@@ -57,7 +57,7 @@ def put(query: str, sources: tuple[str, ...], options: SourceOptions) -> Answer:
     require_pyarrow()
     require_duckdb()
     tables = tables_of(query)  # refuses a query before anything is read
-    with tables_of_sources(sources, tables, options) as folder:
+    with tables_of_sources(sources, tables, options) as (folder, _):
         require_tables(folder, tables)
         return answer(folder, query)
 

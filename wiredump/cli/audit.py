@@ -4,7 +4,7 @@ release would refuse."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,10 +13,8 @@ from rich.table import Table
 from kproto.cli.completing import release_names
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
-from wiredump.cli.damage import check_read
-from wiredump.cli.making import folder_among, require_tables
+from wiredump.cli.making import folder_among, require_tables, tables_of_sources
 from wiredump.cli.output import Output
-from wiredump.cli.progress import reading
 from wiredump.cli.source_options import (
     SourceOptions,
     expanded,
@@ -30,7 +28,6 @@ from wiredump.tables import require_pyarrow
 
 if TYPE_CHECKING:
     from wiredump.audit import Audit, Client
-    from wiredump.cli.observing import Traffic
 
 __all__ = ["audit_command"]
 
@@ -63,35 +60,23 @@ def audit_command(
     The exit status is 0 if the release would accept every request seen, and 1 otherwise.
     """
     captures = expanded(captures)
-    from wiredump.audit import audit
+    folder_among(captures)  # refuses several sources before anything is read
+    require_pyarrow()
+    require_duckdb()
+    # Imported late: --help does not need the schemas.
+    from wiredump.audit import Observed, audit
+    from wiredump.questions.clients import observed_in
 
-    observed, account, unread = _observed(captures, options)
-    found, skipped = audit(observed.clients(), wanted), skipped_of(account)
-    if as_json:
-        record = {**_record(found), "skipped": skipped}
-        click.echo(json.dumps(record, ensure_ascii=False))
-    else:
-        _show(found, skipped)
-    check_read(unread, account)
-    return 1 if found.refused else 0
-
-
-def _observed(paths: Sequence[str], options: SourceOptions) -> Traffic:
-    from wiredump.cli.observing import Traffic, observed_in_processes, observed_within
-
-    folder = folder_among(paths)
-    if folder is not None:
-        from wiredump.audit import Observed
-        from wiredump.questions.clients import observed_in
-
-        require_pyarrow()
-        require_duckdb()
+    with tables_of_sources(captures, Observed.TABLES, options) as (folder, account):
         require_tables(folder, Observed.TABLES)
-        return Traffic(observed_in(folder)[0], {}, {})
-    with reading(paths) as progress:
-        if options.jobs == 1:
-            return observed_within(paths, progress=progress, **options.reading)
-        return observed_in_processes(paths, options.jobs, progress, **options.reading)
+        found = audit(observed_in(folder)[0].clients(), wanted)
+        skipped = skipped_of(account)
+        if as_json:
+            record = {**_record(found), "skipped": skipped}
+            click.echo(json.dumps(record, ensure_ascii=False))
+        else:
+            _show(found, skipped)
+    return 1 if found.refused else 0
 
 
 def _record(found: Audit) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -44,15 +44,15 @@ def require_tables(folder: str, tables: Sequence[str]) -> None:
 @contextmanager
 def tables_of_sources(
     sources: tuple[str, ...], tables: tuple[str, ...], options: SourceOptions
-) -> Iterator[str]:
-    """Yield a folder of tables: the one that is the only source, or a temporary one with these
-    ``tables`` of captures.
+) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Yield a folder of tables, and the account of the captures. It is the folder that is the only
+    source, without an account, or a temporary one with these ``tables``.
 
     Raises what reading sources raises, and NothingReadError at the end if a capture has no TCP.
     """
     folder = folder_among(sources)
     if folder is not None:
-        yield folder
+        yield folder, {}
         return
     from wiredump.storage import Location
 
@@ -67,7 +67,7 @@ def tables_of_sources(
         )  # fmt: skip
         with reading(sources) as progress:
             made = make(work, processes_for(sources, options.jobs), progress)
-        yield folder
+        yield folder, made.account
     check_read(made.unread, made.account)
 
 

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 
 from tests.captures.reading import file_of
 from tests.wiredump.spark.made_up import capture
-from wiredump.cli import cli, observing
+from wiredump.cli import cli
 from wiredump.readers.share import Share
+from wiredump.tables import jobs as table_jobs
 
 LOG = next((Path(__file__).parents[2] / "captures/request_logs").glob("*.log*"))
 
@@ -27,14 +28,14 @@ def told(*arguments: str) -> tuple[int, Any]:
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares one after the other: starting processes takes seconds."""
     monkeypatch.setattr(
-        observing,
+        table_jobs,
         "share_out",
         lambda task, jobs, progress: [task(Share(each, jobs), progress) for each in range(jobs)],
     )
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.usefixtures("in_this_process", "every_process")
 @pytest.mark.parametrize("jobs", ["2", "5"])
 def test_captures_and_a_log(jobs: str, tmp_path: Path) -> None:
     torn = tmp_path / "a.pcap"
@@ -47,6 +48,7 @@ def test_captures_and_a_log(jobs: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("every_process")
 def test_processes_of_their_own() -> None:
     path = str(file_of("kafka-2.4.1-everyday-1"))
     assert told(path, "--jobs", "2") == told(path)

@@ -390,8 +390,8 @@ def test_captures_are_as_good_as_their_tables(tmp_path: Path, capsys: Any) -> No
         for what in ([str(tmp_path / "t")], paths, [*paths, "--jobs", "2"])
     ]
     assert pages[0][0] == 0
-    assert pages[1] == pages[0]
-    assert pages[2] == pages[0]
+    assert pages[1][:2] == pages[0][:2]
+    assert pages[2] == pages[1]
     code, _, err = wiredump(capsys, "report", str(tmp_path / "t"), paths[0], "--out", "-")
     assert (code, err.count("must be the only source")) == (2, 1)
 
