@@ -121,6 +121,7 @@ class RealKafka:
         self._cluster_id = _text_uuid()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._down: set[int] = set()
+        self._frozen: set[int] = set()
 
     def __enter__(self) -> Self:
         try:
@@ -135,7 +136,6 @@ class RealKafka:
                     self._start_broker(broker_id)
                 for broker_id in group:
                     self.wait_for(broker_id)
-            self._class_data.keep_of(self._processes[_name(first)])
         except BaseException:
             self.close()
             raise
@@ -147,6 +147,9 @@ class RealKafka:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        first = next(iter(self.ports))
+        if kind is None and first not in self._frozen:
+            self._class_data.keep_of(self._processes[_name(first)])
         self.close()
 
     def close(self) -> None:
@@ -160,10 +163,12 @@ class RealKafka:
 
     def freeze(self, broker_id: int = LAGGARD) -> None:
         """From now on the broker does nothing at all, and nobody notices."""
+        self._frozen.add(broker_id)
         self._processes[_name(broker_id)].send_signal(signal.SIGSTOP)
 
     def thaw(self, broker_id: int = LAGGARD) -> None:
         self._processes[_name(broker_id)].send_signal(signal.SIGCONT)
+        self._frozen.discard(broker_id)
 
     def stop_laggard(self) -> None:
         self.stop(LAGGARD)

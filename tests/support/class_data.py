@@ -7,11 +7,14 @@ ignores an archive of another JDK or class path by itself, as it does one that i
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -41,20 +44,42 @@ class ClassData:
         return (*_QUIET, *_RECORD) if record else ()
 
     def keep_of(self, process: subprocess.Popen[bytes]) -> None:
-        """Archive what this JVM has loaded, unless that was done before. Nothing happens where it
-        cannot: the process has ended or is stopped, or its JDK is too old or lacks ``jcmd``."""
+        """Archive what this JVM has loaded, unless that was done before or is being done.
+
+        The JVM does nothing else meanwhile, and if it takes longer than ``SECONDS``, not
+        afterwards either: it should be one that nobody waits for. Nothing happens where the process
+        has ended, or its JDK is too old or lacks ``jcmd``.
+        """
         jcmd = shutil.which("jcmd")
         if jcmd is None or self._path.exists() or process.poll() is not None:
             return
-        with tempfile.TemporaryDirectory(dir=self._path.parent, prefix="archive-") as folder:
-            made = Path(folder) / self._path.name
-            command = [jcmd, str(process.pid), "VM.cds", "dynamic_dump", str(made)]
-            try:
-                subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
-            except subprocess.TimeoutExpired:
+        with _unless_locked(self._path.with_suffix(".lock")) as is_ours:
+            if not is_ours or self._path.exists():
                 return
-            if made.exists():
-                os.replace(made, self._path)
+            # A JVM that is given up on may still write there.
+            with tempfile.TemporaryDirectory(
+                dir=self._path.parent, prefix="archive-", ignore_cleanup_errors=True
+            ) as folder:
+                made = Path(folder) / self._path.name
+                command = [jcmd, str(process.pid), "VM.cds", "dynamic_dump", str(made)]
+                try:
+                    subprocess.run(command, capture_output=True, timeout=SECONDS, check=True)
+                except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+                    return  # what there is may be half an archive
+                if made.exists():
+                    os.replace(made, self._path)
+
+
+@contextmanager
+def _unless_locked(path: Path) -> Iterator[bool]:
+    """Hold the lock of this file; False where another process holds it."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # closing the file unlocks it
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
 
 
 class SparkClassData(ClassData):
