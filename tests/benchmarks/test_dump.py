@@ -86,6 +86,7 @@ def test_a_capture_is_made_once_and_found_again(tmp_path):
     assert Maker(tmp_path, real=False).giant(0.1).path != first.path
 
 
+@pytest.mark.slow
 @given(files=st.integers(1, 9))
 def test_rotated_files_are_the_capture_cut_between_packets(files, tmp_path_factory):
     folder = tmp_path_factory.mktemp("rotated")

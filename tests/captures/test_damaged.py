@@ -31,6 +31,7 @@ def check(capture: Path, folder: Path, commands: list[str]) -> None:
     assert len(payloads) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", quickly_drawn("damage", [*KINDS], 1))
 def test_every_command(kind: str, rng: random.Random, tmp_path: Path) -> None:
     for number in range(either(40, sampled=1)):

@@ -13,7 +13,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 import kproto
-from kspec.runner.files import load_cases
+from kspec.runner.files import CASES
 from mockbroker.profiles import all_profiles
 from tests.cli.programs import MAINS, PROGRAMS
 
@@ -88,7 +88,7 @@ def completed(program: str, *words: str) -> list[str]:
 
 
 PROFILES = {each.name for each in all_profiles()}
-CASES = {each.id for each in load_cases()}
+CASE_IDS = {f"{each.parent.name}/{each.stem}" for each in CASES.glob("*/*.yaml")}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ CASES = {each.id for each in load_cases()}
         ("wiredump show --dialect a", {"auto"}),
         ("wiredump table --dialect kip-1", {"kip-183"}),
         ("wiredump audit --to kafka-2.4", {"kafka-2.4"}),
-        ("kspec run --case ", CASES),
+        ("kspec run --case ", CASE_IDS),
         ("kspec list election/001", {"election/001-null-elects-everywhere"}),
         ("kspec run --client ref", {"reference"}),
         ("kspec run --client wrong:claims", {"wrong:claims-success"}),

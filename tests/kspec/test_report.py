@@ -10,17 +10,21 @@ from html.parser import HTMLParser
 
 import pytest
 
+from kspec.case_parser import parse_case
 from kspec.model import CaseFile
 from kspec.report import as_client_html, as_html
 from kspec.report.conformance_pages import Written
 from kspec.report.page import MOST_TRAFFIC
 from kspec.results import Greeting, Report
-from kspec.runner.files import load_cases
+from kspec.runner import files
 from kspec.sources import sources_of
 from tests.kspec.made_report import every_client, made
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' {{ 7 * 7 }} &amp; \u202e\x00]]>"
-CASES = load_cases()[:3]
+CASES = [
+    parse_case(path.read_text("utf-8"), path.as_posix())
+    for path in sorted(files.CASES.glob("*/*.yaml"))[:3]
+]
 
 
 class Page(HTMLParser):
@@ -99,6 +103,7 @@ def test_nothing_from_a_client_becomes_markup(clients):
         assert "{{ 7 * 7 }}" in page.words
 
 
+@pytest.mark.slow
 def test_failures_come_first_and_new_ones_before_known_ones():
     report = every_client()
     page = Page(as_html(report))
@@ -120,6 +125,7 @@ def test_failures_come_first_and_new_ones_before_known_ones():
     assert order == [f"{_number(each)}--c".replace("/", "-") for each in (other, one, CASES[2])]
 
 
+@pytest.mark.slow
 def test_a_page_of_one_client_says_what_was_run_and_how_to_repeat_it():
     report = every_client()
     page = Page(as_client_html(report, "kafkajs"))

@@ -11,13 +11,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from kspec.catalog import client as client_named
 from kspec.errors import KspecError
-from kspec.model import Case
+from kspec.model import Case, CaseFile
 from kspec.report.reproducers import ADDRESS, CONTROL, FAULTS, Reproducer, reproducer_of
 from kspec.report.snippets import LANGUAGES
 from kspec.runner.files import load_cases
@@ -26,11 +27,15 @@ from tests.support import toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-CASES = {case.id[: len(case.group) + 4]: case for case in load_cases()}
+
+
+@cache
+def cases() -> dict[str, CaseFile]:
+    return {case.id[: len(case.group) + 4]: case for case in load_cases()}
 
 
 def made(client: str, number: str, place: int = 0) -> Reproducer:
-    return reproducer_of(client, client_named(client).release, CASES[number].variants[place].case)
+    return reproducer_of(client, client_named(client).release, cases()[number].variants[place].case)
 
 
 @contextmanager
@@ -113,7 +118,7 @@ def test_franz_go_elects_everywhere_for_an_empty_list(tmp_path):
 @pytest.mark.parametrize("client", LANGUAGES)
 def test_python_programs_are_valid_and_name_their_calls(client):
     count = 0
-    for number, file in CASES.items():
+    for number, file in cases().items():
         for place, variant in enumerate(file.variants):
             try:
                 found = made(client, number, place)
@@ -141,6 +146,6 @@ def test_what_only_kspec_can_stage_is_said(number, problem):
 
 
 def test_a_client_without_a_template_is_said():
-    case: Case = CASES["quota/001"].case
+    case: Case = cases()["quota/001"].case
     with pytest.raises(KspecError, match="no template for sarama"):
         reproducer_of("sarama", "v1", case)

@@ -6,15 +6,18 @@ import re
 
 import pytest
 
+from kspec.case_parser import parse_case
 from kspec.errors import KspecError
 from kspec.model import SUITE
-from kspec.runner.files import load_cases
+from kspec.runner.files import CASES, load_cases
 from kspec.sources import KIPS, sources_of
 
 
-@pytest.mark.parametrize("case", load_cases(), ids=lambda case: case.id)
-def test_each_document_of_a_case_has_a_place_and_an_address(case):
-    found = sources_of(case.case.source)
+@pytest.mark.parametrize(
+    "path", sorted(CASES.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_each_document_of_a_case_has_a_place_and_an_address(path):
+    found = sources_of(parse_case(path.read_text("utf-8"), path.as_posix()).case.source)
     assert found
     for each in found:
         assert re.fullmatch(r"https://[a-z.-]+/\S+", each.address)

@@ -19,7 +19,7 @@ __all__ = ["FULL", "QUICK", "drawn", "either", "quick", "quickly_drawn", "some_p
 FULL: Final = bool(os.environ.get("KPROTO_FULL"))
 QUICK: Final = bool(os.environ.get("KPROTO_QUICK")) and not FULL
 
-PARAMETERS: Final = 4
+PARAMETERS: Final = 3
 """With how many of its sets of parameters a test runs in a quick run."""
 
 T = TypeVar("T")

@@ -110,6 +110,7 @@ def test_the_work_of_stopping_a_broker_grows_as_its_partitions() -> None:
     assert work[1000] / 1000 < 60
 
 
+@pytest.mark.slow
 def test_the_work_of_a_step_does_not_grow_with_the_cluster() -> None:
     work = []
     for topics in (1, 200):

@@ -196,6 +196,7 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_schemas_and_references_are_valid():
     made = json.loads(json.dumps(document(ROUTES)))
     for schema in [*schemas_in(made["paths"]), *made["components"]["schemas"].values()]:

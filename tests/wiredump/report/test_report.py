@@ -181,6 +181,7 @@ def check(text: str) -> _Page:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_from_the_wire_becomes_markup(tmp_path: Path) -> None:
     items = [
         hello(1, HOSTILE),
@@ -234,6 +235,7 @@ def test_percentiles_are_within_two_percent(
         assert abs(value / exact - 1) < 0.02
 
 
+@pytest.mark.slow
 def test_counts_are_the_tables(tmp_path: Path) -> None:
     items = [hello(1, "a"), hello(3, "b", error=35), metadata(5, client_id="a"), metadata(7)]
     items.append(exchange(MetadataRequest(topics=None), None, 9, at=9))
@@ -255,6 +257,7 @@ def test_counts_are_the_tables(tmp_path: Path) -> None:
     assert (event["event"], event["client_id"], event["count"]) == ("fell back", "b", 1)
 
 
+@pytest.mark.slow
 def test_saved_questions_are_answered_as_by_the_command(tmp_path: Path) -> None:
     items = operating(1, "ours")
     measured = measure(written(tmp_path / "t", items))
@@ -283,6 +286,7 @@ def test_saved_questions_are_answered_as_by_the_command(tmp_path: Path) -> None:
         assert text in words
 
 
+@pytest.mark.slow
 def test_an_upgrade_breaks_what_the_audit_says(tmp_path: Path) -> None:
     items = [*operating(1, "ours"), metadata(9)]
     folder = written(tmp_path / "t", items)
@@ -298,6 +302,7 @@ def test_an_upgrade_breaks_what_the_audit_says(tmp_path: Path) -> None:
     assert found.audit == audit(expected.clients(), found.audit.release)
 
 
+@pytest.mark.slow
 def test_files_of_several_writers_are_one_table(tmp_path: Path) -> None:
     """As Spark leaves them: many parts, other files beside them."""
     for number in range(3):
@@ -310,6 +315,7 @@ def test_files_of_several_writers_are_one_table(tmp_path: Path) -> None:
     assert measure(TableFolder(str(tmp_path / "all"))).requests.total == 3
 
 
+@pytest.mark.slow
 def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
     anomalies = [
         Anomaly("gap", f"number {n}", Place(0, n), 10**9 + n) for n in range(MOST_SHOWN + 7)
@@ -324,6 +330,7 @@ def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_error_leads_to_its_requests(tmp_path: Path) -> None:
     items = [hello(number, f"client {number}", error=35) for number in range(1, 60, 2)]
     items += [metadata(61), reassignment(63, "foo")]
@@ -443,6 +450,7 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
     assert done.stderr == "wiredump: a report needs matplotlib: pip install 'kproto[wiredump]'\n"
 
 
+@pytest.mark.slow
 def test_what_became_of_packets_is_told_by_connection(tmp_path: Path) -> None:
     """All together, and those with the most first; of journals, which have no packets, nothing."""
     items: list[Item] = []

@@ -98,6 +98,7 @@ def test_the_same_rows(
             assert f"tables/{name}/run=r1/{file}" in bucket.keys()  # noqa: SIM118
 
 
+@pytest.mark.slow
 def test_payloads_travel(bucket: Bucket, tmp_path: Path) -> None:
     """No task reads a capture of an object store by position."""
     data = made_up.capture(3, kind="pcap", share=0.0, back=0)
@@ -154,6 +155,7 @@ def test_a_failed_run_leaves_nothing(
     assert "tables/_SUCCESS" in bucket.keys()  # noqa: SIM118
 
 
+@pytest.mark.slow
 def test_nothing_is_visible_before(
     session: FakeSession, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +181,7 @@ class KilledError(BaseException):
     """Stands for kill -9."""
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_while_it_publishes(
     session: FakeSession, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +261,7 @@ def test_folders_and_modes(session: FakeSession, bucket: Bucket, tmp_path: Path)
 # ---- the commands -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_other_commands_read_from_stores(
     bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

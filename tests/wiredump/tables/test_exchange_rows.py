@@ -83,13 +83,13 @@ def assert_same(data: bytes, tables: tuple[str, ...], *, bodies: bool = True) ->
         assert made(data, Path(folder), tables, quickly=True, bodies=bodies) == slow
 
 
-@settings(max_examples=quick(60, 12))
+@settings(max_examples=quick(60, 6))
 @given(captures(), st.sampled_from(WANTED), st.sampled_from([True, True, False]))
 def test_made_up_captures(data: bytes, tables: tuple[str, ...], bodies: bool):
     assert_same(data, tables, bodies=bodies)
 
 
-@settings(max_examples=quick(30, 6))
+@settings(max_examples=quick(30, 3))
 @given(captures())
 def test_small_row_groups(data: bytes):
     with pytest.MonkeyPatch.context() as patch:
