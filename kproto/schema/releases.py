@@ -69,6 +69,8 @@ def release(name: str) -> Release:
     if found is not None:
         return found
     near = difflib.get_close_matches(name, releases, n=4, cutoff=0.75)
+    if f"kafka-{name}" in releases:
+        near = [f"kafka-{name}"]
     hint = f"did you mean {', '.join(near)}?" if near else f"the profiles are {', '.join(releases)}"
     raise UnknownNameError(f"no release profile named {name!r}; {hint}")
 

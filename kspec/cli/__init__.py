@@ -14,11 +14,12 @@ import logging
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 from rich.console import Console
@@ -33,6 +34,7 @@ from kproto.journal import JournalWriter
 from kproto.tools.texts import plural
 from kspec.catalog import CLIENTS
 from kspec.cli.publish import FINDINGS, read_sentences
+from kspec.errors import KspecError
 from kspec.report import (
     as_client_html,
     as_html,
@@ -63,6 +65,9 @@ _STYLES = {
     "unsupported": "dim",
 }
 
+
+_REASONS: Final = 3
+"""How many reasons for *unsupported* the end of a run prints for each client."""
 
 commands = program(
     "kspec",
@@ -185,7 +190,8 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
                    "`reference` and `wrong:NAME` work, too. Repeat it for several; the default is "
                    "all.")  # fmt: skip
 @click.option("--adapter", "adapters", multiple=True, metavar="CMD",
-              help="Your own client: a program; see `kspec help adapters`.")  # fmt: skip
+              help="Your own client: a program that speaks the protocol of "
+                   "`kspec help adapters`.")  # fmt: skip
 @click.option("--command", "programs", multiple=True, metavar="CMD",
               help="Program to run for each call; {bootstrap} in it stands for the address. "
                    "Only its traffic is judged.")  # fmt: skip
@@ -256,6 +262,11 @@ def run_cases(
     cases = choose(load_cases(folder), wanted, excluded)
     for each in programs:
         words_of("--command", each)
+        if "{bootstrap}" not in each:
+            raise KspecError(
+                f"--command {each!r}: {{bootstrap}} is missing; it stands for the address of the "
+                "cluster, which differs from case to case"
+            )
     known = read_baseline(baseline) if baseline is not None else {}
     clients: list[schedule.ClientUnderTest] = [
         ByCommand("command" if len(programs) == 1 else f"command {number}", each)
@@ -351,6 +362,8 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
         release = "" if greeting is None else greeting.release_of(name)
         table.add_row(name, release, *map(str, counts), f"{judged.percent:.0f} %")
     print_table(table, console=console)
+    for line in _unsupported(report):
+        console.print(line, style=_STYLES["unsupported"])
     for client, case in report.stale:
         console.print(f"stale in the baseline: {client} no longer fails {case}", style="yellow")
     failures = sum(each.judgement.verdict == "fail" for each in report.results)
@@ -367,6 +380,22 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
         f"{report.seconds:.0f} s: {_counted(failures, 'failure')}{beyond}",
         highlight=False,
     )
+
+
+def _unsupported(report: Report) -> Iterator[str]:
+    """Say of the user's own clients why cases were not judged, the most frequent reasons first."""
+    for name in report.clients:
+        if report.selections.get(name, "").startswith("--client "):
+            continue
+        why = Counter(
+            each.judgement.why
+            for each in report.results
+            if each.client == name and each.judgement.verdict == "unsupported"
+        )
+        for reason, count in why.most_common(_REASONS):
+            yield f"{_counted(count, 'case')} unsupported by {name}: {reason}"
+        if len(why) > _REASONS:
+            yield f"and {_counted(len(why) - _REASONS, 'other reason')}, which -v prints"
 
 
 def _counted(count: int, what: str) -> str:

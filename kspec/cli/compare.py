@@ -17,7 +17,7 @@ from kspec.report.conformance_pages import Run, read_results
 
 __all__ = ["compare_command", "read_run"]
 
-_results = click.Path(exists=True, dir_okay=False, path_type=Path)
+_results = click.Path(exists=True, path_type=Path)
 
 
 @click.command("compare")
@@ -25,13 +25,16 @@ _results = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("new", type=_results)
 @click.option("--json", "as_document", is_flag=True, help="Print one JSON document.")
 def compare_command(old: Path, new: Path, as_document: bool) -> None:
-    """Compare the results.json of two runs, such as those of two releases of a client.
+    """Compare two runs, such as those of two releases of a client: the folders that `kspec run
+    --out` made, or their results.json.
 
     Clients are paired by name, without the release in NAME@RELEASE; two runs of one client each are
     compared whatever its names. The exit status is 1 if a case fails that did not fail, or can no
     longer be judged.
     """
-    found = compare_runs(read_run(old), read_run(new))
+    found = compare_runs(
+        *(read_run(each / "results.json" if each.is_dir() else each) for each in (old, new))
+    )
     if as_document:
         click.echo(json.dumps([_document(each) for each in found], indent=1, ensure_ascii=False))
     else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +35,7 @@ from kspec.clientfuzz.decoders.cli import diff
 from kspec.clientfuzz.mutate import KINDS
 from kspec.clientfuzz.progress import Progress
 from kspec.errors import KspecError
+from kspec.runner.clients import words_of
 from kspec.runner.install import Launch, install
 from kspec.runner.processes import interruptible
 
@@ -264,10 +264,7 @@ def _launch(name: str | None, command: str | None) -> tuple[str, Launch]:
     if (name is None) == (command is None):
         raise KspecError("give either --client NAME or --command CMD")
     if command is not None:
-        words = tuple(shlex.split(command))
-        if not words:
-            raise KspecError("--command is empty")
-        return "client", Launch(words, None)
+        return "client", Launch(words_of("--command", command), None)
     assert name is not None
     try:
         client = client_named(name)

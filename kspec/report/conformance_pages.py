@@ -122,6 +122,8 @@ class _Client(msgspec.Struct, frozen=True):
     verdicts: dict[str, int]
     options: dict[str, str] = {}
     raw_calls: dict[str, str] = {}
+    name: str = ""
+    selection: str = ""
 
 
 class RunCase(msgspec.Struct, frozen=True):

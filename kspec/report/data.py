@@ -57,6 +57,7 @@ def as_json(report: Report) -> str:
         "clients": {
             name: {
                 "name": greeting.client,
+                "selection": report.selections.get(name, f"--client {name}"),
                 "version": greeting.version,
                 "language": greeting.language,
                 "options": greeting.options,

@@ -71,7 +71,7 @@ def findings_of(
     causes = causes_of(client, run, sentences)
     failed = sum(map(len, causes.values()))
     found = [
-        Block("h1", f"{client} {facts.version}: findings for its maintainers"),
+        Block("h1", f"{_own_name(client, run)} {facts.version}: findings for its maintainers"),
         Block(
             "p",
             f"{run.date}: kspec {run.kspec}, suite {run.suite}, played {len(run.cases)} cases with "
@@ -110,8 +110,17 @@ def _finding(
     yield Block("p", "**Reproducer.**")
     file = cases.get(case.id)
     variant = None if file is None or place >= len(file.variants) else file.variants[place].case
-    yield from _reproducer(client, run.clients[client].version, case.number, variant)
+    facts = run.clients[client]
+    selection = facts.selection or f"--client {client}"
+    own = f"kspec run {selection} --case {case.number} --out report"
+    yield from _reproducer(_own_name(client, run), facts.version, own, variant)
     yield Block("p", f"**Other clients in this case.** {_others(client, case, run)}")
+
+
+def _own_name(client: str, run: Run) -> str:
+    """The name that an adapter of the user's own gives; the run calls it ``adapter``."""
+    facts = run.clients[client]
+    return facts.name if facts.name and facts.selection.startswith("--adapter ") else client
 
 
 def _numbers(failures: Sequence[tuple[RunCase, RunResult]]) -> str:
@@ -158,8 +167,8 @@ def _excerpt(entries: Sequence[Entry], marked: set[int]) -> Iterator[str]:
         yield f"… {rest} later"
 
 
-def _reproducer(client: str, release: str, number: str, case: Case | None) -> Iterator[Block]:
-    own = Block("code", f"kspec run --client {client} --case {number} --out report", "sh")
+def _reproducer(client: str, release: str, command: str, case: Case | None) -> Iterator[Block]:
+    own = Block("code", command, "sh")
     try:
         if case is None:
             raise KspecError("the case is no longer in the suite")

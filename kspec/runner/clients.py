@@ -84,6 +84,11 @@ def words_of(option: str, command: str) -> tuple[str, ...]:
     if Path(words[0]).is_dir():
         raise KspecError(f"{option} {command!r}: {words[0]!r} is a folder, not a program")
     if shutil.which(words[0]) is None:
+        if Path(words[0]).exists():
+            raise KspecError(
+                f"{option} {command!r}: {words[0]!r} is not executable; run chmod +x on it, or "
+                "give its interpreter before it"
+            )
         raise KspecError(f"{option} {command!r}: there is no program {words[0]!r}")
     return words
 

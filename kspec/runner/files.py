@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -58,7 +59,10 @@ def _named(cases: Sequence[CaseFile], patterns: Iterable[str]) -> set[str]:
     for pattern in patterns:
         matches = {case.id for case in cases if _is(case, pattern)}
         if not matches:
-            raise KspecError(f"no case matches {pattern!r}; `kspec list` lists all")
+            names = [name for case in cases for name in (case.group, _number(case), case.id)]
+            near = difflib.get_close_matches(pattern, dict.fromkeys(names), n=3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise KspecError(f"no case matches {pattern!r}{hint}; `kspec list` lists all")
         found |= matches
     return found
 

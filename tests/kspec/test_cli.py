@@ -129,9 +129,11 @@ def test_cases_are_left_out():
 @pytest.mark.parametrize("required", [["--require-coverage", "1"], ["--strict"]])
 def test_a_client_that_does_less_falls_short_of_the_coverage(tmp_path, required):
     """A program that sends nothing breaks no rule, which must not count for it."""
-    call = f"{sys.executable} -c pass"
+    call = f"{sys.executable} -c pass {{bootstrap}}"
     run = ["run", "--case", "negotiation/004", "--command", call, "--out", tmp_path]
-    assert invoke(*run).exit_code == 0
+    done = invoke(*run)
+    assert done.exit_code == 0
+    assert "1 case unsupported by command: the client sent no request" in done.output
     done = invoke(*run, *required)
     assert done.exit_code == 1, done.output
     assert "of the cases were judged" in done.output
@@ -165,6 +167,7 @@ def test_lists():
         (["run", "--client", "telnet"], "'telnet' is not a known client"),
         (["run", "--client", "wrong:telnet"], "is not a misbehaviour"),
         (["run", "--case", "framing/999"], "no case matches"),
+        (["run", "--case", "framin/003"], "did you mean framing/003 or "),
         (["run", "--exclude", "framing/999"], "no case matches"),
         (["run", "--case", "framing/001", "--exclude", "framing"], "every case is excluded"),
         (["run", "--client", "kcat@1.7.0"], "kcat has one release here"),
@@ -173,9 +176,12 @@ def test_lists():
         (["run", "--adapter", "'"], "No closing quotation"),
         (["run", "--adapter", "/"], "'/' is a folder, not a program"),
         (["run", "--command", ""], "--command names no program"),
+        (["run", "--command", f"{sys.executable} -V"], "{bootstrap} is missing"),
+        (["run", "--adapter", __file__], "is not executable; run chmod +x"),
         (["run", "--cases", str(Path(__file__).parent)], "has no cases; a case is a file"),
         (["report", "/", "--client", "mine", "--for-maintainers"], "there is no /results.json"),
         (["compare", __file__, __file__], "not a results.json"),
+        (["compare", "/", "/"], "there is no /results.json"),
     ],
 )
 def test_bad_usage_is_one_line_and_two(monkeypatch, capsys, arguments, words):

@@ -59,6 +59,16 @@ def test_the_page_has_the_program_of_a_client_with_a_template(run, tmp_path):
     assert "**On the wire.**" not in found, "the folder has no journals"
 
 
+def test_an_adapter_of_ones_own_has_its_name_and_the_command_that_ran_it(run, tmp_path):
+    results = json.loads((run / "results.json").read_text())
+    results["clients"][WRONG] |= {"name": "kafka-mine", "selection": "--adapter 'node mine.mjs'"}
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    text = page(tmp_path)
+    assert text.startswith("# kafka-mine 1: findings for its maintainers\n")
+    assert "there is no template for kafka-mine" in text
+    assert "kspec run --adapter 'node mine.mjs' --case reassignment/004 --out report" in text
+
+
 def test_html_says_the_same(run, tmp_path):
     page(run, "--out", str(tmp_path / "pages" / "a.html"))
     page(run, "--out", str(tmp_path / "pages" / "a.md"))

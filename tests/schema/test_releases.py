@@ -88,6 +88,8 @@ def test_unknown_name_lists_near_ones():
         release("kafka-3.9-kraft")
     with pytest.raises(UnknownNameError, match=r"the profiles are kafka-0\.10\.0, .*kafka-4\.4"):
         release("zzz")
+    with pytest.raises(UnknownNameError, match=r"did you mean kafka-2\.4\?$"):
+        release("2.4")
 
 
 @pytest.mark.parametrize(

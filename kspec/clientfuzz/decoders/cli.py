@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +36,7 @@ from kspec.clientfuzz.progress import Progress
 from kspec.errors import AbsentError
 from kspec.oracle.oracle import RELEASES
 from kspec.runner import toolchains
+from kspec.runner.clients import words_of
 from kspec.runner.install import install
 from kspec.runner.processes import Interrupted, interrupted
 
@@ -203,7 +203,7 @@ def _decoders(
             decoders.append(KafkaClasses(release, dialect))
         for number, command in enumerate(programs, 1):
             label = "decoder" if len(programs) == 1 else f"decoder {number}"
-            decoders.append(ProgramDecoder(label, shlex.split(command), dialect))
+            decoders.append(ProgramDecoder(label, list(words_of("--decoder", command)), dialect))
         for client in chosen:
             try:
                 launch = install(client)

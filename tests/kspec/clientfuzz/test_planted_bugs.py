@@ -105,7 +105,8 @@ def test_what_makes_no_sense_is_one_line_and_exit_2(tmp_path):
         (("--client", "kproto", "--replay", str(case)), "its format is not"),
         (("--client", "kproto", "--replay", str(tmp_path / "none")), "No such file"),
         (("--client", "kproto", "--cases", "0"), "not in the range"),
-        (("--command", "/nowhere/at-all", "--cases", "1"), "cannot be started"),
+        (("--command", "/nowhere/at-all", "--cases", "1"), "there is no program"),
+        (("--command", "node 'x", "--cases", "1"), "No closing quotation"),
     ):
         code, output = run(*arguments)
         assert code == 2, arguments
