@@ -22,8 +22,9 @@ __all__ = [
     "LEAVE_GROUP", "LIST", "NEEDED", "PRODUCE", "SHARE_HEARTBEAT", "STREAMS_HEARTBEAT",
     "SYNC_GROUP", "TABLE_OF", "TXN_OFFSET_COMMIT",
     "Excerpt",
+    "FetchRequest",
     "JsonBody",
-    "excerpt_of", "excerpt_of_texts",
+    "excerpt_of", "excerpt_of_texts", "fetch_of_text",
 ]  # fmt: skip
 
 JsonBody = dict[str, Any]
@@ -70,9 +71,34 @@ _OF_CLIENTS: Final = 3
 """The last version of AddPartitionsToTxn that clients send."""
 
 
+class FetchPartition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A partition of a Fetch request. -1 if it was not captured."""
+
+    partition: int = -1
+    fetch_offset: int = -1
+
+
+class FetchTopic(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A topic of a Fetch request."""
+
+    topic: str | None = None
+    topic_id: str | None = None
+    partitions: tuple[FetchPartition, ...] | None = ()
+
+
+class FetchRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is kept of a Fetch request. Most exchanges may be these, and attributes take a third of
+    the time of dictionaries."""
+
+    session_id: int = 0
+    session_epoch: int = -1
+    topics: tuple[FetchTopic, ...] | None = ()
+    forgotten_topics_data: tuple[JsonBody, ...] | None = ()
+
+
 class Excerpt(msgspec.Struct, frozen=True, gc=False):
     """The attributes are named after the columns of ``requests``. ``request`` and ``response`` are
-    None if nothing of them could be read."""
+    None if nothing of them could be read. A Fetch has ``fetch`` in place of ``request``."""
 
     connection: int
     request_offset: int
@@ -87,6 +113,7 @@ class Excerpt(msgspec.Struct, frozen=True, gc=False):
     dialect: str
     request: JsonBody | None
     response: JsonBody | None
+    fetch: FetchRequest | None = None
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -101,7 +128,7 @@ class Excerpt(msgspec.Struct, frozen=True, gc=False):
     @property
     def weight(self) -> int:
         """About how many objects it takes to keep it."""
-        request = _fetch_weight(self.request) if self.api_key == FETCH else _weight(self.request)
+        request = _weight(self.request) if self.fetch is None else _fetch_weight(self.fetch)
         return 1 + request + _weight(self.response)
 
 
@@ -111,20 +138,23 @@ def excerpt_of(item: Exchange, texts: BodyTexts) -> Excerpt | None:
     key, connection, asked, answer = item.api_key, item.connection, item.request, item.response
     if asked is None or key not in NEEDED:
         return None
+    fetch = None
     if texts.decoded is None:
         request, response = (
             None if side is None else side.body for side in (texts.request, texts.response)
         )
+        if key == FETCH:
+            fetch, request = fetch_of_text(request), None
         bodies = _REQUESTS.of_text(key, request), _RESPONSES.of_text(key, response)
     else:
-        bodies = (
-            _REQUESTS.of_value(key, texts.request_value()),
-            _RESPONSES.of_value(key, texts.response_value()),
-        )
+        value = texts.request_value()
+        if key == FETCH:
+            fetch, value = _fetch_of_value(value), None
+        bodies = _REQUESTS.of_value(key, value), _RESPONSES.of_value(key, texts.response_value())
     return _excerpt(
         item.dialect, connection, connection.id, asked.offset, asked.first_ns,
         None if answer is None else answer.delivered_ns, item.client_id, item.software, key,
-        item.api_version, *bodies,
+        item.api_version, *bodies, fetch,
     )  # fmt: skip
 
 
@@ -134,23 +164,26 @@ def excerpt_of_texts(
     version: int, request: str | None, response: str | None,
 ) -> Excerpt | None:  # fmt: skip
     """Return the same of a whole exchange, from the JSON texts of its two bodies."""
+    fetch = None
+    if key == FETCH:
+        fetch, request = fetch_of_text(request), None
     return _excerpt(
         dialect, connection, id_, offset, requested_ns, responded_ns, client_id, software, key,
-        version, _REQUESTS.of_text(key, request), _RESPONSES.of_text(key, response),
+        version, _REQUESTS.of_text(key, request), _RESPONSES.of_text(key, response), fetch,
     )  # fmt: skip
 
 
 def _excerpt(
     dialect: str, connection: Connection, id_: int, offset: int, requested_ns: int,
     responded_ns: int | None, client_id: str | None, software: ClientSoftware | None, key: int,
-    version: int, request: JsonBody | None, response: JsonBody | None,
+    version: int, request: JsonBody | None, response: JsonBody | None, fetch: FetchRequest | None,
 ) -> Excerpt | None:  # fmt: skip
     if not _is_needed(key, version, request, response):
         return None
     name, release = (None, None) if software is None else (software.name, software.version)
     return Excerpt(
         id_, offset, requested_ns, responded_ns, connection.broker, client_id, name, release, key,
-        version, dialect, request, response,
+        version, dialect, request, response, fetch,
     )  # fmt: skip
 
 
@@ -215,10 +248,6 @@ _REQUESTS: Final = _Kept(
         PRODUCE: _tree(
             "transactionalId", topicData=_tree("name topicId", partitionData=_tree("index"))
         ),
-        FETCH: _tree(
-            "sessionId sessionEpoch forgottenTopicsData",
-            topics=_tree("topic topicId", partitions=_tree("partition fetchOffset")),
-        ),
         JOIN_GROUP: _tree("groupId memberId reason"),
         SYNC_GROUP: _tree("groupId memberId generationId"),
         CONSUMER_HEARTBEAT: _tree(
@@ -242,13 +271,25 @@ _RESPONSES: Final = _Kept(
 )
 
 
-def _fetch_weight(request: JsonBody | None) -> int:
-    """Do the same for what is kept of a Fetch request, as most exchanges may be these."""
+_decode_fetch: Final = msgspec.json.Decoder(FetchRequest).decode
+
+
+def fetch_of_text(text: str | None) -> FetchRequest | None:
+    """Return what is kept of a Fetch request as JSON."""
+    return None if text is None else _decode_fetch(text)
+
+
+def _fetch_of_value(body: JsonBody | None) -> FetchRequest | None:
+    """Return the same of a decoded one. A log may have values of other types: then None."""
     try:
-        parts = [topic["partitions"] for topic in (request or {}).get("topics") or ()]
-        return 5 + 3 * len(parts) + 3 * sum(map(len, parts))
-    except (AttributeError, KeyError, TypeError):  # a log may have other values
-        return _weight(request)
+        return None if body is None else msgspec.convert(body, FetchRequest)
+    except msgspec.ValidationError:
+        return None
+
+
+def _fetch_weight(request: FetchRequest) -> int:
+    parts = [topic.partitions or () for topic in request.topics or ()]
+    return 5 + 3 * len(parts) + 3 * sum(map(len, parts))
 
 
 def _weight(value: Any) -> int:

@@ -14,11 +14,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from wiredump.knowledge.excerpts import FETCH, Excerpt
+from wiredump.knowledge.excerpts import FETCH, Excerpt, FetchRequest
 from wiredump.rows.exchanges import Row
 from wiredump.rows.fields import NO_TOPIC_ID, NameOf
+from wiredump.rows.schema import TABLES
 
-__all__ = ["MOST_PARTITIONS", "Fetches"]
+__all__ = ["MOST_PARTITIONS", "Fetches", "is_alone", "rows_alone"]
 
 MOST_PARTITIONS: Final = 1_000_000
 """The most partitions remembered, of all sessions; beyond that, the session silent for longest is
@@ -32,6 +33,16 @@ _LAST_EPOCH: Final = 2**31 - 1
 
 _Place: TypeAlias = tuple[str | None, str | None, int]
 """Topic name, topic id, partition index."""
+_Id: TypeAlias = tuple[int | None, int | None]
+"""The id and epoch of a session."""
+_Who: TypeAlias = tuple[Any, ...]
+"""The first columns of a row, up to ``client_id``."""
+_Values: TypeAlias = tuple[Any, ...]
+
+_TOPIC, _TOPIC_ID = (
+    [column.name for column in TABLES["fetches"].columns].index(name)
+    for name in ("topic", "topic_id")
+)
 
 
 class _Session(msgspec.Struct):
@@ -54,48 +65,37 @@ class Fetches:
 
     def feed(self, excerpt: Excerpt) -> Iterator[Row]:
         """Return the partitions that this request fetches."""
-        body = excerpt.request
-        if excerpt.api_key != FETCH or body is None:
+        request = excerpt.fetch
+        if excerpt.api_key != FETCH or request is None:
             return
-        if self.is_alone(excerpt):
-            yield from (("fetches", row) for row in self.rows_alone(excerpt))
+        asked = _asked(request)
+        who = (
+            excerpt.connection, excerpt.request_offset, excerpt.requested_ns, excerpt.broker,
+            excerpt.client_id,
+        )  # fmt: skip
+        if is_alone(excerpt.api_version, request):
+            session = _session_of(excerpt.api_version, request)
+            yield from self._named(excerpt, _rows(who, session, True, asked, asked))
             return
-        asked = _asked(body)
-        session_id, epoch = body.get("sessionId", _NO_SESSION), body.get("sessionEpoch", _FINAL)
+        session_id, epoch = session = request.session_id, request.session_epoch
         key = (excerpt.broker, session_id)
         if epoch in (_INITIAL, _FINAL):
             self._forget(key)
-            yield from self._pairs(excerpt, (session_id, epoch), True, asked, asked)
+            yield from self._named(excerpt, _rows(who, session, True, asked, asked))
             self._begin(excerpt, epoch, asked)
             return
         before = self._take(key)
         known = before is not None and before.complete and before.epoch == epoch
         offsets = before.offsets.copy() if before is not None else {}
-        for place in _forgotten(body):
+        for place in _forgotten(request):
             offsets.pop(place, None)
         offsets.update(asked)
-        yield from self._pairs(excerpt, (session_id, epoch), known, offsets, asked)
+        yield from self._named(excerpt, _rows(who, session, known, offsets, asked))
         if excerpt.response is None:  # it is unknown whether the broker processed it
             if before is not None:
                 self._keep(key, before)
         elif not excerpt.response.get("errorCode"):
             self._keep(key, _Session(_after(epoch), known, offsets))
-
-    @staticmethod
-    def is_alone(excerpt: Excerpt) -> bool:
-        """Whether the rows of a Fetch depend on no other: it has no session, nor ends one."""
-        body = excerpt.request
-        return body is not None and (
-            excerpt.api_version < _SESSIONS_SINCE
-            or (body.get("sessionId"), body.get("sessionEpoch")) == (_NO_SESSION, _FINAL)
-        )
-
-    def rows_alone(self, excerpt: Excerpt) -> list[tuple[Any, ...]]:
-        """Return the rows of such a Fetch."""
-        has_session = excerpt.api_version >= _SESSIONS_SINCE
-        asked = _asked(excerpt.request or {})
-        session = (_NO_SESSION, _FINAL) if has_session else (None, None)
-        return self._rows(excerpt, session, True, asked, asked)
 
     def end(self) -> Iterator[Row]:
         """Return nothing: each request has its rows at once."""
@@ -127,52 +127,66 @@ class Fetches:
 
     # -- rows --------------------------------------------------------------------------------
 
-    def _pairs(self, *of: Any) -> Iterator[Row]:
-        return (("fetches", row) for row in self._rows(*of))
-
-    def _rows(
-        self,
-        excerpt: Excerpt,
-        session: tuple[int | None, int | None],
-        complete: bool,
-        offsets: dict[_Place, int],
-        asked: dict[_Place, int],
-    ) -> list[tuple[Any, ...]]:
-        who = (
-            excerpt.connection, excerpt.request_offset, excerpt.requested_ns, excerpt.broker,
-            excerpt.client_id, *session, complete,
-        )  # fmt: skip
-        rows: list[tuple[Any, ...]] = []
-        for place, offset in offsets.items():
-            topic, topic_id, partition = place
+    def _named(self, excerpt: Excerpt, rows: list[_Values]) -> Iterator[Row]:
+        for row in rows:
+            topic, topic_id = row[_TOPIC], row[_TOPIC_ID]
             if topic is None and topic_id is not None:
                 topic = self._name_of(topic_id, excerpt.completed_ns)
-            rows.append((*who, topic, topic_id, partition, offset, place not in asked))
-        return rows or [(*who, None, None, None, None, None)]
+                row = (*row[:_TOPIC], topic, *row[_TOPIC + 1 :])
+            yield "fetches", row
+
+
+def rows_alone(version: int, request: FetchRequest, who: _Who) -> list[_Values] | None:
+    """Return the rows of a Fetch that depend on no other exchange: it has no session and ends none,
+    and names its topics. Otherwise None."""
+    if not is_alone(version, request):
+        return None
+    for topic in request.topics or ():
+        if topic.topic is None:
+            return None
+    asked = _asked(request)
+    return _rows(who, _session_of(version, request), True, asked, asked)
+
+
+def is_alone(version: int, request: FetchRequest) -> bool:
+    """Whether the rows of a Fetch depend on no other but for names."""
+    return version < _SESSIONS_SINCE or (
+        request.session_epoch == _FINAL and request.session_id == _NO_SESSION
+    )
+
+
+def _session_of(version: int, request: FetchRequest) -> _Id:
+    has_session = version >= _SESSIONS_SINCE
+    return (request.session_id, request.session_epoch) if has_session else (None, None)
+
+
+def _rows(
+    who: _Who, session: _Id, complete: bool, offsets: dict[_Place, int], asked: dict[_Place, int]
+) -> list[_Values]:
+    who = (*who, *session, complete)
+    return [
+        (*who, *place, offset, place not in asked) for place, offset in offsets.items()
+    ] or [(*who, None, None, None, None, None)]  # fmt: skip
 
 
 def _after(epoch: int) -> int:
     return 1 if epoch == _LAST_EPOCH else epoch + 1
 
 
-def _asked(body: dict[str, Any]) -> dict[_Place, int]:
+def _asked(request: FetchRequest) -> dict[_Place, int]:
     """Return the offsets of the partitions that a request names."""
     found: dict[_Place, int] = {}
-    for topic in body.get("topics") or ():
-        name, topic_id = topic.get("topic"), topic.get("topicId")
+    for topic in request.topics or ():
+        name, topic_id = topic.topic, topic.topic_id
         if topic_id == NO_TOPIC_ID:
             topic_id = None
-        for each in topic.get("partitions") or ():
-            found[name, topic_id, each.get("partition", -1)] = each.get("fetchOffset", -1)
+        for each in topic.partitions or ():
+            found[name, topic_id, each.partition] = each.fetch_offset
     return found
 
 
-def _forgotten(body: dict[str, Any]) -> Iterable[_Place]:
-    for topic in body.get("forgottenTopicsData") or ():
+def _forgotten(request: FetchRequest) -> Iterable[_Place]:
+    for topic in request.forgotten_topics_data or ():
+        topic_id = topic.get("topicId")
         for partition in topic.get("partitions") or ():
-            yield _place(topic, partition)
-
-
-def _place(topic: dict[str, Any], partition: int) -> _Place:
-    topic_id = topic.get("topicId")
-    return topic.get("topic"), None if topic_id == NO_TOPIC_ID else topic_id, partition
+            yield topic.get("topic"), None if topic_id == NO_TOPIC_ID else topic_id, partition

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kproto.dialects import Dialect
+from kproto.journal import ClientSoftware
 from wiredump.bodies import read
 from wiredump.body_texts import BodyTexts, left_over, printers_of, texts_of
 from wiredump.dialects import certain
@@ -20,10 +21,11 @@ from wiredump.knowledge.excerpts import (
     Excerpt,
     excerpt_of,
     excerpt_of_texts,
+    fetch_of_text,
 )
 from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.knowledge.order import InOrder
-from wiredump.knowledge.sessions import Fetches
+from wiredump.knowledge.sessions import is_alone, rows_alone
 from wiredump.knowledge.topics import TopicNames, is_instructive
 from wiredump.model import Connection, Exchange, Item
 from wiredump.native import quick
@@ -51,11 +53,6 @@ _SAID: Final = frozenset({"requests", "bodies", "negotiations"})
 
 _BATCHES: Final = frozenset({"batches", "records", "anomalies"})
 _FOLLOWED: Final = frozenset(FOLLOWED)
-
-_TOPIC, _TOPIC_ID = (
-    [column.name for column in TABLES["fetches"].columns].index(name)
-    for name in ("topic", "topic_id")
-)
 
 
 class Deferral(Protocol):
@@ -128,6 +125,7 @@ class TableRows:
         self._followers = {
             name: follower_of(name, name_of) for name in FOLLOWED if name in self._tables
         }
+        self._makes_fetches = "fetches" in self._followers and self._deferral is None
 
     def name_later(self, name_of: NameOf) -> None:
         """Look up topics with ``name_of``, which may not know a name yet. Must be called before the
@@ -244,39 +242,39 @@ class TableRows:
 
     def _take_exchange(
         self, dialect: str, take: Callable[[Iterable[Rows]], None], held: Callable[[str], Any],
-        full: Callable[[str], None], *facts: Any,
+        full: Callable[[str], None], connection: Connection, id_: int, offset: int,
+        requested_ns: int, responded_ns: int | None, client_id: str | None,
+        software: ClientSoftware | None, key: int, version: int, request: str | None,
+        response: str | None,
     ) -> None:  # fmt: skip
         """Take an exchange whose other rows were made in C."""
-        if facts[7] == API_VERSIONS:
-            connection, id_, offset, asked_ns, _, client_id, software, key, version, _, text = facts
+        if key == API_VERSIONS:
             rows = negotiation_rows(
-                connection, id_, offset, asked_ns, client_id, software, key, version, text
+                connection, id_, offset, requested_ns, client_id, software, key, version, response
             )
             _hold("negotiations", held, full, (row for _, row in rows))
             return
-        excerpt = excerpt_of_texts(dialect, *facts)
+        if key == FETCH and self._makes_fetches:  # most exchanges may be these
+            fetch = fetch_of_text(request)
+            who = id_, offset, requested_ns, connection.broker, client_id
+            fetches = None if fetch is None else rows_alone(version, fetch, who)
+            if fetches is not None:
+                _hold("fetches", held, full, fetches)
+                return
+        excerpt = excerpt_of_texts(
+            dialect, connection, id_, offset, requested_ns, responded_ns, client_id, software, key,
+            version, request, response,
+        )  # fmt: skip
         if excerpt is None:
             return
-        if excerpt.api_key in INSTRUCTIVE:
+        if key in INSTRUCTIVE:
             self.names.learn(excerpt)
-        if self._is_alone(excerpt):
-            follower = self._followers["fetches"]
-            assert isinstance(follower, Fetches)
-            fetches = follower.rows_alone(excerpt)
-            for row in fetches:
-                if row[_TOPIC] is None and row[_TOPIC_ID] is not None:
-                    take(follower.feed(excerpt))  # it looks for the name
-                    return
-            _hold("fetches", held, full, fetches)
-        else:
-            take(self._followed(excerpt))
+        take(self._followed(excerpt))
 
     def _is_alone(self, excerpt: Excerpt) -> bool:
         """Whether the exchange does not wait for those that were requested earlier."""
-        return (
-            excerpt.api_key == FETCH and self._deferral is None
-            and "fetches" in self._followers and Fetches.is_alone(excerpt)
-        )  # fmt: skip
+        fetch = excerpt.fetch
+        return self._makes_fetches and fetch is not None and is_alone(excerpt.api_version, fetch)
 
     def _followed(self, excerpt: Excerpt) -> Iterator[Row]:
         if self._deferral is not None:
