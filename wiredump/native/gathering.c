@@ -9,7 +9,8 @@
 enum { PRODUCE = 0, RUN = 7, MOST_IDS = 4096, MOST_WAYS = 64, CODECS = 5, ID_SIZE = 16, SIZE = 4 };
 /* Of a batch of magic 2: where its fields are (kproto/records/record_batch.py). */
 enum { LENGTH = 8, EPOCH = 12, MAGIC = 16, CRC = 17, ATTRIBUTES = 21, LAST_DELTA = 23,
-       MAX_TIMESTAMP = 35, PRODUCER_ID = 43, PRODUCER_EPOCH = 51, SEQUENCE = 53, HEADER = 61 };
+       MAX_TIMESTAMP = 35, PRODUCER_ID = 43, PRODUCER_EPOCH = 51, SEQUENCE = 53, RECORD_COUNT = 57,
+       HEADER = 61 };
 enum { CODEC_MASK = 7, LOG_APPEND_TIME = 8, TRANSACTIONAL = 16, CONTROL = 32 };
 
 static const char BATCH_CODES[] = "quqqhuuiiqqhuuqiqhi???ii";
@@ -193,11 +194,23 @@ static int is_sound(const gathering *of, const uint8_t *at, int64_t size) {
 
 static int64_t size_of(const uint8_t *batch) { return EPOCH + (int64_t)get32(batch + LENGTH); }
 
+/* Whether a control batch has one record, as a broker writes it at the end of a transaction: with a
+   key of 4 bytes, a value of 6 and no header. Sizes are zigzag. */
+static int is_marker(const uint8_t *batch) {
+    enum { KEY = 4, VALUE = 6 };
+    static const uint8_t start[] = {2 * (6 + KEY + VALUE), 0, 0, 0, 2 * KEY};
+    const uint8_t *record = batch + HEADER, *value = record + sizeof start + KEY;
+    return size_of(batch) == HEADER + (int64_t)sizeof start + KEY + 1 + VALUE + 1 &&
+           get32(batch + RECORD_COUNT) == 1 && !(get16(batch + ATTRIBUTES) & CODEC_MASK) &&
+           !memcmp(record, start, sizeof start) && value[0] == 2 * VALUE && value[1 + VALUE] == 0;
+}
+
 /* Whether all of so many batches are usual: 1, 0, -1. */
 static int are_usual(const gathering *of, const uint8_t *at, Py_ssize_t count) {
     for (; count--; at += size_of(at)) {
         int attributes = get16(at + ATTRIBUTES);
-        if (attributes & CONTROL || (attributes & CODEC_MASK) >= CODECS) return 0;
+        if ((attributes & CONTROL && !is_marker(at)) || (attributes & CODEC_MASK) >= CODECS)
+            return 0;
         int sound = is_sound(of, at, size_of(at));
         if (sound != 1) return sound;
     }
@@ -212,7 +225,7 @@ static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t n
     static const char *const codecs[CODECS] = {"none", "gzip", "snappy", "lz4", "zstd"};
     gatherer_object *self = of->self;
     cells *at = self->batches->columns;
-    int attributes = get16(batch + ATTRIBUTES);
+    int attributes = get16(batch + ATTRIBUTES), is_control = (attributes & CONTROL) != 0;
     int64_t base = get64(batch), delta = (int32_t)get32(batch + LAST_DELTA), last;
     if (delta > 0 && base > INT64_MAX - delta) last = INT64_MAX;
     else if (delta < 0 && base < INT64_MIN - delta) last = INT64_MIN;
@@ -232,9 +245,10 @@ static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t n
         put_known(at++, get64(batch + PRODUCER_ID)) ||
         put_known(at++, (int16_t)get16(batch + PRODUCER_EPOCH)) ||
         put_known(at++, (int32_t)get32(batch + SEQUENCE)) ||
-        cells_bool(at++, attributes & TRANSACTIONAL) || cells_bool(at++, 0) ||
+        cells_bool(at++, attributes & TRANSACTIONAL) || cells_bool(at++, is_control) ||
         cells_bool(at++, 1) || cells_number(at++, size_of(batch)) ||
-        cells_value(at++, PyList_GET_ITEM(field->counts, number));
+        (is_control ? cells_number(at++, 1)
+                    : cells_value(at++, PyList_GET_ITEM(field->counts, number)));
     int full = held_end(self->batches, size, failed);
     if (full <= 0) return full;
     PyObject *done = PyObject_CallFunction(self->full, "s", "batches");

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import kproto
 from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
-from kproto.records import Record, build_batch
+from kproto.records import Compression, Record, build_batch, end_transaction_marker
 from tests.captures.reading import NAMES
 from tests.captures.test_captures import uncompressed
 from tests.native.test_memory import LOOPS, least_growth
@@ -24,6 +24,7 @@ from tests.wiredump.rows.test_batches import fetched, metadata, produce
 from tests.wiredump.rows.test_record_columns import fields
 from tests.wiredump.spark.made_up import pcap, times, torn
 from wiredump import native
+from wiredump.rows.batches import BatchRows
 from wiredump.rows.schema import TABLES
 from wiredump.tables import writer
 from wiredump.tables.arrow import CODES_OF_TYPES, arrow_schema
@@ -171,6 +172,47 @@ def test_no_exchange_is_made_for_an_unusual_field_or_bytes_left_over(
     rows = dict(quickly)
     assert len(rows["anomalies"]) == 2
     assert sum("bytes left over" in row for row in rows["requests"]) == 1
+
+
+@PRINTS_BODIES
+def test_only_the_usual_control_batches_have_their_rows_from_c(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Those that a broker writes at the end of a transaction."""
+    plain = build_batch([Record(value=b"v")])
+    usual = [
+        end_transaction_marker(
+            commit=commit, producer_id=9, producer_epoch=1, coordinator_epoch=2, timestamp=7
+        )
+        for commit in (True, False)
+    ]
+    marker = Record(key=bytes(4), value=bytes(6))
+    unusual = [
+        build_batch([marker, marker], is_control=True),
+        build_batch(
+            [Record(key=bytes(4), value=bytes(6), headers=(("a", None),))], is_control=True
+        ),
+        build_batch([Record(key=bytes(4), value=bytes(7))], is_control=True),
+        build_batch([Record(key=bytes(5), value=bytes(5))], is_control=True),
+        build_batch([marker], is_control=True, compression=Compression.GZIP),
+    ]
+    talk = Conversation(("10.0.0.1", 40_000), ("10.0.1.1", 9092), segment_size=1448)
+    packets = talk.open()
+    for at, field in enumerate([plain, plain + b"".join(usual), *unusual]):
+        item = fetched(field, 11, at=at)
+        packets += talk.send(item.request.raw)
+        packets += talk.send(item.response.raw, from_server=True)
+    left: list[bytes] = []
+    rows = BatchRows._left_rows
+
+    def left_rows(self: BatchRows, *field: Any) -> Any:
+        left.append(field[-1])
+        return rows(self, *field)
+
+    monkeypatch.setattr(BatchRows, "_left_rows", left_rows)
+    quickly = made(_pcap(packets), tmp_path, ALL, quickly=True)
+    assert left == unusual
+    assert quickly == made(_pcap(packets), tmp_path, ALL, quickly=False)
 
 
 @pytest.mark.parametrize("tables", [("transactions",), ("batches", "transactions")])
