@@ -1,4 +1,5 @@
-"""Saved questions as sections of the page: the same answers as those of ``wiredump ask``."""
+"""Sections of the page that are answers to queries: saved questions, whose answers are those of
+``wiredump ask``, and lists of rows."""
 
 from __future__ import annotations
 
@@ -8,16 +9,47 @@ from typing import Any, Final, NamedTuple
 from wiredump.questions.database import Answer, answers
 from wiredump.questions.saved import question
 from wiredump.report.blocks import Block, Cell, Note, Table, cut
+from wiredump.rows.schema import TABLES
 
-__all__ = ["MOST_SHOWN", "QUESTIONS", "Asked", "answer_blocks", "ask"]
+__all__ = ["LISTS", "MOST_LISTED", "QUESTIONS", "Asked", "answer_blocks", "ask", "in_order"]
 
 MOST_SHOWN: Final = 200
+MOST_LISTED: Final = 500
 
 QUESTIONS: Final = (
     "slow-clients", "slow-brokers", "errors", "rebalances", "hot-partitions", "throttling",
     "top-talkers", "transactions",
 )  # fmt: skip
 """Those that no other section answers."""
+
+
+def in_order(table: str, times: str) -> str:
+    """Return the order of a table's rows: by the first of ``times`` that is known, and at one
+    time by what names a row, in whichever order files have them."""
+    names = ", ".join(f'"{column}" NULLS FIRST' for column in TABLES[table].order)
+    return f"FROM {table} ORDER BY coalesce({times}, 0), {names}"
+
+
+LISTS: Final = {
+    "elections": f"""
+SELECT moment(requested_ns) AS "asked (UTC)", type,
+  if(topic IS NULL, 'all', topic || '-' || partition) AS "partition",
+  if(answered, error, 'not answered') AS result, error_message AS "message~",
+  client_id AS "client id~" {in_order("elections", "requested_ns")}""",
+    "anomaly-kinds": """
+SELECT kind, count(*) AS anomalies, coalesce(sum(bytes), 0) AS bytes,
+  coalesce(sum(missing), 0) AS bytes_missing
+FROM anomalies GROUP BY kind ORDER BY kind""",
+    "anomalies": f"""
+SELECT moment(timestamp_ns) AS "time (UTC)", kind, reason AS "reason~",
+  'c' || connection AS connection, direction, "offset", capture || ':' || packet AS "packet#"
+{in_order("anomalies", "timestamp_ns")}""",
+    "lineage": """
+SELECT capture AS number, source, kind, bytes AS bytes_read, moment(first_ns) AS "from (UTC)",
+  moment(last_ns) AS "to (UTC)", software AS made_by, schema::VARCHAR AS "schema#"
+FROM lineage ORDER BY capture""",
+}
+"""Heads of columns may end in a mark of ``blocks.Table``."""
 
 _NUMBERS: Final = ("INTEGER", "BIGINT", "SMALLINT", "HUGEINT", "DOUBLE", "DECIMAL", "FLOAT")
 _BREAKABLE: Final = frozenset(
@@ -35,11 +67,17 @@ class Asked(NamedTuple):
 
 
 def ask(folder: str) -> dict[str, Asked]:
-    """Answer ``QUESTIONS`` about a folder of tables. Raises QueryError."""
-    found = answers(folder, [question(name).query for name in QUESTIONS])
+    """Answer ``QUESTIONS`` about a folder of tables, and make ``LISTS``. Raises QueryError."""
+    listed = [f"{query} LIMIT {MOST_LISTED}" for query in LISTS.values()]
+    counted = [f"SELECT count(*) FROM ({query})" for query in LISTS.values()]
+    found = answers(folder, [question(name).query for name in QUESTIONS] + listed + counted)
+    asked = {name: next(found) for name in (*QUESTIONS, *LISTS)}
+    totals = {name: next(found).rows[0][0] for name in LISTS}
     return {
-        name: Asked(each._replace(rows=each.rows[:MOST_SHOWN]), len(each.rows))
-        for name, each in zip(QUESTIONS, found, strict=True)
+        name: Asked(each, totals[name])
+        if name in totals
+        else Asked(each._replace(rows=each.rows[:MOST_SHOWN]), len(each.rows))
+        for name, each in asked.items()
     }
 
 
@@ -48,7 +86,7 @@ def answer_blocks(name: str, asked: Asked, table: str = "") -> list[Block]:
     answer = asked.answer
     if not answer.rows:
         return []
-    explanation = question(name).explanation
+    explanation = "" if name in LISTS else question(name).explanation
     heads = [_head(*each) for each in zip(answer.columns, answer.types, strict=True)]
     return [
         *[Note(explanation)] * bool(explanation),
@@ -63,6 +101,8 @@ def answer_blocks(name: str, asked: Asked, table: str = "") -> list[Block]:
 
 def _head(name: str, kind: str) -> str:
     text = name.replace("_ms", " (ms)").replace("_", " ")
+    if text.endswith(("#", "~", "%")):
+        return text
     if kind.startswith(_NUMBERS):
         return f"{text}#"
     return f"{text}%" if name in _BREAKABLE else text

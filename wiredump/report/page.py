@@ -12,7 +12,7 @@ from markupsafe import Markup
 import kproto
 from kproto.dialects import dialect
 from kproto.pages import Pages
-from wiredump.report.answers import answer_blocks
+from wiredump.report.answers import MOST_LISTED, answer_blocks
 from wiredump.report.blocks import (
     NOTHING,
     Block,
@@ -26,7 +26,7 @@ from wiredump.report.blocks import (
     duration,
     moment,
 )
-from wiredump.report.measured import MOST_SHOWN, Measured, Row
+from wiredump.report.measured import Measured, Row
 from wiredump.report.network import network_section
 from wiredump.report.plots import (
     Plots,
@@ -72,7 +72,7 @@ def page(measured: Measured, title: str = "Kafka traffic") -> str:
         "not answered": requests.unanswered,
         "connections": measured.network.connections,
         "reassignments": measured.reassignments.total,
-        "anomalies": measured.anomalies.total,
+        "anomalies": measured.answers["anomalies"].total,
     }
     return _pages().render(
         "report.html",
@@ -118,7 +118,7 @@ def _who(row: Row) -> str:
 
 def _traffic(measured: Measured) -> list[Block]:
     traffic = measured.requests.traffic
-    most = set(heapq.nlargest(MOST_SHOWN, traffic, key=lambda each: each.requests))
+    most = set(heapq.nlargest(MOST_LISTED, traffic, key=lambda each: each.requests))
     rows = [
         (each.api or _api(each.api_key), each.api_key, each.version, each.requests, each.failed,
          each.unanswered, each.request_bytes, each.response_bytes)
@@ -148,7 +148,7 @@ def _latency(measured: Measured) -> list[Block]:
     return [
         Note(
             "From the first byte of the request to the last of the response, as the capture saw "
-            "them. Percentiles are within 2 %."
+            "them."
         ),
         *_figure("latency", latency_plot(latencies), "Latency by api"),
         Table("latency", heads, rows),
@@ -305,42 +305,6 @@ def _lasted(row: Row) -> Cell:
     return duration(row["ended_ns"] - row["asked_ns"])
 
 
-def _elections(measured: Measured) -> list[Block]:
-    found = measured.elections
-    if not found.rows:
-        return []
-    rows = [
-        (moment(row["requested_ns"]), row["type"],
-         "all" if row["topic"] is None else f"{row['topic']}-{row['partition']}",
-         row["error"] if row["answered"] else "not answered", row["error_message"],
-         row["client_id"])
-        for row in found.rows
-    ]  # fmt: skip
-    heads = ("asked (UTC)", "type", "partition", "result", "message~", "client id~")
-    return [Table("elections", heads, rows), *cut(len(found.rows), found.total)]
-
-
-def _anomalies(measured: Measured) -> list[Block]:
-    if not measured.anomaly_kinds:
-        return []
-    kinds = [
-        (row["kind"], row["count"], row["bytes"], row["missing"]) for row in measured.anomaly_kinds
-    ]
-    rows = [
-        (moment(row["timestamp_ns"]), row["kind"], row["reason"],
-         None if row["connection"] is None else f"c{row['connection']}", row["direction"],
-         row["offset"], f"{row['capture']}:{row['packet']}")
-        for row in measured.anomalies.rows
-    ]  # fmt: skip
-    heads = ("time (UTC)", "kind", "reason~", "connection", "direction", "offset#", "packet#")
-    found = measured.anomalies
-    return [
-        Table("anomaly-kinds", ("kind", "anomalies#", "bytes#", "bytes missing#"), kinds),
-        Table("anomalies", heads, rows),
-        *cut(len(found.rows), found.total),
-    ]
-
-
 def _account(measured: Measured) -> list[Block]:
     account = measured.account
     if not account:
@@ -364,24 +328,14 @@ def _account(measured: Measured) -> list[Block]:
     return blocks
 
 
-def _lineage(measured: Measured) -> list[Block]:
-    rows = [
-        (row["capture"], row["source"], row["kind"], row["bytes"], moment(row["first_ns"]),
-         moment(row["last_ns"]), row["software"], str(row["schema"]))
-        for row in measured.lineage
-    ]  # fmt: skip
-    heads = (
-        "number#", "source", "kind", "bytes read#", "from (UTC)", "to (UTC)", "made by", "schema#",
-    )  # fmt: skip
-    return [Table("lineage", heads, rows)]
-
-
 _Make: TypeAlias = Callable[[Measured], list[Block]]
 
 
-def _answer(name: str) -> _Make:
-    """Return what makes the section of a saved question."""
-    return lambda measured: answer_blocks(name, measured.answers[name])
+def _answer(*names: str) -> _Make:
+    """Return what makes the section of saved questions or lists."""
+    return lambda measured: [
+        block for name in names for block in answer_blocks(name, measured.answers[name])
+    ]
 
 
 SECTIONS: Final[dict[str, tuple[str, str, _Make]]] = {
@@ -394,15 +348,15 @@ SECTIONS: Final[dict[str, tuple[str, str, _Make]]] = {
     "unsupported": ("Unsupported versions", "negotiations", _unsupported),
     "upgrade": ("Upgrade", "requests", lambda measured: upgrade_section(measured.upgrade)),
     "reassignments": ("Reassignments", "reassignments", _reassignments),
-    "elections": ("Elections", "elections", _elections),
+    "elections": ("Elections", "elections", _answer("elections")),
     "rebalances": ("Rebalances", "groups", _answer("rebalances")),
     "transactions": ("Transactions", "transactions", _answer("transactions")),
     "hot-partitions": ("Hot partitions", "batches", _answer("hot-partitions")),
     "top-talkers": ("Top talkers", "connections", _answer("top-talkers")),
     "throttling": ("Throttling", "requests", _answer("throttling")),
     "network": ("Network", "connections", lambda measured: network_section(measured.network)),
-    "anomalies": ("Anomalies", "anomalies", _anomalies),
+    "anomalies": ("Anomalies", "anomalies", _answer("anomaly-kinds", "anomalies")),
     "account": ("Byte account", "account", _account),
-    "lineage": ("Lineage", "lineage", _lineage),
+    "lineage": ("Lineage", "lineage", _answer("lineage")),
 }
 """By id: the heading, the table it takes, and what makes it."""

@@ -1,13 +1,9 @@
-"""What the page says about requests, by queries over the table.
-
-Latencies are counted in 32 buckets per octave, so that percentiles are within 2 % of exact ones,
-whatever their number. The number of groups is limited, since names come from peers.
-"""
+"""What the page says about requests, by queries over the table. The number of groups is limited,
+since names come from peers."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
@@ -26,8 +22,6 @@ MOST_EXAMPLES: Final = 20
 """Requests shown of each error."""
 MOST_VERSIONS: Final = 10_000
 """Pairs of api and version; others are counted together."""
-BUCKETS: Final = 32
-"""Of latency, to an octave."""
 TIME_BUCKETS: Final = 60
 
 QUANTILES: Final = (0.5, 0.9, 0.99, 0.999)
@@ -46,9 +40,9 @@ SELECT api_key, api, api_version, count(*) AS requests,
   count(*) FILTER (request_offset IS NOT NULL AND expected AND response_offset IS NULL)
 FROM requests GROUP BY ALL ORDER BY requests DESC, api_key, api, api_version"""
 _LATENCIES: Final = f"""
-SELECT coalesce(api, 'unknown') AS api,
-  floor(log2(greatest(latency_ns, 1)) * {BUCKETS})::INTEGER AS bucket, count(*), max(latency_ns)
-FROM requests WHERE latency_ns IS NOT NULL GROUP BY ALL ORDER BY api, bucket"""
+SELECT coalesce(api, 'unknown') AS api, count(*), quantile_disc(latency_ns, {list(QUANTILES)}),
+  max(latency_ns)
+FROM requests WHERE latency_ns IS NOT NULL GROUP BY ALL ORDER BY api"""
 _ALL_CLIENTS: Final = f"""
 SELECT count(*) FROM (SELECT DISTINCT {_CLIENT} FROM requests WHERE api_version IS NOT NULL)"""
 _CLIENTS: Final = f"""
@@ -98,7 +92,7 @@ class Latency(NamedTuple):
 
     api: str
     answers: int
-    quantiles: dict[float, float]
+    quantiles: dict[float, int]
     greatest: int
 
 
@@ -152,7 +146,10 @@ def measure_requests(folder: TableFolder) -> Requests:
         first,
         last,
         versions,
-        _latencies(latencies.rows),
+        [
+            Latency(api, count, dict(zip(QUANTILES, quantiles, strict=True)), greatest)
+            for api, count, quantiles, greatest in latencies.rows
+        ],
         _clients(clients.rows),
         number,
         None if first is None else _errors(first, last, errors.rows, examples),
@@ -165,32 +162,6 @@ def _traffic(rows: list[tuple[Any, ...]]) -> list[Traffic]:
         sums = map(sum, zip(*(row[3:] for row in rows[MOST_VERSIONS:]), strict=True))
         found.append(Traffic(None, OTHERS, None, *sums))
     return sorted(found, key=lambda each: [(part is None, part or 0) for part in each[:3]])
-
-
-def _latencies(rows: Iterable[tuple[Any, ...]]) -> list[Latency]:
-    buckets: dict[str, Counter[int]] = defaultdict(Counter)
-    greatest: Counter[str] = Counter()
-    for api, bucket, count, most in rows:
-        buckets[api][bucket] = count
-        greatest[api] = max(greatest[api], most)
-    return [
-        Latency(api, counts.total(), _quantiles(counts, greatest[api]), greatest[api])
-        for api, counts in buckets.items()
-    ]
-
-
-def _quantiles(counts: Counter[int], greatest: int) -> dict[float, float]:
-    """The middle of the bucket that has the one so far from the least."""
-    found = {}
-    total = counts.total()
-    for quantile in QUANTILES:
-        wanted, passed = math.ceil(total * quantile), 0
-        for bucket, count in counts.items():
-            passed += count
-            if passed >= wanted:
-                found[quantile] = min(2 ** ((bucket + 0.5) / BUCKETS), greatest)
-                break
-    return found
 
 
 def _clients(rows: Iterable[tuple[Any, ...]]) -> list[Client]:
