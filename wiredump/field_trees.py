@@ -11,6 +11,7 @@ from kproto.codec.json_text import is_error_code
 from kproto.codec.message import Message
 from kproto.codec.registry import plan_of
 from kproto.codegen.plan import FieldPlan, StructPlan
+from kproto.schema.model import Field, Struct
 
 __all__ = [
     "FieldTree",
@@ -19,6 +20,7 @@ __all__ = [
     "changed",
     "error_code_fields",
     "records_fields",
+    "tree_of",
 ]
 
 
@@ -36,18 +38,20 @@ class FieldTree(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def error_code_fields(cls: type[Message], version: int) -> FieldTree:
-    return _tree(plan_of(cls, version).root, is_error_code)
+    return tree_of(plan_of(cls, version).root, _having(is_error_code))
 
 
 @lru_cache(maxsize=1024)
 def bytes_fields(cls: type[Message], version: int) -> FieldTree:
     """Return the tree of fields of bytes and records, and of arrays of them."""
-    return _tree(plan_of(cls, version).root, lambda item: "bytes" in (item.kind, item.element_kind))
+    return tree_of(
+        plan_of(cls, version).root, _having(lambda item: "bytes" in (item.kind, item.element_kind))
+    )
 
 
 @lru_cache(maxsize=1024)
 def records_fields(cls: type[Message], version: int) -> FieldTree:
-    return _tree(plan_of(cls, version).root, lambda item: item.is_records)
+    return tree_of(plan_of(cls, version).root, _having(lambda item: item.is_records))
 
 
 def changed(value: Any, tree: FieldTree, change: Callable[[str, str, Any], tuple[str, Any]]) -> Any:
@@ -77,12 +81,26 @@ def base64_size(text: str) -> int:
     return len(text) * 3 // 4 - text[-2:].count("=")
 
 
-def _tree(plan: StructPlan, wanted: Callable[[FieldPlan], bool]) -> FieldTree:
-    present = [item for item in plan.order if item not in plan.absent]
+def _having(wanted: Callable[[FieldPlan], bool]) -> Callable[[FieldPlan, Field | None], str | None]:
+    return lambda item, _: "" if wanted(item) else None
+
+
+def tree_of(
+    plan: StructPlan, sort: Callable[[FieldPlan, Field | None], str | None],
+    struct: Struct | None = None,
+) -> FieldTree:  # fmt: skip
+    """Return the tree of the fields of which ``sort`` returns what they are. It is given a field's
+    schema, too, if ``struct`` is the schema of the message."""
+    own: dict[str, str] = {}
     inner = []
-    for item in present:
+    for item in plan.order:
+        if item in plan.absent:
+            continue
+        field = struct.field(item.name) if struct is not None else None
         if item.struct is not None:
-            tree = _tree(item.struct, wanted)
+            tree = tree_of(item.struct, sort, field.type.inner_struct if field else None)
             if tree:
                 inner.append((item.json_name, item.kind == "array", tree))
-    return FieldTree({item.json_name: "" for item in present if wanted(item)}, tuple(inner))
+        elif (what := sort(item, field)) is not None:
+            own[item.json_name] = what
+    return FieldTree(own, tuple(inner))

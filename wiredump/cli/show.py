@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -45,51 +46,42 @@ def _read(read: Callable[[str], Any]) -> Callable[..., Any]:
     return callback
 
 
+@dataclass
 class Show:
     """Prints items as they arrive: ``add`` each, then ``finish``."""
 
-    def __init__(
-        self,
-        output: Output,
-        filters: Filters,
-        *,
-        codec: Dialect | None = None,
-        width: int | None = DEFAULT_WIDTH,
-        dates: bool = False,
-        secrets: bool = False,
-        as_json: bool = False,
-        as_hex: bool = False,
-        unfold: bool = False,
-        bodies: bool = False,
-    ) -> None:
+    output: Output
+    filters: Filters
+    codec: Dialect | None = None
+    width: int | None = DEFAULT_WIDTH
+    dates: bool = False
+    secrets: bool = False
+    as_json: bool = False
+    as_hex: bool = False
+    unfold: bool = False
+    bodies: bool = False
+
+    def __post_init__(self) -> None:
         self.summary = Summary()
         self.shown = 0
-        self._output = output
-        self._filters = filters
-        self._codec = codec
-        self._lines = LineWriter(width=width, dates=dates, styled=output.coloured)
-        self._secrets = secrets
-        self._as_json = as_json
-        self._as_hex = as_hex
-        self._unfold = unfold
-        self._bodies = bodies
+        self._lines = LineWriter(width=self.width, dates=self.dates, styled=self.output.coloured)
         self._started = False
 
     def add(self, item: Item) -> None:
         if isinstance(item, Exchange):
-            view = ExchangeView(item, self._codec, secrets=self._secrets)
+            view = ExchangeView(item, self.codec, secrets=self.secrets)
             self._start(view.timestamp_ns, item.connection)
-            if self._filters.passes(view, self._lines.start_ns):
+            if self.filters.passes(view, self._lines.start_ns):
                 self._exchange(view)
             return
         self._start(item.timestamp_ns, item.connection)
-        if self._filters.passes_anomaly(item, self._lines.start_ns):
+        if self.filters.passes_anomaly(item, self._lines.start_ns):
             self.shown += 1
             self.summary.anomaly(item)
-            if self._as_json:
-                self._output.plain(json_line(anomaly_record(item)))
+            if self.as_json:
+                self.output.plain(json_line(anomaly_record(item)))
             else:
-                self._output.line(self._lines.anomaly(item))
+                self.output.line(self._lines.anomaly(item))
 
     def _start(self, timestamp_ns: int, connection: Connection | None) -> None:
         """Count times from the first item, or from the start of its connection."""
@@ -101,35 +93,35 @@ class Show:
     def _exchange(self, view: ExchangeView) -> None:
         self.shown += 1
         self.summary.exchange(view)
-        if self._as_json:
+        if self.as_json:
             record = exchange_record(view)
-            if self._as_hex:
+            if self.as_hex:
                 # Imported late, here and below: annotation needs construct.
                 from wiredump.show.hexes import field_rows
 
                 for direction, rows in field_rows(view).items():
                     record[direction]["fields"] = rows
-            self._output.plain(json_line(record))
+            self.output.plain(json_line(record))
             return
-        self._output.line(self._lines.exchange(view))
-        if self._bodies:
+        self.output.line(self._lines.exchange(view))
+        if self.bodies:
             for line in self._lines.bodies(view):
-                self._output.line(line)
-        if self._as_hex:
+                self.output.line(line)
+        if self.as_hex:
             from wiredump.show.hexes import annotated
 
-            for line in annotated(view, unfold=self._unfold):
-                self._output.line(line)
+            for line in annotated(view, unfold=self.unfold):
+                self.output.line(line)
 
     def finish(self, account: Mapping[str, int], connections: Iterable[Connection]) -> None:
         """Print the summary, with the source's account of bytes and its connections."""
         self.summary.account = account
         self.summary.ended(connections)
-        if self._as_json:
-            self._output.plain(json_line(self.summary.record()))
+        if self.as_json:
+            self.output.plain(json_line(self.summary.record()))
             return
         for each in self.summary.render():
-            self._output.render(each)
+            self.output.render(each)
 
 
 @click.command("show")

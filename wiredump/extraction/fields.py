@@ -6,14 +6,14 @@ by field name.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, Literal, TypeAlias
 
 from kproto.codec.message import Message
 from kproto.codec.registry import plan_of, schema_of
-from kproto.codegen.plan import FieldPlan, StructPlan
-from kproto.schema.model import Field, Struct
-from wiredump.field_trees import FieldTree
+from kproto.codegen.plan import FieldPlan
+from kproto.schema.model import Field
+from wiredump.field_trees import FieldTree, tree_of
 
 __all__ = ["Sort", "has", "sorts_of"]
 
@@ -51,27 +51,11 @@ _OPAQUE: Final = ("JoinGroup", "SyncGroup", "DescribeGroups")
 def sorts_of(cls: type[Message], version: int) -> FieldTree:
     """Return the tree of a message at a version. Raises UnsupportedVersionError."""
     root = plan_of(cls, version).root
-    return _tree(cls.MESSAGE_NAME, root, schema_of(cls).root)
+    return tree_of(root, partial(_sort, cls.MESSAGE_NAME), schema_of(cls).root)
 
 
-def _tree(message: str, plan: StructPlan, struct: Struct) -> FieldTree:
-    own: dict[str, str] = {}
-    inner = []
-    for item in plan.order:
-        if item in plan.absent:
-            continue
-        field = struct.field(item.name)
-        below = field.type.inner_struct
-        if item.struct is not None and below is not None:
-            tree = _tree(message, item.struct, below)
-            if tree:
-                inner.append((item.json_name, item.kind == "array", tree))
-        elif (sort := _sort(message, item, field)) is not None:
-            own[item.json_name] = sort
-    return FieldTree(own, tuple(inner))
-
-
-def _sort(message: str, item: FieldPlan, field: Field) -> Sort | None:
+def _sort(message: str, item: FieldPlan, field: Field | None) -> Sort | None:
+    assert field is not None
     kind = item.element_kind or item.kind
     if item.is_records:
         return "records"
