@@ -72,7 +72,7 @@ class _Carrying(ConnectionTask):
     def __init__(
         self, options: Options, carrying: Carrying, task: int, before: StateReader
     ) -> None:
-        super().__init__(options, task, notes=True)
+        super().__init__(options, task)
         if carrying.names is not None:
             self._deferred = DeferredRows(
                 options.tables, known=Names(Location(carrying.names)).name

@@ -11,8 +11,7 @@ RUN       usual segments between two ends, by their places: ``payload`` is an ar
           ``runs.ENTRY``, ``flags`` is 1 where they are in the order of their times first, and
           ``payload_size`` what they have in all; ``packet`` and what is sorted by are the first's.
           ``record`` has the packets' bytes, one after the other, if they are not to be read from
-          the capture by position.
-          Only between stages: a job of one's own has segments
+          the capture by position
 PACKET    a packet without a segment: ``payload`` is its row of the table ``packets``
 ========  ==========================================================================================
 
@@ -117,18 +116,6 @@ class PacketRows:
                 segment.flags, segment.window, payload_at, len(segment.payload), segment.missing,
                 payload, None if record is None else msgspec.msgpack.encode(record),
                 segment.tunnel or None,
-            )
-        )  # fmt: skip
-
-    def run(
-        self, key: bytes, place: int, order: tuple[int, int], time: int, size: int, entries: bytes,
-        merged: bool,
-    ) -> None:  # fmt: skip
-        """Add a run whose first packet has this place, order and time."""
-        self._rows.append(
-            (
-                RUN, self._capture, place, *order, time, key, False, 0, 0, int(merged), 0, 0, size,
-                0, entries, None, None,
             )
         )  # fmt: skip
 

@@ -15,10 +15,10 @@ import msgspec
 import pyarrow as pa
 
 from kproto.cli.dialect_option import named_dialect
+from kproto.errors import KprotoError
 from wiredump.model import Item
 from wiredump.native import quick
 from wiredump.readers import (
-    Account,
     Anomaly,
     Event,
     Limits,
@@ -27,7 +27,6 @@ from wiredump.readers import (
     segment_outcome,
 )
 from wiredump.readers.flows import reverse
-from wiredump.readers.segments import SegmentReader
 from wiredump.rows.connections import ConnectionCounts
 from wiredump.rows.packets import Record, segment_row
 from wiredump.rows.pieces import Rows
@@ -83,19 +82,16 @@ class Carried(NamedTuple):
     counts: ConnectionCounts
 
 
-def write_connections(
-    batches: Iterable[pa.RecordBatch], options: Options, task: int, *, notes: bool = False
-) -> Manifest:
-    """Write the rows of all connections in ``batches``, which are sorted as above. ``notes``: the
-    manifest keeps the notes among them."""
-    return ConnectionTask(options, task, notes=notes).run(batches)
+def write_connections(batches: Iterable[pa.RecordBatch], options: Options, task: int) -> Manifest:
+    """Write the rows of all connections in ``batches``, which are sorted as above."""
+    return ConnectionTask(options, task).run(batches)
 
 
 class ConnectionTask:
     """The work of one task. ``begin`` and ``finish`` are where state of other batches can be
     added."""
 
-    def __init__(self, options: Options, task: int, *, notes: bool = False) -> None:
+    def __init__(self, options: Options, task: int) -> None:
         self.payloads = Payloads(options.paths)
         self._options = options
         self.codec = named_dialect(options.dialect)
@@ -107,7 +103,6 @@ class ConnectionTask:
         self._writer = PartWriter(options.out, options.files, task)
         self._deferred = DeferredRows(options.tables)
         self._manifest = Manifest()
-        self._keeps_notes = notes
         self._account = ByteAccount()
         self._skipped = Counter[str]()
         self._key: bytes | None = None
@@ -179,8 +174,7 @@ class ConnectionTask:
             note = msgspec.msgpack.decode(payload, type=SplitNote)
             self._manifest.expected += note.payload
             self._skipped.update(skipped(note.others, note.malformed))
-            if self._keeps_notes:
-                self._manifest.notes.append(note)
+            self._manifest.notes.append(note)
         elif kind == ANOMALY:
             group = Group(self, self.fresh(), b"")
             group.anomaly(msgspec.msgpack.decode(payload, type=Anomaly))
@@ -311,20 +305,14 @@ class Group:
     def _read(self, run: Entries, data: bytes | None) -> None:
         module = quick()
         if module is None:
-            self._read_one_by_one(run, data)
-            return
+            raise KprotoError(
+                "a task runs without the C extension that others have: install the same build of "
+                "kproto on all machines, or set KPROTO_ENGINE=pure on all"
+            )
         if self._quick is None:
             self._quick = _Segments(self._work, self.carried, self._rows, self._ends)
         for packets in self._work.payloads.bulk(module, run, data):
             self._write(self._quick.bulk(packets))
-
-    def _read_one_by_one(self, run: Entries, data: bytes | None) -> None:
-        segments, out = SegmentReader(Account()), list[Event]()
-        for packet in self._work.payloads.packets(run, data):
-            segment = segments.feed(packet, out)
-            if segment is not None:  # as it was when the run was made
-                self._ends.check(segment)
-                self._feed(segment)
 
     def _write(self, items: Iterable[Item]) -> None:
         self._work.write(items, self._rows)

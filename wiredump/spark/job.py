@@ -16,18 +16,17 @@ import pyarrow as pa
 
 from kproto.errors import KprotoError
 from wiredump.sources.kinds import kind_of
-from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA
+from wiredump.spark.columns import SQL_SCHEMA
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.partitioning import divide
-from wiredump.spark.planning import again, parts_of, plan
+from wiredump.spark.planning import Learnt, parts_of, plan, read_until_certain
 from wiredump.spark.session import cores_of
-from wiredump.spark.splits import Split, read_runs
-from wiredump.spark.staged import Staged, stage, staged_rows
+from wiredump.spark.splits import Split, read_split
 from wiredump.spark.stages import (
-    ORDER,
     Task,
     answer,
+    by_connection,
     each_of,
     from_excerpts,
     manifests_of,
@@ -44,14 +43,14 @@ from wiredump.tables.run import Mode
 from wiredump.tables.work import Work
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["Job", "LostError", "require_accounted"]
 
 _BYTES_A_TASK: Final = 256 << 20
 _AT_ONCE: Final = 1 << 30
-"""Captures of this many bytes are read in one job, packets and connections; if a guessed boundary
-was wrong, everything is repeated."""
+"""Of captures of more bytes all headers are read first, to check the parts: connections, which take
+many times as long, are then processed only once."""
 _BYTES_A_CORE: Final = 64 << 20
 """Used if the number of cores is unknown."""
 
@@ -100,8 +99,6 @@ class Job(msgspec.Struct, kw_only=True):
             manifests += manifests_of(spark, texts, partial(_write_text, self.options))
         return self._commit(spark, manifests, notes, redone, captures, publication)
 
-    # ---- packets -----------------------------------------------------------------------------
-
     def _captures(
         self, spark: SparkSession, captures: list[int]
     ) -> tuple[list[Manifest], list[SplitNote], list[str]]:
@@ -115,75 +112,32 @@ class Job(msgspec.Struct, kw_only=True):
             merged=len(captures) > 1 and not self.rotated,
             packets="packets" in self.options.tables,
         )
-        count = self.partitions or _tasks(size, cores)
-        if size <= _AT_ONCE:
-            found = self._at_once(spark, splits, count)
-            if found is not None:
-                return *found, []
-        packets, notes, redone = self._packets(spark, splits)
-        return self._connections(spark, packets, notes, count), notes, redone
+        learnt, redone = Learnt(), set[int]()
+        if size > _AT_ONCE:
+            self.say(f"checking {len(splits)} parts")
+            checked = read_until_certain(
+                partial(_notes, spark), self._clear, splits, self.split_bytes
+            )
+            splits, learnt, redone = checked.splits, checked.learnt, checked.redone
+        job = partial(self._connections, spark, self.partitions or _tasks(size, cores))
+        made = read_until_certain(job, self._clear, splits, self.split_bytes, learnt)
+        again = [self.options.paths[number] for number in sorted(redone | made.redone)]
+        return made.result, made.notes, again
 
-    def _at_once(
-        self, spark: SparkSession, splits: list[Split], count: int
-    ) -> tuple[list[Manifest], list[SplitNote]] | None:
-        """Do everything in one Spark job. Returns None, with nothing done, if a closer look is
-        needed."""
-        self.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
-        manifests = self._reassemble(_packets_of(spark, splits), count, notes=True)
-        notes = [note for each in manifests for note in each.notes]
-        unready = any(note.fragments or note.secrets for note in notes)
-        if not unready and not again(splits, notes, self.split_bytes):
-            return manifests, notes
-        place = Location(self.options.out) / STAGING
-        place.remove()
-        place.mkdir()
-        return None
-
-    def _packets(
-        self, spark: SparkSession, splits: list[Split]
-    ) -> tuple[DataFrame, list[SplitNote], list[str]]:
-        """Read the packets of all captures, until the parts are certain."""
-        paths = self.options.paths
-        self.say(f"reading packets: {len(splits)} parts")
-        staged = stage(spark, splits, self._place)
-        repeated = again(splits, _notes(staged), self.split_bytes)
-        redone = sorted({split.capture for split in repeated})
-        if redone:
-            self.say(f"reading once more: {', '.join(paths[number] for number in redone)}")
-            better = stage(spark, repeated, self._place)
-            if again(repeated, _notes(better), self.split_bytes):
-                # A pcapng whose packets have no times, say: only one task gets them right.
-                whole = [split.of_whole_file() for split in repeated if split.start == 0]
-                better = stage(spark, whole, self._place)
-            staged = [each for each in staged if each.capture not in redone] + better
-        notes = _notes(staged)
-        return staged_rows(spark, staged), notes, [paths[number] for number in redone]
-
-    @property
-    def _place(self) -> str:
-        return str(Location(self.options.out) / STAGING / "packets")
-
-    # ---- connections -------------------------------------------------------------------------
+    def _clear(self) -> None:
+        staging = Location(self.options.out) / STAGING
+        staging.remove()
+        staging.mkdir()
 
     def _connections(
-        self, spark: SparkSession, packets: DataFrame, notes: list[SplitNote], count: int
-    ) -> list[Manifest]:
-        rows = packets.filter(packets.kind != FRAGMENT)
-        if any(note.fragments for note in notes):
-            self.say("joining fragments")
-            fragments = packets.filter(packets.kind == FRAGMENT)
-            joined = fragments.repartition(1).sortWithinPartitions(*ORDER)
-            rows = rows.unionAll(joined.mapInArrow(join_fragments, SQL_SCHEMA))
-        self.say(f"reassembling connections: {count} tasks")
-        known = sorted({each for note in notes for each in note.secrets})
-        return self._reassemble(rows, count, secrets=tuple(known))
-
-    def _reassemble(
-        self, rows: DataFrame, count: int, *, notes: bool = False, secrets: tuple[bytes, ...] = ()
-    ) -> list[Manifest]:
-        options = msgspec.structs.replace(self.options, secrets_within=secrets)
-        sorted_rows = rows.repartition(count, "key").sortWithinPartitions("key", *ORDER)
-        return run_tasks(sorted_rows, _connections_task(options, notes))
+        self, spark: SparkSession, count: int, splits: list[Split], learnt: Learnt
+    ) -> tuple[list[Manifest], list[SplitNote]]:
+        self.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
+        options = msgspec.structs.replace(self.options, secrets_within=learnt.secrets)
+        packets = each_of(spark, list(map(msgspec.msgpack.encode, splits)), _read, SQL_SCHEMA)
+        rows = by_connection(packets, count, join_fragments if learnt.fragments else None)
+        manifests = run_tasks(rows, _connections_task(options))
+        return manifests, [note for each in manifests for note in each.notes]
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -274,17 +228,22 @@ def _write_text(work: Work, number: int) -> Manifest:
     return write_text(work, number, task_number())
 
 
-def _notes(staged: Iterable[Staged]) -> list[SplitNote]:
-    return [note for each in staged for note in each.notes]
+def _notes(
+    spark: SparkSession, splits: list[Split], learnt: Learnt
+) -> tuple[None, list[SplitNote]]:
+    """Read packets only for the notes."""
+    manifests = manifests_of(spark, list(map(msgspec.msgpack.encode, splits)), _noted)
+    return None, [note for each in manifests for note in each.notes]
 
 
-def _packets_of(spark: SparkSession, splits: list[Split]) -> DataFrame:
-    """Read packets, with a task for each part."""
-    return each_of(spark, [msgspec.msgpack.encode(split) for split in splits], _read, SQL_SCHEMA)
+def _noted(split: bytes) -> Manifest:
+    *_, last = _read(split)
+    note = last.column("payload")[-1].as_py()  # the last row
+    return Manifest(notes=[msgspec.msgpack.decode(note, type=SplitNote)])
 
 
 def _read(split: bytes) -> Iterator[pa.RecordBatch]:
-    return read_runs(msgspec.msgpack.decode(split, type=Split))
+    return read_split(msgspec.msgpack.decode(split, type=Split))
 
 
 def _tasks(size: int, cores: int) -> int:
@@ -293,8 +252,8 @@ def _tasks(size: int, cores: int) -> int:
     return max(math.ceil(size / _BYTES_A_TASK), 2 * cores if cores > 1 else 1)
 
 
-def _connections_task(options: Options, notes: bool) -> Task:
+def _connections_task(options: Options) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield answer(write_connections(batches, options, task_number(), notes=notes))
+        yield answer(write_connections(batches, options, task_number()))
 
     return task

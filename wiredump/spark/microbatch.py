@@ -1,29 +1,27 @@
 """The rows and the state of one micro-batch, as one job: packets, shuffled by their two ends,
 continue the connections of the previous batch.
 
-The job first trusts its guesses of where parts of files begin. If the notes of its tasks contradict
-them, or if there are fragments to join, its output is discarded, and it runs once more with what it
-has learnt. This module does not know the number of the batch.
+This module does not know the number of the batch.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
 
 from kproto.cli.dialect_option import named_dialect
-from kproto.errors import KprotoError
 from wiredump.spark.carrying import Carrying, Kept, carry_connections
-from wiredump.spark.columns import FRAGMENT, SPLIT, SQL_SCHEMA, PacketRows
+from wiredump.spark.columns import SPLIT, SQL_SCHEMA, PacketRows
 from wiredump.spark.connections import Options
 from wiredump.spark.fragments import begin_waiting, join_fragments
-from wiredump.spark.planning import again, plan
-from wiredump.spark.splits import Split, read_runs
-from wiredump.spark.stages import ORDER, Task, answer, answers, each_of, task_number
+from wiredump.spark.planning import Learnt, UnreadableError, plan, read_until_certain
+from wiredump.spark.splits import Split, read_split
+from wiredump.spark.stages import Task, answer, answers, by_connection, each_of, task_number
 from wiredump.spark.state import dump, load, read_one, write_one
 from wiredump.storage import Location
 from wiredump.tables.parts import SplitNote
@@ -32,19 +30,14 @@ from wiredump.tables.publishing import STAGING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Micro", "MicroBatch", "UnreadableError"]
+__all__ = ["Micro", "MicroBatch"]
 
-_ATTEMPTS: Final = 3
 _LEAST_SPLIT: Final = 4 << 20
 _FRAGMENTS: Final = "fragments"
 _SOMETHING: Final = b"!"
 """A row without meaning at the beginning of each part, so that no stage is empty: Spark skips empty
 ones, and the state of the previous batch would be lost. (No array of MessagePack begins like
 this.)"""
-
-
-class UnreadableError(KprotoError):
-    """Files changed while they were being read, or tasks failed."""
 
 
 class Micro(NamedTuple):
@@ -70,24 +63,13 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         split_bytes = self._split_bytes()
         packets = "packets" in self.options.tables
         splits = plan(sorted(self.options.paths.items()), split_bytes, packets=packets)
-        joining = self.fragments is not None and self.carrying.ending
-        for attempt in range(_ATTEMPTS + 1):
-            self._clear()
-            kept = self._job(spark, splits, joining)
-            notes = [note for each in kept for note in each.notes if note.capture >= 0]
-            if not joining and any(note.fragments for note in notes):
-                joining = True
-                continue
-            repeated = again(splits, notes, split_bytes)
-            if not repeated:
-                made = self._folder() / _FRAGMENTS
-                read = {note.capture: note.read for note in notes}
-                return Micro(kept, read, made if made.exists() else None)
-            redone = {split.capture for split in repeated}
-            if attempt >= _ATTEMPTS - 2:
-                repeated = [split.of_whole_file() for split in repeated if split.start == 0]
-            splits = [split for split in splits if split.capture not in redone] + repeated
-        raise UnreadableError("the files keep changing while they are being read")
+        learnt = Learnt(self.fragments is not None and self.carrying.ending)
+        self._clear()
+        job = partial(self._job, spark)
+        done = read_until_certain(job, self._clear, splits, split_bytes, learnt)
+        made = self._folder() / _FRAGMENTS
+        read = {note.capture: note.read for note in done.notes}
+        return Micro(done.result, read, made if made.exists() else None)
 
     def _split_bytes(self) -> int:
         """Return the size of parts: small enough for every core to get one, even with few files."""
@@ -101,24 +83,20 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         self._folder().remove()
         self._folder().mkdir()
 
-    def _job(self, spark: SparkSession, splits: list[Split], joining: bool) -> list[Kept]:
-        encoded = [msgspec.msgpack.encode(split) for split in splits]
-        rows = each_of(
-            spark,
-            [_SOMETHING + encoded[0] if encoded else _SOMETHING, *encoded[1:]],
-            _read,
-            SQL_SCHEMA,
-        )
-        if joining:
-            fragments = rows.filter((rows.kind == FRAGMENT) | (rows.capture < 0)).repartition(1)
-            joined = fragments.sortWithinPartitions(*ORDER).mapInArrow(self._joining(), SQL_SCHEMA)
-            rows = rows.filter(rows.kind != FRAGMENT).unionAll(joined)
-        shared = rows.repartition(self.partitions, "key").sortWithinPartitions("key", *ORDER)
+    def _job(
+        self, spark: SparkSession, splits: list[Split], learnt: Learnt
+    ) -> tuple[list[Kept], list[SplitNote]]:
+        first, *others = list(map(msgspec.msgpack.encode, splits)) or [b""]
+        rows = each_of(spark, [_SOMETHING + first, *others], _read, SQL_SCHEMA)
+        shared = by_connection(rows, self.partitions, self._joining() if learnt.fragments else None)
         answered = answers(shared, _connections(self.options, self.carrying))
         kept = [msgspec.json.decode(each, type=Kept) for each in answered]
         if sorted(each.task for each in kept) != list(range(self.partitions)):
             raise UnreadableError(f"only {len(kept)} of {self.partitions} tasks returned a result")
-        return sorted(kept, key=lambda each: each.task)
+        notes = [note for each in kept for note in each.notes if note.capture >= 0]
+        for note in notes:
+            note.secrets = []  # the state of ciphers is not kept between batches
+        return sorted(kept, key=lambda each: each.task), notes
 
     def _joining(self) -> Task:
         dialect, before = self.options.dialect, self.fragments
@@ -137,7 +115,7 @@ def _read(split: bytes) -> Iterator[pa.RecordBatch]:
         yield rows.take()
         split = split.removeprefix(_SOMETHING)
     if split:
-        yield from read_runs(msgspec.msgpack.decode(split, type=Split))
+        yield from read_split(msgspec.msgpack.decode(split, type=Split))
 
 
 def _connections(options: Options, carrying: Carrying) -> Task:

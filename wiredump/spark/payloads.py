@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
 
-from wiredump.readers import Packet
 from wiredump.spark.runs import Entries
 from wiredump.storage import ChangedError
 
@@ -105,34 +104,6 @@ class Payloads:
                 continue
             self._file(int(run["capture"][number]))
             self._open = tuple(self._files.items())
-
-    def packets(self, run: Entries, data: bytes | None) -> Iterator[Packet]:
-        """Yield the packets of a run, one by one; ``data`` as in ``bulk``."""
-        fields = zip(*(run[name].tolist() for name in run.dtype.names or ()), strict=True)
-        rows = list(fields)
-        if data is not None:
-            view, at = memoryview(data), 0
-            for place, time, captured, original, capture, link, _ in rows:
-                packet = view[at : at + captured]
-                yield Packet(place, time, link, packet, original, 0, capture)
-                at += captured
-            return
-        first = 0
-        while first < len(rows):
-            start = end = rows[first][0] + rows[first][6]
-            capture, last = rows[first][4], first
-            for place, _, captured, _, its, _, ahead in rows[first:]:
-                begin = place + ahead
-                follows = its == capture and end <= begin <= end + _MOST_SKIPPED
-                if last > first and not (follows and begin + captured - start <= _MOST):
-                    break
-                end = begin + captured
-                last += 1
-            view = memoryview(self._pread(capture, start, end))
-            for place, time, captured, original, _, link, ahead in rows[first:last]:
-                at = place + ahead - start
-                yield Packet(place, time, link, view[at : at + captured], original, 0, capture)
-            first = last
 
     def close(self) -> None:
         """Close every file."""

@@ -1,17 +1,21 @@
 """Divide captures into parts, and check that what tasks read is everything, without overlaps.
 
+A job first trusts its guesses of where parts begin. If the notes of its tasks contradict them, or
+show what the job has to know beforehand, its output is discarded, and it runs once more.
+
 This module knows sizes and notes; only ``true_splits`` reads files.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
-from typing import Final
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from kproto.errors import KprotoError
 from wiredump.readers.pcap import LARGEST_RECORD
 from wiredump.spark.heads import CONTEXT_BLOCKS, head_of
 from wiredump.spark.order import in_order
@@ -19,15 +23,49 @@ from wiredump.spark.splits import Split
 from wiredump.storage import Location, RangedFile
 from wiredump.tables.parts import SplitNote
 
-__all__ = ["DEFAULT_SPLIT", "again", "parts_of", "plan", "true_splits"]
+__all__ = [
+    "Certain",
+    "Learnt",
+    "UnreadableError",
+    "again",
+    "parts_of",
+    "plan",
+    "read_until_certain",
+    "true_splits",
+]
 
-DEFAULT_SPLIT: Final = 64 << 20
-"""The default with a row for each packet, for which a task takes ten times as long as with runs."""
+_ATTEMPTS: Final = 5
 _LEAST_PART: Final = 16 << 20
 
 _READ: Final = 1 << 20
 _RECORD: Final = 16
 _BLOCK: Final = 12
+_Result = TypeVar("_Result")
+
+
+class UnreadableError(KprotoError):
+    """Files changed while they were being read, or tasks failed."""
+
+
+class Learnt(NamedTuple):
+    """What only reading shows: whether there are fragments to join, and TLS key logs."""
+
+    fragments: bool = False
+    secrets: tuple[bytes, ...] = ()
+
+
+_NOTHING: Final = Learnt()
+
+
+class Certain(NamedTuple, Generic[_Result]):
+    """The result of a job and its notes, which nothing contradicts, with the parts and what else it
+    needed. ``redone`` are the captures whose parts were guessed wrong."""
+
+    result: _Result
+    notes: list[SplitNote]
+    splits: list[Split]
+    learnt: Learnt
+    redone: set[int]
 
 
 def parts_of(size: int, split_bytes: int, cores: int) -> int:
@@ -38,7 +76,7 @@ def parts_of(size: int, split_bytes: int, cores: int) -> int:
 
 
 def plan(
-    paths: Iterable[tuple[int, str]], split_bytes: int = DEFAULT_SPLIT, *, merged: bool = False,
+    paths: Iterable[tuple[int, str]], split_bytes: int, *, merged: bool = False,
     packets: bool = False,
 ) -> list[Split]:  # fmt: skip
     """Return parts of equal length of each capture (number and path), or one part if it cannot be
@@ -56,6 +94,33 @@ def plan(
             split.packets, split.version, split.carried = packets, version, not place.is_local
             splits.append(split)
     return splits
+
+
+def read_until_certain(
+    job: Callable[[list[Split], Learnt], tuple[_Result, list[SplitNote]]],
+    clear: Callable[[], object],
+    splits: list[Split],
+    split_bytes: int,
+    learnt: Learnt = _NOTHING,
+) -> Certain[_Result]:
+    """Run a job, which returns its result and notes, until nothing contradicts the notes; ``clear``
+    removes what an attempt wrote. Raises UnreadableError if the files keep changing."""
+    redone: set[int] = set()
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            clear()
+        result, notes = job(splits, learnt)
+        fragments = learnt.fragments or any(note.fragments for note in notes)
+        found = Learnt(fragments, tuple(sorted({each for note in notes for each in note.secrets})))
+        repeated = again(splits, notes, split_bytes)
+        if not repeated and found == learnt:
+            return Certain(result, notes, splits, learnt, redone)
+        learnt, wrong = found, {split.capture for split in repeated}
+        if attempt:  # a pcapng whose packets have no times, say: only one task gets them right
+            repeated = [split.of_whole_file() for split in repeated if split.start == 0]
+        splits = [split for split in splits if split.capture not in wrong] + repeated
+        redone |= wrong
+    raise UnreadableError("the files keep changing while they are being read")
 
 
 def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> list[Split]:

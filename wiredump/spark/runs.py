@@ -2,15 +2,13 @@
 instead of a row for each packet.
 
 A run is an array of ``ENTRY``, in the order in which one process would read the packets of the
-capture. ``RunRows`` collects packets, ``QuickRuns`` does so with the extension; ``Merging`` puts
-runs and single packets back in order.
+capture. ``RunRows`` collects packets; ``Merging`` puts runs and single packets back in order.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from struct import Struct
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -18,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wiredump.readers import Packet, Segment
-from wiredump.readers.flows import reverse
-from wiredump.spark.columns import PACKET_SCHEMA, RUN, PacketRows
+from wiredump.spark.columns import PACKET_SCHEMA, RUN
 
-__all__ = ["ENTRY", "LONGEST", "Entries", "Merging", "QuickRuns", "RunRows"]
+__all__ = ["ENTRY", "LONGEST", "Entries", "Merging", "RunRows"]
 
 ENTRY: Final = np.dtype(
     [
@@ -33,9 +29,6 @@ ENTRY: Final = np.dtype(
 """``place`` is where the packet's record begins, its bytes are ``ahead`` behind that. In the
 machine's own byte order: a run exists only within a job."""
 
-_pack: Final = Struct("=qqIIiHH").pack
-_time: Final = Struct("=8xq").unpack_from
-
 Entries: TypeAlias = npt.NDArray[np.void]
 
 LONGEST: Final = 1024
@@ -45,49 +38,9 @@ _HELD: Final = 1 << 16
 
 
 class RunRows:
-    """``add`` packets, ``take`` rows; ``full`` is when. Different tasks may have the same ends: the
-    rows' order sorts their packets."""
-
-    def __init__(self, capture: int, merged: bool) -> None:
-        self._merged = merged
-        self._rows = PacketRows(capture)
-        self._runs: dict[bytes, list[tuple[int, int, int, bytes]]] = {}
-        self._count = 0
-
-    @property
-    def full(self) -> bool:
-        return self._count >= _HELD
-
-    def add(self, packet: Packet, ahead: int, segment: Segment) -> None:
-        time, place = packet.timestamp_ns, packet.offset
-        entry = _pack(
-            place, time, len(packet.data), packet.original_length, packet.capture,
-            packet.link_type, ahead,
-        )  # fmt: skip
-        order = time if self._merged else 0
-        key = min(segment.flow, reverse(segment.flow))
-        self._runs.setdefault(key, []).append((order, place, len(segment.payload), entry))
-        self._count += 1
-
-    def take(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows of what was added since the last call, if any."""
-        for key, entries in self._runs.items():
-            if self._merged:
-                entries.sort()
-            for at in range(0, len(entries), LONGEST):
-                orders, places, sizes, raw = zip(*entries[at : at + LONGEST], strict=True)
-                time = int(_time(raw[0])[0])
-                self._rows.run(
-                    key, places[0], (orders[0], places[0]), time, sum(sizes), b"".join(raw),
-                    self._merged,
-                )  # fmt: skip
-        self._runs, self._count = {}, 0
-        if len(self._rows):
-            yield self._rows.take()
-
-
-class QuickRuns:
-    """The same with the extension, which finds ends and payloads by itself."""
+    """Collects packets with the extension, which finds ends and payloads by itself: ``add`` them,
+    ``take`` rows; ``full`` says when. Different tasks may have the same ends: the rows' order sorts
+    their packets."""
 
     def __init__(self, capture: int, merged: bool, module: ModuleType) -> None:
         self._capture = capture

@@ -38,7 +38,6 @@ _DEFAULTS = {
     # bounded by what it takes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 20),
-    "spark.sql.parquet.columnarReaderBatchSize": "256",
     # Nor is the place of every packet of a large capture held to be sorted, however large the heap:
     # pages are small, and what comes to more than some of them goes to disk. When it is read back,
     # each of those files takes one buffer of 1 MiB; reading ahead would take two more.

@@ -41,11 +41,11 @@ from wiredump.spark.columns import (
 from wiredump.spark.heads import Head, head_of
 from wiredump.spark.order import note_times
 from wiredump.spark.record_boundaries import find_record
-from wiredump.spark.runs import QuickRuns, RunRows
+from wiredump.spark.runs import RunRows
 from wiredump.storage import Location, RangedFile
 from wiredump.tables.parts import SplitNote
 
-__all__ = ["Split", "read_runs", "read_split"]
+__all__ = ["Split", "read_split"]
 
 CHUNK: Final = 4 << 20
 _BEHIND: Final = 64 * 1024
@@ -103,18 +103,9 @@ class _UnjoinedFragments:
 
 
 def read_split(split: Split) -> Iterator[pa.RecordBatch]:
-    """Yield its rows, one for each packet, and finally its note."""
-    return _read(split, runs=False)
-
-
-def read_runs(split: Split) -> Iterator[pa.RecordBatch]:
-    """Yield the same with runs instead of usual packets, if the extension is built and the table of
-    packets is not wanted."""
-    return _read(split, runs=not split.packets)
-
-
-def _read(split: Split, *, runs: bool) -> Iterator[pa.RecordBatch]:
-    reader = _Reader(split, runs=runs)
+    """Yield its rows, and finally its note. Usual packets are in runs if the extension is built and
+    the table of packets is not wanted."""
+    reader = _Reader(split)
     place = Location(split.path)
     with place.open_ranged() as file:
         file.require(split.version)
@@ -129,17 +120,14 @@ def _read(split: Split, *, runs: bool) -> Iterator[pa.RecordBatch]:
 
 
 class _Reader:
-    """Makes a row for each packet or, with ``runs``, for each run of usual packets."""
+    """Makes a row for each packet or each run of usual packets."""
 
-    def __init__(self, split: Split, *, runs: bool) -> None:
+    def __init__(self, split: Split) -> None:
         self._split = split
         self._module = module = quick()
         self._runs: RunRows | None = None
-        self._quick_runs: QuickRuns | None = None
-        if runs and module is None and not split.carried:
-            self._runs = RunRows(split.capture, split.merged)
-        elif runs and module is not None:
-            self._quick_runs = QuickRuns(split.capture, split.merged, module)
+        if module is not None and not split.packets:
+            self._runs = RunRows(split.capture, split.merged, module)
         self._account = Account()
         self._fragments = _UnjoinedFragments()
         self._segments = SegmentReader(self._account, self._fragments)
@@ -152,7 +140,6 @@ class _Reader:
     def whole(self) -> Iterator[pa.RecordBatch]:
         """Read from beginning to end, with the readers alone."""
         split, note = self._split, self._note
-        self._runs = None  # packets may be in another order than that of their times and places
         with Location(split.path).open() as file:
             file.peek(1)  # as `wiredump.sources` does: what is read at a time is told of
             capture = Capture(file, number=split.capture)
@@ -235,7 +222,7 @@ class _Reader:
 
     def _found(self, chunk: bytes, position: int, found: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Make rows of the packets of a chunk of the file that begins at ``position``."""
-        view, runs = memoryview(chunk), self._quick_runs
+        view, runs = memoryview(chunk), self._runs
         origin = _address(view) - position if chunk else 0
         for each in found:
             if isinstance(each, (Packet, Anomaly)):
@@ -252,8 +239,6 @@ class _Reader:
             self._note.packets += count
             self._note.segments += count
             self._payload += payload
-        if self._runs is not None and self._runs.full:
-            yield from self._runs.take()
         if runs is not None and self._split.carried:
             yield from runs.take(chunk, position)
         elif runs is not None and runs.full:
@@ -295,9 +280,6 @@ class _Reader:
         if segment is None:
             return
         self._payload += len(segment.payload)
-        if self._runs is not None and origin is not None and not out:
-            self._runs.add(packet, _address(packet.data) - origin - packet.offset, segment)
-            return
         record = record_of(packet) if asked else None
         if not segment.payload or origin is None:
             self._rows.segment(segment, order, 0, bytes(segment.payload) or None, record)
@@ -312,9 +294,8 @@ class _Reader:
 
     def _last(self) -> Iterator[pa.RecordBatch]:
         """Return the remaining rows, and the note."""
-        for runs in (self._runs, self._quick_runs):
-            if runs is not None:
-                yield from runs.take()
+        if self._runs is not None:
+            yield from self._runs.take()
         note, account = self._note, self._account
         note.packets += account.packets
         note.segments += account.segments

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wiredump.spark.columns import FRAGMENT, SQL_SCHEMA
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import write_followed
 from wiredump.tables.deferred_rows import EXCERPT_ORDER, EXCERPTS_SQL
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "ORDER",
     "Task",
     "answer",
     "answer_batch",
     "answers",
+    "by_connection",
     "each_of",
     "from_excerpts",
     "manifests_of",
@@ -31,7 +32,7 @@ __all__ = [
     "task_number",
 ]
 
-ORDER: Final = ("order_ns", "capture", "ordinal")
+_ORDER: Final = ("order_ns", "capture", "ordinal")
 _ANSWER: Final = "answer string"
 _ROWS: Final = 1024
 
@@ -46,6 +47,16 @@ def answer_batch(text: str) -> pa.RecordBatch:
 def answer(manifest: Manifest) -> pa.RecordBatch:
     """Return the result of a task that wrote files."""
     return answer_batch(encode_manifest(manifest))
+
+
+def by_connection(rows: DataFrame, count: int, join: Task | None) -> DataFrame:
+    """Return the rows of packets in the order in which ``count`` tasks take them, all those between
+    two ends together. ``join`` makes rows of fragments, in one task."""
+    if join is not None:
+        fragments = rows.filter((rows.kind == FRAGMENT) | (rows.capture < 0)).repartition(1)
+        joined = fragments.sortWithinPartitions(*_ORDER).mapInArrow(join, SQL_SCHEMA)
+        rows = rows.filter(rows.kind != FRAGMENT).unionAll(joined)
+    return rows.repartition(count, "key").sortWithinPartitions("key", *_ORDER)
 
 
 def run_tasks(rows: DataFrame, task: Task) -> list[Manifest]:

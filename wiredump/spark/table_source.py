@@ -50,11 +50,13 @@ class OptionError(KprotoError):
     """An option of the data source is invalid."""
 
 
-def table_of(options: Mapping[str, str]) -> str | None:
-    """Return the option ``table``. Raises OptionError for a name that is no table."""
+def table_of(options: Mapping[str, str]) -> str:
+    """Return the option ``table``. Raises OptionError without it, and for a name that is no
+    table."""
     name = options.get("table")
-    if name is not None and name not in TABLES:
-        raise OptionError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
+    if name not in TABLES:
+        problem = "set the option table" if name is None else f"there is no table {name!r}"
+        raise OptionError(f"{problem}; the tables are {', '.join(TABLES)}")
     return name
 
 

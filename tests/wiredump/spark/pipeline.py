@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from wiredump.sources import open_sources
 from wiredump.spark.columns import FRAGMENT, PACKET_SCHEMA, SPLIT
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
-from wiredump.spark.planning import again, plan
-from wiredump.spark.splits import Split, read_runs
+from wiredump.spark.planning import plan, read_until_certain
+from wiredump.spark.splits import Split, read_split
 from wiredump.tables.deferred_merge import (
     gather_names,
     give_names,
@@ -61,10 +61,8 @@ def load(folder: Path, names: Sequence[str] = LOCAL) -> Tables:
     }
 
 
-def packets(
-    splits: list[Split], read: Callable[[Split], Iterator[pa.RecordBatch]] = read_runs
-) -> tuple[pa.Table, list[SplitNote]]:
-    batches = [batch for split in splits for batch in read(split)]
+def packets(splits: list[Split]) -> tuple[pa.Table, list[SplitNote]]:
+    batches = [batch for split in splits for batch in read_split(split)]
     table = pa.Table.from_batches(batches, PACKET_SCHEMA)
     notes = [
         msgspec.msgpack.decode(row["payload"], type=SplitNote)
@@ -80,22 +78,8 @@ def read_all(
     """Packets, notes, and the captures that had to be read again. ``told``: with what the table of
     packets takes."""
     splits = plan(list(enumerate(paths)), split_bytes, merged=len(paths) > 1, packets=told)
-    table, notes = packets(splits)
-    repeated = again(splits, notes, split_bytes)
-    redone = {split.capture for split in repeated}
-    if redone:
-        better, new = packets(repeated)
-        if again(repeated, new, split_bytes):
-            whole = [
-                msgspec.structs.replace(split, end=split.size, whole=True, exact=False, contexts=[])
-                for split in repeated
-                if split.start == 0
-            ]
-            better, new = packets(whole)
-        kept = table.filter(pa.array([each not in redone for each in table["capture"].to_pylist()]))
-        table = pa.concat_tables([kept, better])
-        notes = [note for note in notes if note.capture not in redone] + new
-    return table, notes, redone
+    read = read_until_certain(lambda splits, learnt: packets(splits), list, splits, split_bytes)
+    return read.result, read.notes, read.redone
 
 
 def _sorted(table: pa.Table, *columns: str) -> pa.Table:

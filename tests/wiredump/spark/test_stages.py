@@ -40,7 +40,6 @@ from tests.wiredump.tls.recorded import (
 from wiredump.rows.schema import ON_REQUEST
 from wiredump.spark.columns import SEGMENT, SPLIT
 from wiredump.spark.planning import plan, true_splits
-from wiredump.spark.splits import read_split
 
 quiet = settings(
     deadline=None,
@@ -296,10 +295,10 @@ def test_true_splits_begin_with_records(
     """Whoever reads by them has no need to guess, and reads every packet once."""
     path = tmp_path / "capture"
     path.write_bytes(made_up.capture(seed, kind=kind))
-    (whole,) = plan([(0, str(path))], 1 << 30)
+    (whole,) = plan([(0, str(path))], 1 << 30, packets=True)
     splits = true_splits(whole, split_bytes)
-    expected, _ = packets([whole], read_split)
-    found, notes = packets(splits, read_split)
+    expected, _ = packets([whole])
+    found, notes = packets(splits)
     assert all(note.first is not None for note in notes)
     assert _told(found) == _told(expected)
 

@@ -76,10 +76,10 @@ def test_one_torn_capture(spark, tmp_path: Path, split_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
-def test_two_jobs_as_of_large_captures(
+def test_parts_are_checked_first_as_of_large_captures(
     spark, tmp_path: Path, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Packets are written between them, those that have to be read once more among them."""
+    """Some captures have to be read once more, and fragments are to be joined."""
     monkeypatch.setattr("wiredump.spark.job._AT_ONCE", 0)
     paths = []
     for number in range(2):
@@ -137,44 +137,6 @@ def test_the_folder_has_to_be_empty(spark, tmp_path: Path) -> None:
     (tmp_path / "out" / "theirs").touch()
     with pytest.raises(OutputError, match="is not empty"):
         through_spark(spark, [str(path)], tmp_path / "out", 1000)
-
-
-def test_a_job_of_ones_own(spark, tmp_path: Path) -> None:
-    """Segments by two parts of a file, and the files' payload by their places."""
-    from wiredump.spark import KafkaCapture
-
-    path = tmp_path / "a.pcap"
-    path.write_bytes(made_up.capture(3, share=0.0, kind="pcap"))
-    spark.dataSource.register(KafkaCapture)
-    reader = spark.read.format("kafka_capture").option("splitBytes", "2000")
-    rows = reader.load(str(path)).filter("kind = 0").collect()
-    from wiredump.readers import Account, Capture
-    from wiredump.readers.segments import SegmentReader
-
-    segments = SegmentReader(Account())
-    fed = [segments.feed(packet, []) for packet in Capture(str(path))]
-    expected = [segment for segment in fed if segment is not None]
-    data = path.read_bytes()
-    assert sorted(
-        (row.packet, row.sequence, data[row.payload_at : row.payload_at + row.payload_size])
-        for row in rows
-    ) == [(each.offset, each.sequence, bytes(each.payload)) for each in expected]
-
-
-def test_a_part_that_does_not_fit_fails(spark, tmp_path: Path) -> None:
-    """What the driver of ``wiredump spark`` would read again, a job of one's own is told of."""
-    from tests.wiredump.spark.test_stages import giant
-    from wiredump.spark import KafkaCapture
-
-    tiny = [(made_up.START_NS, bytes(each % 7), 40) for each in range(3000)]
-    path = tmp_path / "a.pcap"
-    path.write_bytes(giant(made_up.pcap(tiny), "pcap"))
-    spark.dataSource.register(KafkaCapture)
-    reader = spark.read.format("kafka_capture").option("splitBytes", "5000")
-    with pytest.raises(Exception, match="set the option whole"):
-        reader.load(str(path)).count()
-    whole = reader.option("whole", "true").load(str(path))
-    assert whole.filter("kind = 0").count() > 100
 
 
 def test_damaged_captures(spark, rng: random.Random, tmp_path: Path) -> None:
