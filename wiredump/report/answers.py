@@ -6,12 +6,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from kproto.dialects import dialect
 from wiredump.questions.database import Answer, answers
 from wiredump.questions.saved import question
 from wiredump.report.blocks import Block, Cell, Note, Table, cut
 from wiredump.rows.schema import TABLES
 
-__all__ = ["LISTS", "MOST_LISTED", "QUESTIONS", "Asked", "answer_blocks", "ask", "in_order"]
+__all__ = [
+    "LISTS", "MOST_LISTED", "QUESTIONS", "Asked", "answer_blocks", "api_name", "ask", "in_order",
+]  # fmt: skip
 
 MOST_SHOWN: Final = 200
 MOST_LISTED: Final = 500
@@ -30,7 +33,20 @@ def in_order(table: str, times: str) -> str:
     return f"FROM {table} ORDER BY coalesce({times}, 0), {names}"
 
 
+# Where a broker fell back, rows without a version are what it offered beside.
 LISTS: Final = {
+    "unsupported": """
+SELECT moment(min(requested_ns)) AS "first (UTC)", event, api_key AS api,
+  api_version AS version_asked, lowest || chr(8211) || highest AS "offered#",
+  coalesce(nullif(concat_ws(' · ', nullif(concat_ws(' ', nullif(software_name, ''),
+    nullif(software_version, '')), ''), nullif(client_id, '')), ''), 'not told') AS "client~",
+  count(*) AS times
+FROM negotiations
+WHERE event <> 'offered' AND NOT (event = 'fell back' AND api_version IS NULL)
+GROUP BY event, api_key, api_version, lowest, highest, software_name, software_version, client_id
+ORDER BY min(requested_ns), event NULLS FIRST, api_key NULLS FIRST, api_version NULLS FIRST,
+  lowest NULLS FIRST, highest NULLS FIRST, software_name NULLS FIRST,
+  software_version NULLS FIRST, client_id NULLS FIRST""",
     "elections": f"""
 SELECT moment(requested_ns) AS "asked (UTC)", type,
   if(topic IS NULL, 'all', topic || '-' || partition) AS "partition",
@@ -99,11 +115,19 @@ def answer_blocks(name: str, asked: Asked, table: str = "") -> list[Block]:
     ]
 
 
+def api_name(key: int | None) -> str:
+    """Return the name of an api by its key."""
+    found = dialect("kafka").apis.get(key) if key is not None else None
+    if found is None:
+        return "unknown" if key is None else f"api {key}"
+    return found.request.MESSAGE_NAME.removesuffix("Request")
+
+
 def _head(name: str, kind: str) -> str:
     text = name.replace("_ms", " (ms)").replace("_", " ")
     if text.endswith(("#", "~", "%")):
         return text
-    if kind.startswith(_NUMBERS):
+    if kind.startswith(_NUMBERS) and name != "api":
         return f"{text}#"
     return f"{text}%" if name in _BREAKABLE else text
 
@@ -112,6 +136,8 @@ def _cell(name: str, value: Any) -> Any:
     match value:
         case None:
             return ""
+        case int() if name == "api":
+            return api_name(value)
         case bool():
             return "yes" if value else "no"
         case datetime():

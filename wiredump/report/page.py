@@ -10,9 +10,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from markupsafe import Markup
 
 import kproto
-from kproto.dialects import dialect
 from kproto.pages import Pages
-from wiredump.report.answers import MOST_LISTED, answer_blocks
+from wiredump.report.answers import MOST_LISTED, answer_blocks, api_name
 from wiredump.report.blocks import (
     NOTHING,
     Block,
@@ -101,13 +100,6 @@ def _figure(name: str, plots: Plots | None, label: str) -> list[Block]:
     return [] if plots is None else [Figure(name, (Markup(plots[0]), Markup(plots[1])), label)]
 
 
-def _api(key: int | None) -> str:
-    found = dialect("kafka").apis.get(key) if key is not None else None
-    if found is None:
-        return "unknown" if key is None else f"api {key}"
-    return found.request.MESSAGE_NAME.removesuffix("Request")
-
-
 def _who(row: Row) -> str:
     software = " ".join(filter(None, (row["software_name"], row["software_version"])))
     return " · ".join(filter(None, (software, row["client_id"]))) or "not told"
@@ -120,7 +112,7 @@ def _traffic(measured: Measured) -> list[Block]:
     traffic = measured.requests.traffic
     most = set(heapq.nlargest(MOST_LISTED, traffic, key=lambda each: each.requests))
     rows = [
-        (each.api or _api(each.api_key), each.api_key, each.version, each.requests, each.failed,
+        (each.api or api_name(each.api_key), each.api_key, each.version, each.requests, each.failed,
          each.unanswered, each.request_bytes, each.response_bytes)
         for each in traffic if each in most
     ]  # fmt: skip
@@ -208,7 +200,7 @@ def _clients(measured: Measured) -> list[Block]:
     most = set(heapq.nlargest(CLIENTS_SHOWN, range(len(clients)), lambda at: clients[at].requests))
     shown = [each for at, each in enumerate(clients) if at in most]
     ranges = {
-        _api(key): ", ".join(f"{low}{_TO}{high}" for low, high in sorted(found)[:MOST_NAMES])
+        api_name(key): ", ".join(f"{low}{_TO}{high}" for low, high in sorted(found)[:MOST_NAMES])
         for key, found in measured.offered.items()
     }
     rows = [
@@ -247,21 +239,6 @@ def _versions(used: dict[int, int]) -> str:
     named = [f"v{version} ({times:,})" for version, times in used.items()]
     hidden = len(named) - MOST_NAMES
     return ", ".join(named[:MOST_NAMES]) + (f" and {count(hidden)} more" if hidden > 0 else "")
-
-
-def _unsupported(measured: Measured) -> list[Block]:
-    if not measured.unsupported.rows:
-        return []
-    rows = [
-        (moment(row["first_ns"]), row["event"], _api(row["api_key"]), row["api_version"],
-         "" if row["lowest"] is None else f"{row['lowest']}{_TO}{row['highest']}", _who(row),
-         row["count"])
-        for row in measured.unsupported.rows
-    ]  # fmt: skip
-    heads = ("first (UTC)", "event", "api", "version asked#", "offered#", "client~", "times#")
-    found = measured.unsupported
-    times = sum(row["count"] for row in found.rows)
-    return [Table("unsupported", heads, rows), *cut(times, found.total, unit="events")]
 
 
 def _reassignments(measured: Measured) -> list[Block]:
@@ -345,7 +322,7 @@ SECTIONS: Final[dict[str, tuple[str, str, _Make]]] = {
     "slow-brokers": ("Slow brokers", "requests", _answer("slow-brokers")),
     "errors": ("Errors", "requests", _errors),
     "clients": ("Clients", "requests", _clients),
-    "unsupported": ("Unsupported versions", "negotiations", _unsupported),
+    "unsupported": ("Unsupported versions", "negotiations", _answer("unsupported")),
     "upgrade": ("Upgrade", "requests", lambda measured: upgrade_section(measured.upgrade)),
     "reassignments": ("Reassignments", "reassignments", _reassignments),
     "elections": ("Elections", "elections", _answer("elections")),

@@ -254,8 +254,8 @@ def test_counts_are_the_tables(tmp_path: Path) -> None:
         "UNSUPPORTED_VERSION": 1
     }
     assert measured.offered[3] == {(0, 9): 1}
-    ((event),) = measured.unsupported.rows
-    assert (event["event"], event["client_id"], event["count"]) == ("fell back", "b", 1)
+    (found,) = measured.answers["unsupported"].answer.records()
+    assert (found["event"], found["client~"], found["times"]) == ("fell back", "acc 1.0 · b", 1)
 
 
 @pytest.mark.slow
