@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from kproto.dialects import dialect
 from wiredump.questions.database import Answer, answers
 from wiredump.questions.saved import question
-from wiredump.report.blocks import Block, Cell, Note, Table, cut
+from wiredump.report.blocks import Block, Cell, Note, Table, cut, duration
 from wiredump.rows.schema import TABLES
 
 __all__ = [
@@ -33,20 +33,30 @@ def in_order(table: str, times: str) -> str:
     return f"FROM {table} ORDER BY coalesce({times}, 0), {names}"
 
 
+_WHO: Final = """
+coalesce(nullif(concat_ws(' · ', nullif(concat_ws(' ', nullif(software_name, ''),
+  nullif(software_version, '')), ''), nullif(client_id, '')), ''), 'not told')"""
+
 # Where a broker fell back, rows without a version are what it offered beside.
 LISTS: Final = {
-    "unsupported": """
+    "unsupported": f"""
 SELECT moment(min(requested_ns)) AS "first (UTC)", event, api_key AS api,
   api_version AS version_asked, lowest || chr(8211) || highest AS "offered#",
-  coalesce(nullif(concat_ws(' · ', nullif(concat_ws(' ', nullif(software_name, ''),
-    nullif(software_version, '')), ''), nullif(client_id, '')), ''), 'not told') AS "client~",
-  count(*) AS times
+  {_WHO} AS "client~", count(*) AS times
 FROM negotiations
 WHERE event <> 'offered' AND NOT (event = 'fell back' AND api_version IS NULL)
 GROUP BY event, api_key, api_version, lowest, highest, software_name, software_version, client_id
 ORDER BY min(requested_ns), event NULLS FIRST, api_key NULLS FIRST, api_version NULLS FIRST,
   lowest NULLS FIRST, highest NULLS FIRST, software_name NULLS FIRST,
   software_version NULLS FIRST, client_id NULLS FIRST""",
+    "reassignments": f"""
+SELECT moment(coalesce(asked_ns, first_listed_ns, ended_ns)) AS "asked (UTC)",
+  coalesce(topic, '?') || '-' || coalesce("partition"::VARCHAR, '?') AS "partition", outcome,
+  coalesce(nullif(concat_ws(': ', nullif(error, ''), nullif(error_message, '')), ''), evidence)
+    AS why, array_to_string("before", ', ') AS "before", array_to_string(target, ', ') AS target,
+  rf_change AS "RF change", ended_ns - asked_ns AS "took#",
+  if(asked_ns IS NULL, 'before the capture', {_WHO}) AS client, cluster AS "cluster%"
+{in_order("reassignments", "asked_ns, first_listed_ns, ended_ns")}""",
     "elections": f"""
 SELECT moment(requested_ns) AS "asked (UTC)", type,
   if(topic IS NULL, 'all', topic || '-' || partition) AS "partition",
@@ -138,6 +148,8 @@ def _cell(name: str, value: Any) -> Any:
             return ""
         case int() if name == "api":
             return api_name(value)
+        case int() if name == "took#":
+            return duration(value)
         case bool():
             return "yes" if value else "no"
         case datetime():

@@ -1,5 +1,4 @@
-"""Compute what the page shows from a folder of tables, by queries. Lists are cut at a limit, and
-have the total number."""
+"""Compute what the page shows from a folder of tables, by queries."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from wiredump.report.requests import Requests, measure_requests
 from wiredump.report.upgrade import Upgrade, measure_upgrade
 from wiredump.tables.reading import TableFolder
 
-__all__ = ["Cut", "Measured", "Row", "measure"]
+__all__ = ["Measured", "Row", "measure"]
 
 Row = dict[str, Any]
 
@@ -23,19 +22,12 @@ _OUTCOMES: Final = "SELECT outcome, count(*) FROM reassignments GROUP BY ALL"
 _ACCOUNT: Final = "SELECT what, bytes, packets FROM account"
 _REASSIGNMENTS: Final = f"""
 SELECT * {in_order("reassignments", "asked_ns, first_listed_ns, ended_ns")} LIMIT {MOST_LISTED}"""
-_ALL_REASSIGNMENTS: Final = "SELECT count(*) FROM reassignments"
-
-
-class Cut(NamedTuple):
-    """The first of ``total`` rows."""
-
-    rows: list[Row]
-    total: int
 
 
 class Measured(NamedTuple):
     """``tables`` are those there are. ``offered``: by api key, the ranges that brokers offered.
-    ``answers`` has the answers to saved questions, and lists, by name."""
+    ``reassignments`` are the first. ``answers`` has the answers to saved questions, and lists, by
+    name."""
 
     tables: list[str]
     requests: Requests
@@ -43,7 +35,7 @@ class Measured(NamedTuple):
     upgrade: Upgrade
     answers: dict[str, Asked]
     offered: dict[int, Counter[tuple[int, int]]]
-    reassignments: Cut
+    reassignments: list[Row]
     outcomes: Counter[str]
     account: dict[str, int]
     skipped: dict[str, int]
@@ -52,8 +44,8 @@ class Measured(NamedTuple):
 def measure(folder: TableFolder) -> Measured:
     """Read all tables. Raises InputError and QueryError."""
     folder.require_schema()
-    queries = (_OFFERED, _OUTCOMES, _ACCOUNT, _REASSIGNMENTS, _ALL_REASSIGNMENTS)
-    offered, outcomes, account, reassignments, total = answers(folder.path, queries)
+    queries = (_OFFERED, _OUTCOMES, _ACCOUNT, _REASSIGNMENTS)
+    offered, outcomes, account, reassignments = answers(folder.path, queries)
     ranges: dict[int, Counter[tuple[int, int]]] = {}
     for key, lowest, highest, count in offered.rows:
         ranges.setdefault(key, Counter())[lowest, highest] = count
@@ -64,7 +56,7 @@ def measure(folder: TableFolder) -> Measured:
         measure_upgrade(folder.path),
         ask(folder.path),
         ranges,
-        Cut(reassignments.records(), total.rows[0][0]),
+        reassignments.records(),
         Counter(dict(outcomes.rows)),
         _account(account, "bytes"),
         dict(Counter(_account(account, "packets")).most_common()),

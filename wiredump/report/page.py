@@ -70,7 +70,7 @@ def page(measured: Measured, title: str = "Kafka traffic") -> str:
         "with errors": requests.failed,
         "not answered": requests.unanswered,
         "connections": measured.network.connections,
-        "reassignments": measured.reassignments.total,
+        "reassignments": measured.answers["reassignments"].total,
         "anomalies": measured.answers["anomalies"].total,
     }
     return _pages().render(
@@ -242,44 +242,15 @@ def _versions(used: dict[int, int]) -> str:
 
 
 def _reassignments(measured: Measured) -> list[Block]:
-    found = measured.reassignments
-    if not found.rows:
+    if not measured.reassignments:
         return []
     outcomes = ", ".join(f"{name}: {count(n)}" for name, n in sorted(measured.outcomes.items()))
-    plots = reassignments_plot(found.rows, measured.requests.last_ns)
-    rows = [
-        (moment(row["asked_ns"] or row["first_listed_ns"] or row["ended_ns"]),
-         f"{row['topic'] or '?'}-{'?' if row['partition'] is None else row['partition']}",
-         row["outcome"], _why(row), _brokers(row["before"]), _brokers(row["target"]),
-         row["rf_change"], _lasted(row), _who(row) if row["asked_ns"] else "before the capture",
-         row["cluster"])
-        for row in found.rows
-    ]  # fmt: skip
-    heads = (
-        "asked (UTC)", "partition", "outcome", "why", "before", "target", "RF change#", "took#",
-        "client", "cluster%",
-    )  # fmt: skip
+    plots = reassignments_plot(measured.reassignments, measured.requests.last_ns)
     return [
         Note(outcomes, "", "outcomes"),
         *_figure("reassignments", plots, "Reassignments over time"),
-        Table("reassignments", heads, rows),
-        *cut(len(found.rows), found.total),
+        *answer_blocks("reassignments", measured.answers["reassignments"]),
     ]
-
-
-def _brokers(replicas: list[int] | None) -> str:
-    return "" if replicas is None else ", ".join(map(str, replicas))
-
-
-def _why(row: Row) -> str:
-    """The error and the broker's own words, or what shows that it ended."""
-    return ": ".join(filter(None, (row["error"], row["error_message"]))) or row["evidence"] or ""
-
-
-def _lasted(row: Row) -> Cell:
-    if row["asked_ns"] is None or row["ended_ns"] is None:
-        return Cell("")
-    return duration(row["ended_ns"] - row["asked_ns"])
 
 
 def _account(measured: Measured) -> list[Block]:
