@@ -55,7 +55,7 @@ _EXCERPTS_SCHEMA: Final = pa.schema(
     ]
 )  # fmt: skip
 
-NAMED: Final = ("batches", "records", "anomalies")
+NAMED: Final = ("batches", "records", "anomalies", "fetches")
 """Tables that may need a topic's name."""
 
 
@@ -83,7 +83,7 @@ _KIND, _REASON = (
 
 def taken_tables(tables: Collection[str], bodies: bool) -> tuple[str, ...]:
     """Return the tables, with those that are needed to make them."""
-    names = bodies and set(tables) & {*NAMED, "fetches"}
+    names = bodies and set(tables) & set(NAMED)
     return tuple({*tables, "topics"}) if names else tuple(tables)
 
 

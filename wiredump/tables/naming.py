@@ -9,7 +9,6 @@ comes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import pyarrow as pa
 
@@ -23,12 +22,10 @@ from wiredump.tables.table_writer import TableWriter
 
 __all__ = ["NamingWriter", "wanting"]
 
-_WANTING: Final = (*NAMED, "fetches")
-
 
 def wanting(tables: Iterable[str]) -> list[str]:
     """Return those of ``tables`` that may need a topic's name."""
-    return [name for name in _WANTING if name in set(tables)]
+    return [name for name in NAMED if name in set(tables)]
 
 
 class NamingWriter(TableWriter):

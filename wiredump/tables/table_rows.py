@@ -125,7 +125,7 @@ class TableRows:
         self._followers = {
             name: follower_of(name, name_of) for name in FOLLOWED if name in self._tables
         }
-        self._makes_fetches = "fetches" in self._followers and self._deferral is None
+        self._makes_fetches = "fetches" in self._followers
 
     def name_later(self, name_of: NameOf) -> None:
         """Look up topics with ``name_of``, which may not know a name yet. Must be called before the
@@ -277,10 +277,10 @@ class TableRows:
         return self._makes_fetches and fetch is not None and is_alone(excerpt.api_version, fetch)
 
     def _followed(self, excerpt: Excerpt) -> Iterator[Row]:
-        if self._deferral is not None:
-            self._deferral.keep(excerpt)
-        elif self._is_alone(excerpt):
+        if self._is_alone(excerpt):
             yield from self._in_order(excerpt)
+        elif self._deferral is not None:
+            self._deferral.keep(excerpt)
         elif TABLE_OF.get(excerpt.api_key) in self._followers:
             for each in self.order.add(excerpt):
                 yield from self._in_order(each)

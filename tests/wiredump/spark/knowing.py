@@ -131,10 +131,10 @@ def _of_a_transaction(topic: uuid.UUID) -> list[tuple[int, Any, Any, int]]:
     ]
 
 
-def naming(seed: int, *, share: float) -> bytes:
+def naming(seed: int, *, share: float, connections: int = 5, exchanges: int = 5) -> bytes:
     """A pcap: topics are fetched by their ids on some connections and named on others, in requests
     that may have no answer, too. ``share`` of the packets is lost, late, cut or there twice, and
-    many have the same time."""
+    many have the same time. Each connection has at most so many exchanges."""
     rng = random.Random(seed)
     codec = kproto.dialect("kafka")
     topics = [(uuid.UUID(int=0xF00 + each), f"topic-{each}") for each in range(3)]
@@ -152,6 +152,7 @@ def naming(seed: int, *, share: float) -> bytes:
             (
                 FetchRequest(session_id=0, session_epoch=0, topics=[ask]),
                 FetchRequest(session_id=9, session_epoch=1),
+                FetchRequest(session_id=0, session_epoch=-1, topics=[ask]),
             )
         )
         return request, FetchResponse(session_id=9, responses=[answer]), 13
@@ -167,10 +168,10 @@ def naming(seed: int, *, share: float) -> bytes:
         return LeaderAndIsrRequest(topic_states=[state]), LeaderAndIsrResponse(), 5
 
     talks = []
-    for number in range(5):
+    for number in range(connections):
         talk = Conversation(("10.0.0.1", 40_000 + number), ("10.0.1.1", 9092), segment_size=60)
         packets = talk.open()
-        for correlation_id in range(rng.randint(1, 5)):
+        for correlation_id in range(rng.randint(1, exchanges)):
             request, response, version = rng.choice((fetch, fetch, metadata, leaders))()
             about = {"api_version": version, "correlation_id": correlation_id}
             packets += talk.send(codec.encode_request(request, **about))
