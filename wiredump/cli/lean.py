@@ -28,10 +28,12 @@ def lean_imports() -> Iterator[None]:
 
     pyarrow imports numpy if it is there, which takes longer than the rest of pyarrow, for
     conversions that writing tables has no use for. Its own allocator clears whole huge pages for
-    buffers that are smaller; memory of the C library is there already.
+    buffers that are smaller; memory of the C library is there already. Nor does that allocator need
+    a thread then: a process with a single one can be forked (``wiredump.tables.processes``).
     """
     if _is_own:
         sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]  # importing it fails
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+        os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
     yield
     collect_seldom()

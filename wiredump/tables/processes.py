@@ -1,8 +1,9 @@
 """Run a task in several processes, each with a share, and collect the results.
 
 This module knows neither tables nor captures: a task is called with its share and a function that
-reports progress. Processes are forked from a server that has imported what tasks need, where the
-platform allows that, and else spawned; a task and its result must be picklable.
+reports progress. A process with a single thread on Linux is forked. Others are forked from a server
+that has imported what tasks need, where the platform allows that, and else spawned; a task and its
+result must be picklable.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import gc
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.context import ForkContext, ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import TypeAlias, TypeVar
 
@@ -67,14 +69,22 @@ def prepare() -> None:
         forkserver.ensure_running()
 
 
-def _context() -> SpawnContext | ForkServerContext:
+def _context() -> ForkContext | ForkServerContext | SpawnContext:
     """Return how processes are started. Importing pyarrow takes a quarter of a second, so that is
-    done once for all of them."""
+    done once for all of them, and if possible by this process."""
+    if _has_one_thread():
+        return multiprocessing.get_context("fork")
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["wiredump.tables.jobs"])
     return context
+
+
+def _has_one_thread() -> bool:
+    """Whether nothing can be locked by another thread when this process is forked; only Linux shows
+    threads of libraries."""
+    return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
 
 
 def _run(task: Callable[[Share, Progress], object], share: Share, pipe: Connection) -> None:
