@@ -66,19 +66,19 @@ def tables_of_sources(
             **options.of_work,
         )  # fmt: skip
         with reading(sources) as progress:
-            made = make(work, processes_for(sources, options.jobs), progress)
+            made = make(work, processes_for(work, options.jobs), progress)
         yield folder, made.account
     check_read(made.unread, made.account)
 
 
-def processes_for(paths: Sequence[str], jobs: int) -> int:
+def processes_for(work: Work, jobs: int) -> int:
     """Return how many processes to use, and prepare them. Raises OSError."""
     if jobs == 1:
         return 1
     from wiredump.tables.processes import prepare, usable_cores
     from wiredump.tables.useful_processes import useful_processes
 
-    number = useful_processes(paths, jobs or usable_cores())
+    number = useful_processes(work, jobs or usable_cores())
     if number > 1:
         prepare()
     return number

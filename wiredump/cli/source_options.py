@@ -76,8 +76,8 @@ def port_option(whose: str = "brokers") -> Callable[[CommandT], CommandT]:
 
 jobs_option = click.option(
     "--jobs", type=click.IntRange(0), default=1, show_default=True, metavar="N",
-    help="Number of processes that share the connections, at most; 0 means one for each processor. "
-         "Small captures and a single connection are read by one.",
+    help="Number of processes that share the work, at most; 0 means one for each processor. Small "
+         "captures are read by one.",
 )  # fmt: skip
 
 

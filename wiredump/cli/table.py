@@ -70,7 +70,6 @@ def table_command(
     require_pyarrow()
     if rotated and options.jobs != 1:
         raise click.UsageError("--rotated and --jobs cannot be combined.")
-    jobs = processes_for(captures, options.jobs)
     with lean_imports():
         # Imported late: these need pyarrow, or are slow to import.
         import wiredump.sources
@@ -82,6 +81,7 @@ def table_command(
         values=values, secrets=secrets, run=run or derived_run(captures),
         mode=chosen_mode(mode, append), **options.of_work,
     )  # fmt: skip
+    jobs = processes_for(work, options.jobs)
     with reading(captures) as progress:
         made = make(work, jobs, progress, rotated=rotated)
     if as_json:

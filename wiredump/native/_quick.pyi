@@ -83,7 +83,7 @@ class Reading:
         flexible: tuple[int, ...],
         left: tuple[int, ...],
         seed: int,
-        share: tuple[int, int],
+        share: tuple[int, int, bool],
         /,
     ) -> Reading: ...
     def run(self, packets: Packets, /) -> int: ...

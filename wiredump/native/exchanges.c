@@ -3,7 +3,7 @@
 #include "wire.h"
 
 enum { PRODUCE = 0, CONTROLLED_SHUTDOWN = 7, SASL_HANDSHAKE = 17, API_VERSIONS = 18 };
-enum { REQUEST_PREFIX = 12, UNSUPPORTED_VERSION = 35, SCRATCH = 1 << 16 };
+enum { REQUEST_PREFIX = 12, UNSUPPORTED_VERSION = 35, SCRATCH = 1 << 16, RANGE_BITS = 12 };
 
 /* ---- what a frame is read by ---------------------------------------------------------------- */
 
@@ -230,6 +230,13 @@ static int give_rows(reading_object *self, const connection *on, const open_requ
     return taken;
 }
 
+/* Whether the exchange of a request belongs to this share: as wiredump/readers/share.py has it. */
+static int is_mine(const reading_object *self, const connection *on, int64_t offset) {
+    if (LIKELY(!self->divided)) return 1;
+    uint32_t range = (uint32_t)((uint64_t)on->id + (uint64_t)(offset >> RANGE_BITS));
+    return (uint64_t)(range * UINT32_C(0x9E3779B1)) * self->share_of >> 32 == self->share;
+}
+
 /* An exchange is complete. `response` is NULL for one that is not answered. */
 static int give_out(reading_object *self, connection *on, const open_request *entry, int32_t id,
                     const answer *response, enum kind kind) {
@@ -242,8 +249,10 @@ static int give_out(reading_object *self, connection *on, const open_request *en
         if (response->of.last_ns > last) last = response->of.last_ns;
     }
     if (first && note_span(self, entry->request.capture, first, last)) return -1;
-    int taken = kind == AN_ITEM ? 0 : give_rows(self, on, entry, id, response, kind);
-    if (taken != 1) return taken ? -1 : give_item(self, on, entry, id, response);
+    if (is_mine(self, on, entry->request.offset)) {
+        int taken = kind == AN_ITEM ? 0 : give_rows(self, on, entry, id, response, kind);
+        if (taken != 1) return taken ? -1 : give_item(self, on, entry, id, response);
+    }
     on->requests++; /* those of items are counted with them */
     on->request_bytes += size;
     if (response != NULL) on->response_bytes += response->of.size;
@@ -311,7 +320,7 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
         return FAILED;
     entry.client_id = has_client && length >= 0 ? on->client_id : Py_None;
     frame_of(from, size, &entry.request);
-    enum kind kind = exchange_kind(self->rows, key);
+    enum kind kind = is_mine(self, on, from->base) ? exchange_kind(self->rows, key) : ROWS;
     if (kind == AN_ITEM) {
         if (intern_names()) return FAILED;
         PyObject *raw = stream_bytes(from, chunk, from->base, size);

@@ -97,7 +97,7 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
                        const uint8_t **flow) {
     segment of;
     if (!read_segment(chunk, from, &of)) return 0;
-    if (self->share_of > 1 && !is_mine(self, of.flow)) {
+    if (self->share_of > 1 && !self->divided && !is_mine(self, of.flow)) {
         self->packet_count++;
         return 1;
     }
@@ -227,19 +227,21 @@ int note_keys(uint8_t *noted, PyObject *keys) {
 /* Reading(Frame, Exchange, Place, dialect, rows, limits, flexible, left, seed, share): rows are the
    ExchangeRows that make rows of exchanges, or None; limits are the largest frame, the cost of
    recent bytes, and requests and bytes that may wait; flexible the versions of Produce that are,
-   left the api keys whose requests are Python's; share its number and how many there are. */
+   left the api keys whose requests are Python's; share its number, how many there are, and whether
+   connections are divided. */
 static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *frame_type, *exchange_type, *place_type, *dialect, *rows, *flexible, *left;
     long long max_size, recent, most, most_bytes, seed;
     unsigned int share, share_of;
+    int divided;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Reading takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(II)", &frame_type, &exchange_type, &place_type,
+    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(IIp)", &frame_type, &exchange_type, &place_type,
                           &dialect, &rows, &max_size, &recent, &most, &most_bytes,
                           &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share,
-                          &share_of))
+                          &share_of, &divided))
         return NULL;
     if (share >= share_of) {
         PyErr_SetString(PyExc_ValueError, "no such share");
@@ -267,6 +269,7 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->seed = (uint64_t)seed | 1;
     self->share = share;
     self->share_of = share_of;
+    self->divided = divided;
     self->items = PyList_New(0);
     if (self->items == NULL || note_versions(self, flexible) || note_keys(self->left, left))
         Py_CLEAR(self);

@@ -357,6 +357,7 @@ typedef struct {
     uint8_t left[1 << 13];  /* a bit an api key (as uint16) whose requests are Python's */
     uint64_t seed;
     uint32_t share, share_of; /* of several processes, which this is */
+    int divided;              /* it reads every connection, but takes only some exchanges */
     /* for opening.c: what to tell, NULL where nothing is opened here; flows that Python has; by api
        key, how many versions it may have */
     PyObject *opened, *closed, *software, *known, *versions;

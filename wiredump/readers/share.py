@@ -1,5 +1,11 @@
-"""Split the connections between processes that read the same captures. Each process reads every
-packet, and takes the connections of some pairs of ends. Knows flows, but not their contents."""
+"""Split captures between processes that read the same ones. Each process reads every packet. It
+takes either whole connections, those of some pairs of ends, or some exchanges of every connection.
+
+Finding and pairing frames in the extension costs a tenth of making all tables of them, so every
+process can do that for all connections. Then a single connection is shared, too, and the shares are
+of equal size whatever the connections are. Python needs much longer for it, and TLS is decrypted
+there; so with TLS secrets, or without the extension, connections are not divided.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +19,41 @@ _PRIME: Final = 0x01000193
 _SPREAD: Final = 0x9E3779B1
 _MASK: Final = 0xFFFFFFFF
 
+_RANGE_BITS: Final = 12
+"""Exchanges whose requests begin in the same 4 KiB of a stream belong to the same share."""
+
 
 class Share(NamedTuple):
-    """Share ``number`` of ``of``, counted from 0. The first one also reports what belongs to no
-    connection."""
+    """Share ``number`` of ``of``, counted from 0. With ``divided`` it reads every connection, but
+    takes only ``exchanges`` in some ranges of each. The first share also reports what belongs to no
+    connection, or, with ``divided``, to no exchange."""
 
     number: int
     of: int
+    divided: bool = False
 
     @property
     def is_first(self) -> bool:
         return self.number == 0
 
+    @property
+    def reports_connections(self) -> bool:
+        """Whether the share reports the connections that it reads, and their bytes."""
+        return self.is_first or not self.divided
+
     def has(self, flow: bytes) -> bool:
-        """Whether the share has a flow (``Segment.flow``); both directions belong to the same
+        """Whether the share reads a flow (``Segment.flow``); both directions belong to the same
         share."""
-        return _spread(flow) % self.of == self.number
+        return self.divided or _spread(flow) % self.of == self.number
+
+    def has_exchange(self, connection: int, offset: int) -> bool:
+        """Whether the share has an exchange of a connection that it reads: by the connection's id
+        and the offset of the request, or of a response without one. The extension computes the same
+        (wiredump/native/exchanges.c)."""
+        if not self.divided:
+            return True
+        spread = (connection + (offset >> _RANGE_BITS)) * _SPREAD & _MASK
+        return spread * self.of >> 32 == self.number
 
 
 @lru_cache(maxsize=4096)

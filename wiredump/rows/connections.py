@@ -44,6 +44,11 @@ class ConnectionCounts:
         if connection is not None:
             self._of(connection)[3] += 1
 
+    @property
+    def anomalies(self) -> dict[int, int]:
+        """The rows of ``anomalies`` of each connection that has any."""
+        return {number: counts[3] for number, counts in self._counts.items() if counts[3]}
+
     def _of(self, connection: int) -> list[int]:
         return self._counts.setdefault(connection, [0, 0, 0, 0])
 

@@ -133,13 +133,16 @@ class Sources:
     @property
     def account(self) -> Mapping[str, int]:
         """Where the bytes of captures went, by name, and packets without TCP (``skipped``); empty
-        without captures. After the last item, raises if the sums do not agree."""
+        without captures, and if another share reports them. After the last item, raises if the sums
+        do not agree."""
         if self._captures is None or self._streams is None:
             return {}
         self._streams.account.check()
         self._captures.account.check()
-        is_first = self._share is None or self._share.is_first
-        packets = skipped_by(self._streams.account) if is_first else {}
+        share = self._share
+        if share is not None and not share.reports_connections:
+            return {}
+        packets = skipped_by(self._streams.account) if share is None or share.is_first else {}
         return {**self._captures.account.counts, **packets}
 
     @property
@@ -346,10 +349,11 @@ def open_sources(
     Except with ``follow``, the result for a connection depends only on its own packets
     (``Limits.alone``). ``rotated``: the captures are the parts of one, to be read in order instead
     of being merged by time. ``first`` is the number of the first source, unless ``numbers`` has all
-    of them. With a ``share``, only its connections are read from captures. ``keylog`` is the path
-    of a TLS key log (NSS's SSLKEYLOGFILE format), which is read as it grows if the capture is
-    followed. ``zone`` is the time zone of request logs that do not state one. ``memory`` limits
-    what TCP streams keep, in bytes (``Limits.within``).
+    of them. With a ``share``, only its connections are read from captures; with a divided one, some
+    items are not its own (``Share.has_exchange``). ``keylog`` is the path of a TLS key log (NSS's
+    SSLKEYLOGFILE format), which is read as it grows if the capture is followed. ``zone`` is the
+    time zone of request logs that do not state one. ``memory`` limits what TCP streams keep, in
+    bytes (``Limits.within``).
 
     Raises OSError for a file that cannot be opened, and KprotoError for more than one file to
     follow and for an invalid key log.

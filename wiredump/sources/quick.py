@@ -180,7 +180,7 @@ class QuickSegments:
         segment = self._segments.feed(packet, out)
         for event in out:
             items += self.event(event)
-        if segment is None or (self._share.of > 1 and not self._share.has(segment.flow)):
+        if segment is None or not (self._share.of == 1 or self._share.has(segment.flow)):
             return items
         items += self.segment(segment)
         self._connections.to_native(segment.flow)

@@ -101,7 +101,8 @@ def summed(counts: Iterable[Counts]) -> Counts:
 
 class Manifest(Counts, kw_only=True):
     """The result of one task. ``sources`` are lineage rows of what it read whole, ``unread`` is
-    ``Sources.unread``. ``notes`` are those of parts among its rows, on request."""
+    ``Sources.unread``. ``notes`` are those of parts among its rows, on request. ``anomalies`` are
+    those in rows of the task, by connections that another one reports."""
 
     parts: dict[str, Part] = {}
     segments: int = 0
@@ -109,6 +110,7 @@ class Manifest(Counts, kw_only=True):
     unread: dict[str, str] = {}
     late: int = 0
     notes: list[SplitNote] = []
+    anomalies: dict[int, int] = {}
 
 
 class PartWriter(RowGroups):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kproto.errors import KprotoError
-from tests.captures.reading import file_of
+from tests.captures.reading import NAMES, file_of
 from tests.support.full import quick
 from tests.wiredump.sources.test_opening import journal as journal_of
 from tests.wiredump.sources.test_opening import talk
@@ -56,9 +56,11 @@ def one_process(
     return {"rows": dict(made.rows), "account": dict(made.account), "all": rows_in(out)}
 
 
-def shared(paths: list[str], out: Path, tables: tuple[str, ...], bodies: bool) -> dict[str, Any]:
+def shared(
+    paths: list[str], out: Path, tables: tuple[str, ...], bodies: bool, count: int = 3
+) -> dict[str, Any]:
     work = jobs.Work(out=str(out), paths=dict(enumerate(paths)), tables=tables, bodies=bodies)
-    made = jobs.make_tables_in_processes(work, 3)
+    made = jobs.make_tables_in_processes(work, count)
     return {"rows": dict(made.rows), "account": dict(made.account), "all": rows_in(out)}
 
 
@@ -66,10 +68,10 @@ def shared(paths: list[str], out: Path, tables: tuple[str, ...], bodies: bool) -
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares one after the other: starting processes takes seconds."""
 
-    def shared_out(work: jobs.Work, kinds: list[str], count: int, _progress: Any) -> list[Any]:
-        return [jobs.write_share(work, kinds, Share(each, count)) for each in range(count)]
+    def share_out(task: Callable[[Share], Any], count: int, _progress: Any) -> list[Any]:
+        return [task(Share(each, count)) for each in range(count)]
 
-    monkeypatch.setattr(jobs, "_shared_out", shared_out)
+    monkeypatch.setattr(jobs, "share_out", share_out)
 
 
 @pytest.fixture(params=["quick", "python"])
@@ -113,16 +115,73 @@ def test_names_of_topics(tmp_path: Path):
         assert shared([str(place)], tmp_path / f"shared-{seed}", USUAL, True) == one
 
 
+def owners(connection: int, offsets: Iterable[int], count: int) -> set[int]:
+    """The shares that have exchanges of a connection."""
+    shares = [Share(number, count, divided=True) for number in range(count)]
+    return {each.number for each in shares for at in offsets if each.has_exchange(connection, at)}
+
+
+@pytest.mark.usefixtures("in_this_process", "_ways")
+@pytest.mark.parametrize("loss", [0.0, 0.02, 0.1])
+def test_one_connection_is_divided(loss: float, tmp_path: Path):
+    """Fetch sessions and topic names cross the ranges, and lost packets lie in some."""
+    for seed in range(quick(4, 1)):
+        place = tmp_path / f"{seed}.pcap"
+        place.write_bytes(naming(seed, share=loss, connections=1, exchanges=900))
+        paths = [str(place)]
+        one = one_process(paths, tmp_path / f"one-{seed}", USUAL, True)
+        for count in (2, 3):
+            out = tmp_path / f"shared-{seed}-{count}"
+            assert shared(paths, out, USUAL, True, count) == one
+        if loss == 0.0 and one["rows"]["requests"] > 300:
+            found = pq.read_table(next((tmp_path / f"one-{seed}" / "requests").rglob("*.parquet")))
+            offsets = found.column("request_offset").to_pylist()
+            assert owners(found.column("connection")[0].as_py(), offsets, 3) == {0, 1, 2}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process", "_ways")
+@pytest.mark.parametrize("name", NAMES)
+def test_real_captures(name: str, tmp_path: Path):
+    paths = [str(file_of(name))]
+    one = one_process(paths, tmp_path / "one", tuple(USUAL), True)
+    for count in (2, 3):
+        assert shared(paths, tmp_path / f"shared-{count}", tuple(USUAL), True, count) == one
+
+
+@settings(max_examples=quick(50, 12))
+@given(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(1, 9))
+def test_an_exchange_is_of_one_share(connection: int, offset: int, count: int):
+    assert len(owners(connection, [offset], count)) == 1
+
+
+@given(st.integers(0, 2**62), st.integers(50, 1 << 17), st.integers(2, 4))
+def test_a_connection_is_divided_evenly(connection: int, size: int, count: int):
+    """Whatever the size of its requests is."""
+    offsets = range(0, 400 * max(size, 4096), size)[:40_000]
+    for number in range(count):
+        share = Share(number, count, divided=True)
+        mine = sum(share.has_exchange(connection, offset) for offset in offsets)
+        assert 0.7 < mine * count / len(offsets) < 1.3
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_process")
-def test_processes_of_their_own(tmp_path: Path):
+@pytest.mark.parametrize("more", [["--packets"], []])
+@pytest.mark.parametrize("forked", [True, False])
+def test_processes_of_their_own(
+    more: list[str], forked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    if not forked:
+        monkeypatch.setattr(processes, "_has_one_thread", lambda: False)
     place = tmp_path / "a.pcap"
     place.write_bytes(capture(5, connections=6, exchanges=5))
     out = tmp_path / "out"
-    arguments = ["table", str(place), "--out", str(out), "--jobs", "2", "--packets"]
+    arguments = ["table", str(place), "--out", str(out), "--jobs", "2", *more]
     result = CliRunner().invoke(cli, arguments, standalone_mode=False)
     assert result.exception is None, result.output
-    one = one_process([str(place)], tmp_path / "one", tuple(TABLES), True)
+    tables = tuple(TABLES) if more else USUAL
+    one = one_process([str(place)], tmp_path / "one", tables, True)
     assert rows_in(out) == one["all"]
     assert multiprocessing.active_children() == []
 

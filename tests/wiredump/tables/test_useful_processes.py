@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from tests.wiredump.spark.made_up import capture
+from wiredump import native
 from wiredump.cli import cli
 from wiredump.tables import useful_processes as module
-from wiredump.tables.useful_processes import useful_processes
+from wiredump.tables.work import Work
 
 
 @pytest.fixture
@@ -19,10 +21,16 @@ def kilobyte(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BYTES_A_PROCESS", 1 << 10)
 
 
-def made(folder: Path, connections: int) -> str:
+def made(folder: Path, connections: int, exchanges: int = 4) -> str:
     place = folder / f"{connections}.pcap"
-    place.write_bytes(capture(4, connections=connections, exchanges=4, kind="pcap"))
+    place.write_bytes(capture(4, connections=connections, exchanges=exchanges, kind="pcap"))
     return str(place)
+
+
+def useful_processes(paths: list[str], most: int, **more: Any) -> int:
+    tables = more.pop("tables", ("requests", "batches"))
+    work = Work(out="", paths=dict(enumerate(paths)), tables=tables, **more)
+    return module.useful_processes(work, most)
 
 
 @pytest.mark.usefixtures("kilobyte")
@@ -40,10 +48,21 @@ def test_one_for_small_captures(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kilobyte")
-def test_one_for_a_single_connection(tmp_path: Path) -> None:
-    one = made(tmp_path, 1)
-    assert useful_processes([one], 4) == 1
-    assert useful_processes([one, made(tmp_path, 5)], 4) == 4
+def test_many_for_a_single_connection(tmp_path: Path) -> None:
+    assert useful_processes([made(tmp_path, 1, exchanges=90)], 2) == 2
+
+
+@pytest.mark.usefixtures("kilobyte")
+def test_one_where_nothing_is_decoded(tmp_path: Path) -> None:
+    path = made(tmp_path, 5)
+    for more in ({"bodies": False}, {"tables": ("frames",)}):
+        with native.using(native.built()):
+            expected = 1 if native.built() is not None else 3
+            assert useful_processes([path], 3, **more) == expected
+        with native.using(None):
+            assert useful_processes([path], 3, **more) == 3
+    assert useful_processes([path], 3, tables=("frames", "packets")) == 3
+    assert useful_processes([path], 3, tables=("frames",), keylog="keys") == 3
 
 
 @pytest.mark.usefixtures("kilobyte")
