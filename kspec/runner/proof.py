@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from kspec.judge import Judgement
 from kspec.model import CaseFile
@@ -18,9 +18,12 @@ from kspec.runner.clients import Local
 from kspec.runner.schedule import run_pairs
 from kspec.wrong.catalog import MISBEHAVIOURS
 
-__all__ = ["PLAYS_ALONE", "Flaw", "prove"]
+__all__ = ["PLAYS_ALONE", "Flaw", "Pair", "confirmed", "prove", "suspected"]
 
-PLAYS_ALONE: Final = 3
+Pair: TypeAlias = tuple[Local, CaseFile]
+"""A client and the case it plays."""
+
+PLAYS_ALONE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +46,39 @@ async def prove(
     timeouts depend on the machine. Each apparent flaw is therefore played by itself, up to
     ``PLAYS_ALONE`` times, and is none if it does not show again.
     """
-    found = [
+    unknown = [
         Flaw(each.id, f"{name!r} is not a misbehaviour; `kspec misbehaviours` lists them")
         for each in cases
         for name in each.case.misbehaviours
         if name not in MISBEHAVIOURS
     ]
-    if found:
-        return found
+    return unknown or await confirmed(await suspected(cases, beside, jobs=jobs))
+
+
+async def suspected(
+    cases: Sequence[CaseFile], beside: Sequence[CaseFile], *, jobs: int = 16
+) -> list[Pair]:
+    """Play each pair once, several at a time, and return those that seem to have a flaw."""
+    return await _flawed(_pairs(cases, beside), jobs)
+
+
+async def confirmed(pairs: Sequence[Pair]) -> list[Flaw]:
+    """The flaws that show in each of ``PLAYS_ALONE`` plays, one after the other. The caller plays
+    nothing else meanwhile."""
+    for _ in range(PLAYS_ALONE - 1):
+        pairs = await _flawed(pairs, jobs=1)
+    return [flaw for each in await run_pairs(pairs) if (flaw := _flaw(each)) is not None]
+
+
+async def _flawed(pairs: Sequence[Pair], jobs: int) -> list[Pair]:
+    results = await run_pairs(pairs, jobs=jobs)
+    return [pair for pair, result in zip(pairs, results, strict=True) if _flaw(result) is not None]
+
+
+def _pairs(cases: Sequence[CaseFile], beside: Sequence[CaseFile]) -> list[Pair]:
+    """The reference client with each case, and each misbehaviour with those of its group."""
     reference = Local("reference")
-    pairs: list[tuple[Local, CaseFile]] = [(reference, each) for each in cases]
+    pairs: list[Pair] = [(reference, each) for each in cases]
     for group in dict.fromkeys(each.group for each in cases):
         members = [each for each in cases if each.group == group]
         names = {name for each in members for name in each.case.misbehaviours}
@@ -63,11 +89,7 @@ async def prove(
         }
         clients = [Local(f"wrong:{name}", name) for name in sorted(names)]
         pairs += [(client, each) for client in clients for each in members]
-    results = await run_pairs(pairs, jobs=jobs)
-    for _ in range(PLAYS_ALONE):
-        pairs = [pair for pair, result in zip(pairs, results, strict=True) if _flaw(result)]
-        results = await run_pairs(pairs)
-    return [flaw for each in results if (flaw := _flaw(each)) is not None]
+    return pairs
 
 
 def _flaw(result: Result) -> Flaw | None:
