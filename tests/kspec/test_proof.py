@@ -75,7 +75,7 @@ async def test_every_case_can_be_passed_and_failed(
         else:
             cases = rng.sample(cases, min(SAMPLE, len(cases)))
             parts = [cases[at : at + NEIGHBOURS] for at in range(0, len(cases), NEIGHBOURS)]
-            found = await asyncio.gather(*(suspected(part, part, jobs=6) for part in parts))
+            found = await asyncio.gather(*(suspected(part, part, jobs=16) for part in parts))
             pairs = [pair for each in found for pair in each]
     if pairs:
         with plays.alone():
