@@ -15,6 +15,8 @@ from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
 from tests.browser.layout import covered, faint, runs_over, tiny, unplotted
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
 from tests.captures.reading import file_of
+from tests.support import seeds
+from tests.support.full import FULL
 from tests.wiredump.report.test_report import election, metadata, operating, reassignment, written
 from tests.wiredump.rows.tabled import exchange
 from wiredump.model import Anomaly, Item, Place
@@ -106,8 +108,18 @@ def expected_rows(report: Path) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-@pytest.mark.parametrize("width", [PHONE, DESKTOP])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+WINDOWS: list[tuple[int, Scheme]] = [
+    (PHONE, "light"), (DESKTOP, "dark"), (PHONE, "dark"), (DESKTOP, "light"),
+]  # fmt: skip
+"""The first two and the last two have each width and each scheme."""
+
+
+def some_windows() -> list[tuple[int, Scheme]]:
+    first = seeds.generator("windows of a report").choice((0, 2))
+    return WINDOWS if FULL else WINDOWS[first : first + 2]
+
+
+@pytest.mark.parametrize(("width", "scheme"), some_windows())
 async def test_the_page(browser: Any, report: Path, width: int, scheme: Scheme) -> None:
     name = f"report-{report.parent.name}"
     async with opened(browser, report.as_uri(), width=width, scheme=scheme, name=name) as watched:
