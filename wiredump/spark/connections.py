@@ -42,7 +42,7 @@ from wiredump.spark.columns import (
     SPLIT,
 )
 from wiredump.spark.payloads import Payloads
-from wiredump.spark.runs import ENTRY, Entries, Merging, Order
+from wiredump.spark.runs import Entries, Merging, Order
 from wiredump.storage import ChangedError
 from wiredump.tables.deferred_rows import EXCERPTS, UNNAMED, DeferredRows, taken_tables
 from wiredump.tables.making import sink_of
@@ -139,10 +139,8 @@ class ConnectionTask:
         read = self.payloads.payload
         for number, (order, row) in enumerate(zip(orders, rows, strict=True)):
             kind, key = kinds[number], keys[number]
-            self._manifest.segments += 1
             if kind == RUN:
                 run, is_merged = given[number], bool(row[3])
-                self._manifest.segments += len(run) // ENTRY.itemsize - 1
                 self._group_of(key).run(order, run, is_merged, records[number])
                 continue
             if kind != SEGMENT:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wiredump.rows.connections import account_rows, lineage_rows
+from wiredump.rows.exchanges import Row
 from wiredump.spark.carrying import Kept
 from wiredump.spark.checkpoint import Checkpoint, Taken, put
 from wiredump.spark.microbatch import Micro
@@ -24,7 +25,7 @@ from wiredump.tables.publishing import STAGING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Ending", "Sums", "prepare", "staged"]
+__all__ = ["Ending", "Sums", "learn_names", "prepare", "staged"]
 
 _TOPICS: Final = "topics"
 
@@ -64,22 +65,32 @@ def staged(work: str, kept: Sequence[Kept], kind: str) -> list[tuple[int, Locati
     ]
 
 
+class Learnt(NamedTuple):
+    """The names of topics as far as a batch tells them: their file and rows, and the files of
+    unnamed rows of earlier batches that get names now."""
+
+    file: Location
+    topics: list[Row]
+    renamed: list[str]
+
+
+def learn_names(store: Checkpoint, work: str, kept: Sequence[Kept]) -> Learnt:
+    """Add the names that tasks learnt to those of earlier batches."""
+    last, new = store.last, Location(work) / STAGING / NAMES
+    old = store.folder / last.names if last is not None and last.names else None
+    learnt = [file for _, file, _ in staged(work, kept, _TOPICS)]
+    topics = merge_names([*([old] if old is not None else []), *learnt], new)
+    changed = changed_names(old, new)
+    wanting = last.unnamed if last is not None else {}
+    return Learnt(new, topics, [name for name, ids in wanting.items() if changed & set(ids)])
+
+
 def prepare(
     spark: SparkSession, store: Checkpoint, work: str, out: Outputs, micro: Micro, sums: Sums
 ) -> Ending:
     """Write everything that is not published yet."""
-    staging, last = Location(work) / STAGING, store.last
-    names = staging / NAMES
-    old = store.folder / last.names if last is not None and last.names else None
-    learnt = [file for _, file, _ in staged(work, micro.kept, _TOPICS)]
-    before = [old] if old is not None else []
-    topics = merge_names([*before, *learnt], names)
-    changed = changed_names(old, names)
-    renamed = [
-        name
-        for name, ids in (last.unnamed if last is not None else {}).items()
-        if changed & set(ids)
-    ]
+    staging = Location(work) / STAGING
+    names, topics, renamed = learn_names(store, work, micro.kept)
     rows: dict[str, int] = {}
     moves: list[tuple[Location, Location]] = []
     fresh = [

@@ -25,14 +25,13 @@ import msgspec
 from wiredump.spark.carrying import Carrying, Kept
 from wiredump.spark.checkpoint import Checkpoint, Commit, End, Intent, Settings, Taken, put
 from wiredump.spark.connections import Options
-from wiredump.spark.ending import Ending, Sums, prepare, staged
+from wiredump.spark.ending import Ending, Sums, learn_names, prepare, staged
 from wiredump.spark.job import LostError, require_accounted
 from wiredump.spark.microbatch import Micro, MicroBatch
-from wiredump.spark.naming import changed_names, give, table_of_file
+from wiredump.spark.naming import give, table_of_file
 from wiredump.spark.outputs import Outputs
 from wiredump.spark.rotation import Rotated, Rotation, complete, require_unchanged
 from wiredump.storage import Location
-from wiredump.tables.deferred_merge import NAMES, merge_names
 from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
 from wiredump.tables.making import Made
 from wiredump.tables.parts import Counts, Manifest, summed
@@ -220,17 +219,13 @@ class _Run:
                 wanting[place] = []
                 commit.rows[table] = commit.rows.get(table, 0) + rows
         commit.names = before.names if before is not None else None
-        learnt = [file for _, file, _ in staged(self._work, kept, "topics")]
-        changed: set[str] = set()
+        commit.unnamed = dict(before.unnamed) if before is not None else {}
+        learnt = any("topics" in each.parts for each in kept)
         if learnt or (wanting and commit.names is None):
-            old = store.folder / commit.names if commit.names else None
-            new = Location(self._work) / STAGING / NAMES
-            merge_names([*([old] if old else []), *learnt], new)
-            changed = changed_names(old, new)
+            new, _, renamed = learn_names(store, self._work, kept)
             commit.names = f"names/{batch}.parquet"
             put(new, store.folder / commit.names)
-        commit.unnamed = dict(before.unnamed) if before is not None else {}
-        wanting |= {name: ids for name, ids in commit.unnamed.items() if changed & set(ids)}
+            wanting |= {name: commit.unnamed[name] for name in renamed}
         commit.unnamed |= self._give(wanting, commit.names)
         commit.unnamed = {name: ids for name, ids in commit.unnamed.items() if ids}
 

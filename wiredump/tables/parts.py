@@ -105,7 +105,6 @@ class Manifest(Counts, kw_only=True):
     those in rows of the task, by connections that another one reports."""
 
     parts: dict[str, Part] = {}
-    segments: int = 0
     sources: list[tuple[int, str, str, int, int | None, int | None]] = []
     unread: dict[str, str] = {}
     late: int = 0
