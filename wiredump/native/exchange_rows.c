@@ -3,7 +3,7 @@
    batches. What is unusual becomes an exchange for Python instead. */
 #include "wire.h"
 
-enum { PRODUCE = 0, UNSUPPORTED_VERSION = 35, PRINTERS = 128 };
+enum { PRODUCE = 0, API_VERSIONS = 18, UNSUPPORTED_VERSION = 35, PRINTERS = 128 };
 
 static const char FRAME_CODES[] = "quqqqqqiqhhi?", REQUEST_CODES[] = "qqqqqqqhuhhuiuuuuuqq??Uiu",
                   BODY_CODES[] = "quqhuhiuuu";
@@ -139,7 +139,8 @@ static void forget_side(printed *side) {
     Py_XDECREF(side->problem);
 }
 
-/* Python makes more of a version that the broker lacks. */
+/* Python makes more of a version that the broker lacks, except of ApiVersions itself, whose rows
+   are the same either way. */
 static int has_fallen_back(const printed *response) {
     for (Py_ssize_t i = 0; response->codes && i < PyTuple_GET_SIZE(response->codes); i++)
         if (PyLong_AsLong(PyTuple_GET_ITEM(response->codes, i)) == UNSUPPORTED_VERSION) return 1;
@@ -311,7 +312,7 @@ int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
         taken = print_side(self, of->raw, of->key, of->version, 0, &request);
         if (taken == 1 && of->response != NULL)
             taken = print_side(self, of->response_raw, of->key, of->response_version, 1, &response);
-        if (taken == 1 && has_fallen_back(&response)) taken = 0;
+        if (taken == 1 && of->key != API_VERSIONS && has_fallen_back(&response)) taken = 0;
     }
     if (taken == 1 && is_carrying(self, of->key)) taken = gather_batches(self, of);
     if (taken == 1 && add_rows(self, of, &request, &response)) taken = -1;

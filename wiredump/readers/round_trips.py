@@ -136,26 +136,30 @@ def _measured(state: State, took_ns: int) -> None:
         state[MINIMUM] = took_ns
     if took_ns > state[MAXIMUM]:
         state[MAXIMUM] = took_ns
+    state[HISTOGRAM + _bucket(took_ns)] += 1
+
+
+def _bucket(took_ns: int) -> int:
     units = took_ns >> _UNIT_BITS
     power = units.bit_length() - 4
     bucket = units if power < 0 else 8 * power + (units >> power)
-    state[HISTOGRAM + (bucket if bucket < BUCKETS else BUCKETS - 1)] += 1
+    return bucket if bucket < BUCKETS else BUCKETS - 1
 
 
 def sums(state: State | None) -> RoundTrips:
     """What was measured so far."""
-    if state is None:
+    if state is None or state[MINIMUM] > state[MAXIMUM]:
         return NONE
-    buckets = state[HISTOGRAM:]
-    count = sum(buckets)
-    if not count:
-        return NONE
-    left = (count + 1) // 2
-    bucket = 0
-    while left > buckets[bucket]:
-        left -= buckets[bucket]
-        bucket += 1
     low, high = state[MINIMUM], state[MAXIMUM]
+    bucket = _bucket(low)
+    buckets = state[HISTOGRAM + bucket : HISTOGRAM + _bucket(high) + 1]
+    count = sum(buckets)
+    left = (count + 1) // 2
+    for each in buckets:
+        if left <= each:
+            break
+        left -= each
+        bucket += 1
     return RoundTrips(count, low, min(high, max(low, _middle(bucket))), high)
 
 
