@@ -166,7 +166,8 @@ class ControlPort:
             with slot:
                 return await handler(request)
         except web.HTTPException as error:
-            return _error(error.status, f"{request.method} {request.path}: {error.reason}")
+            unknown = "; GET / lists what this port has" if error.status in (404, 405) else ""
+            return _error(error.status, f"{request.method} {request.path}: {error.reason}{unknown}")
         except RefusedError as error:
             return _error(error.status, str(error))
         except (KprotoError, OSError) as error:

@@ -102,7 +102,7 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.upstream_sasl is not None and not self.sasl and not self.open_to_all:
             raise ClusterError(
                 "with credentials for the upstream, clients need users of the proxy's own, or "
-                "everybody has the proxy's rights"
+                "everybody has the proxy's rights: give --sasl or --open-to-all"
             )
         if self.sni is not None and (self.tls is None or self.advertise is not None):
             raise ClusterError("brokers by host name need TLS, and give the advertised addresses")

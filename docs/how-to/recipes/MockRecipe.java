@@ -2,6 +2,10 @@
 //
 // Needs `mockbroker` on PATH (docs/how-to/install.md), org.apache.kafka:kafka-clients for the
 // client shown here, and com.fasterxml.jackson.core:jackson-databind for JSON. Java 17 or newer.
+// With both in a pom.xml:
+//
+//   mvn dependency:copy-dependencies -DoutputDirectory=lib
+//   java -cp 'lib/*' MockRecipe.java
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

@@ -1,7 +1,9 @@
 // A Go test against a mock Kafka cluster: copy this file beside yours and change TestReassignment.
 //
-// Needs `mockbroker` on PATH (docs/how-to/install.md) and, for the client shown here,
-// github.com/twmb/franz-go and github.com/twmb/franz-go/pkg/kadm in go.mod.
+// Needs `mockbroker` on PATH (docs/how-to/install.md) and, for the client shown here, franz-go. In an
+// empty folder:
+//
+//	go mod init recipe && go get github.com/twmb/franz-go/pkg/kadm && go test
 package recipe
 
 import (

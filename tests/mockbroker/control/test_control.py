@@ -217,6 +217,7 @@ async def test_errors_of_unknown_paths_and_methods_are_json() -> None:
             assert (status, list(answer)) == (404, ["error"])
         status, answer = await client.get("/failover")
         assert (status, list(answer)) == (405, ["error"])
+        assert answer["error"].endswith("; GET / lists what this port has")
 
 
 async def test_a_body_too_large_is_refused() -> None:

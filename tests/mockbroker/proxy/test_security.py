@@ -160,7 +160,7 @@ def test_sessions_with_an_end_are_refused() -> None:
 
 @pytest.mark.requirement("DP-PROXY-32")
 async def test_open_to_all_has_to_be_said(proxied: Proxied) -> None:
-    with pytest.raises(ClusterError, match="everybody has the proxy's rights"):
+    with pytest.raises(ClusterError, match="rights: give --sasl or --open-to-all"):
         ProxyOptions(upstream=[("a", 1)], upstream_sasl=PLAIN)
     async with MockCluster(1, sasl=USERS) as mock:
         proxy = await proxied(mock, upstream_sasl=PLAIN, open_to_all=True)
