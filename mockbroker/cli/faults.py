@@ -73,7 +73,11 @@ def faults_into(mock: _HasRules, options: dict[str, Any]) -> None:
         raise click.UsageError("--faults-must-hit needs --faults or --control")
     try:
         for file in reversed(files):  # rules added last are tried first
-            mock.load_faults(_read(file))
+            rules = _read(file)
+            try:
+                mock.load_faults(rules)
+            except KprotoError as error:
+                raise click.UsageError(f"--faults: {file}: {error}") from None
     except KprotoError as error:
         raise click.UsageError(f"--faults: {error}") from None
     except OSError as error:

@@ -163,7 +163,8 @@ def test_a_bad_file_is_bad_usage_and_says_where(tmp_path, capsys):
     file = Path(tmp_path / "faults.yaml")
     for text, problem in [
         ("- api: 3\n  delay: 1\n- api: 3", f"{file}:3: rule 2: the rule has no effect"),
-        ("- api: Nope\n  delay: 1", "unknown API 'Nope'"),
+        ("- api: Nope\n  delay: 1", f"--faults: {file}: fault-1: unknown API 'Nope'"),
+        ("- {api: 3, steps_before: [drop-upstream self]}", f"{file}: fault-1: drop-upstream is a"),
         ("\x80", "invalid YAML"),
     ]:
         file.write_text(text)
