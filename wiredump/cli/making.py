@@ -75,11 +75,12 @@ def processes_for(work: Work, jobs: int) -> int:
     """Return how many processes to use, and prepare them. Raises OSError."""
     if jobs == 1:
         return 1
-    from wiredump.tables.processes import prepare, usable_cores
-    from wiredump.tables.useful_processes import useful_processes
+    from wiredump.tables.useful_processes import usable_cores, useful_processes
 
     number = useful_processes(work, jobs or usable_cores())
     if number > 1:
+        from wiredump.tables.processes import prepare  # multiprocessing is slow to import
+
         prepare()
     return number
 

@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, ForkServerContext, SpawnContext
@@ -24,7 +23,7 @@ from typing import TypeAlias, TypeVar
 from kproto.errors import KprotoError
 from wiredump.readers.share import Share
 
-__all__ = ["Progress", "WorkerError", "prepare", "share_out", "usable_cores"]
+__all__ = ["Progress", "WorkerError", "prepare", "share_out"]
 
 AnswerT = TypeVar("AnswerT")
 Progress: TypeAlias = Callable[[int], object]
@@ -120,10 +119,3 @@ def _gather(pipes: dict[Connection, int], jobs: int, progress: Progress) -> list
             done[number] = answer
             waiting.remove(each)
     return [done[number] for number in range(jobs)]
-
-
-def usable_cores() -> int:
-    """Return how many processors this process may use."""
-    with suppress(AttributeError):  # not available on every platform
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -6,6 +6,8 @@ they cannot share finding frames in the extension: each of them has to find all.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import Final
 
 from wiredump.native import quick
@@ -13,7 +15,7 @@ from wiredump.sources.kinds import kind_of
 from wiredump.storage import Location
 from wiredump.tables.work import Work
 
-__all__ = ["divides_connections", "useful_processes"]
+__all__ = ["divides_connections", "usable_cores", "useful_processes"]
 
 _BYTES_A_PROCESS: Final = 24 << 20
 """Two processes read 48 MB of small messages a fifth faster than one, and of large ones as fast."""
@@ -36,3 +38,10 @@ def useful_processes(work: Work, most: int) -> int:
         return 1
     size = sum(Location(path).info().size for path in captures)
     return max(1, min(most, size // _BYTES_A_PROCESS))
+
+
+def usable_cores() -> int:
+    """Return how many processors this process may use."""
+    with suppress(AttributeError):  # not available on every platform
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
