@@ -215,7 +215,7 @@ async def test_a_handshake_that_is_refused_leaves_the_connection_in_order():
 
 
 async def test_an_unused_rule_fails_a_strict_cluster():
-    with pytest.raises(AssertionError, match=r"idle \(api=3 delay=1\)"):
+    with pytest.raises(AssertionError, match=r"idle \(api=3 delay=1ms\)"):
         async with MockCluster(strict_faults=True) as mock:
             mock.fault(name="idle", api=3, delay=1)
 

@@ -136,7 +136,7 @@ def rows(folder: Path, table: str) -> list[str]:
         (["--follow", "in", "--checkpoint", "c", "--partition-by", "date"], "divide them"),
         (["--follow", "in", "--checkpoint", "c"], "/in does not exist: check --follow"),
         (["--follow", "in/*.pcap", "--checkpoint", "c"], "/in does not exist: check --follow"),
-        (["--follow", "in", "--checkpoint", "c", "--trigger", "5"], "use a number with a unit"),
+        (["--follow", "in", "--checkpoint", "c", "--trigger", "5"], "has no unit: use 5ms"),
     ],
 )
 def test_options_that_are_refused(
