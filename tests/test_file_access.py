@@ -22,6 +22,7 @@ ALLOWED = (
     "wiredump.readers.capture",
     "wiredump.spark.*",
     "wiredump.storage.*",
+    "wiredump.tables.processes",  # lists /proc
 )
 """Modules that may open files with these functions."""
 
