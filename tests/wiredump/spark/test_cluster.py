@@ -45,6 +45,7 @@ def started(folder: Path, name: str, *arguments: str) -> Iterator[str]:
     command = ["java", "-Xmx192m", "-cp", f"{home}/jars/*", f"org.apache.spark.deploy.{name}"]
     command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)  # bytecode shows which copy was imported
     # The worker starts executors as its shell script would, which sets these two.
     environment = {**kept, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
     log = folder / "log"
