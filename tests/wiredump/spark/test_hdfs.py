@@ -6,20 +6,13 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-import pyarrow.dataset as ds
 import pytest
 
 from tests.support.hdfs import hdfs
-from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_session import FakeSession, session
-from tests.wiredump.spark.pipeline import single
+from tests.wiredump.spark.remote_tables import check_captures_and_tables
 from tests.wiredump.spark.rotating import cut_off, killed
-from wiredump.rows.schema import TABLES as SCHEMA
-from wiredump.spark.connections import Options
-from wiredump.spark.job import Job
 from wiredump.storage import ChangedError, Location, expand
-from wiredump.tables.publishing import OutputError
 
 __all__ = ["session"]
 
@@ -37,47 +30,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_captures_and_tables(session: FakeSession, cluster: str, tmp_path: Path) -> None:
-    paths = []
-    for number in range(2):
-        data = made_up.capture(60 + number, kind="pcapng", back=0.5, odd=0.2)
-        path = tmp_path / f"{number}.pcapng"
-        path.write_bytes(data)
-        paths.append(str(path))
-        place = Location(f"{cluster}/day/{number}.pcapng")
-        place.parent.mkdir()
-        place.write_bytes(data)
-    expected = single(paths, tmp_path / "one", tables=TABLES)
-    out = Location(f"{cluster}/lake/tables")
-    options = Options(
-        out=str(out), paths=dict(enumerate(expand(f"{cluster}/day/*.pcapng"))), run="r1",
-        tables=TABLES,
-    )  # fmt: skip
-    made = Job(options=options, split_bytes=10_000, partitions=2).run(session)
-    assert found(out) == expected
-    assert made.connections > 0
-    assert {each.name for each in out.iterdir()} == {*made.rows, "_SUCCESS", "_manifests"}
-
-    options = msgspec.structs.replace(options, run="r2")
-    how = {"split_bytes": 1 << 20, "partitions": 1, "partition_by": ("date", "api")}
-    with pytest.raises(OutputError, match="is not empty"):
-        Job(options=options, **how).run(session)
-    Job(options=options, mode="overwrite", **how).run(session)
-    assert list(out.glob("requests/run=r2/date=*/api=*/*.parquet"))
-    assert found(out) == expected
-    assert {each.name for each in (out / "requests").iterdir()} == {"run=r2"}
-
-
-def found(out: Location) -> dict[str, list[str]]:
-    """The rows of each table, with the columns that are names of folders."""
-    return {
-        name: sorted(
-            repr(row)
-            for row in ds.dataset((out / name).path, filesystem=out.filesystem, partitioning="hive")
-            .to_table([each.name for each in SCHEMA[name].columns])
-            .to_pylist()
-        )
-        for name in TABLES
-    }
+    Location(f"{cluster}/day").mkdir()
+    check_captures_and_tables(
+        session, lambda path: f"{cluster}/{path}", tmp_path, seed=60, tables=TABLES
+    )
 
 
 def test_a_stream_that_is_killed(
