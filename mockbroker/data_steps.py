@@ -334,8 +334,8 @@ class DataSteps(DataPlane, Turns):
             self.groups.release_assignor(group)
 
     def hold_assignment(self, group: str) -> None:
-        """Keep the members of a consumer or streams group from reaching their target: they are told
-        to revoke partitions and are assigned no new ones."""
+        """Hold a consumer or streams group short of its target assignment: members are told to
+        revoke partitions and are assigned no new ones."""
         with self._acting():
             self.groups.hold_assignment(group)
 

@@ -182,7 +182,7 @@ GROUP_ROWS: Final = (
     ),
     Command(
         "hold-assignment",
-        "Keep the members of a consumer or streams group from reaching their target.",
+        "Hold a consumer or streams group short of its target assignment.",
         lambda on, given: on.cluster.hold_assignment(given["group"]),
         (_GROUP,),
         details="Until `release-assignment`, members are told to revoke partitions and are "

@@ -11,17 +11,16 @@ from wiredump.skipped import damage_of, require_read
 
 __all__ = ["check_read"]
 
-_NAMES: Final = {
-    "truncated file": ("truncated",),
-    "damaged file": ("damaged",),
-    "unreadable packet": ("packet", "malformed", "fragment"),
-    "packet{} cut by a snap length": ("snaplen",),
-    "missing byte": ("missing",),
-    "incomplete frame": ("cut",),
-    "range{} of bytes outside frames": ("unframed",),
-}
-"""What is counted, with the place of a plural's s unless it is the end, and the kinds of damage
-that it adds up."""
+_COUNTED: Final = (
+    ("truncated file", "truncated files", ("truncated",)),
+    ("damaged file", "damaged files", ("damaged",)),
+    ("unreadable packet", "unreadable packets", ("packet", "malformed", "fragment")),
+    ("packet cut by a snap length", "packets cut by a snap length", ("snaplen",)),
+    ("missing byte", "missing bytes", ("missing",)),
+    ("incomplete frame", "incomplete frames", ("cut",)),
+    ("range of bytes outside frames", "ranges of bytes outside frames", ("unframed",)),
+)
+"""The singular, the plural, and the kinds of damage that are counted under this name."""
 
 
 def check_read(unread: Mapping[str, str], account: Mapping[str, int]) -> None:
@@ -29,8 +28,11 @@ def check_read(unread: Mapping[str, str], account: Mapping[str, int]) -> None:
     TCP at all."""
     require_read(unread, account)
     found = {**damage_of(account), "missing": account.get("missing", 0)}
-    counts = {name: sum(found.get(kind, 0) for kind in kinds) for name, kinds in _NAMES.items()}
-    lacks = [f"{count:,} {_counted(name, count)}" for name, count in counts.items() if count]
+    lacks = []
+    for one, many, kinds in _COUNTED:
+        count = sum(found.get(kind, 0) for kind in kinds)
+        if count:
+            lacks.append(f"{count:,} {one if count == 1 else many}")
     if not lacks:
         return
     whole = "; `tcpdump -s 0` captures whole packets" * bool(found.get("snaplen"))
@@ -39,8 +41,3 @@ def check_read(unread: Mapping[str, str], account: Mapping[str, int]) -> None:
         f"`wiredump show --errors` list them{whole})",
         err=True,
     )
-
-
-def _counted(name: str, count: int) -> str:
-    name = name if "{}" in name else f"{name}{{}}"
-    return name.format("s" * (count != 1))
