@@ -109,11 +109,12 @@ def _body_schema(body: tuple[Member, ...] | Schema) -> Schema:
 def _responses(route: Route, path: str, *, with_token: bool) -> dict[str, Any]:
     answers = {route.media: route.schema, **route.also}
     content = {media: {"schema": schema} for media, schema in answers.items()}
-    refusals = {400: "The request is invalid, or the cluster cannot carry it out."}
+    refusals = {
+        400: "The request is invalid, or the cluster cannot carry it out.",
+        403: "The request comes from a page of another site, or names another host.",
+    }
     if with_token:
         refusals[401] = "The token is missing or wrong."
-    else:
-        refusals[403] = "The request comes from a page of another site, or names another host."
     if path.startswith(OF_CLUSTER):
         refusals[404] = "No cluster has this id."
     if route.body is not None:

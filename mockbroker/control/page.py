@@ -52,6 +52,8 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "Cache-Control": "no-store",
+    # A page that opens this one in a window gets no handle on the window.
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import nullcontext
 from typing import Final, TypeAlias
-from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
@@ -23,9 +22,10 @@ from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import file_response, page_files, requests_page
 from mockbroker.control.route_table import ROUTES
 from mockbroker.control.routes import ControlRequest, Route, read_body, read_query
+from mockbroker.control.same_site import is_same_site
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
-from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show
+from mockbroker.serving.endpoints import dialable, is_loopback, show
 
 __all__ = ["ControlPort", "ControlServer"]
 
@@ -154,7 +154,7 @@ class ControlPort:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Check access, and give every error the form ``{"error": one line}``."""
-        if not self._is_same_site(request):
+        if not is_same_site(request, on_loopback=is_loopback(self._host)):
             return _error(
                 403,
                 "this control port accepts only its own address and its own page",
@@ -175,22 +175,6 @@ class ControlPort:
         except Exception as error:  # a defect of mockbroker
             _log.exception("%s %s", request.method, request.path)
             return _error(500, f"internal error: {type(error).__name__}: {error}")
-
-    def _is_same_site(self, request: web.Request) -> bool:
-        """Whether the request comes from our own page, or from no page. A page of another site has
-        another Origin; a page whose name resolves to this address (DNS rebinding) has another Host.
-        Beyond loopback the host may have any name, and the token protects it."""
-        host = request.headers.get("Host", "")
-        origin = request.headers.get("Origin")
-        try:
-            if origin is not None and urlsplit(origin).netloc != host:
-                return False
-            if not is_loopback(self._host):
-                return True
-            name, _ = parse_endpoint(host.lower())
-        except ValueError:  # a ClusterError is one
-            return False
-        return is_loopback(name)
 
     def _is_authorized(self, request: web.Request) -> bool:
         """The page and its files need no token: they hold no data, and the page prompts for it."""
