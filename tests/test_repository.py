@@ -301,6 +301,7 @@ def test_the_image_gets_all_that_its_build_needs():
         "schemas",
         "docs",
         "pyproject.toml",
+        "constraints.txt",
         "setup.py",
         "README.md",
         "LICENSE",
