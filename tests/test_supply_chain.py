@@ -1,7 +1,7 @@
 """What a build or an installation takes from elsewhere is pinned, or bounded by its major version.
 
-Workflows name actions by commit, and images have a digest, because a tag can be moved. The extras of
-users exclude the next major release of each package, because no test has run with it.
+Workflows name actions by commit, and images have a digest, because a tag can be moved. The extras
+of users exclude the next major release of each package, because no test has run with it.
 """
 
 from __future__ import annotations
