@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+from wiredump.open_requests import MOST_HALVES
 from wiredump.search import Candidate, Search, Undecided
 
 __all__ = [
@@ -162,7 +163,8 @@ class Requests:
 
 class Asked(NamedTuple):
     """The correlation ids of a connection: those of requests without a response yet, their upper
-    halves, and the newest of all requests and of all responses (None before the first)."""
+    halves (as ``OpenRequests.halves``), and the newest of all requests and of all responses (None
+    before the first)."""
 
     waiting: Container[int]
     high_halves: frozenset[int]
@@ -241,9 +243,6 @@ class Responses:
 def id_distance(correlation_id: int, before: int) -> int:
     """Return the distance from one correlation id to another, which wrap."""
     return ((correlation_id - before + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
-
-
-MOST_HALVES: Final = 32
 
 
 @lru_cache(maxsize=256)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from wiredump.model import Connection, Exchange, Frame, Place
 from wiredump.native import quick
 
-__all__ = ["OpenRequests", "UnkeptBytes", "open_requests"]
+__all__ = ["MOST_HALVES", "OpenRequests", "UnkeptBytes", "open_requests"]
+
+MOST_HALVES: Final = 32
 
 
 class OpenRequests:
@@ -27,6 +29,7 @@ class OpenRequests:
         self.pushed = 0
         self._by_number: OrderedDict[int, Exchange] = OrderedDict()
         self._by_id: dict[int, deque[int]] = {}
+        self._halves: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -42,6 +45,8 @@ class OpenRequests:
         self.pushed += 1
         self._by_number[self.pushed] = exchange
         self._by_id.setdefault(exchange.correlation_id, deque()).append(self.pushed)
+        if len(self._halves) <= MOST_HALVES:
+            self._halves.add(exchange.correlation_id >> 16 & 0xFFFF)
         self.size += _size(exchange)
 
     def oldest(self, correlation_id: int) -> Exchange | None:
@@ -61,6 +66,8 @@ class OpenRequests:
         in_order = number == next(iter(self._by_number))
         exchange = self._by_number.pop(number)
         self.size -= _size(exchange)
+        if not self._by_number:
+            self._halves.clear()
         return exchange, in_order
 
     def take_oldest(self) -> Exchange:
@@ -68,6 +75,15 @@ class OpenRequests:
         oldest = next(iter(self._by_number.values()))
         self.take(oldest.correlation_id)
         return oldest
+
+    @property
+    def halves(self) -> frozenset[int]:
+        """The upper halves of the correlation ids, and perhaps of earlier ones. There are at most
+        ``MOST_HALVES``; one more means that there are too many to list."""
+        return frozenset(self._halves)
+
+    def make_all(self) -> None:
+        """Make the exchanges that were not needed yet, with what is known of the connection."""
 
     def all(self) -> list[Exchange]:
         """Return all requests."""

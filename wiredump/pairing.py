@@ -68,7 +68,6 @@ class Pairing:
         """Whether they ever may have: whether a SaslHandshake v0 was answered."""
         self._newest: int | None = None
         self._answered: int | None = None
-        self._halves: tuple[int, int, frozenset[int]] = (0, 0, frozenset())
 
     def _open_requests(self, exchanges: Iterable[Exchange] = ()) -> OpenRequests:
         return open_requests(self.connection, self._kafka.name, exchanges)
@@ -79,16 +78,11 @@ class Pairing:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open = self._open_requests(state["_open"])
-        self._halves = 0, 0, frozenset()
 
     @property
     def asked(self) -> Asked:
         """The correlation ids by which responses are recognised."""
-        pushed, count, halves = self._halves
-        if (pushed, count) != (self._open.pushed, len(self._open)):
-            halves = frozenset(each >> 16 & 0xFFFF for each in self._open)
-            self._halves = self._open.pushed, len(self._open), halves
-        return Asked(self._open, halves, self._newest, self._answered)
+        return Asked(self._open, self._open.halves, self._newest, self._answered)
 
     def is_request(self, raw: bytes) -> bool | None:
         """Whether a frame, or the captured part of it, decodes as a request; None if its version is
@@ -180,7 +174,7 @@ class Pairing:
     def _learn_software(self, frame: Frame) -> None:
         software = software_of(self._kafka, frame.raw)
         if software is not None and software != self.connection.software:
-            self._open.all()  # earlier requests are made, with the software that was known then
+            self._open.make_all()  # with the software that was known then
             self.connection.software = software
 
     def _wait(self, asked: Exchange) -> list[Item]:

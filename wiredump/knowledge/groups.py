@@ -62,11 +62,13 @@ class _Key(NamedTuple):
 
 
 class _Group(msgspec.Struct):
-    """``pending`` began after the newest generation. ``epochs`` has the last epoch of each member.
-    ``done`` are rebalances that nothing can be about any more."""
+    """``pending`` began after the newest generation, of whose members ``remaining`` have not left
+    since; None before the first leaves. ``epochs`` has the last epoch of each member. ``done`` are
+    rebalances that nothing can be about any more."""
 
     generations: dict[int, Rebalance] = {}
     pending: Rebalance | None = None
+    remaining: set[str] | None = None
     epochs: dict[str, int] = {}
     done: list[Rebalance] = []
 
@@ -97,7 +99,7 @@ class _Group(msgspec.Struct):
             found = self.pending or Rebalance(excerpt)
             found.generation, found.formed_ns = number, excerpt.completed_ns
             self.generations[number] = found
-            self.pending = None
+            self.pending = self.remaining = None
             if len(self.generations) > _KEPT:
                 self.done.append(self.generations.pop(next(iter(self.generations))))
         found.add(excerpt)
@@ -107,6 +109,7 @@ class _Group(msgspec.Struct):
     def begin_again(self, number: int) -> None:
         """The group was deleted, and counts anew."""
         self.done.append(self.generations.pop(number))
+        self.remaining = None
 
     def leave(self, excerpt: Excerpt, names: list[str], reasons: Iterable[str | None] = ()) -> None:
         """Members leave. That begins a rebalance, unless nobody is left."""
@@ -117,8 +120,21 @@ class _Group(msgspec.Struct):
         rebalance.gone.update(names)
         for reason in reasons:
             rebalance.because(reason)
-        if rebalance is self.pending and newest is not None and newest.members <= rebalance.gone:
-            self.pending = None
+        if rebalance is self.pending and newest is not None:
+            if self.remaining is None:
+                self.remaining = newest.members - rebalance.gone
+            self.remaining.difference_update(names)
+            if not self.remaining:
+                self.pending = self.remaining = None
+
+    def add_member(self, rebalance: Rebalance, member: str) -> None:
+        """Note a member of a generation."""
+        rebalance.members.add(member)
+        if (
+            self.remaining is not None and self.pending is not None
+            and rebalance is self.newest and member not in self.pending.gone
+        ):  # fmt: skip
+            self.remaining.add(member)
 
 
 class Groups:
@@ -188,7 +204,7 @@ def _joined(group: _Group, excerpt: Excerpt, request: JsonBody, response: JsonBo
     rebalance.assignor = response.get("protocolName") or rebalance.assignor
     rebalance.leader = response.get("leader") or rebalance.leader
     rebalance.size = max(rebalance.size, len(response.get("members") or ()))
-    rebalance.members.add(member)
+    group.add_member(rebalance, member)
     rebalance.waiting.add(member)
     if request.get("memberId") == "" or member in rebalance.issued:
         rebalance.joined.add(member)
@@ -284,11 +300,11 @@ def _answered(
         known = None
     if before is None and sent == epoch:
         if known is not None:
-            known.members.add(member)
+            group.add_member(known, member)
         return  # it had the epoch before the capture began
     if before != epoch or sent == 0:
         known = group.generation(epoch, excerpt)
-        known.members.add(member)
+        group.add_member(known, member)
         if sent == 0:
             known.joined.add(member)
     if known is not None:

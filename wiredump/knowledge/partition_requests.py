@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from wiredump.knowledge.excerpts import Excerpt
 
-__all__ = ["Listed", "Partition", "PartitionRequest", "covers", "listed", "partition_requests"]
+__all__ = ["Listed", "Partition", "PartitionRequest", "listed", "partition_requests"]
 
 Partition: TypeAlias = tuple[str | None, int | None]
 """Topic name and partition index."""
@@ -130,23 +130,3 @@ def _listed(topic: str | None, each: dict[str, Any]) -> Listed:
     current, wanted = each["currentReplicas"] or [], each.get("targetReplicas") or []
     adding = [broker for broker in wanted if broker not in current]
     return Listed((topic, each.get("partitionId")), current, adding, [], None)
-
-
-def covers(excerpt: Excerpt, partition: Partition) -> bool:
-    """Whether the listing would have the partition if it were being reassigned."""
-    request = excerpt.request
-    if request is None or "topics" not in request:
-        return False
-    if request["topics"] is None:
-        return True
-    name, number = partition
-    for topic in request["topics"]:
-        if "partitionIndexes" in topic:
-            numbers = topic["partitionIndexes"]
-        elif "partitionIds" in topic:
-            numbers = topic["partitionIds"]
-        else:
-            continue
-        if topic.get("name", name) == name and (numbers is None or number in numbers):
-            return True
-    return False

@@ -16,8 +16,9 @@ unless it is seen to have begun or ended.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -28,10 +29,10 @@ from wiredump.knowledge.partition_requests import (
     Listed,
     Partition,
     PartitionRequest,
-    covers,
     listed,
     partition_requests,
 )
+from wiredump.knowledge.partitions_under_way import PartitionsUnderWay
 from wiredump.rows.exchanges import Row
 
 __all__ = ["MOST_PARTITIONS", "Reassignments"]
@@ -44,11 +45,14 @@ _METADATA, _DELETE_TOPICS, _DESCRIBE_TOPIC_PARTITIONS = 3, 20, 75
 _NO_REASSIGNMENT_IN_PROGRESS: Final = 85
 
 
+_Replicas: TypeAlias = OrderedDict[Partition, tuple[list[int], int]]
+
+
 class _Cluster(msgspec.Struct):
     """``replicas`` as they were last seen, and when."""
 
-    replicas: dict[Partition, tuple[list[int], int]] = {}
-    current: dict[Partition, PartitionReassignment] = {}
+    replicas: _Replicas = msgspec.field(default_factory=OrderedDict)
+    current: PartitionsUnderWay = msgspec.field(default_factory=PartitionsUnderWay)
 
 
 class Reassignments:
@@ -71,7 +75,7 @@ class Reassignments:
     def end(self) -> Iterator[Row]:
         """Return the rows of the reassignments whose end was not captured."""
         for name, cluster in sorted(self._known.items()):
-            for reassignment in cluster.current.values():
+            for reassignment in cluster.current:
                 yield reassignment.row(
                     self._clusters.name(name), "in progress" if reassignment.pending else "unknown"
                 )
@@ -87,14 +91,15 @@ class Reassignments:
         cluster = self._known.pop(gone, None)
         if cluster is not None:
             into = self._cluster(kept)
-            into.replicas = {**cluster.replicas, **into.replicas}
-            into.current = {**cluster.current, **into.current}
+            into.replicas = _together(into.replicas, cluster.replicas)
+            into.current = into.current.absorb(cluster.current)
 
     # -- 45 ----------------------------------------------------------------------------------
 
     def _asked(self, name: str, cluster: _Cluster, excerpt: Excerpt) -> Iterator[Row]:
         def under_way(topic: str | None) -> list[Partition]:
-            return [each for each in cluster.current if topic is None or each[0] == topic]
+            found = cluster.current.of_topics(None if topic is None else [topic])
+            return [each.partition for each in found]
 
         found = partition_requests(excerpt, under_way)
         if not found and excerpt.request is not None and excerpt.request.get("topics", ()) is None:
@@ -115,9 +120,9 @@ class Reassignments:
             excerpt, request, _before(cluster, excerpt, request.partition, before)
         )
         if request.code == 0:
-            cluster.current.pop(request.partition, None)
+            cluster.current.pop(request.partition)
             if request.target is not None:
-                cluster.current[request.partition] = reassignment
+                cluster.current.add(reassignment)
                 if before is not None:
                     yield before.row(name, "replaced", "another target", excerpt)
             elif before is not None:
@@ -127,7 +132,7 @@ class Reassignments:
                 yield reassignment.row(name, "cancelled", "cancelled", excerpt)
         elif request.code is None:
             if request.target is not None and before is None:
-                cluster.current[request.partition] = reassignment
+                cluster.current.add(reassignment)
             else:
                 yield reassignment.row(name, "unknown")
         else:
@@ -138,7 +143,7 @@ class Reassignments:
                 and before.accepted
                 and before.since_ns <= excerpt.requested_ns
             ):
-                del cluster.current[request.partition]
+                cluster.current.pop(request.partition)
                 yield before.row(name, "completed", "nothing to cancel", excerpt)
 
     # -- 46 ----------------------------------------------------------------------------------
@@ -150,14 +155,7 @@ class Reassignments:
         for row in rows:
             _list(cluster, excerpt, row)
         there = {row.partition for row in rows}
-        gone = [
-            reassignment
-            for reassignment in cluster.current.values()
-            if reassignment.partition not in there
-            and reassignment.accepted
-            and reassignment.since_ns <= excerpt.requested_ns
-            and covers(excerpt, reassignment.partition)
-        ]
+        gone = cluster.current.unlisted(excerpt.request, excerpt.requested_ns, there)
         yield from self._end(name, cluster, gone, "not listed", excerpt)
 
     def _end(
@@ -169,7 +167,7 @@ class Reassignments:
         excerpt: Excerpt,
     ) -> Iterator[Row]:
         for reassignment in current:
-            del cluster.current[reassignment.partition]
+            cluster.current.pop(reassignment.partition)
             outcome = "unknown" if evidence == "topic deleted" else "completed"
             yield reassignment.row(self._clusters.name(name), outcome, evidence, excerpt)  # type: ignore[arg-type]
 
@@ -182,7 +180,7 @@ class Reassignments:
             cluster.replicas.pop(partition, None)
             cluster.replicas[partition] = (replicas, excerpt.completed_ns)
             if len(cluster.replicas) > self._most:
-                del cluster.replicas[next(iter(cluster.replicas))]
+                cluster.replicas.popitem(last=False)
             reassignment = cluster.current.get(partition)
             if (
                 reassignment is None
@@ -200,11 +198,7 @@ class Reassignments:
     def _deleted(self, name: str, cluster: _Cluster, excerpt: Excerpt) -> Iterator[Row]:
         rows = (excerpt.response or {}).get("responses") or ()
         names = {row.get("name") for row in rows if not row.get("errorCode")}
-        gone = [
-            reassignment
-            for reassignment in cluster.current.values()
-            if reassignment.partition[0] in names
-        ]
+        gone = cluster.current.of_topics(names)
         yield from self._end(name, cluster, gone, "topic deleted", excerpt)
 
 
@@ -230,6 +224,18 @@ def _before(
     return seen[0] if seen is not None and seen[1] <= excerpt.requested_ns else None
 
 
+def _together(kept: _Replicas, gone: _Replicas) -> _Replicas:
+    """Return both, those of ``gone`` first. Costs as much as the smaller of them."""
+    if len(kept) < len(gone):
+        gone.update(kept)
+        return gone
+    for partition in reversed(gone):
+        if partition not in kept:
+            kept[partition] = gone[partition]
+            kept.move_to_end(partition, last=False)
+    return kept
+
+
 def _list(cluster: _Cluster, excerpt: Excerpt, row: Listed) -> None:
     """Note that the partition is being reassigned."""
     now = excerpt.completed_ns
@@ -240,10 +246,13 @@ def _list(cluster: _Cluster, excerpt: Excerpt, row: Listed) -> None:
         reassignment = PartitionReassignment(
             row.partition, now, target=row.target, before=before if released else None
         )
-        cluster.current[row.partition] = reassignment
+        cluster.current.add(reassignment)
     elif excerpt.completed_ns < reassignment.since_ns:
         return
-    reassignment.accepted = reassignment.pending = True
+    if not reassignment.accepted:
+        reassignment.accepted = True
+        cluster.current.accept(reassignment)
+    reassignment.pending = True
     reassignment.first_listed_ns = (
         now if reassignment.first_listed_ns is None else reassignment.first_listed_ns
     )

@@ -49,6 +49,7 @@ static int32_t acks_of(const head *in, int64_t at, int version, int flexible, in
         if (!varint(in, &at, &count)) return short_of;
         if (count > (uint64_t)in->size) return NO_ACKS;
         while (count--) {
+            STEPS(1);
             uint64_t tag;
             if (!varint(in, &at, &tag) || !varint(in, &at, &size)) return short_of;
             at += (int64_t)size; /* below 2^35, and `at` is within the frame: no overflow */
@@ -131,30 +132,6 @@ static int intern_names(void) {
     version_name = PyUnicode_InternFromString("response_version");
     in_order_name = PyUnicode_InternFromString("in_order");
     return request_name && response_name && version_name && in_order_name ? 0 : -1;
-}
-
-/* The times of an exchange are those of the capture that its request is of. */
-static int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last) {
-    for (Py_ssize_t i = 0; i < self->span_count; i++) {
-        struct span *each = &self->spans[i];
-        if (each->capture != capture) continue;
-        if (first < each->first_ns) each->first_ns = first;
-        if (last > each->last_ns) each->last_ns = last;
-        return 0;
-    }
-    if (self->span_count == self->span_room) {
-        Py_ssize_t room = self->span_room ? self->span_room * 2 : 2;
-        struct span *grown = PyMem_Realloc(self->spans, (size_t)room * sizeof(*grown));
-        if (grown == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        self->spans = grown;
-        self->span_room = room;
-    }
-    struct span made = {capture, first, last};
-    self->spans[self->span_count++] = made;
-    return 0;
 }
 
 /* A response, where it is still in its stream. */

@@ -16,6 +16,7 @@ struct slot *reading_find(const reading_object *self, const uint8_t *flow) {
     if (self->table_size == 0) return NULL;
     for (size_t at = (size_t)hash(self, flow) & mask;; at = (at + 1) & mask) {
         struct slot *each = &self->table[at];
+        STEPS(1);
         if (each->connection == NULL) return NULL;
         if (memcmp(each->connection->flows[each->direction], flow, KEY) == 0) return each;
     }
@@ -24,7 +25,7 @@ struct slot *reading_find(const reading_object *self, const uint8_t *flow) {
 static void put(reading_object *self, connection *on, int direction) {
     size_t mask = self->table_size - 1;
     size_t at = (size_t)hash(self, on->flows[direction]) & mask;
-    while (self->table[at].connection != NULL) at = (at + 1) & mask;
+    for (; self->table[at].connection != NULL; at = (at + 1) & mask) STEPS(1);
     self->table[at].connection = on;
     self->table[at].direction = (uint8_t)direction;
     self->table_used++;
@@ -41,6 +42,7 @@ static int make_room(reading_object *self) {
     self->table = table;
     self->table_size = size;
     self->table_used = 0;
+    STEPS(before);
     for (size_t i = 0; i < before; i++)
         if (old[i].connection != NULL) put(self, old[i].connection, old[i].direction);
     PyMem_Free(old);
@@ -53,6 +55,7 @@ static void take_out(reading_object *self, struct slot *gone) {
     self->table_used--;
     /* Those behind it that belong in front of the hole move up. */
     for (size_t at = (hole + 1) & mask; self->table[at].connection != NULL; at = (at + 1) & mask) {
+        STEPS(1);
         struct slot each = self->table[at];
         size_t home = (size_t)hash(self, each.connection->flows[each.direction]) & mask;
         if (((at - home) & mask) >= ((at - hole) & mask)) {
@@ -74,10 +77,10 @@ int reading_put(reading_object *self, connection *on) {
 void reading_drop(reading_object *self, connection *on) {
     take_out(self, reading_find(self, on->flows[0]));
     take_out(self, reading_find(self, on->flows[1]));
-    for (Py_ssize_t i = 0; on->touched && i < self->touched_count; i++) {
-        if (self->touched[i] != on) continue;
-        self->touched[i] = self->touched[--self->touched_count];
-        break;
+    if (on->touched) {
+        connection *last = self->touched[--self->touched_count];
+        self->touched[on->touched - 1] = last;
+        last->touched = on->touched;
     }
     self->alive -= on->opened.stage != STAGE_CLOSED;
     connection_free(on);

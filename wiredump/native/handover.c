@@ -109,6 +109,7 @@ PyObject *connection_leave(PyObject *object, PyObject *flow) {
 PyObject *connection_flows(PyObject *object, PyObject *over) {
     reading_object *self = (reading_object *)object;
     PyObject *list = PyList_New(0);
+    STEPS(self->table_size);
     for (size_t i = 0; list != NULL && i < self->table_size; i++) {
         const connection *on = self->table[i].connection;
         if (on == NULL || self->table[i].direction) continue;

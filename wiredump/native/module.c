@@ -1,6 +1,14 @@
 /* wiredump.native._quick: the usual packets, segments and frames of captures, in bulk. */
 #include "wire.h"
 
+uint64_t native_steps;
+
+/* steps() -> how many steps loops took since the module was loaded */
+static PyObject *steps(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(native_steps);
+}
+
 static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"walk_pcapng", walk_pcapng, METH_VARARGS, NULL},
                                   {"pack", pack, METH_O, NULL},
@@ -8,6 +16,7 @@ static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"carried_run", carried_run, METH_VARARGS, NULL},
                                   {"order_runs", order_runs, METH_O, NULL},
                                   {"feed_rows", feed_rows, METH_VARARGS, NULL},
+                                  {"steps", steps, METH_NOARGS, NULL},
                                   {0}};
 
 static struct PyModuleDef definition = {

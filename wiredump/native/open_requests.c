@@ -4,37 +4,101 @@
 #include "wire.h"
 
 #include <structmember.h>
+#include <time.h>
 
 open_requests *open_requests_new(void) {
     open_requests *self = PyObject_New(open_requests, &open_requests_type);
     if (self == NULL) return NULL;
     self->entries = NULL;
-    self->ids = NULL;
+    self->ids = self->following = self->heads = self->tails = NULL;
     self->make = NULL;
-    self->first = self->end = self->room = self->count = self->pushed = 0;
+    self->first = self->end = self->room = self->count = self->pushed = self->made = 0;
     self->bytes = 0;
+    self->half_count = 0;
+    /* The multiplier is odd; peers cannot know it, so that they cannot choose ids that collide. */
+    self->seed = (uint32_t)((uintptr_t)self >> 4 ^ (uintptr_t)time(NULL) * 2654435761u) | 1;
     return self;
 }
 
-static int reserve(open_requests *self) {
-    Py_ssize_t used = self->end - self->first;
-    if (self->first && self->first >= used) { /* those at the front are answered */
-        memmove(self->entries, self->entries + self->first, (size_t)used * sizeof(open_request));
-        memmove(self->ids, self->ids + self->first, (size_t)used * sizeof(int32_t));
-        self->first = 0;
-        self->end = used;
-        return 0;
+/* Requests with the same last bits of the hash follow each other from `heads` on, oldest first. */
+static size_t bucket_of(const open_requests *self, int32_t id) {
+    uint32_t hash = (uint32_t)id * self->seed;
+    return (size_t)(hash ^ hash >> 16) & (size_t)(self->room - 1);
+}
+
+static void note_half(open_requests *self, int32_t id) {
+    uint16_t half = (uint16_t)((uint32_t)id >> 16);
+    for (int i = self->half_count - 1; i >= 0; i--) {
+        STEPS(1);
+        if (self->halves[i] == half) return;
     }
+    if (self->half_count <= MOST_HALVES) self->halves[self->half_count++] = half;
+}
+
+static void link_entry(open_requests *self, Py_ssize_t index) {
+    size_t bucket = bucket_of(self, self->ids[index]);
+    self->following[index] = -1;
+    if (self->heads[bucket] < 0) self->heads[bucket] = (int32_t)index;
+    else self->following[self->tails[bucket]] = (int32_t)index;
+    self->tails[bucket] = (int32_t)index;
+    if (self->half_count <= MOST_HALVES) note_half(self, self->ids[index]);
+}
+
+static void unlink_entry(open_requests *self, Py_ssize_t index) {
+    size_t bucket = bucket_of(self, self->ids[index]);
+    int32_t before = -1, at = self->heads[bucket];
+    for (; at != index; at = self->following[at]) {
+        STEPS(1);
+        before = at;
+    }
+    if (before < 0) self->heads[bucket] = self->following[index];
+    else self->following[before] = self->following[index];
+    if (self->tails[bucket] == index) self->tails[bucket] = before;
+}
+
+static int grow(open_requests *self) {
     Py_ssize_t room = self->room ? self->room * 2 : 8;
+    if (room > INT32_MAX / 2) {
+        PyErr_NoMemory();
+        return -1;
+    }
     open_request *grown = PyMem_Realloc(self->entries, (size_t)room * sizeof(open_request));
     if (grown != NULL) self->entries = grown;
-    int32_t *ids = PyMem_Realloc(self->ids, (size_t)room * sizeof(int32_t));
-    if (ids != NULL) self->ids = ids;
-    if (grown == NULL || ids == NULL) {
+    int32_t **each[] = {&self->ids, &self->following, &self->heads, &self->tails};
+    int failed = grown == NULL;
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        int32_t *more = PyMem_Realloc(*each[i], (size_t)room * sizeof(int32_t));
+        if (more != NULL) *each[i] = more;
+        failed |= more == NULL;
+    }
+    if (failed) {
         PyErr_NoMemory();
         return -1;
     }
     self->room = room;
+    return 0;
+}
+
+/* Make room for one more: drop the answered ones where they are half of all, else grow. Either costs
+   as much as the requests that were pushed since. */
+static int reserve(open_requests *self) {
+    if (self->count * 2 > self->end || !self->room) {
+        if (grow(self)) return -1;
+    }
+    Py_ssize_t kept = 0, made = 0;
+    for (Py_ssize_t i = self->first; i < self->end; i++) {
+        STEPS(1);
+        if (self->entries[i].answered) continue;
+        made += i < self->made;
+        self->entries[kept] = self->entries[i];
+        self->ids[kept++] = self->ids[i];
+    }
+    self->first = 0;
+    self->end = kept;
+    self->made = made;
+    self->half_count = 0;
+    for (Py_ssize_t i = 0; i < self->room; i++) self->heads[i] = -1;
+    for (Py_ssize_t i = 0; i < kept; i++) link_entry(self, i);
     return 0;
 }
 
@@ -47,6 +111,7 @@ int open_requests_push(open_requests *self, const open_request *entry, int32_t i
     Py_INCREF(entry->client_id);
     Py_XINCREF(entry->exchange);
     Py_XINCREF(entry->bytes);
+    link_entry(self, self->end);
     self->end++;
     self->count++;
     self->pushed++;
@@ -56,21 +121,29 @@ int open_requests_push(open_requests *self, const open_request *entry, int32_t i
 
 /* The oldest with this correlation id; -1: none. */
 Py_ssize_t open_requests_find(const open_requests *self, int32_t id) {
-    for (Py_ssize_t i = self->first; i < self->end; i++)
-        if (self->ids[i] == id && !self->entries[i].answered) return i;
-    return -1;
+    if (!self->count) return -1;
+    Py_ssize_t at = self->heads[bucket_of(self, id)];
+    for (; at >= 0; at = self->following[at]) {
+        STEPS(1);
+        if (self->ids[at] == id) break;
+    }
+    return at;
 }
 
 void open_requests_remove(open_requests *self, Py_ssize_t index) {
     open_request *entry = &self->entries[index];
+    unlink_entry(self, index);
     entry->answered = 1;
     self->count--;
     self->bytes -= entry->raw;
     Py_CLEAR(entry->client_id);
     Py_CLEAR(entry->exchange);
     Py_CLEAR(entry->bytes);
-    while (self->first < self->end && self->entries[self->first].answered) self->first++;
-    if (self->first == self->end) self->first = self->end = 0;
+    for (; self->first < self->end && self->entries[self->first].answered; self->first++) STEPS(1);
+    if (self->first == self->end) {
+        self->first = self->end = self->made = 0;
+        self->half_count = 0;
+    }
 }
 
 /* ---- methods ---------------------------------------------------------------------------------- */
@@ -184,6 +257,7 @@ static PyObject *take_oldest(PyObject *object, PyObject *unused) {
 static PyObject *listed(open_requests *self, PyObject *(*each)(open_requests *, Py_ssize_t)) {
     PyObject *list = PyList_New(0);
     for (Py_ssize_t i = self->first; list != NULL && i < self->end; i++) {
+        STEPS(1);
         if (self->entries[i].answered) continue;
         PyObject *made = each(self, i);
         if (made == NULL || PyList_Append(list, made)) Py_CLEAR(list);
@@ -199,6 +273,33 @@ static PyObject *id_at(open_requests *self, Py_ssize_t index) {
 static PyObject *all(PyObject *object, PyObject *unused) {
     (void)unused;
     return listed((open_requests *)object, exchange_at);
+}
+
+/* make_all(): of what was read in bulk since the last call */
+static PyObject *make_all(PyObject *object, PyObject *unused) {
+    open_requests *self = (open_requests *)object;
+    (void)unused;
+    for (; self->made < self->end; self->made++) {
+        STEPS(1);
+        if (self->made < self->first || self->entries[self->made].answered) continue;
+        PyObject *made = exchange_at(self, self->made);
+        if (made == NULL) return NULL;
+        Py_DECREF(made);
+    }
+    Py_RETURN_NONE;
+}
+
+/* halves: frozenset */
+static PyObject *get_halves(PyObject *object, void *unused) {
+    open_requests *self = (open_requests *)object;
+    PyObject *found = PyFrozenSet_New(NULL);
+    (void)unused;
+    for (int i = 0; found != NULL && i < self->half_count; i++) {
+        PyObject *half = PyLong_FromLong(self->halves[i]);
+        if (half == NULL || PySet_Add(found, half)) Py_CLEAR(found);
+        Py_XDECREF(half);
+    }
+    return found;
 }
 
 static PyObject *iter(PyObject *object) {
@@ -238,13 +339,18 @@ static void dealloc(PyObject *object) {
     Py_XDECREF(self->make);
     PyMem_Free(self->entries);
     PyMem_Free(self->ids);
+    PyMem_Free(self->following);
+    PyMem_Free(self->heads);
+    PyMem_Free(self->tails);
     PyObject_Free(self);
 }
 
 static PyMethodDef methods[] = {
     {"push", push, METH_O, NULL},   {"oldest", oldest, METH_O, NULL},
     {"take", take, METH_O, NULL},         {"take_oldest", take_oldest, METH_NOARGS, NULL},
-    {"all", all, METH_NOARGS, NULL},      {0}};
+    {"all", all, METH_NOARGS, NULL},      {"make_all", make_all, METH_NOARGS, NULL},
+    {0}};
+static PyGetSetDef attributes[] = {{"halves", get_halves, NULL, NULL, NULL}, {0}};
 static PyMemberDef members[] = {
     {"make", T_OBJECT, offsetof(open_requests, make), 0, NULL},
     {"size", T_LONGLONG, offsetof(open_requests, bytes), READONLY, NULL},
@@ -260,6 +366,7 @@ PyTypeObject open_requests_type = {
     .tp_dealloc = dealloc,
     .tp_methods = methods,
     .tp_members = members,
+    .tp_getset = attributes,
     .tp_iter = iter,
     .tp_as_sequence = &as_sequence,
 };

@@ -186,6 +186,7 @@ PyObject *end_clean(PyObject *object, PyObject *unused) {
     reading_object *self = (reading_object *)object;
     (void)unused;
     if (is_busy(self)) return NULL;
+    STEPS(self->table_size);
     for (size_t i = 0; i < self->table_size; i++) {
         connection *on = self->table[i].connection;
         if (on == NULL || self->table[i].direction || on->opened.stage == STAGE_ENTERED ||

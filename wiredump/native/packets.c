@@ -34,6 +34,14 @@ static uint32_t word(const uint8_t *p, int big) {
 }
 
 static PyObject *walked(packets_object *self, Py_ssize_t position) {
+    STEPS(1 + self->count);
+    if (self->room > 2 * self->count && self->count) { /* of short walks there may be thousands */
+        packet *less = PyMem_Realloc(self->packets, (size_t)self->count * sizeof(packet));
+        if (less != NULL) {
+            self->packets = less;
+            self->room = self->count;
+        }
+    }
     if (self->count) return Py_BuildValue("(Nn)", self, position);
     Py_DECREF(self);
     return Py_BuildValue("(On)", Py_None, position);

@@ -13,8 +13,8 @@ static int touch(reading_object *self, connection *on) {
         self->touched = grown;
         self->touched_room = room;
     }
-    on->touched = 1;
     self->touched[self->touched_count++] = on;
+    on->touched = self->touched_count;
     return 0;
 }
 
@@ -24,6 +24,7 @@ static int fold(reading_object *self) {
     int failed = 0;
     for (Py_ssize_t i = 0; i < self->touched_count; i++) {
         connection *on = self->touched[i];
+        STEPS(1);
         on->touched = 0;
         failed |= stream_fold(&on->streams[0], chunk) || stream_fold(&on->streams[1], chunk);
     }
@@ -154,6 +155,7 @@ static PyObject *run(PyObject *object, PyObject *argument) {
     const uint8_t *chunk = chunk_of(packets);
     while (self->cursor < packets->count) {
         Py_ssize_t number = self->cursor++;
+        STEPS(1);
         self->busy = 1;
         const uint8_t *flow = NULL;
         int taken = take_packet(self, &packets->packets[number], chunk, &flow);
@@ -165,6 +167,51 @@ static PyObject *run(PyObject *object, PyObject *argument) {
     }
     if (fold(self)) return NULL;
     Py_RETURN_NONE;
+}
+
+/* ---- the times of exchanges, by the capture that their requests are of ------------------------- */
+
+static int32_t *place_of_span(reading_object *self, int32_t capture) {
+    size_t mask = 2 * (size_t)self->span_room - 1;
+    size_t at = (size_t)((uint32_t)capture * UINT32_C(0x9E3779B1) >> 7) & mask;
+    for (; self->span_places[at]; at = (at + 1) & mask) {
+        STEPS(1);
+        if (self->spans[self->span_places[at] - 1].capture == capture) break;
+    }
+    return &self->span_places[at];
+}
+
+static int grow_spans(reading_object *self) {
+    Py_ssize_t room = self->span_room ? self->span_room * 2 : 2;
+    int32_t *places = PyMem_Calloc(2 * (size_t)room, sizeof(*places));
+    struct span *grown = PyMem_Realloc(self->spans, (size_t)room * sizeof(*grown));
+    if (grown != NULL) self->spans = grown;
+    if (grown == NULL || places == NULL) {
+        PyMem_Free(places);
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyMem_Free(self->span_places);
+    self->span_places = places;
+    self->span_room = room;
+    for (Py_ssize_t i = 0; i < self->span_count; i++)
+        *place_of_span(self, self->spans[i].capture) = (int32_t)i + 1;
+    return 0;
+}
+
+int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last) {
+    if (self->span_count == self->span_room && grow_spans(self)) return -1;
+    int32_t *place = place_of_span(self, capture);
+    if (!*place) {
+        struct span made = {capture, first, last};
+        self->spans[self->span_count++] = made;
+        *place = (int32_t)self->span_count;
+        return 0;
+    }
+    struct span *each = &self->spans[*place - 1];
+    if (first < each->first_ns) each->first_ns = first;
+    if (last > each->last_ns) each->last_ns = last;
+    return 0;
 }
 
 /* ---- what it came to ------------------------------------------------------------------------- */
@@ -188,7 +235,7 @@ static PyObject *counts(PyObject *object, PyObject *unused) {
                                    (long long)self->closed_bytes, spans);
     if (made == NULL) return NULL;
     self->packet_count = self->payload = self->frame_bytes = self->closed_bytes = 0;
-    self->span_count = 0;
+    while (self->span_count) *place_of_span(self, self->spans[--self->span_count].capture) = 0;
     return made;
 }
 
@@ -307,6 +354,7 @@ static void dealloc(PyObject *object) {
     PyMem_Free(self->touched);
     PyMem_Free(self->scratch);
     PyMem_Free(self->spans);
+    PyMem_Free(self->span_places);
     Py_XDECREF(self->frame_type);
     Py_XDECREF(self->exchange_type);
     Py_XDECREF(self->place_type);

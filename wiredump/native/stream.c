@@ -49,6 +49,7 @@ int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, int64_
     }
     self->piece_cost += (int64_t)size + PIECE_COST;
     while (self->piece_count && self->piece_cost > limit) {
+        STEPS(1);
         piece *oldest = &self->pieces[self->piece_first];
         self->piece_cost -= (int64_t)oldest->size + PIECE_COST;
         self->piece_first = (self->piece_first + 1) % MOST_PIECES;
@@ -68,7 +69,9 @@ int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, int64_
 
 int stream_keep(stream *self, const uint8_t *from, int64_t size) {
     int64_t used = self->kept_end - self->kept_start;
+    STEPS(1 + size / BYTES_A_STEP);
     if (self->kept_skip + used + size > self->kept_room) {
+        STEPS(used / BYTES_A_STEP);
         if (self->kept_skip && used) memmove(self->kept, self->kept + self->kept_skip, (size_t)used);
         self->kept_skip = 0;
         if (used + size > self->kept_room) {
@@ -93,6 +96,7 @@ static Py_ssize_t first_mark(const stream *self, int64_t from) {
     Py_ssize_t low = self->mark_first, high = self->mark_end;
     if (low < high && self->marks[low].end > from) return low;
     while (low < high) {
+        STEPS(1);
         Py_ssize_t middle = low + (high - low) / 2;
         if (self->marks[middle].end > from) high = middle;
         else low = middle + 1;
@@ -116,12 +120,14 @@ int stream_fold(stream *self, const uint8_t *chunk) {
     }
     for (Py_ssize_t i = first_mark(self, self->kept_end);
          i < self->mark_end && self->kept_end < pieces_from; i++) {
+        STEPS(1);
         const mark *each = &self->marks[i];
         int64_t end = each->end < pieces_from ? each->end : pieces_from;
         if (stream_keep(self, chunk + each->at + (self->kept_end - each->start),
                         end - self->kept_end))
             return -1;
     }
+    STEPS(self->piece_count);
     for (unsigned i = 0; i < self->piece_count; i++) {
         const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
         if (each->start >= self->kept_end && stream_keep(self, chunk + each->at, each->size))
@@ -137,6 +143,7 @@ int stream_fold(stream *self, const uint8_t *chunk) {
         }
     }
     if (self->kept_room > 4 * used + (1 << 18)) { /* a large frame is through */
+        STEPS(used / BYTES_A_STEP);
         if (used) memmove(self->kept, self->kept + self->kept_skip, (size_t)used);
         self->kept_skip = 0;
         uint8_t *less = PyMem_Realloc(self->kept, (size_t)(used ? used : 1));
@@ -162,6 +169,7 @@ const uint8_t *stream_head(const stream *self, const uint8_t *chunk, int64_t fro
 void stream_gather(const stream *self, const uint8_t *chunk, int64_t from, int64_t size,
                    uint8_t *out) {
     int64_t end = from + size;
+    STEPS(1 + size / BYTES_A_STEP);
     if (from < self->kept_end) {
         int64_t part = (self->kept_end < end ? self->kept_end : end) - from;
         memcpy(out, self->kept + self->kept_skip + (from - self->kept_start), (size_t)part);
@@ -169,6 +177,7 @@ void stream_gather(const stream *self, const uint8_t *chunk, int64_t from, int64
         from += part;
     }
     for (Py_ssize_t i = first_mark(self, from); from < end && i < self->mark_end; i++) {
+        STEPS(1);
         const mark *each = &self->marks[i];
         int64_t part = (each->end < end ? each->end : end) - from;
         memcpy(out, chunk + each->at + (from - each->start), (size_t)part);
@@ -187,6 +196,7 @@ PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, i
 
 static PyObject *pieces_state(const stream *self, const uint8_t *chunk) {
     PyObject *list = PyList_New((Py_ssize_t)self->piece_count);
+    STEPS(self->piece_count);
     for (unsigned i = 0; list != NULL && i < self->piece_count; i++) {
         const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
         const uint8_t *from = each->start < self->kept_end
@@ -209,6 +219,7 @@ PyObject *stream_state(const stream *self, const uint8_t *chunk) {
         return NULL;
     }
     Py_ssize_t size = (self->mark_end - self->mark_first) * (Py_ssize_t)sizeof(mark);
+    STEPS(self->mark_end - self->mark_first);
     return Py_BuildValue("(LILNy#N)", (long long)self->next, (unsigned int)self->next_sequence,
                          (long long)self->base, held,
                          size ? (const char *)(self->marks + self->mark_first) : "", size, pieces);

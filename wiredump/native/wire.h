@@ -22,6 +22,12 @@
 #define UNLIKELY(x) (x)
 #endif
 
+/* What a loop over anything that waits does is counted, so that tests can compare the steps of a
+   capture with those of one twice as long. */
+extern uint64_t native_steps;
+#define STEPS(n) (native_steps += (uint64_t)(n))
+enum { BYTES_A_STEP = 64 }; /* copied or moved */
+
 static inline uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
 static inline uint32_t get32(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
@@ -198,15 +204,22 @@ typedef struct {
     uint8_t answered, transactional;
 } open_request;
 
-/* open_requests.c: requests without a response, oldest first; `ids` apart, to be searched. `make`
-   makes the exchange of an entry that has none. */
+enum { MOST_HALVES = 32 }; /* as in wiredump/open_requests.py */
+
+/* open_requests.c: requests without a response, oldest first, from `first` to `end`; answered ones
+   remain in between for a while. `heads`, `tails` and `following` find an id. `make` makes the
+   exchange of an entry that has none; those before `made` have one. `halves`: the upper halves of
+   their ids and perhaps of answered ones, at most one more than MOST_HALVES. */
 typedef struct {
     PyObject_HEAD
     open_request *entries;
-    int32_t *ids;
+    int32_t *ids, *following, *heads, *tails;
     PyObject *make;
-    Py_ssize_t first, end, room, count, pushed;
+    Py_ssize_t first, end, room, count, pushed, made;
     int64_t bytes;
+    uint32_t seed;
+    int half_count;
+    uint16_t halves[MOST_HALVES + 1];
 } open_requests;
 
 extern PyTypeObject open_requests_type;
@@ -218,7 +231,8 @@ void open_requests_remove(open_requests *self, Py_ssize_t index);
 typedef struct {
     int64_t id;
     uint8_t request_direction; /* 0: what the client of the readers sends, 1: the other */
-    uint8_t touched, any_request, any_response;
+    uint8_t any_request, any_response;
+    Py_ssize_t touched; /* one more than its place in `touched`; 0: it is not there */
     int32_t newest, answered; /* the last correlation ids of either */
     stream streams[2];
     uint8_t flows[2][KEY];
@@ -378,6 +392,7 @@ typedef struct {
     /* first and last time of exchanges, by capture */
     struct span { int32_t capture; int64_t first_ns, last_ns; } *spans;
     Py_ssize_t span_count, span_room;
+    int32_t *span_places; /* by capture, open addressing: one more than the place; 2 * span_room */
 } reading_object;
 
 extern PyTypeObject reading_type;
@@ -396,6 +411,7 @@ PyObject *connection_enter(PyObject *object, PyObject *args);
 PyObject *connection_leave(PyObject *object, PyObject *flow);
 PyObject *connection_flows(PyObject *object, PyObject *over);
 
+int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last); /* reading.c */
 int is_busy(const reading_object *self); /* with an exception, where `run` is under way */
 
 enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };

@@ -3,18 +3,24 @@ wins.
 
 Both TCP's out-of-order segments and IP's fragments are kept here. This module knows positions and
 bytes, but neither protocol.
+
+Adding bytes costs the same however many wait, in any order and with any overlaps, beside a binary
+search and the copying of the bytes themselves. ``_Spans`` finds the bytes around a position; each
+piece of a packet is found by its position alone, since the pieces of adjacent bytes follow each
+other. Spans that a repetition covers are joined to one, so that the next repetition finds one.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 __all__ = ["Block", "Blocks", "Repeated", "count_differing"]
 
 
-_PLACES_LEFT: Final = 64
+_MOST_SPANS: Final = 256
+"""The most spans of one bucket, which bounds what an insertion moves."""
 
 
 class Block(NamedTuple):
@@ -40,88 +46,186 @@ class Repeated(NamedTuple):
 
 
 class Blocks:
-    """Blocks that do not overlap and do not change once they are added.
+    """Pieces of packets that do not overlap. Iterating yields them in the order of positions."""
 
-    A block taken from the front leaves an empty place until much of the list is empty places, so
-    that taking one costs the same however many there are.
-    """
-
-    __slots__ = ("_blocks", "_front", "_starts", "size")
+    __slots__ = ("_ends", "_packets", "_spans", "begin", "size")
 
     def __init__(self) -> None:
         self.size = 0
         """Bytes held."""
-        self._blocks: list[Block] = []
-        self._starts: list[int] = []
-        self._front = 0
+        self.begin: int | None = None
+        """The position of the first byte."""
+        self._spans = _Spans()
+        self._ends: dict[int, int] = {}
+        """Where each piece ends, by where it begins."""
+        self._packets: dict[int, tuple[int, int, int]] = {}
 
     def __len__(self) -> int:
-        return len(self._blocks) - self._front
+        return len(self._ends)
 
     def __iter__(self) -> Iterator[Block]:
-        return iter(self._blocks[self._front :])
+        self._trim()
+        for start, data in self._spans:
+            at = start
+            while at < start + len(data):
+                end = self._ends[at]
+                yield Block(at, data[at - start : end - start], *self._packets[at])
+                at = end
 
     @property
-    def first(self) -> Block | None:
-        return self._blocks[self._front] if self else None
+    def end(self) -> int | None:
+        """The position behind the last byte."""
+        return self._spans.end
 
-    @property
-    def last(self) -> Block | None:
-        return self._blocks[-1] if self else None
+    def joined(self) -> bytes:
+        """Return all bytes, without the holes between them."""
+        self._trim()
+        return b"".join([data for _, data in self._spans])
 
     def pop_first(self) -> Block:
-        """Remove the first block and return it."""
-        block = self._blocks[self._front]
-        self._front += 1
-        self.size -= len(block.data)
-        if self._front >= _PLACES_LEFT and 2 * self._front >= len(self._blocks):
-            del self._blocks[: self._front]
-            del self._starts[: self._front]
-            self._front = 0
+        """Remove the first piece and return it."""
+        assert self.begin is not None
+        begin, end = self.begin, self._ends.pop(self.begin)
+        start, data = self._spans.first
+        block = Block(begin, data[begin - start : end - start], *self._packets.pop(begin))
+        self.size -= end - begin
+        if end < start + len(data):
+            self.begin = end
+        else:
+            self._spans.remove(start)
+            self.begin = self._spans.first[0] if self._ends else None
         return block
 
     def insert(self, new: Block) -> list[Repeated]:
         """Add the bytes of ``new`` that are missing; returns those that are not, joined if
         adjacent."""
-        blocks, starts = self._blocks, self._starts
-        index = bisect_right(starts, new.start, self._front)
-        if index > self._front and blocks[index - 1].end > new.start:
-            index -= 1
-        if index == len(starts) or starts[index] >= new.end:
-            starts.insert(index, new.start)
-            blocks.insert(index, new)
-            self.size += len(new.data)
-            return []
-        return self._insert_around(index, new)
-
-    def _insert_around(self, index: int, new: Block) -> list[Repeated]:
-        """``new`` overlaps the block at ``index`` and perhaps some that follow."""
-        merged: list[Block] = []
-        repeated: list[Repeated] = []
-        position, end, stop = new.start, new.end, index
-        while stop < len(self._blocks) and self._starts[stop] < end:
-            block = self._blocks[stop]
-            if position < block.start:
-                merged.append(_part(new, position, block.start))
-                self.size += block.start - position
-                position = block.start
-            merged.append(block)
-            until = min(block.end, end)
-            again = new.data[position - new.start : until - new.start]
-            first = block.data[position - block.start : until - block.start]
-            _note(repeated, Repeated(position, until - position, count_differing(first, again)))
-            position, stop = until, stop + 1
-        if position < end:
-            merged.append(_part(new, position, end))
-            self.size += end - position
-        self._blocks[index:stop] = merged
-        self._starts[index:stop] = [block.start for block in merged]
+        self._trim()
+        overlapped = self._spans.between(new.start, new.end)
+        if overlapped:
+            repeated = self._insert_around(overlapped, new)
+        else:
+            repeated = []
+            self._add_piece(new.start, new.end, new)
+            self._spans.add(new.start, new.data)
+        if self.begin is None or new.start < self.begin:
+            self.begin = new.start
         return repeated
 
+    def _insert_around(self, overlapped: list[tuple[int, bytes]], new: Block) -> list[Repeated]:
+        """``new`` overlaps these spans, in their order."""
+        repeated: list[Repeated] = []
+        position, end = new.start, new.end
+        parts: list[bytes] = []  # of the bytes that become one span, from ``joined_at`` on
+        joined_at, covered = -1, []
+        for start, data in overlapped:
+            if position < start:
+                joined_at = position if not parts else joined_at
+                parts.append(new.data[position - new.start : start - new.start])
+                self._add_piece(position, start, new)
+                position = start
+            until = min(start + len(data), end)
+            again = new.data[position - new.start : until - new.start]
+            differing = count_differing(data[position - start : until - start], again)
+            _note(repeated, Repeated(position, until - position, differing))
+            if new.start <= start and start + len(data) <= end:
+                joined_at = start if not parts else joined_at
+                parts.append(data)
+                covered.append(start)
+            position = until
+        if position < end:
+            joined_at = position if not parts else joined_at
+            parts.append(new.data[position - new.start :])
+            self._add_piece(position, end, new)
+        if len(parts) > len(covered) or len(covered) > 1:
+            for start in covered:
+                self._spans.remove(start)
+            self._spans.add(joined_at, b"".join(parts))
+        return repeated
 
-def _part(block: Block, start: int, end: int) -> Block:
-    data = block.data[start - block.start : end - block.start]
-    return Block(start, data, block.timestamp_ns, block.capture, block.offset)
+    def _add_piece(self, start: int, end: int, of: Block) -> None:
+        self._ends[start] = end
+        self._packets[start] = of.timestamp_ns, of.capture, of.offset
+        self.size += end - start
+
+    def _trim(self) -> None:
+        """Drop the bytes of the first span whose pieces were removed."""
+        if self.begin is None:
+            return
+        start, data = self._spans.first
+        if start < self.begin:
+            self._spans.remove(start)
+            self._spans.add(self.begin, data[self.begin - start :])
+
+
+class _Spans:
+    """Bytes by position, which do not overlap, in buckets of a bounded size."""
+
+    __slots__ = ("_buckets", "_firsts")
+
+    def __init__(self) -> None:
+        self._buckets: list[tuple[list[int], list[bytes]]] = []
+        self._firsts: list[int] = []
+        """Where the first span of each bucket begins."""
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        for starts, spans in self._buckets:
+            yield from zip(starts, spans, strict=True)
+
+    @property
+    def first(self) -> tuple[int, bytes]:
+        starts, spans = self._buckets[0]
+        return starts[0], spans[0]
+
+    @property
+    def end(self) -> int | None:
+        if not self._buckets:
+            return None
+        starts, spans = self._buckets[-1]
+        return starts[-1] + len(spans[-1])
+
+    def between(self, start: int, end: int) -> list[tuple[int, bytes]]:
+        """Return the spans with bytes from ``start`` to ``end``."""
+        found: list[tuple[int, bytes]] = []
+        number = max(0, bisect_right(self._firsts, start) - 1)
+        for starts, spans in self._buckets[number : bisect_left(self._firsts, end)]:
+            at = max(0, bisect_right(starts, start) - 1)
+            stop = bisect_left(starts, end)
+            found += zip(starts[at:stop], spans[at:stop], strict=True)
+        if found and found[0][0] + len(found[0][1]) <= start:
+            del found[0]
+        return found
+
+    def add(self, start: int, data: bytes) -> None:
+        """Add a span, which overlaps no other."""
+        if not self._buckets:
+            self._buckets.append(([], []))
+            self._firsts.append(start)
+        number = max(0, bisect_right(self._firsts, start) - 1)
+        starts, spans = self._buckets[number]
+        at = bisect_right(starts, start)
+        starts.insert(at, start)
+        spans.insert(at, data)
+        self._firsts[number] = starts[0]
+        if len(starts) > _MOST_SPANS:
+            self._split(number)
+
+    def _split(self, number: int) -> None:
+        starts, spans = self._buckets[number]
+        at = len(starts) // 2
+        self._buckets.insert(number + 1, (starts[at:], spans[at:]))
+        self._firsts.insert(number + 1, starts[at])
+        del starts[at:], spans[at:]
+
+    def remove(self, start: int) -> None:
+        """Remove the span that begins at ``start``."""
+        number = bisect_right(self._firsts, start) - 1
+        starts, spans = self._buckets[number]
+        at = bisect_left(starts, start)
+        del starts[at], spans[at]
+        if starts:
+            self._firsts[number] = starts[0]
+        else:
+            del self._buckets[number], self._firsts[number]
 
 
 def _note(repeated: list[Repeated], new: Repeated) -> None:
@@ -135,4 +239,5 @@ def count_differing(first: bytes, again: bytes) -> int:
     """Return at how many places two strings of equal length differ."""
     if first == again:
         return 0
-    return sum(a != b for a, b in zip(first, again, strict=True))
+    size = len(first)
+    return size - (int.from_bytes(first) ^ int.from_bytes(again)).to_bytes(size).count(0)

@@ -11,6 +11,7 @@ or given up. Those of a complete datagram are subtracted again, since its segmen
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final, Protocol
 
@@ -56,7 +57,7 @@ class _Datagram:
         """All bytes, once there is no hole up to the end of the last fragment."""
         if self.end is None or self.blocks.size < self.end:
             return None
-        return b"".join([block.data for block in self.blocks])
+        return self.blocks.joined()
 
 
 class Fragments:
@@ -64,7 +65,7 @@ class Fragments:
 
     def __init__(self, account: Account) -> None:
         self._account = account
-        self._datagrams: dict[Hashable, _Datagram] = {}
+        self._datagrams: OrderedDict[Hashable, _Datagram] = OrderedDict()
         self._cost = 0
 
     def add(
@@ -116,10 +117,10 @@ class Fragments:
             return "a fragment past the largest datagram"
         if datagram is None:
             return ""
-        last = datagram.blocks.last
+        last = datagram.blocks.end
         if datagram.end is not None and (end > datagram.end or (not more and end != datagram.end)):
             return "a fragment past its datagram's last"
-        if not more and last is not None and end < last.end:
+        if not more and last is not None and end < last:
             return "a last fragment before others"
         return ""
 

@@ -7,7 +7,7 @@ compare retransmissions with.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
@@ -140,7 +140,7 @@ class Ledger:
         self.recent = Recent(limits.recent_bytes)
         self.held = 0
         """The cost of all that waits."""
-        self.waiting: dict[Direction, int] = {}
+        self.waiting: OrderedDict[Direction, int] = OrderedDict()
         """The streams with a hole, and when each was last checked; the one checked longest ago
         comes first."""
 

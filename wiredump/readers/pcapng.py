@@ -34,6 +34,9 @@ _LARGEST_SECRETS: Final = 64 << 20
 """The limit for a whole capture, since secrets stay in memory."""
 _LARGEST_TIME: Final = 2**63 - 1
 
+_MOST_WALKED: Final = 64
+"""The interfaces of a section whose packets are read in bulk, as in native/packets.c."""
+
 _OPTION_NAME: Final = 2
 _OPTION_RESOLUTION: Final = 9
 _OPTION_TIME_OFFSET: Final = 14
@@ -85,6 +88,8 @@ class PcapngReader(FormatReader):
     def __init__(self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END) -> None:
         super().__init__(capture, walk, stop, _SHORTEST_BLOCK)
         self._clocks: list[_Clock] = []
+        self._walk_clocks: tuple[tuple[int, int, int, int], ...] = ()
+        """The link type and the clock of the section's first interfaces."""
         self._section = -1
         self._first_interface = 0  # of this section
         self._secrets_size = 0
@@ -137,14 +142,9 @@ class PcapngReader(FormatReader):
 
     def _walked(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
         """Take usual blocks from ``position`` on; returns where the first other block begins."""
-        first = self._first_interface
-        clocks = tuple(
-            (interface.link_type, *clock)
-            for interface, clock in zip(self.interfaces[first:], self._clocks[first:], strict=True)
-        )
         packets, position = self._walk(
-            chunk, position, self._position, self._layouts is _LAYOUTS[">"], clocks, first,
-            self.capture, self._stop_at,
+            chunk, position, self._position, self._layouts is _LAYOUTS[">"], self._walk_clocks,
+            self._first_interface, self.capture, self._stop_at,
         )  # fmt: skip
         if packets is not None:
             self._time = packets[len(packets) - 1][1]
@@ -243,6 +243,7 @@ class PcapngReader(FormatReader):
             return
         self._section += 1
         self._first_interface = len(self.interfaces)
+        self._walk_clocks = ()
 
     def _interface(
         self, chunk: bytes, position: int, end: int, found: list[Packet | Anomaly]
@@ -262,7 +263,10 @@ class PcapngReader(FormatReader):
                 elif code == _OPTION_TIME_OFFSET and len(value) == 8:
                     (seconds,) = self._layouts.int64(value)
         self.interfaces.append(Interface(link_type, snaplen, name, self._section))
-        self._clocks.append(_clock(resolution, seconds))
+        clock = _clock(resolution, seconds)
+        self._clocks.append(clock)
+        if len(self._walk_clocks) < _MOST_WALKED:
+            self._walk_clocks += ((link_type, *clock),)
 
     def _options(self, chunk: bytes, position: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Up to the end mark, or the first that does not fit."""

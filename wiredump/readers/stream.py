@@ -14,7 +14,9 @@ nearest to the next one expected. The rules:
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import Final
 
 from wiredump.readers.blocks import Block, Blocks, count_differing
@@ -33,6 +35,9 @@ _MASK: Final = SEQUENCES - 1
 _GAPS_KEPT: Final = 256
 """The most gaps remembered: bytes that arrive for one are late, not retransmitted."""
 
+_start: Final = itemgetter(0)
+_end: Final = itemgetter(1)
+
 
 def distance(sequence: int, expected: int) -> int:
     """Return how far ``sequence`` is past ``expected``, the shorter way round."""
@@ -48,10 +53,10 @@ class Stream:
     """
 
     __slots__ = (
-        "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_delivered_ns",
-        "_gaps", "_hole_at", "_hole_since", "_ledger", "_recent", "_stray_end", "closed",
-        "connection", "direction", "end", "first_sequence", "isn", "next", "next_sequence",
-        "plain", "recent", "started", "tally", "waiting",
+        "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_cut_end",
+        "_delivered_ns", "_gaps", "_hole_at", "_hole_since", "_ledger", "_recent", "_stray_end",
+        "closed", "connection", "direction", "end", "first_sequence", "isn", "next",
+        "next_sequence", "plain", "recent", "started", "tally", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection: int, direction: int, ledger: Ledger, tally: EndTally) -> None:
@@ -73,6 +78,8 @@ class Stream:
         self._recent = ledger.recent_of_stream()
         self._blocks = Blocks()
         self._cut: list[tuple[int, int]] = []
+        self._cut_end = 0
+        """The furthest end of all that were ever cut."""
         self._cost = 0
         self._delivered_ns = 0
         """When a hole was last filled, while another one is open."""
@@ -153,6 +160,7 @@ class Stream:
             self._place_new(new_start, bytes(payload[old : new_end - start]), segment)
         if segment.missing and self.end is None and whole_end > self.next:
             heappush(self._cut, (start + size, whole_end))
+            self._cut_end = max(self._cut_end, whole_end)
             self._add_cost(OVERHEAD)
         if fin and self.end is None:
             self._place_fin(whole_end, segment)
@@ -214,9 +222,9 @@ class Stream:
             reason = f"{length} bytes before the first one seen"
             self._ledger.anomaly("before-start", reason, length, self, position, segment)
             position += length
-        for gap_start, gap_end in self._gaps:
-            if gap_end <= position:
-                continue
+        gaps = self._gaps
+        for number in range(bisect_right(gaps, position, key=_end), len(gaps)):
+            gap_start, gap_end = gaps[number]
             if gap_start >= end:
                 break
             if gap_start > position:
@@ -232,23 +240,23 @@ class Stream:
     def _repeated(self, start: int, data: bytes, segment: Segment) -> None:
         """Compare with the data returned earlier, as far as it is still held."""
         end, compared, differing = start + len(data), 0, 0
-        for piece_start, piece in reversed(self.recent):
+        recent = self.recent
+        for number in range(bisect_left(recent, end, key=_start) - 1, -1, -1):
+            piece_start, piece = recent[number]
             piece_end = piece_start + len(piece)
             if piece_end <= start:
                 break
             low, high = max(start, piece_start), min(end, piece_end)
-            if low < high:
-                compared += high - low
-                first = piece[low - piece_start : high - piece_start]
-                differing += count_differing(first, data[low - start : high - start])
+            compared += high - low
+            first = piece[low - piece_start : high - piece_start]
+            differing += count_differing(first, data[low - start : high - start])
         known = differing if compared == len(data) or differing else None
         self._ledger.repeated(self, start, len(data), known, segment)
 
     @property
     def _seen(self) -> int:
         """The end of the bytes that are known to have been sent."""
-        last = self._blocks.last
-        return max([self.next, last.end if last else 0, *(cut for _, cut in self._cut)])
+        return max(self.next, self._blocks.end or 0, self._cut_end)
 
     def _place_fin(self, end: int, segment: Segment) -> None:
         if end < self._seen:
@@ -285,9 +293,9 @@ class Stream:
         captured, at an unknown time; the data behind it counts as delivered when it was
         captured."""
         while True:
-            block = self._blocks.first
-            if block is not None and block.start == self.next:
-                self._blocks.pop_first()
+            begin = self._blocks.begin
+            if begin == self.next:
+                block = self._blocks.pop_first()
                 self._ledger.account.buffered -= len(block.data)
                 self._add_cost(-len(block.data) - OVERHEAD)
                 self._delivered_ns = max(self._delivered_ns, filled_ns, block.timestamp_ns)
@@ -302,8 +310,8 @@ class Stream:
             if not self._cut or self._cut[0][0] > self.next:
                 return
             until = self._cut[0][1]
-            if block is not None:
-                until = min(until, block.start)
+            if begin is not None:
+                until = min(until, begin)
             self._gap(until - self.next, "snaplen", at)
 
     def _gap(self, length: int, reason: GapReason, at: At) -> None:
@@ -318,11 +326,11 @@ class Stream:
 
     def _first_known(self) -> int | None:
         """Return where the hole at ``next`` ends."""
-        block = self._blocks.first
+        begin = self._blocks.begin
         if not self._cut:
-            return block.start if block is not None else None
+            return begin
         cut = self._cut[0][0]
-        return min(cut, block.start) if block is not None else cut
+        return min(cut, begin) if begin is not None else cut
 
     def settle(self, at: At) -> None:
         """Turn holes that cannot be filled any more into gaps, and note whether one is still

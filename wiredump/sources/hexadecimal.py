@@ -13,6 +13,7 @@ new dump begins where the offset is 0 again. Times are unknown: every frame has 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -130,7 +131,8 @@ class HexItems:
         self._from_client = True
         self._by_mark = False
         self._by_indent = False
-        self._asked: list[bytes] = []
+        self._asked: Counter[bytes] = Counter()
+        """How many requests with a correlation id have no response yet."""
         self._due = {True: 0, False: 0}
 
     def read(self, lines: Iterable[str]) -> Iterator[Item]:
@@ -184,11 +186,11 @@ class HexItems:
             return
         answered = raw[4:8]
         fits = every_request().fits(raw, 0, len(raw))
-        if answered in self._asked:
-            self._asked.remove(answered)
+        if self._asked[answered] > 0:
+            self._asked[answered] -= 1
             self._from_client = False
         elif fits or (fits is None and is_dump):
-            self._asked.append(raw[8:12])
+            self._asked[raw[8:12]] += 1
             self._from_client = True
         elif is_dump or int.from_bytes(raw[:4], "big", signed=True) == len(raw) - 4:
             self._from_client = False

@@ -22,12 +22,15 @@ _QUIET = frozenset({"connected", "disconnected", "sasl-token", "authenticated", 
 
 class JournalItems:
     """Takes entries in the order of the journal, and returns items. ``capture`` is the journal's
-    number among the sources, ``first`` the number of its first connection."""
+    number among the sources, ``first`` the number of its first connection. Connections are added
+    to ``connections``, by number."""
 
-    def __init__(self, *, capture: int = 0, first: int = 0) -> None:
-        self.connections: dict[int, Connection] = {}
+    def __init__(
+        self, *, capture: int = 0, first: int = 0, connections: dict[int, Connection] | None = None
+    ) -> None:
+        self.connections: dict[int, Connection] = {} if connections is None else connections
         self._capture = capture
-        self._first = first
+        self._next = first
         self._talks: dict[tuple[int, int], _Talk] = {}
 
     def read(self, entries: Iterable[Entry]) -> Iterator[Item]:
@@ -65,7 +68,8 @@ class JournalItems:
         return items
 
     def _begin(self, entry: Entry) -> _Talk:
-        number = self._first + len(self.connections)
+        number = self._next
+        self._next += 1
         connection = Connection(
             number,
             entry.peer or f"connection {entry.connection_id}",

@@ -111,6 +111,7 @@ class Sources:
         self._sink: Sink | None = None
         self._packets_to: TakeRow | None = None
         self._bytes = dict.fromkeys((file.number for file in files), 0)
+        self._all_bytes = 0
         self._times: dict[int, tuple[int, int]] = {}
 
     def __iter__(self) -> Iterator[Item]:
@@ -118,9 +119,12 @@ class Sources:
             captures = [file for file in self._files if file.kind == "capture"]
             if captures:
                 yield from self._note(self._read_captures(captures))
+            first = max(self.connections, default=-1) + 1
             for file in self._files:
                 if file.kind != "capture":
-                    yield from self._note(self._read_text(file))
+                    known = len(self.connections)
+                    yield from self._note(self._read_text(file, first))
+                    first += len(self.connections) - known
         finally:
             self.close()
 
@@ -186,21 +190,15 @@ class Sources:
             yield from self._read_quickly(files, items)
             return
         self._streams = streams = Streams(self._limits, self._share)
-        captures = [Capture(file.file, number=file.number) for file in files]
         if self._follow:
-            events = self._followed(streams, captures[0])
+            events = self._followed(streams, files[0])
         else:
+            captures = [self._packets(file, None) for file in files]
             add = self._packets_to
             sink = None if add is None else PacketRecorder(items.connections, add)
             events = streams.read(*([chain(*captures)] if self._rotated else captures), sink=sink)
         for event in events:
-            for capture in captures:
-                if capture.bytes_read != self._bytes[capture.number]:
-                    self._count(capture.number, capture.bytes_read)
-                    self._take_secrets(capture)
             yield from items.feed(event)
-        for capture in captures:  # what came after the last event
-            self._count(capture.number, capture.bytes_read)
 
     def _take_secrets(self, capture: Capture) -> None:
         """Use the secrets that a pcapng file has as a key log, too."""
@@ -247,51 +245,58 @@ class Sources:
     def _packets(self, file: _File, walks: Walks | None) -> Iterator[Any]:
         capture = Capture(file.file, number=file.number, walks=walks)
         for packet in capture:
-            self._count(file.number, capture.bytes_read)
-            self._take_secrets(capture)
+            self._note_progress(file, capture)
             yield packet
-        self._count(file.number, capture.bytes_read)
+        self._note_progress(file, capture)
 
-    def _followed(self, streams: Streams, capture: Capture) -> Iterator[Any]:
+    def _note_progress(self, file: _File, capture: Capture) -> None:
+        """Count the bytes read, and take the secrets that a pcapng file has."""
+        if capture.bytes_read != self._bytes[file.number]:
+            self._count(file.number, capture.bytes_read)
+        self._take_secrets(capture)
+
+    def _followed(self, streams: Streams, file: _File) -> Iterator[Any]:
+        capture = Capture(file.file, number=file.number)
         while not capture.stopped:
             for packet in capture.poll():
+                self._note_progress(file, capture)
                 yield from streams.feed(packet)
+            self._note_progress(file, capture)
             time.sleep(_PAUSE)
         yield from streams.close()
 
     def _count(self, number: int, count: int) -> None:
         if count != self._bytes[number]:
+            self._all_bytes += count - self._bytes[number]
             self._bytes[number] = count
-            self._progress(sum(self._bytes.values()))
+            self._progress(self._all_bytes)
 
     # -- text --------------------------------------------------------------------------------
 
-    def _read_text(self, file: _File) -> Iterator[Item]:
+    def _read_text(self, file: _File, first: int) -> Iterator[Item]:
+        """Read a text whose first connection has the number ``first``."""
         # Imported late, as in ``kinds``: captures alone do not need it.
         from wiredump.sources.hexadecimal import HexItems
         from wiredump.sources.journals import JournalItems
         from wiredump.sources.request_logs import RequestLogItems
 
-        first = max(self.connections, default=-1) + 1
-        lines = self._lines(file)
-        reader: JournalItems | RequestLogItems | HexItems
+        lines, known = self._lines(file), self.connections
         if file.kind == "journal":
-            reader = JournalItems(capture=file.number, first=first)
-            items = reader.read(_entries(file.name, lines))
+            journal = JournalItems(capture=file.number, first=first, connections=known)
+            yield from journal.read(_entries(file.name, lines))
         elif file.kind == "request log":
-            reader = RequestLogItems(capture=file.number, first=first, zone=self._zone)
-            items = reader.read(lines)
+            log = RequestLogItems(
+                capture=file.number, first=first, zone=self._zone, connections=known
+            )
+            yield from log.read(lines)
         else:
-            reader = HexItems(self._codec, capture=file.number, number=first)
-            items = reader.read(lines)
-        for item in items:
-            self.connections.update(reader.connections)
-            yield item
-        self.connections.update(reader.connections)
+            frames = HexItems(self._codec, capture=file.number, number=first)
+            known.update(frames.connections)
+            yield from frames.read(lines)
 
     def _lines(self, file: _File) -> Iterator[str]:
         """Yield lines with their ends; the last one may lack it."""
-        rest = b""
+        line: list[bytes] = []  # the beginning of one whose end has not been read
         inflater = None
         while True:
             data = cast(Any, file.file).read1(_HEAD)
@@ -304,12 +309,15 @@ class Sources:
                 inflater = inflater_for(data[:4])
             self._count(file.number, self._bytes[file.number] + len(data))
             for piece in inflater.feed(data) if inflater is not None else (data,):
-                whole, end, rest_of = (rest + piece).rpartition(b"\n")
-                rest = rest_of
-                for line in (whole + end).splitlines(keepends=True):
-                    yield line.decode(errors="surrogateescape")
-        if rest:
-            yield rest.decode(errors="surrogateescape")
+                whole, end, rest = piece.rpartition(b"\n")
+                if end:
+                    line += whole, end
+                    for each in b"".join(line).splitlines(keepends=True):
+                        yield each.decode(errors="surrogateescape")
+                    line.clear()
+                line.append(rest)
+        if any(line):
+            yield b"".join(line).decode(errors="surrogateescape")
 
 
 def span(item: Item) -> tuple[int, int, int]:

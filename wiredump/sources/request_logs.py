@@ -54,10 +54,14 @@ def time_zone(name: str) -> tzinfo:
 
 class RequestLogItems:
     """Takes lines in order. ``zone`` is the time zone of times without one. Lines that are not
-    completed requests are skipped; a completed request that cannot be read is an anomaly."""
+    completed requests are skipped; a completed request that cannot be read is an anomaly.
+    Connections are added to ``connections``, by number."""
 
-    def __init__(self, *, capture: int = 0, first: int = 0, zone: tzinfo = UTC) -> None:
-        self.connections: dict[int, Connection] = {}
+    def __init__(
+        self, *, capture: int = 0, first: int = 0, zone: tzinfo = UTC,
+        connections: dict[int, Connection] | None = None,
+    ) -> None:  # fmt: skip
+        self.connections: dict[int, Connection] = {} if connections is None else connections
         self._capture = capture
         self._first = first
         self._zone = zone

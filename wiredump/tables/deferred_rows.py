@@ -153,7 +153,8 @@ class DeferredRows:
             return row[topic_id] if row[topic] is None and row[topic_id] in self._wanted else None
         if name == "anomalies" and row[_KIND] == "undecodable-batch":
             # Its reason begins with the topic, or what stands for it, and the partition.
-            return next((each for each in self._wanted if row[_REASON].startswith(each)), None)
+            name = row[_REASON].partition(": ")[0].rpartition("-")[0]
+            return name if name in self._wanted else None
         return None
 
 

@@ -87,10 +87,10 @@ def server_hello(body: bytes) -> ServerHello | None:
     if random == _RETRY or len(body) < at + 3:
         return None
     suite = int.from_bytes(body[at : at + 2])
-    extensions = body[at + 5 :]
-    while len(extensions) >= 4:
-        kind, length = int.from_bytes(extensions[:2]), int.from_bytes(extensions[2:4])
+    at += 5  # behind the method and the length of all extensions
+    while len(body) - at >= 4:
+        kind, length = int.from_bytes(body[at : at + 2]), int.from_bytes(body[at + 2 : at + 4])
         if kind == _SUPPORTED_VERSIONS and length == 2:
-            version = int.from_bytes(extensions[4:6])
-        extensions = extensions[4 + length :]
+            version = int.from_bytes(body[at + 4 : at + 6])
+        at += 4 + length
     return ServerHello(version, random, suite)

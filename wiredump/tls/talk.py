@@ -47,9 +47,27 @@ class _Half:
     def __init__(self, session: Session) -> None:
         self.records = RecordStream(session)
         self.messages = Messages()
-        self.waiting: deque[Event] = deque()
         self.gap: Event | None = None
         """The last one."""
+        self._waiting: deque[Event] = deque()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def held(self) -> int:
+        """The bytes that were not read yet."""
+        return self.records.held + self._size
+
+    def add(self, event: Event) -> None:
+        self._waiting.append(event)
+        self._size += event.size
+
+    def pop(self) -> Event:
+        event = self._waiting.popleft()
+        self._size -= event.size
+        return event
 
 
 class TlsTalk:
@@ -61,6 +79,8 @@ class TlsTalk:
         self._session = Session(log)
         self._halves = {forward: _Half(self._session) for forward in (True, False)}
         self._sniffed: list[Event] | None = []
+        self._heads: dict[bool, bytes] = {}
+        """The first bytes of each direction."""
         self._is_tls = False
         self._concluded = False
         self._unread: dict[bool, Passed] = {}
@@ -110,11 +130,13 @@ class TlsTalk:
     def _take(self, event: Event) -> list[Item]:
         if self._sniffed is not None:
             self._sniffed.append(event)
-            is_tls = _looks_like_tls(self._sniffed, event.forward)
+            head = self._heads.get(event.forward, b"")
+            head = self._heads[event.forward] = (head + (event.raw or b"")[:3])[:3]
+            is_tls = _looks_like_tls(head)
             return [] if is_tls is None else self._decide(is_tls)
         if not self._is_tls:
             return self._inside(event)
-        self._halves[event.forward].waiting.append(event)
+        self._halves[event.forward].add(event)
         return self._read()
 
     def _decide(self, is_tls: bool) -> list[Item]:
@@ -148,11 +170,7 @@ class TlsTalk:
 
     def _stalled(self) -> int:
         """The number of bytes that wait for keys."""
-        return sum(
-            half.records.held + sum(event.size for event in half.waiting)
-            for half in self._halves.values()
-            if half.records.stalled
-        )
+        return sum(half.held for half in self._halves.values() if half.records.stalled)
 
     def _read_half(self, forward: bool, half: _Half, items: list[Item]) -> bool:
         """Read one direction; returns whether there was anything."""
@@ -167,10 +185,10 @@ class TlsTalk:
             elif self._problem(half):
                 items += self._give_up(forward, half)
                 return some
-            elif records.stalled or not half.waiting:
+            elif records.stalled or not half:
                 return some
             else:
-                items += self._feed(half, half.waiting.popleft())
+                items += self._feed(half, half.pop())
 
     def _feed(self, half: _Half, event: Event) -> list[Item]:
         if event.raw is not None:
@@ -237,8 +255,8 @@ class TlsTalk:
         half.records.end()
         for passed in half.records.passed():
             self._count(forward, passed._replace(reason=reason))
-        while half.waiting:
-            event = half.waiting.popleft()
+        while half:
+            event = half.pop()
             if event.raw is None:
                 items.append(self._gap(event))
             else:
@@ -267,9 +285,8 @@ class TlsTalk:
         return "request" if forward != self._talk.flipped else "response"
 
 
-def _looks_like_tls(events: list[Event], forward: bool) -> bool | None:
+def _looks_like_tls(head: bytes) -> bool | None:
     """Whether the first bytes of a direction are a record's; None if there are too few."""
-    head = b"".join(event.raw for event in events if event.raw and event.forward == forward)[:3]
     if head and not 0x14 <= head[0] <= 0x17:
         return False
     return None if len(head) < 3 else head[1] == 3 and head[2] <= 4

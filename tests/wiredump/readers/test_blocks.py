@@ -41,7 +41,9 @@ def test_blocks_are_a_dictionary_in_which_the_first_wins(steps):
         assert held == sorted(truth.items())
         assert blocks.size == len(truth)
         assert len(blocks) == len(list(blocks))
-        assert [blocks.first, blocks.last] == [list(blocks)[at] for at in (0, -1)]
+        ends = (min(truth), max(truth) + 1) if truth else (None, None)
+        assert (blocks.begin, blocks.end) == ends
+        assert blocks.joined() == bytes(truth[at] for at in sorted(truth))
 
 
 def test_many_taken_from_the_front():
