@@ -71,6 +71,8 @@ PRODUCE: Final = 0
 API_VERSIONS: Final = 18
 CONTROLLED_SHUTDOWN: Final = 7
 SIZE_BYTES: Final = 4
+_LARGE_PART: Final = 4096
+"""Smaller parts of a frame are joined."""
 KIP_240_KEYS: Final = (32240, 32241)
 """Api keys of listing and describing in the schemas."""
 
@@ -295,6 +297,29 @@ class Dialect:
         if unknown_tags:
             header.unknown_tags = dict(unknown_tags)
         return _frame(header.encode(header_version), body.encode(api_version))
+
+    def encode_response_parts(
+        self, body: Message, *, api_version: int, correlation_id: int
+    ) -> list[Buffer]:
+        """Return a whole response frame as buffers that follow each other. Large values of bytes
+        are not copied (``Message.encode_parts``)."""
+        _, header_version = self._header_of(body, "response", api_version)
+        header = ResponseHeader(correlation_id=correlation_id).encode(header_version)
+        parts = body.encode_parts(api_version)
+        size = len(header) + sum(map(len, parts))
+        made: list[Buffer] = []
+        small: list[Buffer] = [size.to_bytes(SIZE_BYTES, "big"), header]
+        for part in parts:
+            if len(part) < _LARGE_PART:
+                small.append(part)
+                continue
+            if small:
+                made.append(b"".join(small))
+                small = []
+            made.append(part)
+        if small:
+            made.append(b"".join(small))
+        return made
 
     def _header_of(self, body: Message, direction: str, version: int) -> tuple[Api, int]:
         """The api of a request's or response's body, and the version of its header."""

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDi
 
 import msgspec
 
-from kproto.codec.message import Message
+from kproto.codec.message import Buffer, Message
 from kproto.codec.registry import schema_of
 from kproto.deprecation import deprecated_names
 from kproto.dialects import Dialect, dialect
@@ -198,6 +198,26 @@ class _Run:
             yield Entry(self._sequence + place, *self._head, self._ids[place], *self._tail)
 
 
+class _InParts:
+    """An entry whose bytes are still buffers that follow each other. It counts ``size`` bytes."""
+
+    __slots__ = ("_entry", "_parts", "size")
+
+    def __init__(self, entry: Entry, parts: Sequence[Buffer]) -> None:
+        # A view keeps the whole object that it shows: one that shows little of it is copied.
+        self._parts = [
+            bytes(each)
+            if type(each) is memoryview and 2 * len(each) < memoryview(each.obj).nbytes
+            else each
+            for each in parts
+        ]
+        self._entry = entry
+        self.size = sum(map(len, parts)) + _size(entry)
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield msgspec.structs.replace(self._entry, raw=b"".join(self._parts))
+
+
 class Journal:
     """A bounded ring of entries that drops the oldest first.
 
@@ -222,9 +242,9 @@ class Journal:
         self.sink = sink
         self.dropped = 0
         self.dropped_bytes = 0
-        self._entries: deque[Entry | _Run] = deque()
+        self._entries: deque[Entry | _Run | _InParts] = deque()
         self._count = 0
-        self._runs = 0
+        self._unmade = 0
         self._bytes = 0
         self._sequence = 0
         self._listeners: tuple[Callable[[], object], ...] = ()
@@ -264,6 +284,44 @@ class Journal:
             call()
         return entry
 
+    def record_parts(
+        self,
+        parts: Sequence[Buffer],
+        timestamp_ns: int,
+        broker_id: int,
+        connection_id: int,
+        direction: Direction,
+        peer: str,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None = None,
+        client_software: ClientSoftware | None = None,
+        dialect: str = "kafka",
+        event: str = "",
+    ) -> None:
+        """Append one entry, as ``record`` does, whose ``raw`` are these buffers one after another.
+        They are joined when somebody reads the entry, and must not change. Views may keep up to
+        twice the memory that ``max_bytes`` counts for them."""
+        if self.sink is not None or self._listeners:
+            self.record(
+                timestamp_ns, broker_id, connection_id, direction, peer, api_key, api_version,
+                correlation_id, client_id, client_software, dialect, b"".join(parts), event,
+            )  # fmt: skip
+            return
+        self._sequence += 1
+        entry = Entry(
+            self._sequence, timestamp_ns, broker_id, connection_id, direction, peer, api_key,
+            api_version, correlation_id, client_id, client_software, dialect, event=event,
+        )  # fmt: skip
+        held = _InParts(entry, parts)
+        self._entries.append(held)
+        self._unmade += 1
+        self._count += 1
+        self._bytes += held.size
+        if self._bytes > self.max_bytes or self._count > self.max_entries:
+            self._drop()
+
     def record_run(
         self,
         timestamp_ns: int,
@@ -294,7 +352,7 @@ class Journal:
         )  # fmt: skip
         self._sequence += len(run)
         self._count += len(run)
-        self._runs += 1
+        self._unmade += 1
         self._entries.append(run)
         self._bytes += len(run) * run.size
         if self._bytes > self.max_bytes or self._count > self.max_entries:
@@ -323,7 +381,11 @@ class Journal:
                 oldest.place += count
                 if not len(oldest):
                     entries.popleft()
-                    self._runs -= 1
+                    self._unmade -= 1
+            elif isinstance(oldest, _InParts):
+                size = oldest.size
+                entries.popleft()
+                self._unmade -= 1
             else:
                 size = _size(oldest)
                 entries.popleft()
@@ -334,15 +396,15 @@ class Journal:
 
     def _made(self) -> deque[Entry]:
         """The entries, each as an object of its own."""
-        if self._runs:
-            made: deque[Entry | _Run] = deque()
+        if self._unmade:
+            made: deque[Entry | _Run | _InParts] = deque()
             for each in self._entries:
-                if isinstance(each, _Run):
-                    made.extend(each)
-                else:
+                if isinstance(each, Entry):
                     made.append(each)
+                else:
+                    made.extend(each)
             self._entries = made
-            self._runs = 0
+            self._unmade = 0
         return cast("deque[Entry]", self._entries)
 
     def __len__(self) -> int:
@@ -376,7 +438,7 @@ class Journal:
         """Remove all entries. Numbering continues, and the removed entries do not count as
         dropped."""
         self._entries.clear()
-        self._count = self._runs = self._bytes = 0
+        self._count = self._unmade = self._bytes = 0
 
 
 def _size(entry: Entry) -> int:

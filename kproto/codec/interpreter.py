@@ -387,6 +387,8 @@ class _Writer:
         return raw
 
     def raw(self, value: Any, path: str) -> bytes:
+        if isinstance(value, tuple):
+            return b"".join(self.raw(each, path) for each in value)
         if not isinstance(value, bytes | bytearray | memoryview):
             raise EncodeError(f"expected bytes, got {type(value).__name__}", path=path)
         return bytes(value)

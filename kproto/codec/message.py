@@ -43,6 +43,19 @@ class Message(RootStruct, kw_only=True, gc=False):
             encoder = registry.encoder(type(self), version)
         return encoder(self)
 
+    def encode_parts(self, version: int) -> list[Buffer]:
+        """Return what ``encode`` returns, as buffers that follow each other.
+
+        Values of bytes are buffers of their own, and are not copied. A field of bytes or records
+        that has no tag may also hold a tuple of buffers, which follow each other; ``encode`` takes
+        it, too, but joins them.
+        """
+        try:
+            encoder = self._PARTS_ENCODERS[version]
+        except KeyError:
+            encoder = registry.parts_encoder(type(self), version)
+        return encoder(self)
+
     @classmethod
     def decode(cls: type[M], data: Buffer, version: int, *, allow_trailing: bool = False) -> M:
         """Decode one body that fills ``data``. Raises DecodeError with offset and path.

@@ -37,6 +37,7 @@ __all__ = [
     "encoder",
     "generated_decoder",
     "generated_encoder",
+    "parts_encoder",
     "plan_of",
     "reader",
     "schema_of",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 Encoder = Callable[[Any], bytes]
+PartsEncoder = Callable[[Any], list[Any]]
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 Reader = Callable[[bytes], Any]
 Validator = Callable[[bytes, int], int]
@@ -218,13 +220,27 @@ def validator(cls: type[RootStruct], version: int) -> Validator:
 
 def generated_encoder(cls: type[RootStruct], version: int) -> Encoder:
     """Make an encoder in Python, whichever engine is in use."""
+    made: Encoder = _generated(cls, version, in_parts=False)
+    return made
+
+
+def parts_encoder(cls: type[RootStruct], version: int) -> PartsEncoder:
+    """Return the function that encodes a body of ``cls`` as a list of buffers. It is generated
+    Python with either engine: what it saves is the copies of large fields."""
+    with _lock:
+        made = cls._PARTS_ENCODERS.get(version)
+        if made is None:
+            made = cls._PARTS_ENCODERS[version] = _generated(cls, version, in_parts=True)
+        return made
+
+
+def _generated(cls: type[RootStruct], version: int, *, in_parts: bool) -> Any:
     plan, structs = plan_of(cls, version), structs_of(cls)
-    text = encoder_text(plan)
+    text = encoder_text(plan, in_parts=in_parts)
     namespace = _namespace(plan, structs, _explain_encode(plan, structs))
     namespace["tables"] = {name: PackTable(shape) for name, shape in text.shapes.items()}
-    name = f"encode {plan.message} v{plan.version}"
-    made: Encoder = _compile(name, text.source, text.constants, namespace)
-    return made
+    name = f"encode {plan.message} v{plan.version}{' in parts' if in_parts else ''}"
+    return _compile(name, text.source, text.constants, namespace)
 
 
 def generated_decoder(cls: type[RootStruct], version: int) -> GeneratedDecoder:

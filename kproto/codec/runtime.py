@@ -15,6 +15,7 @@ from typing import Any, Final
 __all__ = [
     "SHORT_LENGTH",
     "FastPathMiss",
+    "buffers",
     "compact",
     "int16_string",
     "long_array",
@@ -184,6 +185,19 @@ def unsigned_varint(value: int) -> bytes:
 def compact(length: int) -> bytes:
     """Encode ``length + 1`` as an unsigned varint."""
     return SHORT_LENGTH[length] if length < 127 else unsigned_varint(length + 1)
+
+
+def buffers(held: Any) -> tuple[tuple[Any, ...], int]:
+    """Return the buffers that stand for the value of a field of bytes, and the sum of their
+    lengths."""
+    if type(held) is bytes:
+        return (held,), len(held)
+    if type(held) is not tuple:
+        raise FastPathMiss
+    for each in held:
+        if type(each) is not bytes and memoryview(each).nbytes != len(each):
+            raise FastPathMiss  # its items are not bytes
+    return held, sum(map(len, held))
 
 
 def string_length(length: int) -> bytes:

@@ -105,6 +105,7 @@ class RootStruct(MessageStruct, kw_only=True, gc=False):
 
     _SCHEMA: ClassVar[MessageSchema | None] = None
     _ENCODERS: ClassVar[dict[int, Callable[[Any], bytes]]]
+    _PARTS_ENCODERS: ClassVar[dict[int, Callable[[Any], list[Any]]]]
     _DECODERS: ClassVar[dict[int, Callable[[Any, int], tuple[Any, int]]]]
     _READERS: ClassVar[dict[int, Callable[[Any], Any]]]
     _VALIDATORS: ClassVar[dict[int, Callable[[Any, int], int]]]
@@ -112,6 +113,7 @@ class RootStruct(MessageStruct, kw_only=True, gc=False):
     def __init_subclass__(cls, **config: Any) -> None:
         super().__init_subclass__(**config)
         type.__setattr__(cls, "_ENCODERS", {})
+        type.__setattr__(cls, "_PARTS_ENCODERS", {})
         type.__setattr__(cls, "_DECODERS", {})
         type.__setattr__(cls, "_READERS", {})
         type.__setattr__(cls, "_VALIDATORS", {})

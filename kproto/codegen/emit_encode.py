@@ -1,9 +1,9 @@
 """Turn a plan into the text of an encoder. This module contains no wire rules; see ``plan``.
 
-Parts are appended to a list and joined once. Where possible, a run of fixed-width fields, the
-length that follows, and the string or array after it are one ``pack`` call. Values that the fast
-path cannot write (a null that is not allowed, a field that the version lacks, a wrong type) raise
-an exception; ``interpreter`` then finds the exact error.
+Parts are appended to a list and joined once, or returned as they are (``in_parts``). Where
+possible, a run of fixed-width fields, the length that follows, and the string or array after it are
+one ``pack`` call. Values that the fast path cannot write (a null that is not allowed, a field that
+the version lacks, a wrong type) raise an exception; ``interpreter`` then finds the exact error.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ NULL_SIZE = MAX_ELEMENTS + 1
 """The size of a null array, which no shape has."""
 
 
-def encoder_text(plan: MessagePlan) -> CodecText:
-    """Return the source of ``encode(o)``."""
-    emitter = _Emitter(repeated_structs(plan.root))
+def encoder_text(plan: MessagePlan, *, in_parts: bool = False) -> CodecText:
+    """Return the source of ``encode(o)``.
+
+    ``in_parts``: it returns a list of buffers that follow each other. Values of bytes are buffers
+    of their own, and a field of bytes without a tag may hold a tuple of buffers.
+    """
+    emitter = _Emitter(repeated_structs(plan.root), in_parts=in_parts)
     body = emitter.function("encode", plan.root, whole=True)
     source = "\n\n".join([*emitter.functions, body])
     return CodecText(source, emitter.constants, emitter.shapes)
@@ -43,8 +47,9 @@ def _is_flat(plan: StructPlan) -> bool:
 
 
 class _Emitter:
-    def __init__(self, repeated: frozenset[StructPlan]) -> None:
+    def __init__(self, repeated: frozenset[StructPlan], *, in_parts: bool) -> None:
         self.repeated = repeated
+        self.in_parts = in_parts
         self.constants: dict[str, str] = {}
         self.functions: list[str] = []
         self.split: dict[int, str] = {}
@@ -61,7 +66,7 @@ class _Emitter:
         self.text, self.pending, self.slots = Text(self.constants), [], None
         text = self.text
         if whole:
-            flat = _is_flat(plan)
+            flat = _is_flat(plan) and not self.in_parts
             with text.block(f"def {name}(o):"):
                 with text.block("try:"):
                     if flat:
@@ -73,9 +78,9 @@ class _Emitter:
                     if self.slots is not None:
                         text.line(_concatenation(self.slots))
                     elif not flat:
-                        text.line("return b''.join(parts)")
+                        text.line("return parts" if self.in_parts else "return b''.join(parts)")
                 text.line("except Exception:")
-                text.line("    return explain(o)")
+                text.line("    return [explain(o)]" if self.in_parts else "    return explain(o)")
         else:
             with text.block(f"def {name}(o, w):"):
                 self.struct_fields(plan, "o")
@@ -251,6 +256,9 @@ class _Emitter:
             self.begin()
             text.line(self.write(f"{value}.bytes"))
             return
+        if kind != "string" and self.in_parts:
+            self.buffers(item, nullable, value)
+            return
         raw, size, pending = text.name("raw"), text.name("n"), self.take()
         convert = ".encode()" if kind == "string" else ""
         # The length of a memoryview is not that of its bytes: interpreter handles everything but
@@ -270,6 +278,24 @@ class _Emitter:
                 text.line(check)
             text.line(f"{raw} = {raw}{convert}; {size} = len({raw})")
             self.length(item, size, pending, body=raw)
+
+    def buffers(self, item: FieldPlan, nullable: bool, value: str) -> None:
+        """Write a length, then bytes or the buffers of a tuple as parts of their own."""
+        text = self.text
+        held, size, pending = text.name("held"), text.name("n"), self.take()
+        if nullable:
+            text.line(f"if {value} is None: {self.write(self.null(item, pending))}")
+            with text.block("else:"):
+                self.length_of_buffers(item, held, size, value, pending)
+        else:
+            self.length_of_buffers(item, held, size, value, pending)
+
+    def length_of_buffers(
+        self, item: FieldPlan, held: str, size: str, value: str, pending: tuple[str, str]
+    ) -> None:
+        self.text.line(f"{held}, {size} = buffers({value})")
+        self.length(item, size, pending)
+        self.text.line(f"for each in {held}: w(each)")
 
     def struct_field(self, item: FieldPlan, value: str) -> None:
         assert item.struct is not None

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final
 
+from kproto.codec.message import Buffer, Message
 from kproto.connection.events import (
     MalformedRequest,
     RequestReceived,
@@ -68,9 +69,10 @@ class ServerConnection:
     except ApiVersions and SASL until ``complete_sasl``. ``max_size`` bounds a frame, and
     ``max_size_before_sasl`` a frame before that (Kafka's ``sasl.server.max.receive.size``).
 
-    Every event with ``expects_response`` needs a ``send_response``, ``send_bytes`` or
-    ``drop_response``, or the connection must be closed, since later responses wait for it. After a
-    RemoteProtocolError the connection is closed; each ``next_event`` raises it again.
+    Every event with ``expects_response`` needs a ``send_response``, ``send_response_parts``,
+    ``send_bytes`` or ``drop_response``, or the connection must be closed, since later responses
+    wait for it. After a RemoteProtocolError the connection is closed; each ``next_event`` raises it
+    again.
     """
 
     def __init__(
@@ -244,6 +246,25 @@ class ServerConnection:
         if isinstance(request, RequestReceived) and request.api.api_key in _INPUTS:
             self._answer_sasl(request, accepted=getattr(body, "error_code", None) == 0)
         return self._in_order(request.number, data)
+
+    def send_response_parts(
+        self, request: RequestReceived, body: Message, *, api_version: int | None = None
+    ) -> list[Buffer]:
+        """As ``send_response``, with buffers to write one after another. Large values of bytes,
+        such as records, are not copied (``Message.encode_parts``)."""
+        self._check_answer(request)
+        header = request.header
+        parts = request.dialect.encode_response_parts(
+            body,
+            api_version=header.request_api_version if api_version is None else api_version,
+            correlation_id=header.correlation_id,
+        )
+        if request.api.api_key in _INPUTS:
+            self._answer_sasl(request, accepted=getattr(body, "error_code", None) == 0)
+        if self._waiting or request.number != self._sent + 1:
+            return [self._in_order(request.number, b"".join(parts))]
+        self._sent = request.number
+        return parts
 
     def send_bytes(self, request: Answerable, data: bytes) -> bytes:
         """As ``send_response``, with arbitrary bytes as response: a frame encoded earlier, or a

@@ -6,13 +6,15 @@ isolation level, aborted transactions; 5 log start offset; 7 sessions (KIP-227);
 epoch (KIP-595); 13 topic ids (KIP-516); 15 replica state (KIP-903); 16 node endpoints (KIP-951); 17
 directory id (KIP-853); 18 the replica's high watermark (KIP-1166).
 
-Records are slices of the log; nothing is decoded, unless an old version needs older messages.
+Records are slices of the log, which large answers hand to the socket without a copy; nothing is
+decoded, unless an old version needs older messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Final, cast
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
@@ -42,6 +44,8 @@ _TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15
 _ENDPOINTS_SINCE = 16
 _ISOLATION_LEVELS = (0, 1)
+_LARGE: Final = 64 * 1024
+"""Bytes of records that cost more to copy than to write in parts."""
 _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -76,7 +80,7 @@ def _failure(call: Call) -> FetchResponse:
     response = FetchResponse(error_code=code, session_id=request.session_id)
     if call.version < _TOPIC_IDS_SINCE:
         positions = _positions(call, request, by_id=False)
-        response.responses = _topics(call.version, map(call.cluster.fetches.failed, positions))
+        response.responses = _topics(map(call.cluster.fetches.failed, positions))
     return response
 
 
@@ -147,11 +151,12 @@ def _response(call: Call, started: StartedFetch) -> FetchResponse:
     throttle = call.cluster.throttles.of(call.client_id) or _over_quota(call, started)
     withheld = throttle is not None and throttle.empties_fetches
     result = started.withhold() if withheld else started.answer()
+    call.in_parts = sum(each.size for each in result.partitions) >= _LARGE
     response = FetchResponse(
         throttle_time_ms=0 if throttle is None else throttle.milliseconds,
         error_code=result.error_code,
         session_id=result.session_id,
-        responses=_topics(call.version, result.partitions),
+        responses=_topics(result.partitions, in_parts=call.in_parts),
     )
     if call.version >= _ENDPOINTS_SINCE:
         _add_leaders(call, response, result.partitions)
@@ -169,7 +174,9 @@ def _over_quota(call: Call, started: StartedFetch) -> Throttle | None:
     return cluster.throttles.lasting(milliseconds) if milliseconds else None
 
 
-def _topics(version: int, answers: Iterable[PartitionAnswer]) -> list[FetchableTopicResponse]:
+def _topics(
+    answers: Iterable[PartitionAnswer], *, in_parts: bool = False
+) -> list[FetchableTopicResponse]:
     """Neighbours of one topic share an element, as in Kafka."""
     topics: list[FetchableTopicResponse] = []
     last: object = None
@@ -183,12 +190,15 @@ def _topics(version: int, answers: Iterable[PartitionAnswer]) -> list[FetchableT
                     topic=position.topic or "", topic_id=position.topic_id, partitions=[]
                 )
             )
-        topics[-1].partitions.append(_partition(answer))
+        topics[-1].partitions.append(_partition(answer, in_parts=in_parts))
     return topics
 
 
-def _partition(answer: PartitionAnswer) -> PartitionData:
+def _partition(answer: PartitionAnswer, *, in_parts: bool) -> PartitionData:
     slices = answer.records
+    records = None
+    if slices is not None:
+        records = cast(bytes, tuple(slices)) if in_parts else b"".join(slices)
     row = PartitionData(
         partition_index=answer.position.partition,
         error_code=answer.error_code,
@@ -202,7 +212,7 @@ def _partition(answer: PartitionAnswer) -> PartitionData:
             for each in answer.aborted
         ],
         preferred_read_replica=answer.preferred_replica,
-        records=None if slices is None else b"".join(slices),
+        records=records,
     )
     if answer.diverging is not None:
         epoch, end_offset = answer.diverging

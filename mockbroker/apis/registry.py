@@ -120,6 +120,8 @@ class Call(msgspec.Struct, eq=False):
     profile: Profile
     served_by: Callable[[int], Mapping[int, Versions]]
     authorizer: Authorizer | None = None
+    in_parts: bool = False
+    """Set by a handler whose answer holds tuples of buffers in place of large bytes."""
 
     @property
     def advertised(self) -> Mapping[int, Versions]:

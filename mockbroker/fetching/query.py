@@ -101,9 +101,8 @@ class FetchQuery(msgspec.Struct, eq=False):
 class PartitionAnswer(msgspec.Struct):
     """What a fetch gets of one partition. Offsets are -1 with an error.
 
-    ``records`` are slices of the log of ``size`` bytes together, which hold until the log is
-    truncated; None stands for null. ``aborted`` is None unless only committed records were asked
-    for.
+    ``records`` are slices of the log of ``size`` bytes together; None stands for null. ``aborted``
+    is None unless only committed records were asked for.
     """
 
     position: PartitionPosition

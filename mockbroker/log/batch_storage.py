@@ -58,6 +58,13 @@ class _Block:
         if (len(self.data) - self.used) * _SPARE_SHARE > len(self.data):
             self.data = self.data[: self.used]
 
+    def cut(self, used: int) -> None:
+        """Release what is behind these bytes. Slices that show it keep the bytes they had."""
+        if used < self.used:
+            self.data = self.data[:used]
+            self.used = used
+        self.forget_timestamps()
+
     def forget_timestamps(self) -> None:
         self.newest, self.scanned = _NEVER, 0
 
@@ -169,7 +176,7 @@ class BatchStorage:
 
     def read(self, first: int, last: int) -> list[memoryview]:
         """Return the bytes of the batches from index ``first`` up to and without ``last``, a slice
-        for each block. They hold until the log is truncated."""
+        for each block. They never change: what changes stored bytes copies their block before."""
         return self.read_bytes(first, self.position(last) - self.position(first))
 
     def read_bytes(self, first: int, count: int) -> list[memoryview]:
@@ -243,11 +250,12 @@ class BatchStorage:
         if at < 0 or at + len(data) > self._size_of(index):
             raise ValueError(f"{len(data)} bytes at {at} do not lie in the batch")
         block, start = self._locate(index)
+        block.data = block.data[:]
         block.data[start + at : start + at + len(data)] = data
         block.forget_timestamps()
 
     def truncate(self, index: int) -> None:
-        """Remove the batches from this index on. Slices that ``read`` returned no longer hold."""
+        """Remove the batches from this index on."""
         if index >= len(self):
             return
         end = self._positions[index]
@@ -257,8 +265,7 @@ class BatchStorage:
             self._blocks.pop()
             self._starts.pop()
         if self._blocks:
-            self._blocks[-1].used = end - self._blocks[-1].start
-            self._blocks[-1].forget_timestamps()
+            self._blocks[-1].cut(end - self._blocks[-1].start)
 
     def drop(self, count: int) -> int:
         """Remove the first ``count`` batches and return their bytes. Memory is released a block at
@@ -273,7 +280,7 @@ class BatchStorage:
 
     def replace(self, batches: Iterable[Buffer]) -> None:
         """Store these batches in place of all others. Base offsets and epochs are those of their
-        bytes. Slices that ``read`` returned no longer hold."""
+        bytes."""
         kept = [(read_header(data), bytes(data)) for data in batches]
         self._blocks, self._starts = [], []
         self._base_offsets, self._positions = array("q"), array("q")

@@ -163,7 +163,7 @@ class PartitionLog:
         Batches that reach ``end_offset`` or behind it, or would exceed ``most_bytes``, are left
         out; ``at_least_one``: the first one is not left out for its size. ``cut_last``: of a later
         batch that would exceed ``most_bytes``, the beginning that fits comes too; ``cut_first``: of
-        the first one. The slices hold until the log is truncated.
+        the first one.
         """
         storage = self.storage
         first = storage.index_of(offset)

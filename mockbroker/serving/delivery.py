@@ -12,6 +12,7 @@ import time
 from struct import Struct
 from typing import Final, TypeAlias
 
+from kproto.codec.message import Buffer, Message
 from kproto.connection import (
     MalformedRequest,
     RequestReceived,
@@ -21,7 +22,7 @@ from kproto.dialects import Dialect
 from kproto.journal import ClientSoftware, Direction, Journal
 from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS
-from mockbroker.serving.exchange import Exchange, Reply
+from mockbroker.serving.exchange import Exchange, Frames, Reply
 from mockbroker.serving.redaction import (
     REDACTED,
     redacted_frame,
@@ -101,11 +102,13 @@ class Delivery:
 
     # ---- answers -----------------------------------------------------------------------------
 
-    def send(self, exchange: Exchange, reply: Reply) -> bytes:
-        """Return the bytes to write, and record the response.
+    def send(self, exchange: Exchange, reply: Reply) -> Frames:
+        """Return what to write, and record the response.
 
         Raises KprotoError for a body that its version cannot carry.
         """
+        if reply.in_parts:
+            return self._send_parts(exchange, reply)
         data = self.commit(exchange, reply)
         if not exchange.request.expects_response:
             if reply.event:
@@ -118,6 +121,20 @@ class Delivery:
                 assert isinstance(request, RequestReceived)
                 self._cache.remember(exchange.session, request, data, reply.log_offset)
         return data
+
+    def _send_parts(self, exchange: Exchange, reply: Reply) -> list[Buffer]:
+        request, body = exchange.request, reply.body
+        assert isinstance(request, RequestReceived), "a handler has answered it"
+        assert isinstance(body, Message), "a handler has made it"
+        parts = exchange.connection.send_response_parts(request, body, api_version=reply.version)
+        version = exchange.version if reply.version is None else reply.version
+        session = exchange.session
+        self._journal.record_parts(
+            parts, time.time_ns(), session.broker_id, session.connection_id, "response",
+            session.peer, exchange.api_key, version, exchange.correlation_id, exchange.client_id,
+            session.software, exchange.dialect.name, reply.event,
+        )  # fmt: skip
+        return parts
 
     def commit(self, exchange: Exchange, reply: Reply) -> bytes:
         """As ``send``, without a record of the response: for an answer that is changed before it

@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from kproto.connection import (
     MalformedRequest,
@@ -51,6 +52,7 @@ from mockbroker.serving.exchange import (
     Answer,
     Close,
     Exchange,
+    Frames,
     Outcome,
     Pending,
     Reply,
@@ -71,6 +73,8 @@ from mockbroker.serving.unserved_log import UnservedLog
 __all__ = ["Dispatcher"]
 
 _log = logging.getLogger("mockbroker")
+
+FramesT = TypeVar("FramesT", bound=Frames)
 
 
 class Dispatcher:
@@ -249,7 +253,7 @@ class Dispatcher:
             return self._failed(exchange, error)
         raise AssertionError("the last stage answers every request")
 
-    async def _send_later(self, exchange: Exchange, pending: Pending) -> bytes | Close | Plan:
+    async def _send_later(self, exchange: Exchange, pending: Pending) -> Frames | Close | Plan:
         answer = await self._settled(exchange, pending)
         return self._send(exchange, answer) if isinstance(answer, Reply) else answer
 
@@ -259,7 +263,7 @@ class Dispatcher:
         except Exception as error:  # as in ``_through``
             return self._failed(exchange, error)
 
-    def _send(self, exchange: Exchange, reply: Reply) -> bytes | Close:
+    def _send(self, exchange: Exchange, reply: Reply) -> Frames | Close:
         try:
             data = self.delivery.send(exchange, reply)
         except Exception as error:
@@ -282,8 +286,8 @@ class Dispatcher:
         exchange: Exchange,
         reply: Reply,
         error: Exception,
-        deliver: Callable[[Exchange, Reply], bytes],
-    ) -> bytes | Close:
+        deliver: Callable[[Exchange, Reply], FramesT],
+    ) -> FramesT | Close:
         """Refuse a request whose version cannot carry the reply."""
         if reply.scripted:
             self.scripts.failed(error)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from kproto.codec.message import Message
+from kproto.codec.message import Buffer, Message
 from kproto.connection import RequestReceived, ServerConnection, UnsupportedRequest
 from kproto.dialects import Dialect
 from mockbroker.apis import Session
@@ -22,6 +22,7 @@ __all__ = [
     "Answer",
     "Close",
     "Exchange",
+    "Frames",
     "Outcome",
     "Pending",
     "Reply",
@@ -46,7 +47,8 @@ class Reply(msgspec.Struct, frozen=True):
     stands for the request's version. ``event`` marks the response in the journal.
     ``log_offset`` is the length of the action log that the answer depends on, if an equal request
     may get an equal answer until the log grows. ``ends_sasl``: the client counts as authenticated
-    once it has this response. ``scripted``: it was made by a script of the test.
+    once it has this response. ``scripted``: it was made by a script of the test. ``in_parts``: it
+    has large values of bytes, which are written without a copy.
     """
 
     body: Message | bytes | None
@@ -55,6 +57,7 @@ class Reply(msgspec.Struct, frozen=True):
     log_offset: int | None = None
     ends_sasl: bool = False
     scripted: bool = False
+    in_parts: bool = False
 
 
 class Pending(NamedTuple):
@@ -66,9 +69,12 @@ class Pending(NamedTuple):
 Answer: TypeAlias = Reply | Close | Pending
 """What a stage can make of a request."""
 
-Outcome: TypeAlias = bytes | Close | Awaitable[bytes | Close | Plan]
-"""What the socket is given: bytes to write (perhaps none), CLOSE, or either of them later. A fault
-rule gives, later, a plan of bytes and pauses."""
+Frames: TypeAlias = bytes | list[Buffer]
+"""Whole frames, perhaps none: as bytes, or as buffers that follow each other."""
+
+Outcome: TypeAlias = Frames | Close | Awaitable[Frames | Close | Plan]
+"""What the socket is given: frames to write, CLOSE, or either of them later. A fault rule gives,
+later, a plan of bytes and pauses."""
 
 
 class Exchange(msgspec.Struct, eq=False):

@@ -69,11 +69,11 @@ class HandlerStage:
         if not versions.lowest <= exchange.version <= versions.highest:
             return None
         offset = self._offset(exchange) if handler.cacheable else None
-        call = partial(handler.answer, self.call(exchange, request))
-        body: Message | Awaitable[Any] = self.operations.start(call)
+        call = self.call(exchange, request)
+        body: Message | Awaitable[Any] = self.operations.start(partial(handler.answer, call))
         if isinstance(body, Message):
-            return Reply(body, log_offset=offset)
-        return Pending(partial(_later, body))
+            return Reply(body, log_offset=offset, in_parts=call.in_parts)
+        return Pending(partial(_later, body, call))
 
     def _offset(self, exchange: Exchange) -> int | None:
         """The length of the log, if the response depends on nothing that the log does not have."""
@@ -87,7 +87,8 @@ class HandlerStage:
         return None
 
 
-async def _later(body: Awaitable[Any]) -> Reply:
+async def _later(body: Awaitable[Any], call: Call) -> Reply:
     found = await body
     # The handler of a suspended operation may itself wait for the cluster.
-    return Reply(found if isinstance(found, Message) else await found)
+    answer = found if isinstance(found, Message) else await found
+    return Reply(answer, in_parts=call.in_parts)

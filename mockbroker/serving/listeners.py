@@ -12,9 +12,10 @@ import socket
 import ssl
 import struct
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from kproto.codec.message import Buffer
 from mockbroker.faults.delivery import End, Hold, LateAnswers, Plan, Sleep, Step, Write
 from mockbroker.faults.rule import CloseWith
 from mockbroker.serving.limits import BufferBudget
@@ -25,6 +26,8 @@ TLS_HANDSHAKE_SECONDS = 10.0
 
 IDLE_CHECKS: Final = 4
 """Idle checks per time-out."""
+_MOST_JOINED: Final = 64 * 1024
+"""Answers of more bytes together are handed to the transport one by one, without a copy."""
 _BACKLOG: Final = 1024
 """Connections that may wait to be accepted. Beyond it the system drops a client's SYN, and the
 client retries after a second; asyncio's default of 100 is too low for a connection storm."""
@@ -102,11 +105,17 @@ class PlannedConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _write(self, answers: list[bytes]) -> None:
-        if answers and self._transport is not None:
-            self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+    def _write(self, answers: Sequence[Buffer]) -> None:
+        if not answers or self._transport is None:
+            return
+        if len(answers) == 1:
+            self._transport.write(answers[0])
+        elif sum(map(len, answers)) > _MOST_JOINED:
+            self._transport.writelines(answers)
+        else:
+            self._transport.write(b"".join(answers))
 
-    def _close_after(self, answers: list[bytes]) -> None:
+    def _close_after(self, answers: Sequence[Buffer]) -> None:
         """Write these answers, and answer nothing more."""
         self._write(answers)
         self._closing = True

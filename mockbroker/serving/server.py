@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final, cast
 
+from kproto.codec.message import Buffer
 from kproto.connection import ServerConnection
 from kproto.errors import RemoteProtocolError
 from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
@@ -19,7 +20,7 @@ from mockbroker.faults.delivery import Plan
 from mockbroker.security.policy import certificate_principal
 from mockbroker.security.sasl import SaslSession
 from mockbroker.serving.dispatch import Dispatcher
-from mockbroker.serving.exchange import Close
+from mockbroker.serving.exchange import Close, Frames
 from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
 from mockbroker.serving.listeners import PlannedConnection
 
@@ -58,7 +59,7 @@ class BrokerProtocol(PlannedConnection):
             sasl=None if users is None else SaslSession(users),
         )
         self._open_connections = open_connections
-        self._pending: asyncio.Future[bytes | Close | Plan] | None = None
+        self._pending: asyncio.Future[Frames | Close | Plan] | None = None
         self._closed_by = CLOSED_BY_BROKER
 
     # ---- called by asyncio -------------------------------------------------------------------
@@ -149,7 +150,7 @@ class BrokerProtocol(PlannedConnection):
 
     def _serve(self) -> None:
         """Answer the requests received so far, in order, until an answer is pending."""
-        answers: list[bytes] = []
+        answers: list[Buffer] = []
         size = 0
         while not (self._closing or self._writing_paused or self._pending is not None):
             try:
@@ -160,14 +161,11 @@ class BrokerProtocol(PlannedConnection):
             if event is None:
                 break
             answer = self._dispatcher.answer(self._connection, self._session, event)
-            if isinstance(answer, bytes):
-                if self._late and answer:
-                    answers += self._late.overtaken_by(answer)
-                else:
-                    answers.append(answer)
+            if isinstance(answer, bytes | list):
+                answers += self._in_turn(answer)
                 if self._session.ended:
                     return self._close_after(answers)
-                size += len(answer)
+                size += len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
                 if size >= _FLUSH_AT:
                     self._write(answers)
                     answers, size = [], 0
@@ -177,6 +175,13 @@ class BrokerProtocol(PlannedConnection):
                 self._wait_for(answer)
         self._write(answers)
         return None
+
+    def _in_turn(self, answer: Frames) -> list[Buffer]:
+        """Return what goes out now: the answer, and held ones that it overtakes."""
+        if self._late and answer:
+            frames = answer if isinstance(answer, bytes) else b"".join(answer)
+            return [*self._late.overtaken_by(frames)]
+        return [answer] if isinstance(answer, bytes) else answer
 
     def _serve_known(self, data: bytes) -> bytes:
         """Answer the requests that the response cache knows; return the bytes behind them."""
@@ -189,14 +194,14 @@ class BrokerProtocol(PlannedConnection):
             data = data[used:]
         return data
 
-    def _wait_for(self, answer: Awaitable[bytes | Close | Plan]) -> None:
+    def _wait_for(self, answer: Awaitable[Frames | Close | Plan]) -> None:
         # The coroutine itself becomes the task. If it were awaited by another one, cancelling that
         # before its first step would leave it never awaited, which Python warns about.
         self._pending = asyncio.ensure_future(answer)
         self._pending.add_done_callback(self._answered_late)
         self._update_reading()
 
-    def _answered_late(self, task: asyncio.Future[bytes | Close | Plan]) -> None:
+    def _answered_late(self, task: asyncio.Future[Frames | Close | Plan]) -> None:
         self._pending = None
         if self._closing or task.cancelled():
             return
@@ -208,7 +213,7 @@ class BrokerProtocol(PlannedConnection):
             if rest is not None:
                 return self._wait_for(rest)
         else:
-            late = self._late.overtaken_by(answer) if self._late and answer else [answer]
+            late = self._in_turn(answer)
             if self._session.ended:
                 return self._close_after(late)
             self._write(late)

@@ -19,7 +19,7 @@ from mockbroker.faults.message_edits import throttle
 from mockbroker.quotas.meters import QuotaMeters
 from mockbroker.quotas.mutations import MUTATION_APIS
 from mockbroker.quotas.throttling import Throttle, Throttles
-from mockbroker.serving.exchange import Close, Exchange, Pending, Reply
+from mockbroker.serving.exchange import Close, Exchange, Frames, Pending, Reply
 from mockbroker.timers import sleep
 
 __all__ = ["ThrottleStage"]
@@ -37,7 +37,7 @@ class ThrottleStage:
         throttles: Throttles,
         meters: QuotaMeters,
         broker_answer: Callable[[Exchange], Awaitable[Reply | Close]],
-        send: Callable[[Exchange, Reply], bytes | Close],
+        send: Callable[[Exchange, Reply], Frames | Close],
     ) -> None:
         self._throttles = throttles
         self._meters = meters
@@ -72,6 +72,7 @@ class ThrottleStage:
         data = self._send(exchange, reply)
         if isinstance(data, Close):
             return data
+        data = data if isinstance(data, bytes) else b"".join(data)
         steps = (Write(data), Sleep(by.milliseconds)) if data else (Sleep(by.milliseconds),)
         return Plan(steps, answers=bool(data))
 

@@ -99,11 +99,15 @@ def test_responses_leave_in_the_order_of_their_requests(data: st.DataObject, cou
     connection = ServerConnection()
     requests = fed(connection, *map(heartbeat, ids))
     dropped = data.draw(st.sets(st.integers(0, count - 1)))
+    in_parts = data.draw(st.sets(st.integers(0, count - 1)))
     written = b""
     for done, at in enumerate(data.draw(st.permutations(range(count)))):
         assert connection.unanswered == count - done
         if at in dropped:
             written += connection.drop_response(requests[at])
+        elif at in in_parts:
+            body = HeartbeatResponse(error_code=at)
+            written += b"".join(connection.send_response_parts(requests[at], body))
         else:
             written += connection.send_response(requests[at], HeartbeatResponse(error_code=at))
     assert codes(written) == [(ids[at], at) for at in range(count) if at not in dropped]
@@ -144,6 +148,16 @@ def test_a_response_that_cannot_be_encoded_changes_nothing() -> None:
     with pytest.raises(KprotoError):
         connection.send_response(event, HeartbeatResponse(error_code=1 << 20))
     assert codes(connection.send_response(event, HeartbeatResponse(error_code=3))) == [(5, 3)]
+
+
+def test_an_answer_in_parts_is_given_once_and_accepts_a_handshake() -> None:
+    connection = ServerConnection(sasl_required=True)
+    (handshake,) = fed(connection, request(SaslHandshakeRequest(mechanism="PLAIN"), 1))
+    body = SaslHandshakeResponse(mechanisms=["PLAIN"])
+    assert b"".join(connection.send_response_parts(handshake, body))
+    assert connection.state is ServerState.AUTHENTICATING
+    with pytest.raises(LocalProtocolError, match="already has a response"):
+        connection.send_response_parts(handshake, body)
 
 
 def test_damaged_bytes_keep_their_place() -> None:

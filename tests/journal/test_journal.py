@@ -253,3 +253,57 @@ def test_whoever_listens_gets_each_entry_of_a_run() -> None:
     with journal.listening(lambda: calls.append(journal.last_sequence)):
         journal.record_run(1, 1, 1, "response", "", 12, 4, [7, 8])
     assert calls == [3, 4]
+
+
+@given(
+    added=st.lists(st.lists(st.binary(max_size=9), max_size=4), max_size=20),
+    max_entries=st.integers(1, 12),
+    max_bytes=st.integers(0, 60),
+    look=st.integers(0, 20),
+)
+def test_parts_are_recorded_as_their_bytes_are(
+    added: list[list[bytes]], max_entries: int, max_bytes: int, look: int
+) -> None:
+    """Whoever looks meanwhile, and whatever is dropped; views of large objects are parts, too."""
+    parted, single = (Journal(max_entries=max_entries, max_bytes=max_bytes) for _ in range(2))
+    for number, parts in enumerate(added):
+        views = [memoryview(b"--" + each + b"--" * 9)[2 : 2 + len(each)] for each in parts]
+        mixed = [view if at % 2 else view.tobytes() for at, view in enumerate(views)]
+        rest = (number, 1, 2, "response", "peer", 1, 12, number)
+        parted.record_parts(mixed, *rest, "me", event="e")
+        single.record(*rest, "me", raw=b"".join(parts), event="e")
+        if number % 3 == 0:
+            for journal in (parted, single):
+                journal.record(number, 1, 2, "event", raw=b"raw", note="n")
+        if number == look:
+            assert parted.newer(3) == single.newer(3)
+    for what in ("dropped", "dropped_bytes", "size", "last_sequence"):
+        assert getattr(parted, what) == getattr(single, what)
+    assert list(parted) == list(single)
+    parted.clear()
+    assert (len(parted), list(parted), parted.size) == (0, [], 0)
+
+
+def test_whoever_listens_gets_parts_at_once() -> None:
+    seen: list[Entry] = []
+    calls: list[int] = []
+    journal = Journal(sink=seen.append)
+    journal.record_parts([b"ab", memoryview(b"c")], 1, 1, 1, "response", "", 1, 12, 5)
+    assert [each.raw for each in seen] == [b"abc"]
+    journal.sink = None
+    with journal.listening(lambda: calls.append(journal.last_sequence)):
+        journal.record_parts([b"d"], 1, 1, 1, "response", "", 1, 12, 6)
+    assert calls == [2]
+
+
+def test_parts_keep_at_most_twice_their_bytes() -> None:
+    """A view of less than half of an object is copied, so that the journal's limit bounds it."""
+    whole = bytearray(100)
+    journal = Journal()
+    journal.record_parts([memoryview(whole)[:49]], 1, 1, 1, "response", "", 1, 12, 5)
+    whole += b"nobody keeps it"
+    journal.record_parts([memoryview(whole)[:60]], 1, 1, 1, "response", "", 1, 12, 5)
+    with pytest.raises(BufferError):
+        whole += b"the journal does"
+    assert [len(each.raw) for each in journal] == [49, 60]
+    whole += b"nobody keeps it any more"

@@ -44,7 +44,7 @@ def _forget() -> None:
     while classes:
         cls = classes.pop()
         classes += cls.__subclasses__()
-        for name in ("_ENCODERS", "_DECODERS", "_READERS", "_VALIDATORS"):
+        for name in ("_ENCODERS", "_PARTS_ENCODERS", "_DECODERS", "_READERS", "_VALIDATORS"):
             getattr(cls, name, {}).clear()
     for name, loaded in sorted(sys.modules.items()):
         if name.startswith("wiredump."):

@@ -104,3 +104,21 @@ def test_a_write_stays_within_its_batch() -> None:
     assert bytes(storage.batch(1).data[16:]) == made[16:]
     with pytest.raises(ValueError, match="do not lie in the batch"):
         storage.write(0, len(made), b"!")
+
+
+def test_slices_keep_their_bytes_whatever_happens_to_the_log() -> None:
+    """An answer may wait for its client, or in the journal, while the log is cut or damaged."""
+    storage = BatchStorage()
+    made = batch(1, 500)
+    for number in range(8):
+        storage.append(made, number, 0)
+    slices = storage.read(0, 8)
+    expected = b"".join(slices)
+    storage.write(7, len(made) - 1, b"!")
+    assert b"".join(slices) == expected
+    storage.truncate(5)
+    for number in range(5, 9):
+        storage.append(batch(1, 700), number, 1)
+    storage.drop(2)
+    assert b"".join(slices) == expected
+    assert b"".join(storage.read(0, len(storage))) != expected

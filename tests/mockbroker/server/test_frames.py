@@ -21,6 +21,8 @@ from kproto.messages.alter_partition_reassignments_request import (
     ReassignableTopic,
 )
 from mockbroker import MockCluster
+from tests.mockbroker.fetching.fetching import append
+from tests.mockbroker.fetching.fetching import request as fetch_request
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 from tests.support.full import quick
 
@@ -187,6 +189,26 @@ async def test_a_client_that_does_not_read_costs_bounded_memory_and_loses_nothin
         async with asyncio.timeout(PATIENCE):
             for _ in range(count):
                 await wire.receive()
+
+
+async def test_a_large_answer_keeps_the_bytes_of_the_time_it_was_given() -> None:
+    """While it waits for its client, the log is cut and written anew."""
+    async with MockCluster(topics=["foo=1"]) as mock, connect(mock) as wire:
+        log = mock.cluster.logs
+        for number in range(40):
+            append(mock.cluster, bytes([number]) * 100_000)
+        expected = b"".join(log.log(("foo", 0)).storage.read(0, 40))
+        wire.send(wire.frame(fetch_request({("foo", 0): 0}, partition_max_bytes=1 << 24), 12))
+        async with asyncio.timeout(PATIENCE):
+            while not mock.journal.select(direction="response"):
+                await asyncio.sleep(0)
+        mock.truncate("foo-0", 1)
+        for _ in range(40):
+            append(mock.cluster, b"x" * 100_000)
+        frame = await wire.receive()
+        assert mock.journal.select(direction="response")[-1].raw == frame
+        _, answer = wire.codec.decode_response(frame, api_key=1, api_version=12)
+        assert answer.responses[0].partitions[0].records == expected
 
 
 @settings(max_examples=quick(30, 10))
