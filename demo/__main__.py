@@ -8,7 +8,6 @@ usage.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -18,7 +17,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from demo.catalog import CLIENTS, Client
@@ -31,6 +29,9 @@ from demo.screen import Terminal
 from demo.story import STEPS, Mark, Outcome, run
 from demo.tools import play_tools
 from demo.wire import PROFILES, Profile
+from kproto.cli.console import Console
+from kproto.cli.terminal import guard_streams
+from kproto.safe_text import json_text
 from kspec.errors import AbsentError
 from kspec.runner.install import Launch, install
 from mockbroker.cli.journals import journal_file, journal_sink
@@ -91,7 +92,8 @@ def main(
     """Drive real Kafka clients through a reassignment, a cancellation and an election on mock
     clusters of an old and of the newest Kafka, and check every outcome. A producer, a consumer
     and Kafka's own tools follow, unless --client or --profile chooses a part."""
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
+    guard_streams()
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     clients = [client_named(name) for name in dict.fromkeys(names)] or list(CLIENTS)
     if only_list:
         console.print(_listing())
@@ -199,7 +201,7 @@ def _as_json(rows: Sequence[Row], absent: Mapping[str, str], right: bool, second
         ],
         "absent": dict(absent),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json_text(document, indent=2) + "\n"
 
 
 if __name__ == "__main__":

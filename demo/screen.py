@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -21,9 +20,11 @@ from demo.catalog import ALTER_REASSIGNMENTS, API_VERSIONS, Client
 from demo.drivers import Answer
 from demo.story import BROKERS, CONTROLLER, STEPS, Mark, Outcome, Step
 from demo.wire import CONTROLLER_APIS, Profile, api_name
+from kproto.cli.console import Console
 from kproto.journal import Entry
+from kproto.safe_text import printable
 
-__all__ = ["MARKS", "Terminal", "printable"]
+__all__ = ["MARKS", "Terminal"]
 
 MARKS: Mapping[Mark, tuple[str, str]] = {
     "right": ("✓", "bold green"),
@@ -46,11 +47,6 @@ NARROW, NARROW_BYTES_WIDTH = 100, 23
 _LANGUAGES = {"python": "Python", "node": "Node.js", "java": "Java", "go": "Go"}
 
 
-def printable(text: str) -> str:
-    """Return the text with everything that is not printable escaped."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
 class Terminal:
     """Prints the story as it happens, one line for each fact, cut to the width.
 
@@ -66,13 +62,13 @@ class Terminal:
     def opening(self, clients: int, profiles: Sequence[Profile]) -> None:
         """Print what the demo is about to show, and how to read it."""
         releases = " and of ".join(profile.name for profile in profiles)
-        self._console.print(
-            f"{clients} client{'s' * (clients != 1)}, each on a mock cluster of {releases}.\n"
+        for line in (
+            f"{clients} client{'s' * (clients != 1)}, each on a mock cluster of {releases}.",
             f"{BROKERS} brokers, {CONTROLLER} is the controller, and only `cluster` lines move"
-            " anything.\n"
+            " anything.",
             "→ is a request, ← its response, decoded from what went over the socket.",
-            markup=False,
-        )
+        ):
+            self._console.print(line)
 
     def client(self, client: Client, version: str, profile: Profile) -> None:
         """Print the heading of one client on one cluster."""
@@ -158,7 +154,7 @@ class Terminal:
         )
         self._console.print(head + Text(first), no_wrap=True, crop=True)
         for line in rest:
-            self._console.print(" " * BODY_INDENT + line, markup=False)
+            self._console.print(" " * BODY_INDENT + line)
 
     def _bytes(self, spans: Sequence[Span]) -> None:
         """Print the first such request of the demo, field by field."""

@@ -22,6 +22,7 @@ from fuzz import guides
 from fuzz.guides import Absent, RunStatistics
 from fuzz.inputs import CORPUS, committed
 from fuzz.targets import TARGETS, Target, load
+from kproto.cli.terminal import echo, echo_text
 
 __all__ = ["main"]
 
@@ -49,8 +50,8 @@ def list_() -> None:
         for guide in target.guides:
             reason = guides.absent(guide, target)
             states.append(f"{guide}: {reason}" if reason else guide)
-        click.echo(f"{target.name:10}{', '.join(states)}")
-        click.echo(f"{'':10}{_title(target)}")
+        echo(f"{target.name:10}{', '.join(states)}")
+        echo(f"{'':10}{_title(target)}")
 
 
 def _title(target: Target) -> str:
@@ -80,7 +81,7 @@ def run(name: str, seconds: int, seed: int | None, guide: str | None) -> None:
     """Fuzz one target."""
     target, guide = _chosen(name, guide)
     ran = guides.fuzz(target, guide, seconds=seconds, seed=_drawn(seed), show=True)
-    click.echo(_line(ran))
+    echo(_line(ran))
     sys.exit(1 if ran.kept else 0)
 
 
@@ -92,7 +93,7 @@ def replay(name: str, files: tuple[Path, ...]) -> None:
     check = load(TARGETS[name]).check
     for file in files:
         check(file.read_bytes())
-        click.echo(f"{file}: holds")
+        echo(f"{file}: holds")
 
 
 @main.command()
@@ -105,7 +106,7 @@ def minimise(name: str, guide: str | None) -> None:
 
     target, guide = _chosen(name, guide)
     reaching, kept = minimise_corpus(target, guide, MOST_COMMITTED)
-    click.echo(f"{name}: {reaching} inputs have the coverage of all known ones; committed {kept}")
+    echo(f"{name}: {reaching} inputs have the coverage of all known ones; committed {kept}")
 
 
 @main.command()
@@ -117,7 +118,7 @@ def cover(name: str, missing: bool) -> None:
 
     for ran in guides.last_runs():
         if ran.target == name:
-            click.echo(_line(ran))
+            echo(_line(ran))
     report(TARGETS[name], missing=missing)
 
 
@@ -165,7 +166,7 @@ def all_(
                 ran = guides.fuzz_afresh(target, guide, executions=executions, seed=seed)
             else:
                 ran = guides.fuzz(target, guide, seconds=seconds, seed=seed, show=False)
-            click.echo(_line(ran))
+            echo(_line(ran))
             broken += bool(ran.kept)
         if covers:  # in a separate process, as the modules are already imported here
             subprocess.run([sys.executable, "-m", "fuzz", "cover", target.name], check=True)
@@ -175,7 +176,7 @@ def all_(
     with ThreadPoolExecutor(jobs) as pool:
         broken = sum(pool.map(lambda each: run(*each), chosen))
     for line in missing:
-        click.echo(f"skipped: {line}", err=True)
+        echo(f"skipped: {line}", err=True)
     required = "all" in os.environ.get("KPROTO_REQUIRE", "").split(",")
     sys.exit(1 if broken or (missing and required) else 0)
 
@@ -187,9 +188,9 @@ def _replay(target: Target) -> None:
         try:
             check(file.read_bytes())
         except BaseException:
-            click.echo(f"{file} breaks {target.name}:", err=True)
+            echo(f"{file} breaks {target.name}:", err=True)
             raise
-    click.echo(f"{target.name}: {len(files)} committed inputs, {time.monotonic() - began:.1f} s")
+    echo(f"{target.name}: {len(files)} committed inputs, {time.monotonic() - began:.1f} s")
 
 
 @main.command()
@@ -199,7 +200,7 @@ def table(write: bool) -> None:
     from fuzz.table import rows, write_into
 
     text = rows(guides.last_runs())
-    click.echo(text)
+    echo_text(text)
     if write:
         write_into(CORPUS.parent.parent / "docs" / "explanation" / "fuzzing.md", text)
 

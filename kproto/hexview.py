@@ -17,7 +17,7 @@ from rich.text import Text
 from kproto import error_codes
 from kproto.annotate import PARTS, FrameField, PartialFields, plain_value
 from kproto.deprecation import deprecated_names
-from kproto.journal import printable
+from kproto.safe_text import printable
 
 __all__ = ["Redaction", "hex_lines"]
 

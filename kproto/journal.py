@@ -26,6 +26,7 @@ from kproto.deprecation import deprecated_names
 from kproto.dialects import Dialect, dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
+from kproto.safe_text import printable
 from kproto.schema.model import Struct
 
 __all__ = [
@@ -43,7 +44,6 @@ __all__ = [
     "JournalWriter",
     "body_value",
     "describe",
-    "printable",
     "read_journal",
     "select",
     "squash",
@@ -53,6 +53,7 @@ __getattr__ = deprecated_names(
     __name__,
     {
         "Decoded": "kproto.journal:DecodedEntry",
+        "printable": "kproto.safe_text:printable",
     },
 )
 
@@ -639,11 +640,3 @@ def _summarize(holder: Any, value: dict[str, Any], struct: Struct) -> None:
         elif inner is not None and field.type.kind == "array":
             for each, written in zip(held, value[name], strict=True):
                 _summarize(each, written, inner)
-
-
-def printable(text: str) -> str:
-    """Escape client ids, which are arbitrary text: no line ends or terminal escapes may reach the
-    screen."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

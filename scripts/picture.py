@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.console import Console
 from rich.text import Text
 
 from demo.catalog import client
@@ -24,6 +23,7 @@ from demo.recording import Recording
 from demo.screen import Terminal
 from demo.story import run
 from demo.wire import PROFILES
+from kproto.cli.console import Console
 from kspec.runner.install import install
 
 __all__ = ["PICTURE", "draw", "main"]

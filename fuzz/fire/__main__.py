@@ -12,6 +12,7 @@ import time
 import click
 
 from fuzz.fire.trial import Outcome, Settings, under_fire
+from kproto.cli.terminal import echo
 
 _MEBIBYTE = 1024 * 1024
 
@@ -53,7 +54,7 @@ def main(
         nonlocal last
         if time.monotonic() - last >= 30:
             last = time.monotonic()
-            click.echo(f"{last - began:6.0f} s  {outcome.malformed.total()} rejected", err=True)
+            echo(f"{last - began:6.0f} s  {outcome.malformed.total()} rejected", err=True)
 
     outcome = asyncio.run(under_fire(settings, on_progress))
     _print(settings, outcome, time.monotonic() - began)
@@ -61,28 +62,28 @@ def main(
 
 
 def _print(settings: Settings, outcome: Outcome, seconds: float) -> None:
-    click.echo(f"seed {settings.seed}, {settings.profile}, {seconds:.0f} s")
-    click.echo(f"malformed frames, each rejected: {outcome.malformed.total()}")
+    echo(f"seed {settings.seed}, {settings.profile}, {seconds:.0f} s")
+    echo(f"malformed frames, each rejected: {outcome.malformed.total()}")
     for kind, count in sorted(outcome.malformed.items()):
-        click.echo(f"  {kind:24} {count}")
+        echo(f"  {kind:24} {count}")
     for kind, count in sorted(outcome.other.items()):
-        click.echo(f"{kind}: {count}")
+        echo(f"{kind}: {count}")
     for kind, count in sorted(outcome.did.items()):
-        click.echo(f"{kind}: {count}")
+        echo(f"{kind}: {count}")
     for way, sent in outcome.sent.items():
-        click.echo(f"probes, {way}: {sent} sent, {outcome.correct[way]} answered correctly")
-    click.echo(
+        echo(f"probes, {way}: {sent} sent, {outcome.correct[way]} answered correctly")
+    echo(
         f"server memory: {_mebibytes(outcome.memory_before)} before, "
         f"{_mebibytes(outcome.memory_at_a_quarter)} after a quarter, "
         f"{_mebibytes(outcome.memory_after)} after, {_mebibytes(outcome.memory_peak)} peak"
     )
-    click.echo(
+    echo(
         f"server files: {outcome.files_before} before, {outcome.files_peak} peak, "
         f"{outcome.files_after} after"
     )
-    click.echo(f"server CPU share when idle: {outcome.quiet_share:.1%}")
+    echo(f"server CPU share when idle: {outcome.quiet_share:.1%}")
     for violation in outcome.violations:
-        click.echo(f"VIOLATION {violation}")
+        echo(f"VIOLATION {violation}")
 
 
 def _mebibytes(count: int) -> str:

@@ -11,6 +11,7 @@ import sys
 import click
 
 from fuzz.planted.run import BUGS, NEVER, Hunt, Sample, hunt, hunts
+from kproto.cli.terminal import echo
 
 ENOUGH = 8
 SAMPLES: tuple[Sample, ...] = ("decoder", "client")
@@ -29,12 +30,13 @@ def main(seconds: float, seed: int, samples: tuple[Sample, ...], right: int) -> 
     failed = False
     for sample in samples or SAMPLES:
         calm = hunt(sample, 0, seed=seed, cases=right, seconds=seconds)
-        click.echo(f"{sample} without a bug: {calm.how or 'nothing found'} in {calm.cases} cases")
+        echo(f"{sample} without a bug: {calm.how or 'nothing found'} in {calm.cases} cases")
         found = 0
         for each in hunts(sample, seed=seed, cases=NEVER, seconds=seconds):
             found += each.found
-            click.echo(_line(each))
-        click.echo(f"{sample}: {found} of {len(BUGS[sample])} found\n")
+            echo(_line(each))
+        echo(f"{sample}: {found} of {len(BUGS[sample])} found")
+        echo()
         failed |= calm.found or found < ENOUGH
     sys.exit(failed)
 

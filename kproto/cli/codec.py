@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import string
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from kproto.annotate import (
     FrameField,
@@ -19,7 +17,9 @@ from kproto.annotate import (
     response_fields_partly,
 )
 from kproto.cli.completing import message_names
+from kproto.cli.console import Console
 from kproto.cli.dialect_option import dialect_option, named_dialect
+from kproto.cli.terminal import echo, echo_json
 from kproto.codec.message import Message
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError, UnknownNameError
@@ -88,14 +88,14 @@ def decode_command(
             found = found._replace(error=error)
     fields = _fields(chosen, data, response) if as_hex or with_bytes else None
     if as_hex and fields is not None:
-        console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+        console = Console(soft_wrap=True)
         for line in hex_lines(data, fields._replace(error=None), unfold=unfold):
             console.print(line)
     else:
         out: dict[str, Any] = {"dialect": chosen.name, "header": found.header, "body": found.body}
         if fields is not None:
             out["fields"] = [_row(field) for field in fields.rows]
-        click.echo(json.dumps(out, indent=2, ensure_ascii=False))
+        echo_json(out, indent=2)
     if found.error is not None:
         raise found.error
 
@@ -198,4 +198,4 @@ def encode_command(dialect_name: str, name: str, version: int, text: str) -> Non
     if not issubclass(cls, Message):
         raise UnknownNameError(f"{name} is a struct; only a message has an encoding")
     message = cls.from_json(sys.stdin.read() if text == "-" else text, version)
-    click.echo(message.encode(version).hex())
+    echo(message.encode(version).hex())

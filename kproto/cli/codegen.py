@@ -7,13 +7,14 @@ import time
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import track
 from rich.syntax import Syntax
 
 import kproto
 from kproto.cli.completing import message_names
+from kproto.cli.console import Console
 from kproto.cli.dialect_option import dialect_option, named_dialect
+from kproto.cli.terminal import echo, echo_text
 from kproto.codec import registry
 from kproto.codec.message import Message
 from kproto.codegen import modules
@@ -61,9 +62,9 @@ def _modules(check: bool) -> None:
             raise kproto.KprotoError(
                 f"{len(wrong)} generated files are stale, {wrong[0]} first; run kproto codegen"
             )
-        click.echo(f"{len(files)} generated files are up to date")
+        echo(f"{len(files)} generated files are up to date")
         return
-    click.echo(f"{len(modules.write(directory, files))} of {len(files)} files changed")
+    echo(f"{len(modules.write(directory, files))} of {len(files)} files changed")
 
 
 def _show(name: str, version: int, dialect_name: str) -> None:
@@ -72,9 +73,9 @@ def _show(name: str, version: int, dialect_name: str) -> None:
         raise UnknownNameError(f"{name} is a struct; its codec is part of its message's")
     source = registry.source_of(cls, version)
     if sys.stdout.isatty():
-        Console().print(Syntax(source, "python"))
+        Console(multiline=True).print(Syntax(source, "python"))
     else:
-        click.echo(source)
+        echo_text(source)
 
 
 def _make_all() -> None:
@@ -89,6 +90,6 @@ def _make_all() -> None:
             registry.decoder(cls, version)
             slowest = max(slowest, (time.perf_counter() - start, f"{name} v{version}"))
             made += 2
-    click.echo(
+    echo(
         f"{made} codecs of {len(names)} messages; slowest {slowest[1]}, {slowest[0] * 1000:.1f} ms"
     )

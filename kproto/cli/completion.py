@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from kproto.cli.terminal import echo_text
+
 __all__ = ["completion_command"]
 
 
@@ -25,4 +27,4 @@ def completion_command(context: click.Context, shell: str) -> None:
     made = get_completion_class(shell)
     assert made is not None
     variable = f"_{name}_COMPLETE".replace("-", "_").upper()
-    click.echo(made(root.command, {}, name, variable).source())
+    echo_text(made(root.command, {}, name, variable).source())

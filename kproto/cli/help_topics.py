@@ -11,10 +11,11 @@ from functools import cache
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.markdown import Markdown
 
 from kproto.cli.completing import starting_with
+from kproto.cli.console import Console
+from kproto.cli.terminal import echo, echo_text
 
 __all__ = ["help_command", "help_topics"]
 
@@ -45,12 +46,12 @@ def help_command(topic: str | None) -> None:
         for name, page in topics.items():
             with page.open(encoding="utf-8") as lines:
                 title = next((line.lstrip("# ") for line in lines if line.startswith("# ")), "")
-            click.echo(f"{name:{width}}  {title.strip()}")
+            echo(f"{name:{width}}  {title.strip()}")
         return
     if topic not in topics:
         raise click.UsageError(f"no topic {topic!r}; the topics are {', '.join(topics)}")
     text = topics[topic].read_text("utf-8")
     if sys.stdout.isatty():
-        Console().print(Markdown(text))
+        Console(multiline=True).print(Markdown(text))
     else:
-        click.echo(text, nl=False)
+        echo_text(text, nl=False)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from kproto.cli import draft_tools, zookeeper_tools
+from kproto.cli.terminal import echo
 from kproto.cli.tool_command import (
     SHIPPED,
     ProfileCommand,
@@ -157,7 +158,7 @@ def leader_election(context: click.Context, /, **given: Any) -> None:
     """Elect leaders, like kafka-leader-election."""
     checked(context, check_election)
     if given["admin_config"] is not None:
-        click.echo("--admin.config is deprecated; use --command-config", err=True)
+        echo("--admin.config is deprecated; use --command-config", err=True)
         given["command_config"] = given["admin_config"]
 
     async def work(access: Access, write: Callable[[str], None]) -> None:

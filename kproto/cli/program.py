@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 import kproto
+from kproto.cli.terminal import guard_streams
 
 __all__ = ["LazyCommands", "program"]
 
@@ -35,9 +36,15 @@ class LazyCommands(UserDict[str, Any]):
         return found
 
 
+class _Program(click.Group):
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        guard_streams()
+        return super().main(*arguments, **options)
+
+
 def program(name: str, about: str, commands: Mapping[str, str]) -> click.Group:
     """Return the group of all commands of a program; ``commands`` are locations."""
-    group = click.Group(
+    group = _Program(
         name,
         LazyCommands({**commands, **_COMMON}),
         help=about,

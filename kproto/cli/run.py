@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import click
 
+from kproto.cli.terminal import echo, guard_streams
 from kproto.errors import KprotoError
 from kproto.os_errors import os_error_text
 
@@ -28,6 +29,7 @@ def run(
 
     ``error_status`` is the exit status of a failed operation.
     """
+    guard_streams()  # for the whole process: a traceback is printed after this function
     try:
         result = command.main(arguments, prog_name=name, standalone_mode=False)
         sys.exit(result if isinstance(result, int) else 0)
@@ -56,5 +58,5 @@ def run(
 
 
 def _fail(message: str, code: int, name: str) -> NoReturn:
-    click.echo(f"{name}: {' '.join(message.split())}", err=True)
+    echo(f"{name}: {' '.join(message.split())}", err=True)
     sys.exit(code)

@@ -6,7 +6,6 @@ finding must be fixed; ``kproto.cli.run`` handles errors.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import click
 from msgspec.structs import asdict
 
 from kproto.cli.dialect_option import named_dialect
+from kproto.cli.terminal import echo, echo_json
 from kproto.dialects import DIALECTS, dialect
 from kproto.schema.check import Finding, check_directory, check_file
 from kproto.schema.diff import Change, Comparison, diff_messages, diff_schemas
@@ -48,7 +48,11 @@ def import_command(sources: tuple[Path, ...], into: Path, as_json: bool) -> None
     name of each source must end in its Kafka release, as Maven names jars.
     """
     report = import_schemas(sources, into)
-    click.echo(json.dumps(_report(report), indent=2) if as_json else _summary(report))
+    if as_json:
+        echo_json(_report(report), indent=2)
+        return
+    for line in _summary(report):
+        echo(line)
 
 
 def _report(report: ImportReport) -> dict[str, Any]:
@@ -64,7 +68,7 @@ def _report(report: ImportReport) -> dict[str, Any]:
     }
 
 
-def _summary(report: ImportReport) -> str:
+def _summary(report: ImportReport) -> list[str]:
     kinds = Counter(item.schema.type for item in report.merged.values())
     by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     lines = [
@@ -93,7 +97,7 @@ def _summary(report: ImportReport) -> str:
             f"value: {name} {change.field}: {change.property} {change.chosen_value!r} of"
             f" {change.chosen}, not {change.rejected_value!r} of {change.rejected}"
         )
-    return "\n".join(lines)
+    return lines
 
 
 # -- check -----------------------------------------------------------------------------------
@@ -114,12 +118,12 @@ def check_command(paths: tuple[Path, ...], lenient: bool, strict: bool, as_json:
         check = check_directory if path.is_dir() else check_file
         found += check(path, lenient=lenient)
     if as_json:
-        click.echo(json.dumps([item.as_dict() for item in found], indent=2))
+        echo_json([item.as_dict() for item in found], indent=2)
     else:
         for item in found:
-            click.secho(str(item), fg="red" if item.severity == "error" else "yellow")
+            echo(str(item), fg="red" if item.severity == "error" else "yellow")
         counts = Counter(item.severity for item in found)
-        click.echo(f"{counts['error']} errors, {counts['warning']} warnings")
+        echo(f"{counts['error']} errors, {counts['warning']} warnings")
     if any(strict or item.severity == "error" for item in found):
         raise click.exceptions.Exit(1)
 
@@ -147,7 +151,7 @@ def diff_command(old: Path, new: Path, draft: bool, lenient: bool, as_json: bool
         raise click.UsageError("OLD and NEW must be two files or two folders")
     result = _compare(old, new, draft=draft, lenient=lenient)
     if as_json:
-        click.echo(json.dumps(_comparison(result), indent=2))
+        echo_json(_comparison(result), indent=2)
     else:
         _print(result)
     if result.breaking:
@@ -174,16 +178,16 @@ def _comparison(result: Comparison) -> dict[str, Any]:
 
 def _print(result: Comparison) -> None:
     for item in result.changes:
-        click.secho(_line(item), fg="red" if item.verdict == "breaking" else None)
+        echo(_line(item), fg="red" if item.verdict == "breaking" else None)
     if result.only_old:
-        click.echo(f"only in OLD: {', '.join(result.only_old)}")
+        echo(f"only in OLD: {', '.join(result.only_old)}")
     if result.only_new:
         shown = ", ".join(result.only_new[:5])
         more = f" and {len(result.only_new) - 5} more" if len(result.only_new) > 5 else ""
-        click.echo(f"only in NEW: {shown}{more}")
+        echo(f"only in NEW: {shown}{more}")
     counts = Counter(item.verdict for item in result.changes)
     verdict = "breaking" if result.breaking else "compatible"
-    click.echo(
+    echo(
         f"{len(result.pairs)} messages compared: {counts['breaking']} breaking changes,"
         f" {counts['compatible']} compatible; {verdict}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,12 +9,13 @@ import click
 import msgspec
 from msgspec.structs import asdict
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from kproto.cli.completing import message_names
+from kproto.cli.console import Console
 from kproto.cli.dialect_option import dialect_option, named_dialect
+from kproto.cli.terminal import echo_json
 from kproto.codec.message import Message
 from kproto.codec.registry import plan_of, schema_of
 from kproto.codegen.plan import FieldPlan, StructPlan
@@ -59,7 +59,7 @@ def show_command(dialect_name: str, as_json: bool, name: str, version: int | Non
         for cls in _messages(named_dialect(dialect_name), name)
     ]
     if as_json:
-        click.echo(json.dumps(shown[0] if len(shown) == 1 else shown, indent=2))
+        echo_json(shown[0] if len(shown) == 1 else shown, indent=2)
 
 
 def _messages(codec: Dialect, name: str) -> list[type[Message]]:

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Collection
 from typing import Final
 
-from rich.console import Console
 from rich.table import Table
+
+from kproto.cli.console import Console
 
 __all__ = ["print_table", "table_width"]
 
@@ -40,6 +41,6 @@ def print_table(
     """
     terminal = sys.stdout.isatty() if console is None else console.is_terminal
     if console is None:
-        console = Console(highlight=False)
+        console = Console()
     table.width = table_width(table, texts, console.width if terminal else _WIDEST)
     console.print(table, crop=False)

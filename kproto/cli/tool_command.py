@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import click
 from click.core import ParameterSource
 
+from kproto.cli.terminal import echo
 from kproto.cli.waiting import WaitIndicator
 from kproto.client import BrokerError
 from kproto.errors import KprotoError, UnsupportedVersionError
@@ -176,14 +177,17 @@ def run_tool(
     except ToolUsageError as error:
         raise click.UsageError(str(error), context) from None
     except ToolError as error:
-        _fail(context, error, error.printed)
+        _fail(context, error, error.printed, error.details)
     except (BrokerError, KprotoError, OSError) as error:
         _fail(context, error, failure(error))
 
 
-def _fail(context: click.Context, error: Exception, printed: str | None) -> None:
+def _fail(
+    context: click.Context, error: Exception, printed: str | None, details: Sequence[str] = ()
+) -> None:
     if printed is not None:
-        click.echo(printed)
+        for line in (printed, *details):
+            echo(line)
         if sys.stdout.isatty() and sys.stderr.isatty():
             context.exit(1)  # A reader of both streams has seen it already.
     raise click.ClickException(str(error)) from None

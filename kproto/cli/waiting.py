@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-import click
-from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
+from rich.text import Text
+
+from kproto.cli.console import Console
+from kproto.cli.terminal import write_columns
 
 __all__ = ["WaitIndicator"]
 
@@ -33,13 +35,14 @@ class WaitIndicator:
             )
 
     def doing(self, what: str) -> None:
-        self._spinner.update(text=what)
+        self._spinner.update(text=Text(what))
 
-    def write(self, text: str) -> None:
+    def write(self, *columns: str) -> None:
+        """Write columns as ``kproto.cli.terminal.write_columns`` does."""
         # The line must be cleared before other output: both streams may be the same terminal.
         if self._live is not None:
             self._live.stop()
-        click.echo(text, nl=False)
+        write_columns(*columns)
         if self._live is not None:
             self._live.start()
 

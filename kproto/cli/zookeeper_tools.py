@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import click
 
+from kproto.cli.terminal import echo, write_columns
 from kproto.cli.tool_command import (
     bootstrap_server,
     checked,
@@ -59,10 +60,6 @@ def _znodes(connect: str) -> Iterator[ZnodeAccess]:
         yield ZnodeAccess(store)
     finally:
         store.close()
-
-
-def _write(text: str) -> None:
-    click.echo(text, nl=False)
 
 
 # ---- reassign-partitions -------------------------------------------------------------------------
@@ -189,12 +186,12 @@ def _preferred_replica_election(context: click.Context, /, **given: Any) -> None
         return None if path is None else parse_election_partitions(read_text(path), path)
 
     if given["zookeeper"] is not None:
-        click.echo(preferred_election.WARNING, err=True)
+        echo(preferred_election.WARNING, err=True)
 
         def through_zookeeper() -> None:
             partitions = wanted()
             with _znodes(given["zookeeper"]) as access:
-                preferred_election.elect_by_znode(access, _write, partitions)
+                preferred_election.elect_by_znode(access, write_columns, partitions)
 
         run_tool(context, through_zookeeper, failure=lambda _error: None)
         return

@@ -15,7 +15,7 @@ from typing import Any, Final
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from kproto.journal import printable
+from kproto.safe_text import printable
 
 __all__ = ["Pages"]
 

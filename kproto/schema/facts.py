@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from kproto.safe_text import json_text
 from kproto.schema.defaults import spell_default
 from kproto.schema.model import Field, MessageSchema, Struct
 
@@ -52,7 +53,7 @@ def _said(value: Any) -> bool:
 
 
 def _pair(key: str, value: Any) -> str:
-    return f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+    return f"{json.dumps(key)}: {json_text(value)}"
 
 
 def _common(struct: Struct, common: set[str]) -> str:

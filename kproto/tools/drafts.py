@@ -14,7 +14,7 @@ from kproto.client import TopicPartition
 from kproto.dialects import Dialect
 from kproto.tools.access import Access
 from kproto.tools.errors import ToolError
-from kproto.tools.plan import Plan, format_plan
+from kproto.tools.plan import Plan, format_plan, write_rollback
 from kproto.tools.reassign import check_brokers, partitions_failed, replicas_of, start_throttle
 from kproto.tools.texts import plural, show_partitions
 
@@ -91,10 +91,7 @@ async def _alter(
 ) -> None:
     await check_brokers(access, {broker for replicas in requested.values() for broker in replicas})
     current = await replicas_of(access, requested)
-    write(
-        f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
-        "Save this to use as the --reassignment-json-file option during rollback\n"
-    )
+    write_rollback(write, current)
     if throttle >= 0:
         await start_throttle(access, write, requested, current, throttle)
     errors = await access.alter_reassignments(requested)

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kproto.errors import KprotoError
 
 __all__ = ["ToolError", "ToolUsageError"]
@@ -21,10 +23,13 @@ class ToolUsageError(KprotoError, ValueError):
 class ToolError(KprotoError):
     """An operation that failed.
 
-    ``printed`` is what Kafka's tool writes about it to standard output (possibly several lines), or
-    None if it writes nothing there.
+    ``printed`` is the line that Kafka's tool writes about it to standard output, or None if it
+    writes nothing there; ``details`` are the lines below it.
     """
 
-    def __init__(self, message: str, *, printed: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, printed: str | None = None, details: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.printed = printed
+        self.details = details

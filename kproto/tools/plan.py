@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from kproto.client.values import TopicPartition
+from kproto.safe_text import json_text
 from kproto.tools.errors import ToolError
 from kproto.tools.texts import java_list, show_partition, show_partitions
 
@@ -27,6 +28,8 @@ __all__ = [
     "parse_election_partitions",
     "parse_plan",
     "parse_topics_to_move",
+    "write_proposal",
+    "write_rollback",
 ]
 
 Replica: TypeAlias = tuple[str, int, int]
@@ -139,6 +142,30 @@ def format_plan(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
             ],
         }
     )
+
+
+def write_proposal(
+    write: Callable[[str], None],
+    current: Mapping[TopicPartition, Sequence[int]],
+    proposed: Mapping[TopicPartition, Sequence[int]],
+) -> None:
+    """Write the assignment that there is and the one to replace it."""
+    write("Current partition replica assignment\n")
+    write(f"{format_plan(current)}\n")
+    write("\n")
+    write("Proposed partition reassignment configuration\n")
+    write(f"{format_plan(proposed)}\n")
+
+
+def write_rollback(
+    write: Callable[[str], None], current: Mapping[TopicPartition, Sequence[int]]
+) -> None:
+    """Write the assignment before a plan is executed."""
+    write("Current partition replica assignment\n")
+    write("\n")
+    write(f"{format_plan(current)}\n")
+    write("\n")
+    write("Save this to use as the --reassignment-json-file option during rollback\n")
 
 
 def parse_topics_to_move(text: str, source: str = "the topics file") -> list[str]:
@@ -287,4 +314,4 @@ def _duplicates(values: Iterable[Any]) -> list[Any]:
 
 
 def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json_text(value, compact=True)

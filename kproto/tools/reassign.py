@@ -24,7 +24,7 @@ from kproto.tools import log_dirs
 from kproto.tools.access import Access
 from kproto.tools.assignment import assign_replicas
 from kproto.tools.errors import ToolError
-from kproto.tools.plan import Plan, format_plan
+from kproto.tools.plan import Plan, write_proposal, write_rollback
 from kproto.tools.texts import joined, plural, show_partition, show_partitions
 from kproto.tools.throttles import (
     ALTER_LOG_DIRS_RATE,
@@ -114,8 +114,7 @@ async def generate(
         factor = len(described[mine[0]])
         lists = assign_replicas(racks, len(mine), factor, random.Random(topic))
         proposed.update(zip(mine, lists, strict=True))
-    write(f"Current partition replica assignment\n{format_plan(described)}\n\n")
-    write(f"Proposed partition reassignment configuration\n{format_plan(proposed)}\n")
+    write_proposal(write, described, proposed)
 
 
 async def _racks(
@@ -157,10 +156,7 @@ async def execute(
         raise ToolError(_EXISTING, printed=_EXISTING)
     await check_brokers(access, {broker for replicas in proposed.values() for broker in replicas})
     current = await replicas_of(access, proposed)
-    write(
-        f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
-        "Save this to use as the --reassignment-json-file option during rollback\n"
-    )
+    write_rollback(write, current)
     if throttle >= 0 or log_dir_throttle >= 0:
         write(f"{_RUN_VERIFY}\n")
     if throttle >= 0:
@@ -241,7 +237,8 @@ async def verify(
         write(f"{_status_line(partition, targets[partition], present.get(partition))}\n")
     directories = await log_dirs.states(access, plan.log_dirs)
     # An empty line if no directory was requested: Kafka prints the empty list of them.
-    write("".join(f"{line}\n" for line in directories.lines) or "\n")
+    for line in directories.lines or [""]:
+        write(f"{line}\n")
     if not ongoing and not directories.moving and not preserve_throttles:
         await _clear_throttles(access, write, plan)
 
@@ -363,7 +360,7 @@ async def replicas_of(access: Access, partitions: Iterable[TopicPartition]) -> R
 def partitions_failed(what: str, errors: Mapping[TopicPartition, Exception]) -> ToolError:
     """Return an error with one line per partition under ``what``."""
     lines = [f"{show_partition(partition)}: {errors[partition]}" for partition in sorted(errors)]
-    return ToolError(f"{what} {'; '.join(lines)}", printed="\n".join([what, *lines]))
+    return ToolError(f"{what} {'; '.join(lines)}", printed=what, details=lines)
 
 
 def _failed(message: str) -> ToolError:

@@ -31,7 +31,8 @@ from kproto.tools.topics import find_topics
 
 __all__ = ["DescribeFilters", "describe", "parse_topic_id"]
 
-Write = Callable[[str], None]
+Write = Callable[..., None]
+"""Takes the columns of a line, the last with the line end."""
 
 _MIN_ISR: Final = "min.insync.replicas"
 
@@ -79,12 +80,12 @@ async def describe(
             continue
         own = configs[topic.name]
         if not reports.of_partitions and (not reports.overridden_configs or _overrides(own)):
-            write(_topic_line(topic, own, ongoing))
+            write(*_topic_line(topic, own, ongoing))
         if not reports.overridden_configs:
             for partition in topic.partitions:
                 moving = ongoing.get(TopicPartition(topic.name, partition.index))
                 if not reports.of_partitions or _reported(reports, partition, moving, own, live):
-                    write(_partition_line(topic.name, partition, moving, with_targets))
+                    write(*_partition_line(topic.name, partition, moving, with_targets))
 
 
 async def _described(
@@ -130,7 +131,7 @@ def _topic_line(
     topic: TopicDescription,
     configs: Sequence[ConfigEntry],
     ongoing: Mapping[TopicPartition, PartitionReassignment],
-) -> str:
+) -> list[str]:
     first = topic.partitions[0]
     factor = _replication_factor(first, ongoing.get(TopicPartition(topic.name, first.index)))
     overrides = joined(f"{each.name}={each.value}" for each in _overrides(configs))
@@ -139,8 +140,8 @@ def _topic_line(
         parts.append(f"TopicId: {_show_id(topic.topic_id)}")
     parts.append(f"PartitionCount: {len(topic.partitions)}")
     parts.append(f"ReplicationFactor: {factor}")
-    parts.append(f"Configs: {overrides}")
-    return "\t".join(parts) + "\n"
+    parts.append(f"Configs: {overrides}\n")
+    return parts
 
 
 def _partition_line(
@@ -148,9 +149,10 @@ def _partition_line(
     partition: PartitionDescription,
     moving: PartitionReassignment | None,
     with_targets: bool,
-) -> str:
+) -> list[str]:
     parts = [
-        f"\tTopic: {topic}",
+        "",
+        f"Topic: {topic}",
         f"Partition: {partition.index}",
         f"Leader: {partition.leader if partition.leader >= 0 else 'none'}",
         f"Replicas: {joined(partition.replicas)}",
@@ -160,13 +162,13 @@ def _partition_line(
         # The drafts of KIP-455, whose brokers do not know eligible leader replicas.
         if moving is not None:
             parts.append(f"targetReplicas: {joined(moving.target_brokers)}")
-        return "\t".join(parts) + "\n"
+        return [*parts[:-1], f"{parts[-1]}\n"]
     if moving is not None:
         parts.append(f"Adding Replicas: {joined(moving.adding_replicas)}")
         parts.append(f"Removing Replicas: {joined(moving.removing_replicas)}")
     parts.append(f"Elr: {_or_unknown(partition.eligible_leader_replicas)}")
-    parts.append(f"LastKnownElr: {_or_unknown(partition.last_known_elr)}")
-    return "\t".join(parts) + "\n"
+    parts.append(f"LastKnownElr: {_or_unknown(partition.last_known_elr)}\n")
+    return parts
 
 
 def _or_unknown(brokers: Sequence[int] | None) -> str:

@@ -76,7 +76,8 @@ async def list_topics(
     """Print the names in ascending order, and an empty line if there are none, as Kafka's tool
     does."""
     found = await find_topics(access, pattern, exclude_internal=exclude_internal)
-    write("\n".join(found) + "\n")
+    for name in found or [""]:
+        write(f"{name}\n")
 
 
 async def add_partitions(

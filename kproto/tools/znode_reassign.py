@@ -15,7 +15,7 @@ from typing import Final
 from kproto.client import TopicPartition, UnknownTopicOrPartitionError
 from kproto.tools.assignment import assign_replicas
 from kproto.tools.errors import ToolError
-from kproto.tools.plan import Plan, format_plan
+from kproto.tools.plan import Plan, write_proposal, write_rollback
 from kproto.tools.texts import joined, show_partition
 from kproto.tools.throttles import (
     BROKER_THROTTLES,
@@ -86,8 +86,7 @@ def generate(
         mine = [each for each in sorted(current) if each.topic == topic]
         lists = assign_replicas(racks, len(mine), len(current[mine[0]]), random.Random(topic))
         proposed.update(zip(mine, lists, strict=True))
-    write(f"Current partition replica assignment\n{format_plan(current)}\n\n")
-    write(f"Proposed partition reassignment configuration\n{format_plan(proposed)}\n")
+    write_proposal(write, current, proposed)
 
 
 def execute(
@@ -107,10 +106,7 @@ def execute(
     if access.is_there(path):
         _busy(access, write, path, requested, current, throttle)
         return
-    write(
-        f"Current partition replica assignment\n\n{format_plan(current)}\n\n"
-        "Save this to use as the --reassignment-json-file option during rollback\n"
-    )
+    write_rollback(write, current)
     if throttle >= 0:
         write(f"{_RUN_VERIFY}\n")
         _throttle(access, requested, current)

@@ -9,7 +9,6 @@ run.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import shlex
 import sys
@@ -22,13 +21,14 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from kproto.cli.completing import starting_with
+from kproto.cli.console import Console
 from kproto.cli.program import program
 from kproto.cli.run import run
 from kproto.cli.tables import print_table
+from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from kproto.journal import JournalWriter
 from kproto.tools.texts import plural
@@ -135,13 +135,13 @@ def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
             }
             for each in cases
         ]
-        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        echo_json(rows, indent=1)
         return
     table = Table("case", "title", "source", box=None)
     for each in cases:
         table.add_row(each.id, each.case.title, each.case.source)
     print_table(table, ("title", "source"))
-    click.echo(_counted(len(cases), "case"))
+    echo(_counted(len(cases), "case"))
 
 
 @commands.command("clients")
@@ -179,8 +179,8 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
     cases = choose(every, wanted)
     flaws = asyncio.run(prove(cases, every, jobs=jobs))
     for flaw in flaws:
-        click.echo(str(flaw))
-    click.echo(f"{_counted(len(cases), 'case')}, {_counted(len(flaws), 'flaw')}")
+        echo(str(flaw))
+    echo(f"{_counted(len(cases), 'case')}, {_counted(len(flaws), 'flaw')}")
     sys.exit(1 if flaws else 0)
 
 
@@ -288,7 +288,7 @@ def run_cases(
             for client, each in zip(found[len(found) - len(adapters) :], adapters, strict=True)
         }
     for name, why in absent.items():
-        console.print(f"{name} is absent: {why}", style="yellow", highlight=False)
+        console.print(f"{name} is absent: {why}", style="yellow")
     greetings: dict[str, Greeting] = {}
     started = time.monotonic()
 
@@ -344,9 +344,13 @@ def run_cases(
 def _tell(console: Console, result: Result) -> None:
     verdict = result.judgement.verdict
     line = f"{verdict:13} {result.client:18} {result.case.id}"
-    why = f"\n              {result.judgement.why}" if result.judgement.why else ""
-    why += f"\n              failed at first: {result.unsteady}" if result.unsteady else ""
-    console.print(line + why, style=_STYLES[verdict], highlight=False, markup=False)
+    lines = [line]
+    if result.judgement.why:
+        lines.append(f"              {result.judgement.why}")
+    if result.unsteady:
+        lines.append(f"              failed at first: {result.unsteady}")
+    for each in lines:
+        console.print(each, style=_STYLES[verdict])
 
 
 def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: Path | None) -> None:
@@ -378,7 +382,6 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
     console.print(
         f"{_counted(len(report.cases), 'case')}, {_counted(len(report.clients), 'client')}, "
         f"{report.seconds:.0f} s: {_counted(failures, 'failure')}{beyond}",
-        highlight=False,
     )
 
 
@@ -427,4 +430,4 @@ def _made(path: Path) -> Path:
 
 
 def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 150)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from kproto.cli.terminal import echo, echo_json
 from kproto.tools.texts import plural
 from kspec.errors import KspecError
 from kspec.report.comparison import KINDS, WORSE, Comparison, compare_runs
@@ -36,7 +36,7 @@ def compare_command(old: Path, new: Path, as_document: bool) -> None:
         *(read_run(each / "results.json" if each.is_dir() else each) for each in (old, new))
     )
     if as_document:
-        click.echo(json.dumps([_document(each) for each in found], indent=1, ensure_ascii=False))
+        echo_json([_document(each) for each in found], indent=1)
     else:
         for each in found:
             _tell(each)
@@ -57,12 +57,12 @@ def _tell(each: Comparison) -> None:
     counts = [f"{len(found)} {kind}" for kind in KINDS if (found := each.of_kind(kind))]
     releases = _released(each.old, each.old_release), _released(each.new, each.new_release)
     compared = f"{each.compared} case{plural(each.compared)}"
-    click.echo(f"{' -> '.join(releases)}, {compared}: {', '.join(counts) or 'the same'}")
+    echo(f"{' -> '.join(releases)}, {compared}: {', '.join(counts) or 'the same'}")
     for change in each.changes:
         verdicts = f"{change.before} -> {change.after}"
-        click.echo(f"  {change.kind:16} {change.case}: {change.title} ({verdicts})")
+        echo(f"  {change.kind:16} {change.case}: {change.title} ({verdicts})")
         if change.why and change.kind in WORSE:
-            click.echo(f"  {'':16} {change.why}")
+            echo(f"  {'':16} {change.why}")
 
 
 def _released(name: str, release: str) -> str:

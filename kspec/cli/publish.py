@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from kproto.cli.terminal import echo
 from kspec.cli.compare import read_run
 from kspec.errors import KspecError
 from kspec.report.conformance_pages import (
@@ -46,9 +47,9 @@ def publish_command(results: Path, out: Path, findings: Path) -> None:
     for name, text in as_pages(run, sentences).items():
         (out / name).write_text(text, "utf-8")
     for client, number in unwritten(run, sentences):
-        click.echo(f"{findings.name} has no explanation for {client}, {number}", err=True)
+        echo(f"{findings.name} has no explanation for {client}, {number}", err=True)
     for client, number in stale_sentences(run, sentences):
-        click.echo(f"stale in {findings.name}: {client} no longer fails {number}", err=True)
+        echo(f"stale in {findings.name}: {client} no longer fails {number}", err=True)
 
 
 def read_sentences(path: Path) -> Sentences:

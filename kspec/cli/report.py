@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kproto.cli.terminal import echo_text
 from kproto.errors import KprotoError
 from kproto.journal import Entry, read_journal
 from kspec.cli.compare import read_run
@@ -61,7 +62,7 @@ def report_command(
     known = {each.id: each for each in load_cases(cases)}
     blocks = findings_of(client, run, read_sentences(findings), known, traffic)
     if out is None:
-        click.echo(as_markdown(blocks), nl=False)
+        echo_text(as_markdown(blocks), nl=False)
         return
     out.parent.mkdir(parents=True, exist_ok=True)
     is_html = out.suffix in (".html", ".htm")

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import IO
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 import kproto
+from kproto.cli.console import Console
 from kspec.vectors import Vector, file_lines, vectors
 
 __all__ = ["vectors_command"]

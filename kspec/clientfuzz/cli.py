@@ -14,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 import kproto
 from kproto.cli.completing import starting_with
+from kproto.cli.console import Console
 from kproto.cli.tables import print_table
+from kproto.cli.terminal import echo
 from kproto.errors import KprotoError
 from kspec.case_parser import api_key
 from kspec.catalog import CLIENTS
@@ -173,7 +174,7 @@ def fuzz(
     logging.getLogger("mockbroker.unserved").setLevel(logging.ERROR)
     if context.invoked_subcommand is not None:
         return None
-    console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 150)
     if list_clients:
         return _list_clients(console)
     if list_kinds:
@@ -220,7 +221,7 @@ def fuzz(
             if campaign.result is not None:
                 _conclude(console, campaign.result, label, out)
     except KprotoError as error:
-        click.echo(f"mockbroker: {error}", err=True)
+        echo(f"mockbroker: {error}", err=True)
         sys.exit(2)
     sys.exit(1 if result.findings else 0)
 
@@ -239,19 +240,19 @@ async def _replay(console: Console, session: Callable[[], Session], path: Path) 
         outcome = await player.play(known.case, learned, idle=True)
     finally:
         await player.stop()
-    console.print(f"{outcome.verdict}: {outcome.message or outcome.answered}", markup=False)
+    console.print(f"{outcome.verdict}: {outcome.message or outcome.answered}")
     if outcome.at:
-        console.print(f"  innermost: {outcome.at}", markup=False)
+        console.print(f"  innermost: {outcome.at}")
     if known.cause:
         again = known.verdict == outcome.verdict
         same = cause(known.case, outcome) == known.cause
         text = "same cause" if same else "same verdict" if again else "different from the finding"
-        console.print(f"  {text}: {known.cause}", markup=False)
+        console.print(f"  {text}: {known.cause}")
     return 1 if outcome.is_finding or (outcome.is_observation and known.cause) else 0
 
 
 def _print_new_cause(found: CauseReport) -> None:
-    click.echo(f"case {found.number}: {found.cause}", err=True)
+    echo(f"case {found.number}: {found.cause}", err=True)
 
 
 def _progress_line(result: Result) -> str:
@@ -305,7 +306,7 @@ def _conclude(console: Console, result: Result, label: str, out: Path | None) ->
         raise KspecError(f"--out: {error.filename}: {error.strerror}") from None
     for each in result.found:
         if each in result.findings or each.unconfirmed:
-            console.print(f"  {folders[each.cause]}", markup=False)
+            console.print(f"  {folders[each.cause]}")
 
 
 def _write(result: Result, label: str, out: Path) -> dict[str, str]:

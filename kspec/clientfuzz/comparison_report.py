@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from rich.console import Console
 from rich.text import Text
 
 from kproto import Dialect
 from kproto.annotate import PartialFields, request_fields_partly, response_fields_partly
+from kproto.cli.console import Console
 from kproto.hexview import hex_lines
-from kproto.journal import printable
+from kproto.safe_text import printable
 from kspec.clientfuzz.bases import Base
 from kspec.clientfuzz.comparison import Comparison, Finding
 
@@ -49,7 +49,8 @@ def print_findings(
             console.print(line)
         console.print()
     if len(shown) > MOST_CAUSES:
-        console.print(f"... and {len(shown) - MOST_CAUSES} more causes; --json lists all\n")
+        console.print(f"... and {len(shown) - MOST_CAUSES} more causes; --json lists all")
+        console.print()
     return shown
 
 

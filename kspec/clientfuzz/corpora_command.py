@@ -9,6 +9,7 @@ import click
 
 import kproto
 from kproto.cli.completing import api_names
+from kproto.cli.terminal import echo
 from kproto.errors import KprotoError
 from kspec.clientfuzz.bases import Direction
 from kspec.clientfuzz.corpora import FORMATS, seeds, write_seeds
@@ -65,4 +66,4 @@ def seeds_command(
         raise click.UsageError(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}") from None
-    click.echo(f"{count} files in {out}")
+    echo(f"{count} files in {out}")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-import click
+from kproto.cli.terminal import echo
 
 __all__ = ["Progress"]
 
@@ -32,4 +32,4 @@ class Progress(Generic[T]):
         now = time.monotonic()
         if now - self._last >= SECONDS:
             self._last = now
-            click.echo(self._line(result), err=True)
+            echo(self._line(result), err=True)

@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import kproto
 from kproto.journal import describe
+from kproto.safe_text import printable_lines
 from kspec.errors import KspecError
 from kspec.judge import VERDICTS, Finding
 from kspec.model import SUITE
@@ -86,7 +87,13 @@ def as_json(report: Report) -> str:
         "results": [_result(each, report) for each in report.results],
         "stale": [{"client": client, "case": case} for client, case in report.stale],
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    # Lone surrogates, which an adapter or a case may contain, cannot be encoded, and most readers
+    # of JSON refuse their escapes. They become text: a backslash, u and four digits.
+    return _SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def resolved(source: str) -> tuple[Source, ...]:
@@ -167,22 +174,22 @@ def _suite(client: str, report: Report) -> str:
 
 
 def _test(each: Result, report: Report) -> str:
-    verdict, why = each.judgement.verdict, _xml(each.judgement.why)
+    verdict, why = each.judgement.verdict, each.judgement.why
     inner = ""
     if verdict == "fail" and each.case.id in report.known.get(each.client, ()):
         inner = f"<skipped message={_quoted(f'known: {why}')}/>"
     elif verdict == "fail":
         kind = _quoted(each.judgement.severity)
-        inner = f"<failure type={kind} message={_quoted(why)}>{escape(_talk(each))}</failure>"
+        inner = f"<failure type={kind} message={_quoted(why)}>{_escaped(_talk(each))}</failure>"
     elif verdict == "error":
         inner = f"<error message={_quoted(why)}/>"
     elif verdict == "unsupported":
         inner = f"<skipped message={_quoted(why)}/>"
     elif why:
-        inner = f"<system-out>{escape(f'{verdict}: {why}')}</system-out>"
+        inner = f"<system-out>{_escaped(f'{verdict}: {why}')}</system-out>"
     name = f"{each.case.id}: {each.case.case.title}"
     return (
-        f"<testcase classname={_quoted(each.client)} name={_quoted(_xml(name))} "
+        f"<testcase classname={_quoted(each.client)} name={_quoted(name)} "
         f"time={_quoted(round(each.seconds, 3))}>{inner}</testcase>\n"
     )
 
@@ -193,14 +200,14 @@ def _talk(each: Result) -> str:
         if variant.judgement == each.judgement and variant.entries:
             start, more = variant.entries[0].timestamp_ns, len(variant.entries) - LONGEST_TALK
             lines = [describe(e, since_ns=start) for e in variant.entries[:LONGEST_TALK]]
-            return _xml("\n".join([*lines, f"… and {more} more"] if more > 0 else lines))
+            return "\n".join([*lines, f"… and {more} more"] if more > 0 else lines)
     return ""
 
 
-def _xml(text: str) -> str:
-    """XML cannot represent most control characters."""
-    return "".join(char if char >= " " or char in "\n\t" else "�" for char in text)
+def _escaped(text: str) -> str:
+    """XML cannot represent most control characters, not even by a reference."""
+    return escape(printable_lines(text))
 
 
 def _quoted(value: object) -> str:
-    return quoteattr(str(value))
+    return quoteattr(printable_lines(str(value)))

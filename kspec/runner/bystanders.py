@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import click
-
+from kproto.cli.terminal import echo
 from kspec.kinds import Answer
 from kspec.results import Greeting
 from kspec.runner.adapters import ANSWER_SECONDS
@@ -70,7 +69,8 @@ class _Command(_Bystander):
 
 class _Person(_Bystander):
     async def _act(self, op: str, arguments: Mapping[str, Any]) -> None:
-        click.echo(f"  {self.bootstrap}\n  {op} {arguments or ''}; then press Enter", err=True)
+        echo(f"  {self.bootstrap}", err=True)
+        echo(f"  {op} {arguments or ''}; then press Enter", err=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
 
 

@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kproto.cli.terminal import guard_streams
+
 __all__ = ["background_stderr"]
 
 _MAX_BYTES: Final = 1 << 20
@@ -34,9 +36,9 @@ def background_stderr(max_bytes: int = _MAX_BYTES) -> Iterator[None]:
         yield
         return
     sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=before.encoding, errors="backslashreplace",
-        line_buffering=True,
-    )  # fmt: skip
+        io.BufferedWriter(raw), encoding=before.encoding, line_buffering=True
+    )
+    guard_streams()
     try:
         yield
     finally:

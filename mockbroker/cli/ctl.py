@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 import click
 
+from kproto.cli.terminal import echo, echo_json
+from kproto.safe_text import json_text
 from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.ctl_clusters import cluster, scenario
 from mockbroker.cli.ctl_data import (
@@ -53,10 +55,10 @@ def ctl(context: click.Context, url: str, token: str | None, cluster_id: str | N
 def _post(client: ControlClient, command: str, body: dict[str, Any], as_json: bool) -> None:
     answer = client.post(f"/{command}", body)
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     for action in answer["actions"]:
-        click.echo(_describe_action(action))
+        echo(_describe_action(action))
 
 
 def _click_type(argument: Argument) -> Any:
@@ -120,12 +122,12 @@ def proxy(client: ControlClient, as_json: bool) -> None:
     """Show the listeners of a proxy, and what stands behind each."""
     state = client.get("/proxy")
     if as_json:
-        click.echo(json.dumps(state))
+        echo_json(state)
         return
     for row in state["listeners"]:
         refused = "  refused" if row["refused"] else ""
         upstream = ", ".join(row["upstream"])
-        click.echo(
+        echo(
             f"{row['name']}  {row['address']} -> {upstream}  {row['connections']} connections"
             f"{refused}"
         )
@@ -144,12 +146,12 @@ def znode_get(client: ControlClient, path: str, as_json: bool) -> None:
     """Show a znode's text, its stat and its children."""
     answer = client.get("/znode", path=path)
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
-    click.echo(answer["text"])
-    click.echo("  ".join(f"{name}={value}" for name, value in answer["stat"].items()))
+    echo(answer["text"])
+    echo("  ".join(f"{name}={value}" for name, value in answer["stat"].items()))
     for name in answer["children"]:
-        click.echo(f"  {path.rstrip('/')}/{name}")
+        echo(f"  {path.rstrip('/')}/{name}")
 
 
 @znode.command("set")
@@ -196,7 +198,7 @@ def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
 def state(client: ControlClient, as_json: bool) -> None:
     """Show the controller, brokers and partitions."""
     answer = client.get("/state")
-    click.echo(json.dumps(answer)) if as_json else _print_state(answer)
+    echo_json(answer) if as_json else _print_state(answer)
 
 
 @ctl.command("log")
@@ -244,13 +246,13 @@ def log(
     if follow:
         for event, action in client.follow("/log/stream", since=since):
             if event == "action" and is_wanted(action):
-                click.echo(json.dumps(action) if as_json else _describe_action(action))
+                echo(json_text(action) if as_json else _describe_action(action))
         return None
     actions = [action for action in client.get("/log", since=since) if is_wanted(action)]
     if as_json:
-        return click.echo(json.dumps(actions))
+        return echo_json(actions)
     for action in actions:
-        click.echo(_describe_action(action))
+        echo(_describe_action(action))
     return None
 
 
@@ -271,7 +273,7 @@ def _print_state(answer: dict[str, Any]) -> None:
 
     from kproto.cli.tables import print_table
 
-    click.echo(
+    echo(
         f"controller {answer['controller']}, epoch {answer['controller_epoch']}; brokers "
         + ", ".join(
             number if broker["live"] else f"{number} (stopped)"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 from urllib.parse import quote
 
 import click
 
+from kproto.cli.terminal import echo, echo_json
 from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.option_types import json_option, parse_members
 
@@ -30,7 +30,7 @@ def list_clusters(client: ControlClient, as_json: bool) -> None:
     """List the clusters and their addresses."""
     answer = client.get("/clusters")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     for each in answer["clusters"]:
         _show(each, as_json=False)
@@ -64,15 +64,15 @@ def remove(client: ControlClient, cluster_id: str, as_json: bool) -> None:
     """Stop a cluster that `cluster add` created."""
     answer = client.delete(f"/clusters/{quote(cluster_id, safe='')}")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
 
 
 def _show(each: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(each))
+        echo_json(each)
         return
     brokers = f"{len(each['brokers'])} brokers"
-    click.echo(f"{each['id']:>3}  {each['profile']}  {brokers}  {each['bootstrap']}")
+    echo(f"{each['id']:>3}  {each['profile']}  {brokers}  {each['bootstrap']}")
 
 
 @click.group("scenario")
@@ -87,11 +87,11 @@ def list_scenarios(client: ControlClient, as_json: bool) -> None:
     """List the scenarios."""
     answer = client.get("/scenarios")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     width = max(len(each["name"]) for each in answer["scenarios"])
     for each in answer["scenarios"]:
-        click.echo(f"{each['name']:<{width}}  {each['title']}")
+        echo(f"{each['name']:<{width}}  {each['title']}")
 
 
 @scenario.command("run")
@@ -105,10 +105,12 @@ def run_scenario(client: ControlClient, name: str, as_json: bool) -> None:
     """
     answer = client.post(f"/scenarios/{quote(name, safe='')}", {})
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
     else:
-        click.echo("\n".join([f"{answer['name']}: {answer['title']}", *answer["lines"]]))
+        for line in (f"{answer['name']}: {answer['title']}", *answer["lines"]):
+            echo(line)
     if not answer["ok"]:
         raise click.ClickException(f"{name}: {answer['error']}")
     if not as_json:
-        click.echo(f"\n   {answer['facts']} claims checked.")
+        echo()
+        echo(f"   {answer['facts']} claims checked.")

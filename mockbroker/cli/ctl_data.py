@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 import click
 
+from kproto.cli.terminal import echo, echo_json
+from kproto.safe_text import json_text
 from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.option_types import DURATION, ParsedOption, json_option, name_and_value
 from mockbroker.errors import ClusterError
@@ -102,10 +104,10 @@ def produce(
     for index in sorted(batches):
         send(index)
     if as_json:
-        click.echo(json.dumps({f"{topic}-{index}": sent[index] for index in sorted(sent)}))
+        echo_json({f"{topic}-{index}": sent[index] for index in sorted(sent)})
         return
     for index in sorted(sent):
-        click.echo(f"{topic}-{index}  {sent[index]} records")
+        echo(f"{topic}-{index}  {sent[index]} records")
 
 
 def _partitions(client: ControlClient, topic: str) -> int:
@@ -182,7 +184,7 @@ def consume(
             if left == 0:
                 return
             left = None if left is None else left - 1
-            click.echo(json.dumps(record) if as_json else _describe(record))
+            echo(json_text(record) if as_json else _describe(record))
 
 
 def _records(
@@ -221,9 +223,9 @@ def show_log(client: ControlClient, partition: str, *, as_json: bool) -> None:
     """Print where the log of a partition begins and ends, and how far each replica has it."""
     answer = client.get(f"/logs/{quote(partition, safe='')}")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
-    click.echo(
+    echo(
         f"{answer['partition']}  offsets {answer['start_offset']} to {answer['end_offset']}, "
         f"high watermark {answer['high_watermark']}, {answer['batches']} batches, "
         f"{answer['bytes']} bytes"
@@ -233,9 +235,9 @@ def show_log(client: ControlClient, partition: str, *, as_json: bool) -> None:
         if int(broker) == answer["leader"]:
             facts.insert(0, f"leader, epoch {answer['leader_epoch']}")
         facts += [name for name in ("in_sync", "held") if replica[name]]
-        click.echo(f"  broker {broker}  {', '.join(facts).replace('_', ' ')}")
+        echo(f"  broker {broker}  {', '.join(facts).replace('_', ' ')}")
     for each in answer["epochs"]:
-        click.echo(f"  epoch {each['epoch']} from offset {each['start_offset']}")
+        echo(f"  epoch {each['epoch']} from offset {each['start_offset']}")
 
 
 # ---- telemetry -----------------------------------------------------------------------------------
@@ -248,30 +250,30 @@ def telemetry(client: ControlClient, as_json: bool) -> None:
     """Show the metrics that clients pushed (KIP-714), and what they are to push."""
     answer = client.get("/telemetry")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     for each in answer["subscriptions"]:
         match = f", clients {' '.join(each['match'])}" if each["match"] else ""
-        click.echo(
+        echo(
             f"subscription {each['name']}  {' '.join(each['metrics']) or 'no metrics'} "
             f"every {each['interval_ms']} ms{match}"
         )
     for each in answer["clients"]:
         last = ", terminating" if each["terminating"] else ""
-        click.echo(
+        echo(
             f"client {each['client_instance_id']}  {each['client_id']} at broker "
             f"{each['broker_id']}, subscription {each['subscription_id']}{last}"
         )
     for each in answer["pushes"]:
         problem = f": {each['problem']}" if each["problem"] else ""
         last = ", the last" if each["terminating"] else ""
-        click.echo(
+        echo(
             f"push {each['number']}  {each['client_id']} to broker {each['broker_id']}, "
             f"{each['size']} bytes, {each['compression']}{last}{problem}"
         )
         for metric in each["metrics"]:
             for point in metric["points"]:
-                click.echo(f"  {_described_point(metric, point)}")
+                echo(f"  {_described_point(metric, point)}")
 
 
 def _described_point(metric: dict[str, Any], point: dict[str, Any]) -> str:
@@ -290,10 +292,10 @@ def groups(client: ControlClient, as_json: bool) -> None:
     """List the groups."""
     answer = client.get("/groups")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     for each in answer.values():
-        click.echo(_describe_group(each))
+        echo(_describe_group(each))
 
 
 def _describe_group(each: dict[str, Any]) -> str:
@@ -336,17 +338,15 @@ def group(
     else:
         answer = client.get(f"{where}/wait", state=state, members=members, timeout=timeout)
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
-    click.echo(_describe_group(answer))
+    echo(_describe_group(answer))
     for each in answer["members"]:
-        click.echo(
-            "  " + "  ".join(_member_facts(each, leads=each["member_id"] == answer["leader"]))
-        )
+        echo("  " + "  ".join(_member_facts(each, leads=each["member_id"] == answer["leader"])))
     for each in answer["share_partitions"] or ():
-        click.echo(f"  {each['partition']} from offset {each['start_offset']}")
+        echo(f"  {each['partition']} from offset {each['start_offset']}")
         for flight in each["in_flight"]:
-            click.echo("    " + "  ".join(_flight_facts(flight)))
+            echo("    " + "  ".join(_flight_facts(flight)))
 
 
 def _flight_facts(flight: dict[str, Any]) -> Iterator[str]:
@@ -382,7 +382,7 @@ def tokens(client: ControlClient, as_json: bool) -> None:
     """List the delegation tokens, without their HMACs."""
     answer = client.get("/tokens")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     for each in answer:
         facts = [
@@ -392,7 +392,7 @@ def tokens(client: ControlClient, as_json: bool) -> None:
             f"{'expired' if each['expired'] else 'expires'} at {each['expires_ms']} ms",
             f"at most until {each['max_ms']} ms",
         ]
-        click.echo(f"{each['token_id']}  {', '.join(facts)}")
+        echo(f"{each['token_id']}  {', '.join(facts)}")
 
 
 @click.command("transactions")
@@ -402,10 +402,10 @@ def transactions(client: ControlClient, as_json: bool) -> None:
     """List the transactional ids with their transactions."""
     answer = client.get("/transactions")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     for each in answer.values():
-        click.echo(_describe_transaction(each))
+        echo(_describe_transaction(each))
 
 
 def _describe_transaction(each: dict[str, Any]) -> str:
@@ -434,7 +434,7 @@ def transaction(
         answer = client.get(where)
     else:
         answer = client.get(f"{where}/wait", state=state, timeout=timeout)
-    click.echo(json.dumps(answer) if as_json else _describe_transaction(answer))
+    echo(json_text(answer) if as_json else _describe_transaction(answer))
 
 
 @click.command("offsets")
@@ -461,12 +461,12 @@ def offsets(
         partition, offset = requested
         answer = client.get(f"{where}/wait", partition=partition, offset=offset, timeout=timeout)
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     for partition, each in answer.items():
         lag = "" if each["lag"] is None else f"  lag {each['lag']}"
         metadata = f"  {each['metadata']}" if each["metadata"] else ""
-        click.echo(f"{partition}  {each['offset']}{lag}{metadata}")
+        echo(f"{partition}  {each['offset']}{lag}{metadata}")
 
 
 @click.command("waiting")
@@ -476,26 +476,26 @@ def waiting(client: ControlClient, as_json: bool) -> None:
     """Show the requests that wait, and for what."""
     answer = client.get("/waiting")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     for each in answer["fetches"]:
         requested = (
             f"{each['bytes']} of {each['min_bytes']} bytes of {' '.join(each['partitions'])}"
         )
-        click.echo(f"fetch at broker {each['broker']}: {requested}")
+        echo(f"fetch at broker {each['broker']}: {requested}")
     if answer["held_produces"]:
-        click.echo(f"produce: {answer['held_produces']} answers held")
+        echo(f"produce: {answer['held_produces']} answers held")
     for partition, count in answer["watched_logs"].items():
-        click.echo(f"{partition}: {count} requests wait for its log")
+        echo(f"{partition}: {count} requests wait for its log")
     for what in ("joins", "syncs"):
         for name, members in answer[what].items():
-            click.echo(f"group {name}: {what} of {' '.join(members)}")
+            echo(f"group {name}: {what} of {' '.join(members)}")
     for name, count in answer["commits"].items():
-        click.echo(f"group {name}: {count} commits")
+        echo(f"group {name}: {count} commits")
     for each in answer["timers"]:
-        click.echo(f"timer at {each['due_ms']} ms: {each['name']}")
+        echo(f"timer at {each['due_ms']} ms: {each['name']}")
     due = "none" if answer["next_due_ms"] is None else f"at {answer['next_due_ms']} ms"
-    click.echo(f"simulated time {answer['now_ms']} ms, next timer {due}")
+    echo(f"simulated time {answer['now_ms']} ms, next timer {due}")
 
 
 @click.command("data-actions")
@@ -510,11 +510,11 @@ def data_actions(client: ControlClient, since: int, as_json: bool) -> None:
     """
     answer = client.get("/data-actions", since=since)
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     if answer["dropped"] > since:
-        click.echo(f"{answer['dropped']} earlier ones are dropped", err=True)
+        echo(f"{answer['dropped']} earlier ones are dropped", err=True)
     for each in answer["actions"]:
         known = ("number", "kind", "partition", "at_ms")
         facts = "  ".join(f"{name} {value}" for name, value in each.items() if name not in known)
-        click.echo(f"{each['number']:>5}  {each['kind']}  {each['partition']}  {facts}")
+        echo(f"{each['number']:>5}  {each['kind']}  {each['partition']}  {facts}")

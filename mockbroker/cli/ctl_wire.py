@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import click
 
+from kproto.cli.terminal import echo, echo_json
+from kproto.safe_text import json_text
 from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.option_types import json_option
 
@@ -55,11 +57,9 @@ def journal(client: ControlClient, /, follow: bool, as_json: bool, **filters: An
         )
         if dropped not in (None, "0"):
             warning = f"the journal has dropped its oldest {dropped} entries"
-            click.echo(
-                f"mockbroker: {warning} (serve --journal-entries, --journal-bytes)", err=True
-            )
+            echo(f"mockbroker: {warning} (serve --journal-entries, --journal-bytes)", err=True)
     if as_json and not follow:
-        click.echo(json.dumps(entries))
+        echo_json(entries)
         return
     for entry in entries:
         _show_entry(entry, as_json)
@@ -72,11 +72,11 @@ def journal(client: ControlClient, /, follow: bool, as_json: bool, **filters: An
             _show_entry(data, as_json)
         elif event == "gap":
             first, last = data["after"] + 1, data["next"] - 1
-            click.echo(f"mockbroker: entries {first} to {last} were dropped", err=True)
+            echo(f"mockbroker: entries {first} to {last} were dropped", err=True)
 
 
 def _show_entry(entry: dict[str, Any], as_json: bool) -> None:
-    click.echo(json.dumps(entry) if as_json else _describe_entry(entry))
+    echo(json_text(entry) if as_json else _describe_entry(entry))
 
 
 def _describe_entry(entry: dict[str, Any]) -> str:
@@ -107,19 +107,19 @@ def frame(client: ControlClient, sequence: int, as_json: bool) -> None:
     """Show the bytes of an entry, field by field."""
     answer = client.get(f"/journal/{sequence}")
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
-    click.echo(_describe_entry(answer["entry"]))
+    echo(_describe_entry(answer["entry"]))
     data = bytes.fromhex(answer["hex"])
     for row in answer["fields"]:
         if row["leaf"]:
             value = "" if row["value"] is None else _short(row["value"])[:60]
-            click.echo(_line(row["offset"], data, row["length"], f"{row['path']} {value}"))
+            echo(_line(row["offset"], data, row["length"], f"{row['path']} {value}"))
     if answer["end"] < len(data):
         left = len(data) - answer["end"]
-        click.echo(_line(answer["end"], data, left, "(outside all fields)"))
+        echo(_line(answer["end"], data, left, "(outside all fields)"))
     if "problem" in answer:
-        click.echo(f"!! {answer['problem']}")
+        echo(f"!! {answer['problem']}")
 
 
 def _line(offset: int, data: bytes, length: int, words: str) -> str:

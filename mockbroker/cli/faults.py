@@ -10,6 +10,7 @@ from urllib.parse import quote
 import click
 from cloup import option_group
 
+from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from kproto.os_errors import os_error_text
 from mockbroker.cli.option_types import DURATION, json_option, parse_members
@@ -101,7 +102,7 @@ def report_unused(mock: _HasRules, *, must_hit: bool) -> None:
     """List on stderr the rules without a hit. Raises ClickException if ``must_hit``."""
     unused = mock.unused_faults()
     for rule in unused:
-        click.echo(f"mockbroker: no request hit {rule.name}: {rule.fault.describe()}", err=True)
+        echo(f"mockbroker: no request hit {rule.name}: {rule.fault.describe()}", err=True)
     if unused and must_hit:
         raise click.ClickException(f"no request hit {len(unused)} of the fault rules")
 
@@ -190,7 +191,7 @@ def wait(client: _Client, name: str, hits: int, timeout: int, as_json: bool) -> 
 
 def _show(answer: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(answer))
+        echo_json(answer)
         return
     # Importing codecs would slow down --help.
     from mockbroker.faults.rule import DURATION_MEMBERS
@@ -202,4 +203,4 @@ def _show(answer: dict[str, Any], as_json: bool) -> None:
             for name, value in rule["rule"].items()
             if name != "name"
         )
-        click.echo(f"{rule['name']}: {rule['hits']} hits{state}: {members}")
+        echo(f"{rule['name']}: {rule['hits']} hits{state}: {members}")

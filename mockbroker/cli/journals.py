@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kproto.cli.terminal import echo
 from kproto.os_errors import os_error_text
 from mockbroker.cli.option_types import ParsedOption
 from mockbroker.errors import ClusterError
@@ -48,7 +49,7 @@ def journal_sink(path: Path) -> Iterator[Callable[[Entry], None]]:
                 write(entry)
             except OSError as error:
                 failed = True
-                click.echo(
+                echo(
                     f"mockbroker: --journal {path}: {os_error_text(error)}; the file ends here",
                     err=True,
                 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from kproto.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from mockbroker.profiles import Profile
@@ -47,12 +48,12 @@ def profiles(as_json: bool, only_coverage: bool) -> None:
 
     found = all_profiles()
     if only_coverage and as_json:
-        click.echo(json.dumps([_coverage_row(each) for each in found], indent=1))
+        echo_json([_coverage_row(each) for each in found], indent=1)
     elif only_coverage:
         _print_coverage(found)
     elif as_json:
         rows = [_row(each, default=each.name == DEFAULT_PROFILE) for each in found]
-        click.echo(json.dumps(rows, indent=1))
+        echo_json(rows, indent=1)
     else:
         _print_table(found, DEFAULT_PROFILE)
 
@@ -114,7 +115,7 @@ def _print_coverage(found: list[Profile]) -> None:
         table.add_row(profile.name, str(len(apis)), served, ", ".join(lacking) or "-")
     print_table(table)
     for api, _ in gaps(found):
-        click.echo(f"{api.api_key} {api.name}: {api.reason}")
+        echo(f"{api.api_key} {api.name}: {api.reason}")
 
 
 def _print_table(found: list[Profile], default: str) -> None:
@@ -139,4 +140,4 @@ def _print_table(found: list[Profile], default: str) -> None:
     notes = [f"Versions of {names}."]
     notes += [f"{letter}: {summary}" for summary, letter in letters.items()]
     for note in notes:
-        click.echo(note)
+        echo(note)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import logging
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import click
 import cloup
 from cloup import option_group
 
+from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
@@ -29,6 +28,7 @@ from mockbroker.cli.parent import parent_option
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.running import (
     CONTROL_OPTIONS,
+    log_to_stderr,
     naming_the_option,
     raise_file_limit,
     random_token,
@@ -252,7 +252,7 @@ def proxy(**options: Any) -> None:
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
-        logging.basicConfig(format="mockbroker: %(message)s")
+        log_to_stderr()
         raise_file_limit(2 * _MOST_BROKERS * options["max_connections"], more=False)
         bytes(_KEPT_BYTES)
         running = _build(options, stack)
@@ -356,7 +356,7 @@ async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, 
             except ClusterError as error:
                 raise click.ClickException(str(error)) from None
         for text in running.notices():
-            click.echo(f"mockbroker: {text}", err=True)
+            echo(f"mockbroker: {text}", err=True)
         served: dict[str, str] = {}
         if control is not None:
             with naming_the_option("--control"):
@@ -370,7 +370,7 @@ async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, 
             **served,
             **token,
         }
-        print(json.dumps(ready), flush=True)
+        echo_json(ready)
         await stopped.wait()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import re
 import secrets
@@ -14,12 +15,14 @@ from typing import Any, Final
 
 import click
 
+from kproto.safe_text import printable
 from mockbroker.cli.option_types import ParsedOption, listen_address
 from mockbroker.cli.parent import when_orphaned
 from mockbroker.serving.endpoints import is_loopback
 
 __all__ = [
     "CONTROL_OPTIONS",
+    "log_to_stderr",
     "naming_the_option",
     "raise_file_limit",
     "random_token",
@@ -44,6 +47,18 @@ CONTROL_OPTIONS: Final = (
 """The options of the control port, for an option group."""
 
 _ADDRESS_ERRORS: Final = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+
+
+class _LineFormatter(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(super().formatMessage(record))
+
+
+def log_to_stderr() -> None:
+    """Write log messages to standard error, a line each; only tracebacks have more."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_LineFormatter("mockbroker: %(message)s"))
+    logging.basicConfig(handlers=[handler])
 
 
 def stop_requested(*, with_parent: bool) -> asyncio.Event:

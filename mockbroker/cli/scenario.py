@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import click
 
+from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 
 __all__ = ["scenario"]
@@ -34,11 +34,11 @@ def list_scenarios(as_json: bool) -> None:
             {"name": each.name, "title": each.title, "requirements": list(each.requirements)}
             for each in SCENARIOS.values()
         ]
-        click.echo(json.dumps(rows))
+        echo_json(rows)
         return
     width = max(map(len, SCENARIOS))
     for each in SCENARIOS.values():
-        click.echo(f"{each.name:<{width}}  {each.title}")
+        echo(f"{each.name:<{width}}  {each.title}")
 
 
 @scenario.command("run")
@@ -51,10 +51,12 @@ def run_scenarios(names: tuple[str, ...]) -> None:
     from mockbroker.scenarios import SCENARIOS, Scenario, ScenarioError, Story, find
 
     async def narrate(each: Scenario) -> None:
-        story = Story(click.echo)
-        click.echo(f"{each.name}: {each.title}")
+        story = Story(echo)
+        echo(f"{each.name}: {each.title}")
         await each.run(story)
-        click.echo(f"\n   {story.facts} claims checked.\n")
+        echo()
+        echo(f"   {story.facts} claims checked.")
+        echo()
 
     try:
         chosen = list(SCENARIOS.values()) if names == ("all",) else [find(name) for name in names]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import click
 import cloup
 from cloup import option_group
 
+from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError, MissingExtraError
 from kproto.os_errors import os_error_text
 from mockbroker.cli.allocator import reuse_freed_memory
@@ -35,6 +35,7 @@ from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.running import (
     CONTROL_OPTIONS,
+    log_to_stderr,
     naming_the_option,
     raise_file_limit,
     random_token,
@@ -314,7 +315,7 @@ def serve(**options: Any) -> None:
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
-        logging.basicConfig(format="mockbroker: %(message)s")
+        log_to_stderr()
         raise_file_limit(
             len(options["brokers"]) * options["max_connections"],
             more=options["control"] is not None,
@@ -411,7 +412,7 @@ def _check_reply(mock: MockCluster, api_key: int, reply: str) -> None:
         raise click.UsageError(f"--reply {api_key}: {problem}")
     if problem is not None:
         fits = ", ".join(map(str, fitting))
-        click.echo(
+        echo(
             f"mockbroker: --reply {api_key} fits versions {fits} of {api.name}, not all of "
             f"{versions}; requests at the others fail: {problem}",
             err=True,
@@ -471,7 +472,7 @@ async def _serve(
             # Modules and rows stay for good. A full collection that looks at them, too, takes
             # 50 ms, in which no request is answered.
             gc.freeze()
-            print(json.dumps(ready), flush=True)
+            echo_json(ready)
             await stopped.wait()
         finally:
             if control is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kproto.journal import printable
+from kproto.safe_text import printable
 from kproto.schema.versions import Versions
 from mockbroker.apis.api_versions import API_VERSIONS
 from mockbroker.serving.exchange import Exchange

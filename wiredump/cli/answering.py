@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
 
 import click
 from rich.table import Table
 
 from kproto.cli.tables import print_table
+from kproto.cli.terminal import echo, echo_csv, echo_json
 from wiredump.cli.making import folder_among, require_tables, tables_of_sources
 from wiredump.cli.source_options import (
     SourceOptions,
@@ -66,16 +65,16 @@ def print_answer(found: Answer, form: str, *, limit: int | None = None) -> None:
     """Print at most ``limit`` rows of an answer, and say on standard error how many are left."""
     rows = found.rows if limit is None else found.rows[:limit]
     if form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(found.columns)
-        writer.writerows([_text(value, null="") for value in row] for row in rows)
+        echo_csv(*found.columns)
+        for row in rows:
+            echo_csv(*map(_csv, row))
     elif form == "json":
         for row in rows:
-            click.echo(json.dumps(dict(zip(found.columns, map(_json, row), strict=True))))
+            echo_json(dict(zip(found.columns, map(_json, row), strict=True)))
     else:
         _print_table(found, rows)
     if len(rows) < len(found.rows):
-        click.echo(f"wiredump: {len(found.rows) - len(rows)} more rows (--limit)", err=True)
+        echo(f"wiredump: {len(found.rows) - len(rows)} more rows (--limit)", err=True)
 
 
 def _print_table(found: Answer, rows: list[tuple[Any, ...]]) -> None:
@@ -86,7 +85,7 @@ def _print_table(found: Answer, rows: list[tuple[Any, ...]]) -> None:
         table.add_row(*(_text(value, null="-") for value in row))
     print_table(table)
     if not rows:
-        click.echo("No rows.")
+        echo("No rows.")
 
 
 def _is_number(kind: str) -> bool:
@@ -108,6 +107,12 @@ def _text(value: Any, *, null: str) -> str:
             return ", ".join(_text(each, null="null") for each in value)
         case _:
             return str(value)
+
+
+def _csv(value: Any) -> Any:
+    """Numbers stay numbers, which text that looks like one need not be."""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return value if is_number or value is None else _text(value, null="")
 
 
 def _json(value: Any) -> Any:

@@ -7,6 +7,7 @@ from click.shell_completion import CompletionItem
 from rich.table import Table
 
 from kproto.cli.tables import print_table
+from kproto.cli.terminal import echo, echo_text
 from wiredump.cli.answering import answering_options, print_answer, put
 from wiredump.cli.source_options import SourceOptions
 from wiredump.questions.saved import question, questions
@@ -46,16 +47,16 @@ def ask_command(
         return
     asked = question(name)
     if show:
-        click.echo(asked.query)
+        echo_text(asked.query)
         return
     if not sources:
         raise click.UsageError("name captures, or a folder of tables")
     found = put(asked.query, sources, options)
     if form == "table":
-        click.echo(asked.text)
+        echo(asked.text)
         if asked.explanation:
-            click.echo(asked.explanation)
-        click.echo()
+            echo(asked.explanation)
+        echo()
     print_answer(found, form, limit=limit)
 
 

@@ -3,7 +3,6 @@ release would refuse."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 from rich.table import Table
 
 from kproto.cli.completing import release_names
+from kproto.cli.terminal import echo_json
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Release, release
 from wiredump.cli.making import folder_among, require_tables, tables_of_sources
@@ -73,7 +73,7 @@ def audit_command(
         skipped = skipped_of(account)
         if as_json:
             record = {**_record(found), "skipped": skipped}
-            click.echo(json.dumps(record, ensure_ascii=False))
+            echo_json(record)
         else:
             _show(found, skipped)
     return 1 if found.refused else 0
@@ -146,6 +146,4 @@ def _show(found: Audit, skipped: Mapping[str, int]) -> None:
 
 
 def _shown(value: object) -> str:
-    from kproto.journal import printable
-
-    return "-" if value is None else printable(str(value))
+    return "-" if value is None else str(value)

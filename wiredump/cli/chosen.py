@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import click
 
+from kproto.cli.terminal import echo
 from wiredump.cli.source_options import dialect_option, port_option
 from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
 from wiredump.skipped import bytes_of, skipped_of
 from wiredump.tables.run import MODES, Mode, is_run
 
 __all__ = [
-    "account_lines",
     "chosen_mode",
     "chosen_tables",
-    "counts",
     "mode_options",
+    "print_account",
+    "print_counts",
     "table_options",
 ]
 
@@ -82,22 +83,22 @@ def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tu
     return tuple(name for name in TABLES if name in {*names, *asked})
 
 
-def account_lines(account: Mapping[str, int]) -> Iterator[str]:
-    """Format an account as tables: bytes, and packets without TCP if there are any."""
+def print_account(account: Mapping[str, int]) -> None:
+    """Print an account as tables: bytes, and packets without TCP if there are any."""
     if account:
-        yield counts("bytes of TCP payload", bytes_of(account))
+        print_counts("bytes of TCP payload", bytes_of(account))
     if skipped_of(account):
-        yield counts("packets without TCP", skipped_of(account))
+        print_counts("packets without TCP", skipped_of(account))
 
 
-def counts(title: str, numbers: Mapping[str, int]) -> str:
-    """Format numbers by name as a table of two columns, with the title in bold."""
+def print_counts(title: str, numbers: Mapping[str, int]) -> None:
+    """Print numbers by name as a table of two columns, with the title in bold."""
     texts = {name: f"{number:,}" for name, number in numbers.items()}
     name_width = max(map(len, texts), default=0)
     width = max(map(len, [title, *texts.values()]))
-    lines = [" " * (name_width + 3) + click.style(title.rjust(width), bold=True) + " "]
-    lines += [f" {name:{name_width}}  {text:>{width}} " for name, text in texts.items()]
-    return "\n".join(lines)
+    echo(" " * (name_width + 3) + title.rjust(width) + " ", bold=True)
+    for name, text in texts.items():
+        echo(f" {name:{name_width}}  {text:>{width}} ")
 
 
 def mode_options(command: CommandT) -> CommandT:
@@ -117,5 +118,5 @@ def chosen_mode(mode: Mode | None, append: bool) -> Mode:
         return mode or "error"
     if mode not in (None, "append"):
         raise click.UsageError("--append and --mode contradict each other.")
-    click.echo("wiredump: --append is deprecated; use --mode append", err=True)
+    echo("wiredump: --append is deprecated; use --mode append", err=True)
     return "append"

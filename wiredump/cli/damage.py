@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import click
-
+from kproto.cli.terminal import echo
 from wiredump.skipped import damage_of, require_read
 
 __all__ = ["check_read"]
@@ -36,7 +35,7 @@ def check_read(unread: Mapping[str, str], account: Mapping[str, int]) -> None:
     if not lacks:
         return
     whole = "; `tcpdump -s 0` captures whole packets" * bool(found.get("snaplen"))
-    click.echo(
+    echo(
         f"wiredump: incomplete capture: {', '.join(lacks)} (the table anomalies and "
         f"`wiredump show --errors` list them{whole})",
         err=True,

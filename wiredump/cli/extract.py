@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kproto.cli.dialect_option import named_dialect
+from kproto.cli.terminal import echo
 from kproto.transcript import Transcript, write_transcript
 from wiredump.cli.damage import check_read
 from wiredump.cli.progress import reading
@@ -92,7 +93,7 @@ def _checked(source: Sources) -> Iterator[Item]:
     skipped = skipped_of(account)
     if skipped:
         named = ", ".join(f"{count} {what}" for what, count in skipped.items())
-        click.echo(f"wiredump: packets without TCP: {named}", err=True)
+        echo(f"wiredump: packets without TCP: {named}", err=True)
 
 
 def _write(transcript: Transcript, out: str) -> None:

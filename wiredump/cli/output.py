@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 
+from kproto.cli.console import Console
 from kproto.cli.tables import print_table
+from kproto.cli.terminal import echo, unguarded
+from kproto.safe_text import printable
 from wiredump.show.lines import Line
 
 __all__ = ["Output"]
@@ -20,18 +22,12 @@ _TEXTS = ("errors", "instead")
 """Columns of tables that may wrap."""
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to ``kproto.cli.run``: rich would exit with 1."""
-        raise BrokenPipeError
-
-
 class Output:
     """Writes lines. ``before`` is called before each write."""
 
     def __init__(self, *, flush: bool = False, before: Callable[[], object] = lambda: None) -> None:
         width = None if sys.stdout.isatty() else _WIDE
-        self._console = _Console(highlight=False, markup=False, emoji=False, width=width)
+        self._console = Console(width=width)
         self.coloured = self._console.color_system is not None
         self._flush = flush
         self._before = before
@@ -47,9 +43,9 @@ class Output:
     def plain(self, text: str) -> None:
         self._before()
         if self._flush:
-            click.echo(text)
+            echo(text)
         else:
-            sys.stdout.write(f"{text}\n")
+            unguarded(sys.stdout).write(f"{printable(text)}\n")
 
     def end(self) -> None:
         """Flush here, where a reader that has gone away is not an error."""

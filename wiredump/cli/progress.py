@@ -37,7 +37,7 @@ def status(text: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
+    from kproto.cli.console import Console
 
     with Console(stderr=True).status(text):
         yield
@@ -92,7 +92,6 @@ class Bar:
 
 
 def _bar() -> Progress:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -101,6 +100,8 @@ def _bar() -> Progress:
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
+
+    from kproto.cli.console import Console
 
     columns = (
         TextColumn("{task.description}"),

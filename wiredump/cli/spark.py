@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -13,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kproto.cli.dialect_option import named_dialect
+from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from wiredump.cli.chosen import (
-    account_lines,
     chosen_mode,
     chosen_tables,
-    counts,
     mode_options,
+    print_account,
+    print_counts,
     table_options,
 )
 from wiredump.cli.damage import check_read
@@ -163,12 +163,12 @@ def spark_command(
 
     def say(text: str) -> None:
         if on_terminal:
-            click.echo(f"wiredump: {text}", err=True)
+            echo(f"wiredump: {text}", err=True)
 
     spark = start(master, progress=on_terminal, remote=remote)
     used = master_of(spark)
     ignored = f"; --master {master} is ignored" if master not in (None, used) else ""
-    click.echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
+    echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
     try:
         made = (_follow if how["follow"] else _once)(spark, work, how, say, used)
     except KprotoError:
@@ -181,14 +181,13 @@ def spark_command(
     if as_json:
         record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account), "again": list(made.again)}
-        click.echo(json.dumps({**record, "connections": made.connections, "run": work.run}))
+        echo_json({**record, "connections": made.connections, "run": work.run})
         check_read(made.unread, made.account)
         return 0
-    click.echo(counts("rows", made.rows))
-    for line in account_lines(made.account):
-        click.echo(line)
+    print_counts("rows", made.rows)
+    print_account(made.account)
     for path in made.again:
-        click.echo(f"wiredump: {shown(path)} was read twice", err=True)
+        echo(f"wiredump: {shown(path)} was read twice", err=True)
     check_read(made.unread, made.account)
     return 0
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from kproto.cli.dialect_option import named_dialect
+from kproto.cli.terminal import echo, echo_json
 from wiredump.cli.chosen import (
-    account_lines,
     chosen_mode,
     chosen_tables,
-    counts,
     mode_options,
+    print_account,
+    print_counts,
     table_options,
 )
 from wiredump.cli.damage import check_read
@@ -87,13 +86,12 @@ def table_command(
     if as_json:
         record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account)}
-        click.echo(json.dumps({**record, "late": made.late, "run": work.run}))
+        echo_json({**record, "late": made.late, "run": work.run})
         check_read(made.unread, made.account)
         return 0
-    click.echo(counts("rows", made.rows))
-    for line in account_lines(made.account):
-        click.echo(line)
+    print_counts("rows", made.rows)
+    print_account(made.account)
     if made.late:
-        click.echo(f"wiredump: {made.late} exchanges came too late to be sorted", err=True)
+        echo(f"wiredump: {made.late} exchanges came too late to be sorted", err=True)
     check_read(made.unread, made.account)
     return 0

@@ -8,7 +8,7 @@ from typing import Final
 
 import kproto
 from kproto.dialects import Dialect
-from kproto.journal import printable
+from kproto.safe_text import printable
 from kproto.transcript import (
     FORMAT,
     Outcome,

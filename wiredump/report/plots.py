@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from kproto.errors import MissingExtraError
-from kproto.journal import printable
+from kproto.safe_text import printable
 from wiredump.report.measured import Row
 from wiredump.report.requests import TIME_BUCKETS, Errors, Latency, Traffic
 

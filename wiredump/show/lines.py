@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from rich.text import Text
 
-from kproto.journal import printable
+from kproto.safe_text import printable
 from wiredump.bodies import ErrorFound
 from wiredump.model import Anomaly, Connection, Exchange, Frame
 from wiredump.show.exchange_view import ExchangeView, seconds

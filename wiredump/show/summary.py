@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kproto.journal import printable
+from kproto.safe_text import printable
 from wiredump.model import Anomaly, Connection
 from wiredump.show.exchange_view import ExchangeView, seconds
 from wiredump.skipped import bytes_of, skipped_of

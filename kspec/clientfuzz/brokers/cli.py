@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
-from rich.console import Console
 
 import kproto
+from kproto.cli.console import Console
+from kproto.cli.terminal import echo, echo_json
 from kproto.client import Connection
 from kproto.errors import KprotoError
-from kproto.journal import printable
+from kproto.safe_text import printable
 from kproto.schema.versions import Versions
 from kspec.clientfuzz.bases import bases_of
 from kspec.clientfuzz.brokers.address import Address, parse_address
@@ -79,9 +79,9 @@ def broker(
     finally:  # Whole batches are reported even if the run is interrupted.
         reported = progress.latest if comparison is None else comparison
         if comparison is None and reported is not None:
-            click.echo(f"interrupted after {reported.cases} of {count} requests", err=True)
+            echo(f"interrupted after {reported.cases} of {count} requests", err=True)
         if reported is not None and to_json:
-            click.echo(json.dumps(_document(reported)))
+            echo_json(_document(reported))
         elif reported is not None:
             _show(dialect, reported, known or only is not None)
     sys.exit(1 if comparison.findings or comparison.down else 0)
@@ -125,7 +125,7 @@ async def _served(address: Address) -> Mapping[int, Versions]:
 
 
 def _show(dialect: kproto.Dialect, comparison: BrokerComparison, known: bool) -> None:
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True)
     print_findings(console, dialect, comparison, _describe, known=known)
     console.print(summary(comparison))
     for name, counts in comparison.outcomes.items():

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kproto.cli.console import Console
 from kproto.cli.tables import print_table
-from kproto.journal import printable
+from kproto.safe_text import printable
 from kspec.clientfuzz.clients.campaign import CauseReport, Result
 from kspec.clientfuzz.clients.judge import FINDINGS, OBSERVATIONS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import kproto
-from kproto.journal import printable
+from kproto.safe_text import printable
 from kspec.clientfuzz.clients.campaign import CauseReport
 from kspec.clientfuzz.clients.case import (
     BROKERS,

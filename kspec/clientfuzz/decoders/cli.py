@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import click
-from rich.console import Console
 
 import kproto
+from kproto.cli.console import Console
+from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from kspec.catalog import CLIENTS, Client
 from kspec.catalog import client as client_named
@@ -116,9 +116,9 @@ def diff(
             )  # fmt: skip
     except Interrupted as signal:  # whole batches are reported
         ended, comparison = signal, progress.latest or DecoderComparison(seed)
-        click.echo(f"interrupted by {ended} after {comparison.cases} of {count} cases", err=True)
+        echo(f"interrupted by {ended} after {comparison.cases} of {count} cases", err=True)
     if to_json:
-        click.echo(json.dumps(_document(comparison)))
+        echo_json(_document(comparison))
     else:
         _show(dialect, chosen, comparison, known=known, only=None if ended else only)
     sys.exit(ended.status if ended else 1 if comparison.findings else 0)
@@ -140,16 +140,16 @@ def _show(
     only: int | None,
 ) -> None:
     """``only`` is the number of the only case that was played."""
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True)
     shown = print_findings(console, dialect, comparison, _describe, known=known or only is not None)
     if only is not None and not shown:
         case = case_of(dialect, chosen, comparison.seed, only)
-        console.print(f"all agree: {case.mutation.detail}", markup=False)
+        console.print(f"all agree: {case.mutation.detail}")
         for line in annotated(dialect, case.base, case.mutation.frame):
             console.print(line)
     console.print(f"{summary(comparison)}: {comparison.agreed} without a disagreement")
     for name, rows in sorted(comparison.rows.items(), key=lambda item: -item[1]):
-        console.print(f"  expected {rows:>6}  {name}", markup=False)
+        console.print(f"  expected {rows:>6}  {name}")
     total = sum(each.count for each in comparison.findings)
     console.print(f"{len(comparison.findings)} unexpected causes in {total} cases")
 
@@ -196,7 +196,7 @@ def _decoders(
     try:
         missing = toolchains.missing(["java", "maven"]) if releases else []
         for problem in missing:
-            click.echo(f"without Kafka's classes: {problem}", err=True)
+            echo(f"without Kafka's classes: {problem}", err=True)
         for release in [] if missing else releases:
             if release not in RELEASES:
                 raise click.UsageError(f"--kafka: {release} is not one of {', '.join(RELEASES)}")
@@ -208,7 +208,7 @@ def _decoders(
             try:
                 launch = install(client)
             except AbsentError as error:
-                click.echo(f"without {client.name}: {error}", err=True)
+                echo(f"without {client.name}: {error}", err=True)
                 continue
             decoders.append(ClientDecoder(client.name, launch, base.api_key, base.version))
         yield decoders
