@@ -1,9 +1,9 @@
 """The bytes of one log: batches one after another in blocks, found by offset.
 
-A batch lies whole in one block, so reading is slicing. Large batches have a block of their own; the
-others share blocks of 4 KiB to 1 MiB, each about a sixteenth of the log. A block that is left with
-room is cut to what it holds. So a stored byte costs little more than itself, and a batch 16 bytes
-of index.
+A batch lies whole in one block, so reading is slicing. Large batches have a block of their own,
+which is the bytes of the request: only the header is copied, since it is written over. The others
+share blocks of 4 KiB to 1 MiB, each about a sixteenth of the log. A block that is left with room is
+cut to what it holds. So a stored byte costs little more than itself, and a batch 16 bytes of index.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from mockbroker.log.batch_header import BatchHeader, Buffer, read_header
+from mockbroker.log.batch_header import HEADER_SIZE, BatchHeader, Buffer, read_header
 
 __all__ = ["BatchStorage", "StoredBatch"]
 
@@ -42,28 +42,48 @@ class StoredBatch(NamedTuple):
 
 
 class _Block:
-    """``start`` is the position of its first byte, counted over all blocks of the log. No batch in
-    its first ``scanned`` bytes has a larger timestamp than ``newest``."""
+    """``start`` is the position of its first byte, counted over all blocks of the log. ``headers``
+    is where the headers of its batches stand: ``data``, unless that is bytes, of one batch, whose
+    beginning does not count then. No batch in its first ``scanned`` bytes has a larger timestamp
+    than ``newest``."""
 
-    __slots__ = ("data", "newest", "scanned", "start", "used")
+    __slots__ = ("data", "headers", "newest", "scanned", "start", "used")
 
-    def __init__(self, start: int, data: bytearray) -> None:
+    def __init__(self, start: int, data: bytes | bytearray) -> None:
         self.start = start
         self.data = data
+        self.headers = data if isinstance(data, bytearray) else bytearray(data[:HEADER_SIZE])
         self.used = 0
         self.forget_timestamps()
+
+    def slices(self, first: int, last: int) -> list[memoryview]:
+        """The bytes from ``first`` up to and without ``last``."""
+        if self.headers is self.data:
+            return [memoryview(self.data)[first:last]]
+        header = memoryview(self.headers)[first:last]
+        rest = memoryview(self.data)[max(first, HEADER_SIZE) : last]
+        return [each for each in (header, rest) if each]
+
+    def copy(self) -> bytearray:
+        """Replace the bytes by a copy that nobody has seen, and return it."""
+        copied = bytearray().join(self.slices(0, len(self.data)))
+        self.data = self.headers = copied
+        return copied
 
     def close(self) -> None:
         """Release the room that is left, if it is much."""
         if (len(self.data) - self.used) * _SPARE_SHARE > len(self.data):
-            self.data = self.data[: self.used]
+            self._keep(self.used)
 
     def cut(self, used: int) -> None:
         """Release what is behind these bytes. Slices that show it keep the bytes they had."""
         if used < self.used:
-            self.data = self.data[:used]
+            self._keep(used)
             self.used = used
         self.forget_timestamps()
+
+    def _keep(self, size: int) -> None:
+        self.data = self.headers = self.copy()[:size]
 
     def forget_timestamps(self) -> None:
         self.newest, self.scanned = _NEVER, 0
@@ -95,7 +115,10 @@ class BatchStorage:
     @property
     def allocated(self) -> int:
         """Bytes of all blocks, and of the index."""
-        return sum(len(block.data) for block in self._blocks) + 16 * len(self)
+        return sum(
+            len(block.data) + (0 if block.headers is block.data else HEADER_SIZE)
+            for block in self._blocks
+        ) + 16 * len(self)
 
     def append(self, batch: Buffer, base_offset: int, leader_epoch: int) -> int:
         """Store a batch under this offset and epoch, which are written over those that it has, and
@@ -104,11 +127,11 @@ class BatchStorage:
         block = self._blocks[-1] if self._blocks else None
         if block is not None and block.used + size <= len(block.data):
             at = block.used
-            block.data[at : at + size] = batch
+            block.headers[at : at + size] = batch  # a block with room is a bytearray
         else:
             block, at = self._add_block(batch), 0
-        _BASE_OFFSET.pack_into(block.data, at, base_offset)
-        _LEADER_EPOCH.pack_into(block.data, at + _LEADER_EPOCH_AT, leader_epoch)
+        _BASE_OFFSET.pack_into(block.headers, at, base_offset)
+        _LEADER_EPOCH.pack_into(block.headers, at + _LEADER_EPOCH_AT, leader_epoch)
         block.used = at + size
         self._base_offsets.append(base_offset)
         self._positions.append(position)
@@ -118,8 +141,9 @@ class BatchStorage:
     def _add_block(self, batch: Buffer) -> _Block:
         """Add a block that begins with this batch."""
         size = len(batch)
+        data: bytes | bytearray
         if size >= _OWN_BLOCK:
-            data = bytearray(batch)
+            data = bytes(batch)
         else:
             usual = min(max(self.size // _SPARE_SHARE, _LEAST_BLOCK), _LARGEST_BLOCK)
             data = bytearray(max(usual, size))
@@ -154,12 +178,17 @@ class BatchStorage:
 
     def header(self, index: int) -> BatchHeader:
         block, at = self._locate(index)
-        return read_header(block.data, at)
+        return read_header(block.headers, at)
 
     def batch(self, index: int) -> StoredBatch:
         block, at = self._locate(index)
-        header = read_header(block.data, at)
-        return StoredBatch(header, memoryview(block.data)[at : at + self._size_of(index)])
+        slices = block.slices(at, at + self._size_of(index))
+        data = slices[0] if len(slices) == 1 else memoryview(b"".join(slices))
+        return StoredBatch(read_header(block.headers, at), data)
+
+    def headers(self) -> Iterator[BatchHeader]:
+        """Yield the headers of all batches."""
+        return map(self.header, range(len(self)))
 
     def batches(self, first: int = 0, last: int | None = None) -> Iterator[StoredBatch]:
         """Yield the batches from index ``first`` on, up to and without ``last``."""
@@ -176,7 +205,7 @@ class BatchStorage:
 
     def read(self, first: int, last: int) -> list[memoryview]:
         """Return the bytes of the batches from index ``first`` up to and without ``last``, a slice
-        for each block. They never change: what changes stored bytes copies their block before."""
+        or two for each block. They never change: a block is copied before its bytes change."""
         return self.read_bytes(first, self.position(last) - self.position(first))
 
     def read_bytes(self, first: int, count: int) -> list[memoryview]:
@@ -184,12 +213,12 @@ class BatchStorage:
         last batch may be cut."""
         position = self.position(first)
         end = min(position + count, self._end)
-        slices = []
+        slices: list[memoryview] = []
         number = bisect_right(self._starts, position) - 1
         while position < end:
             block = self._blocks[number]
             stop = min(end, block.start + block.used)
-            slices.append(memoryview(block.data)[position - block.start : stop - block.start])
+            slices += block.slices(position - block.start, stop - block.start)
             position = stop
             number += 1
         return slices
@@ -235,12 +264,12 @@ class BatchStorage:
 
     def _max_timestamp(self, block: _Block, index: int) -> int:
         at = self._positions[index] - block.start + _MAX_TIMESTAMP_AT
-        timestamp: int = _MAX_TIMESTAMP.unpack_from(block.data, at)[0]
+        timestamp: int = _MAX_TIMESTAMP.unpack_from(block.headers, at)[0]
         return timestamp
 
     def _has_records(self, block: _Block, index: int) -> bool:
         at = self._positions[index] - block.start + _RECORD_COUNT_AT
-        count: int = _RECORD_COUNT.unpack_from(block.data, at)[0]
+        count: int = _RECORD_COUNT.unpack_from(block.headers, at)[0]
         return count > 0
 
     # ---- changes -----------------------------------------------------------------------------
@@ -250,8 +279,7 @@ class BatchStorage:
         if at < 0 or at + len(data) > self._size_of(index):
             raise ValueError(f"{len(data)} bytes at {at} do not lie in the batch")
         block, start = self._locate(index)
-        block.data = block.data[:]
-        block.data[start + at : start + at + len(data)] = data
+        block.copy()[start + at : start + at + len(data)] = data
         block.forget_timestamps()
 
     def truncate(self, index: int) -> None:

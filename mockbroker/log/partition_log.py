@@ -249,9 +249,9 @@ class PartitionLog:
 
     def _history(self) -> Iterator[tuple[BatchHeader, Marker | None]]:
         """Yield the headers of all batches, with what those of markers say."""
-        for batch in self.storage.batches():
-            marker = marker_of(batch) if batch.header.is_control else None
-            yield batch.header, marker
+        for index, header in enumerate(self.storage.headers()):
+            marker = marker_of(self.storage.batch(index)) if header.is_control else None
+            yield header, marker
 
     def advance_start(self, start_offset: int) -> int:
         """Raise the log start offset, at most to the high watermark, and return the bytes

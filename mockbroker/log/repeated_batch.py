@@ -71,6 +71,10 @@ class RepeatedBatch(BatchStorage):
         data = b"".join(self.read(index, index + 1))
         return StoredBatch(read_header(data), memoryview(data))
 
+    def headers(self) -> Iterator[BatchHeader]:
+        """Yield that of one repetition, as ``batches`` does."""
+        return (each.header for each in self.batches())
+
     def batches(self, first: int = 0, last: int | None = None) -> Iterator[StoredBatch]:
         """Yield one repetition only: nobody gets to the end of them."""
         if first < len(self) and (last is None or first < last):

@@ -12,7 +12,7 @@ from kproto.records import Record, build_batch
 from mockbroker.log.batch_header import read_header
 from mockbroker.log.batch_storage import BatchStorage
 
-SIZES = st.lists(st.integers(1, 5000), min_size=1, max_size=40)
+SIZES = st.lists(st.integers(1, 5000) | st.just(66_000), min_size=1, max_size=40)
 
 
 def batch(records: int = 1, size: int = 10) -> bytes:
@@ -94,9 +94,10 @@ def test_a_stored_byte_costs_little_more_than_itself(sizes: tuple[int, ...]) -> 
     assert stored == [each[16:] for each in made] * (count // len(made))
 
 
-def test_a_write_stays_within_its_batch() -> None:
+@pytest.mark.parametrize("size", [10, 70_000])
+def test_a_write_stays_within_its_batch(size: int) -> None:
     storage = BatchStorage()
-    made = batch()
+    made = batch(1, size)
     storage.append(made, 0, 0)
     storage.append(made, 1, 0)
     storage.write(0, len(made) - 1, b"!")
@@ -106,15 +107,27 @@ def test_a_write_stays_within_its_batch() -> None:
         storage.write(0, len(made), b"!")
 
 
+def test_a_large_batch_is_stored_without_a_copy_of_its_records() -> None:
+    storage = BatchStorage()
+    made = batch(700, 100)
+    storage.append(made, 42, 7)
+    header, records = storage.read(0, 1)
+    assert records.obj is made
+    assert bytes(header) + bytes(records) == bytes(storage.batch(0).data)
+    for count in (0, 1, len(header), len(header) + 5, len(made)):
+        assert b"".join(storage.read_bytes(0, count)) == bytes(storage.batch(0).data)[:count]
+
+
 def test_slices_keep_their_bytes_whatever_happens_to_the_log() -> None:
     """An answer may wait for its client, or in the journal, while the log is cut or damaged."""
     storage = BatchStorage()
-    made = batch(1, 500)
+    made, large = batch(1, 500), batch(1, 70_000)
     for number in range(8):
-        storage.append(made, number, 0)
+        storage.append(large if number == 3 else made, number, 0)
     slices = storage.read(0, 8)
     expected = b"".join(slices)
     storage.write(7, len(made) - 1, b"!")
+    storage.write(3, len(large) - 1, b"!")
     assert b"".join(slices) == expected
     storage.truncate(5)
     for number in range(5, 9):
