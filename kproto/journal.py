@@ -425,9 +425,14 @@ class Journal:
         """The number of bytes held, as ``max_bytes`` counts them."""
         return self._bytes
 
-    def newer(self, after: int) -> list[Entry]:
-        """Yield the entries numbered above ``after``, without visiting the others."""
-        found = list(islice(reversed(self._made()), max(self._sequence - after, 0)))
+    def newer(self, after: int, most: int | None = None) -> list[Entry]:
+        """Return the entries numbered above ``after``, without visiting those before: all, or the
+        first ``most``."""
+        made = self._made()
+        count = min(max(self._sequence - after, 0), len(made))
+        if most is not None and most < count:
+            return list(islice(made, len(made) - count, len(made) - count + most))
+        found = list(islice(reversed(made), count))
         found.reverse()
         return found
 

@@ -17,6 +17,7 @@ from aiohttp import web
 from kproto.journal import Entry, Journal
 from mockbroker.cluster import Cluster
 from mockbroker.control.errors import RefusedError
+from mockbroker.serving.loop_turns import TaskTurn
 
 __all__ = ["STREAM", "Batch", "EventSource", "Feed", "ServerSentEvent", "stream_events"]
 
@@ -43,8 +44,9 @@ class Batch(NamedTuple):
     more: bool
 
 
-EventSource: TypeAlias = Callable[[int], Batch]
-"""Returns the events after a number."""
+EventSource: TypeAlias = Callable[[int, TaskTurn], Batch]
+"""Returns the events after a number: at least one if there are any, and no more than the turn has
+time for."""
 
 
 class Feed:
@@ -119,13 +121,14 @@ async def stream_events(
         with contextlib.suppress(ConnectionError):
             await response.prepare(request)
             await response.write(b": past events, then new ones\n\n")
+            turn = TaskTurn()
             while not feed.closed:
+                await turn.next()
                 changed.clear()
-                batch = source(after)
+                batch = source(after, turn)
                 after = batch.upto
                 if batch.events:
                     await response.write(b"".join(map(_frame, batch.events)))
-                    await asyncio.sleep(0)  # a long past must not block the event loop
                 if not batch.more and not await _wait(changed):
                     await response.write(b": keep-alive\n\n")
             await response.write(_frame(ServerSentEvent("end", None, None)))

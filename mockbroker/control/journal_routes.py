@@ -3,7 +3,9 @@ entries."""
 
 from __future__ import annotations
 
-import asyncio
+import json
+from collections import deque
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -22,18 +24,21 @@ from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
+    JSON,
     TEXT,
     WHOLE,
     ControlRequest,
     Member,
     Route,
     choice,
+    json_array,
     query_integer,
 )
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.control.state_routes import last_event_id
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
+from mockbroker.serving.loop_turns import TaskTurn
 
 __all__ = ["JOURNAL_ROUTES"]
 
@@ -87,18 +92,23 @@ def _filters(request: ControlRequest) -> dict[str, Any]:
 
 
 async def _entries(request: ControlRequest) -> web.StreamResponse:
-    entries = request.mock.journal.select(after=request.query.get("after", 0), **_filters(request))
-    if "last" in request.query:
-        entries = entries[max(len(entries) - request.query["last"], 0) :]
-    entries = entries[: min(request.query.get("limit", _MOST), _MOST)]
+    mock, filters = request.mock, _filters(request)
     as_hex = request.query.get("raw") == "hex"
-    rows: list[dict[str, Any]] = []
-    for entry in entries:
-        if len(rows) % _MOST_AT_ONCE == 0:
-            await asyncio.sleep(0)  # let the brokers answer meanwhile
-        rows.append(_row(request.mock, entry, as_hex=as_hex))
-    dropped = str(request.mock.journal.dropped)
-    return web.json_response(rows, headers={_DROPPED: dropped})
+    entries = mock.journal.newer(request.query.get("after", 0))
+    dropped = str(mock.journal.dropped)
+    turn, found = TaskTurn(), deque[Entry](maxlen=request.query.get("last"))
+    limit = min(request.query.get("limit", _MOST), _MOST)
+    for at in range(0, len(entries), _MOST_AT_ONCE):
+        if found.maxlen is None and len(found) >= limit:
+            break
+        found.extend(select(entries[at : at + _MOST_AT_ONCE], **filters))
+        await turn.pause()
+
+    def encoded(entry: Entry) -> bytes:
+        return json.dumps(_row(mock, entry, as_hex=as_hex)).encode()
+
+    body = await json_array(islice(found, limit), encoded)
+    return web.Response(body=body, content_type=JSON, charset="utf-8", headers={_DROPPED: dropped})
 
 
 async def _stream(request: ControlRequest) -> web.StreamResponse:
@@ -106,19 +116,20 @@ async def _stream(request: ControlRequest) -> web.StreamResponse:
     as_hex = request.query.get("raw") == "hex"
     latest = request.query.get("latest", journal.max_entries)
 
-    def news(after: int) -> Batch:
-        found = journal.newer(after)
-        if len(found) > latest:
-            found = found[len(found) - latest :]
-        events = []
+    def news(after: int, turn: TaskTurn) -> Batch:
+        begin = max(after, journal.last_sequence - latest)
+        found = _first(journal.newer(begin, _MOST_AT_ONCE))
+        events: list[ServerSentEvent] = []
         if found and found[0].sequence > after + 1:
             events.append(ServerSentEvent("gap", None, {"after": after, "next": found[0].sequence}))
-        some = _first(found)
-        for entry in select(some, **filters):
-            events.append(
-                ServerSentEvent("entry", entry.sequence, _row(mock, entry, as_hex=as_hex))
-            )
-        return Batch(events, some[-1].sequence if some else after, len(found) > len(some))
+        for entry in found:
+            after = entry.sequence
+            if any(select([entry], **filters)):
+                row = _row(mock, entry, as_hex=as_hex)
+                events.append(ServerSentEvent("entry", after, row))
+            if turn.over():
+                break
+        return Batch(events, after, after < journal.last_sequence)
 
     seen = last_event_id(request.http)
     after = request.query.get("after", 0) if seen is None else seen

@@ -20,6 +20,7 @@ from mockbroker.control.errors import RefusedError
 from mockbroker.control.hosting import ClusterHost, HostedCluster
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
+from mockbroker.serving.loop_turns import TaskTurn
 from mockbroker.state.actions import Action
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Schema",
     "actions_response",
     "choice",
+    "json_array",
     "query_integer",
     "read_body",
     "read_query",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+ValueT = TypeVar("ValueT")
 
 STEP_SECONDS: Final = 10.0
 """The longest wait for a command that needs ZooKeeper; it continues after that."""
@@ -146,6 +149,15 @@ def actions_response(actions: Iterable[Action], form: bytes = b"%s") -> web.Resp
     """A list of actions, put into ``form``."""
     listed = b"[" + b", ".join(action.to_json() for action in actions) + b"]"
     return web.Response(body=form % listed, content_type=JSON, charset="utf-8")
+
+
+async def json_array(values: Iterable[ValueT], encode: Callable[[ValueT], bytes]) -> bytes:
+    """A JSON array of these values, encoded one by one, in turns."""
+    turn, encoded = TaskTurn(), []
+    for value in values:
+        encoded.append(encode(value))
+        await turn.pause()
+    return b"[" + b", ".join(encoded) + b"]"
 
 
 # ---- requests ------------------------------------------------------------------------------------

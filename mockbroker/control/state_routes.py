@@ -10,17 +10,20 @@ from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
+    JSON,
     TEXT,
     WAITS,
     WHOLE,
     ControlRequest,
     Member,
     Route,
-    actions_response,
+    json_array,
     query_integer,
     wait_for_zookeeper,
 )
 from mockbroker.control.schemas import array_of, ref
+from mockbroker.serving.loop_turns import TaskTurn
+from mockbroker.state.actions import Action
 
 __all__ = ["LAST_EVENT_ID", "STATE_ROUTES", "last_event_id"]
 
@@ -43,17 +46,21 @@ async def _log(request: ControlRequest) -> web.Response:
     found = request.mock.cluster.log.since(request.query.get("since", 0))
     if "last" in request.query:
         found = found[max(len(found) - request.query["last"], 0) :]
-    return actions_response(found)
+    body = await json_array(found, Action.to_json)
+    return web.Response(body=body, content_type=JSON, charset="utf-8")
 
 
 async def _log_stream(request: ControlRequest) -> web.StreamResponse:
     log = request.mock.cluster.log
 
-    def news(since: int) -> Batch:
-        found = log[since : since + _MOST_AT_ONCE]
-        events = [ServerSentEvent("action", action.offset, action.to_dict()) for action in found]
-        upto = found[-1].offset + 1 if found else since
-        return Batch(events, upto, upto < len(log))
+    def news(since: int, turn: TaskTurn) -> Batch:
+        events = []
+        for action in log[since : since + _MOST_AT_ONCE]:
+            events.append(ServerSentEvent("action", action.offset, action.to_dict()))
+            since = action.offset + 1
+            if turn.over():
+                break
+        return Batch(events, since, since < len(log))
 
     seen = last_event_id(request.http)
     since = request.query.get("since", 0) if seen is None else seen + 1

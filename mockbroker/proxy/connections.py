@@ -1,16 +1,18 @@
 """The sockets of one client: its connection to the proxy, and the proxy's to the upstream broker.
 
 ``passage`` decides what passes; this module moves the bytes, stops reading from one side while the
-other does not take more, and ends both sides together.
+other does not take more, and ends both sides together. What either side sends is worked on in turns
+(``mockbroker.serving.loop_turns``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol, cast
 
+from kproto.codec.message import Buffer
 from kproto.connection.negotiation import API_VERSIONS_KEY, refusal
 from kproto.errors import DecodeError, KprotoError, RemoteProtocolError
 from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
@@ -25,6 +27,7 @@ from mockbroker.security.sasl import SaslSession, SaslUsers
 from mockbroker.serving.endpoints import show
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import PlannedConnection
+from mockbroker.serving.loop_turns import Turn, turns_of_loop
 
 __all__ = ["CONNECT_SECONDS", "Ends", "ProxiedConnection", "UpstreamSide"]
 
@@ -166,13 +169,18 @@ class ProxiedConnection(PlannedConnection):
             owner.next_connection_id(), target.node_id, peer="",
             sasl=None if owner.users is None else SaslSession(owner.users),
         )  # fmt: skip
-        self.passage = Passage(owner.passing, self.session, owner.budget.limits.max_frame_bytes)
+        self._upstream_turn = Turn(turns_of_loop(), self._continue_upstream)
+        self.passage = Passage(
+            owner.passing, self.session, owner.budget.limits.max_frame_bytes,
+            self._turn, self._upstream_turn,
+        )  # fmt: skip
         self._recorder = owner.passing.recorder
         self._writer = PacedWriter(owner.pacing, self.update_reading)
         self._upstream = UpstreamSide(self, owner.pacing)
         self._ends = Ends(None, None)
         self._connected = False
         self._upstream_writing_paused = False
+        self._upstream_gone = False
         self._busy = False
         """Whether the held request is being dealt with."""
         self._task: asyncio.Task[None] | None = None
@@ -210,6 +218,15 @@ class ProxiedConnection(PlannedConnection):
         self._quiet = 0
         if len(self._first) < _FIRST:
             self._first += data[: _FIRST - len(self._first)]
+        if not self._turn.waiting:
+            self._turn.begin()
+        self._pass_requests(data)
+
+    def _work(self) -> None:
+        self._turn.begin()
+        self._pass_requests(b"")
+
+    def _pass_requests(self, data: bytes) -> None:
         try:
             self.passage.receive_from_client(data)
         except (RemoteProtocolError, DecodeError) as error:
@@ -234,11 +251,13 @@ class ProxiedConnection(PlannedConnection):
         self._hold()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._writer.lost()
+        super().connection_lost(error)
+
+    def _finish(self, error: Exception | None) -> None:
         self._open_connections.discard(self)
         self._budget.hold(self, 0)
         self._closing = True
-        self._transport = None
-        self._writer.lost()
         if self._task is not None:
             self._task.cancel()
         self._stop()
@@ -270,6 +289,20 @@ class ProxiedConnection(PlannedConnection):
         self._quiet = 0
         if len(self._first_of_upstream) < _FIRST:
             self._first_of_upstream += data[: _FIRST - len(self._first_of_upstream)]
+        if not self._upstream_turn.waiting:
+            self._upstream_turn.begin()
+        self._pass_answers(data)
+
+    def _continue_upstream(self) -> None:
+        """Take a turn at what the upstream has sent, also once it is gone."""
+        if self._closing:
+            return
+        self._upstream_turn.begin()
+        self._pass_answers(b"")
+        if self._upstream_gone and not self._upstream_turn.waiting:
+            self._close_after([])
+
+    def _pass_answers(self, data: bytes) -> None:
         try:
             self.passage.receive_from_upstream(data)
         except RemoteProtocolError as error:
@@ -293,8 +326,10 @@ class ProxiedConnection(PlannedConnection):
         if self._closing or not self._connected:
             return
         self._note_event("upstream-closed", str(error) if error else "by the upstream")
-        self.flush()
-        self._close_after([])
+        self._upstream_gone = True
+        if not self._upstream_turn.waiting:
+            self.flush()
+            self._close_after([])
 
     @property
     def held_bytes(self) -> int:
@@ -333,9 +368,9 @@ class ProxiedConnection(PlannedConnection):
         else:
             self._writer.write(answers)
 
-    def _write(self, answers: list[bytes]) -> None:
+    def _write(self, answers: Sequence[Buffer]) -> None:
         if answers:
-            self._writer.write(answers)
+            self._writer.write([bytes(each) for each in answers])
 
     async def perform_plan(self, plan: Plan) -> None:
         """Write what a rule makes of an answer, with its pauses."""
@@ -375,7 +410,7 @@ class ProxiedConnection(PlannedConnection):
             self._close_after([] if answer is None else [answer])
             return
         self._write([answer])
-        self.go_on()
+        asyncio.get_running_loop().call_soon(self.go_on)
 
     def _refuse_request(self, held: Held) -> None:
         """Answer ApiVersions above the clamp with what there is; close on any other request."""
@@ -393,13 +428,15 @@ class ProxiedConnection(PlannedConnection):
         )
         self._recorder.response(self.session, head, 0, answer, "unsupported")
         self._write([answer])
-        self.go_on()
+        asyncio.get_running_loop().call_soon(self.go_on)
 
     def go_on(self) -> None:
         """The held request has been dealt with."""
         self._busy = False
         if self._closing:
             return
+        if not self._turn.waiting:
+            self._turn.begin()
         try:
             self.passage.go_on()
         except (RemoteProtocolError, DecodeError) as error:
@@ -420,12 +457,13 @@ class ProxiedConnection(PlannedConnection):
         transport, upstream = self._transport, self._upstream.transport
         if transport is None or self._closing or not self._connected:
             return
-        if self._upstream_writing_paused or self._upstream.writer.full or self.passage.full:
+        full = self._upstream_writing_paused or self._upstream.writer.full or self.passage.full
+        if full or self._turn.waiting:
             transport.pause_reading()
         else:
             transport.resume_reading()
         if upstream is not None:
-            if self._writing_paused or self._writer.full:
+            if self._writing_paused or self._writer.full or self._upstream_turn.waiting:
                 upstream.pause_reading()
             else:
                 upstream.resume_reading()
@@ -445,7 +483,9 @@ class ProxiedConnection(PlannedConnection):
 
     @property
     def _working(self) -> bool:
-        return not self._connected or self.passage.unanswered > 0 or self.passage.held is not None
+        passage = self.passage
+        waits = self._turn.waiting or self._upstream_turn.waiting
+        return waits or not self._connected or passage.unanswered > 0 or passage.held is not None
 
     @property
     def _buffered(self) -> int:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kproto.errors import RemoteProtocolError
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+from mockbroker.serving.loop_turns import Turn
 
 __all__ = ["Collect", "Copy", "FrameStream", "Treatment", "frame_end"]
 
@@ -49,13 +50,21 @@ class FrameStream:
     """One direction of a connection.
 
     ``begin`` decides about each frame. ``out`` collects the bytes to pass on, in order; a ``take``
-    may add to it. While ``paused`` nothing is read; ``receive(b"")`` reads on what was received.
+    may add to it. While ``paused`` nothing is read, nor while ``turn`` waits for the next one, in
+    which each frame counts. ``receive(b"")`` reads on what was received.
     """
 
-    __slots__ = ("_begin", "_begun", "_data", "_left", "_parts", "_taken", "max_size", "out",
-                 "paused")  # fmt: skip
+    __slots__ = ("_begin", "_begun", "_data", "_left", "_parts", "_taken", "_turn", "max_size",
+                 "out", "paused")  # fmt: skip
 
-    def __init__(self, begin: Begin, out: list[bytes], max_size: int = DEFAULT_MAX_SIZE) -> None:
+    def __init__(
+        self,
+        begin: Begin,
+        out: list[bytes],
+        max_size: int = DEFAULT_MAX_SIZE,
+        turn: Turn | None = None,
+    ) -> None:
+        self._turn = turn
         self.out = out
         self.max_size = max_size
         self.paused = False
@@ -84,7 +93,10 @@ class FrameStream:
         if self._data:
             data = self._data + data
             self._data = b""
-        at, end = 0, len(data)
+        at, end, turn = 0, len(data), self._turn
+        if turn is not None and turn.waiting:
+            self._data = data
+            return
         relayed = 0  # where the bytes begin that are to be passed on and are not in ``out`` yet
         try:
             while at < end and not self.paused:
@@ -103,6 +115,8 @@ class FrameStream:
                     at = upto
                     if not self._left:
                         relayed = self._finish(data, relayed, at)
+                        if turn is not None and turn.ends():
+                            break
                     continue
                 if end - at < SIZE_LENGTH:
                     break
@@ -115,6 +129,8 @@ class FrameStream:
                 if isinstance(treatment, int):
                     at = min(treatment, end)
                     self._left = treatment - at
+                    if turn is not None and turn.ends():
+                        break
                 else:
                     self._taken = treatment
                     self._left = SIZE_LENGTH + size

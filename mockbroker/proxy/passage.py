@@ -40,6 +40,7 @@ from mockbroker.proxy.sasl_gate import SaslGate
 from mockbroker.proxy.sasl_tokens import SASL_HANDSHAKE, SaslPassage
 from mockbroker.proxy.versions import Clamp
 from mockbroker.serving.limits import MAX_BEFORE_SASL
+from mockbroker.serving.loop_turns import MOST_REQUESTS, Turn
 from mockbroker.serving.redaction import REDACTED, redacted_request, redacted_token
 
 __all__ = ["Held", "Passage", "Passing"]
@@ -101,10 +102,16 @@ class _InFlight(msgspec.Struct):
 
 
 class Passage:
-    """``session`` is what the journal and rules know of the client."""
+    """``session`` is what the journal and rules know of the client. ``client_turn`` and
+    ``upstream_turn`` bound what is made at once of the bytes of either side."""
 
     def __init__(
-        self, passing: Passing, session: Session, max_size: int = DEFAULT_MAX_SIZE
+        self,
+        passing: Passing,
+        session: Session,
+        max_size: int = DEFAULT_MAX_SIZE,
+        client_turn: Turn | None = None,
+        upstream_turn: Turn | None = None,
     ) -> None:
         self.gate = None if session.sasl is None else SaslGate(
             passing.codec, passing.recorder, session
@@ -127,8 +134,11 @@ class Passage:
         self._sasl = SaslPassage(passing.codec)
         self._heads = HeadReader(passing.codec)
         self._runs = frame_runs()
-        self._requests = FrameStream(self._request, self.to_upstream, max_size)
-        self._responses = FrameStream(self._response, self.to_client, DEFAULT_MAX_SIZE)
+        self._client_turn = client_turn
+        self._requests = FrameStream(self._request, self.to_upstream, max_size, client_turn)
+        self._responses = FrameStream(
+            self._response, self.to_client, DEFAULT_MAX_SIZE, upstream_turn
+        )
 
     # ---- what may be asked at any time -------------------------------------------------------
 
@@ -209,7 +219,11 @@ class Passage:
             if key in _READ_HERE or key in REDACTED:
                 return Copy(lambda frame: self._read_request(head, frame))
             return Copy(lambda frame: recorder.request(self.session, head, frame))
-        ids, end = self._heads.run(data, at, self._requests.max_size)
+        turn = self._client_turn
+        most = MOST_REQUESTS if turn is None else turn.requests_left
+        ids, end = self._heads.run(data, at, self._requests.max_size, most)
+        if turn is not None:
+            turn.count(len(ids) - 1)
         if head.expects_response:
             self._expect(head, ids)
         recorder.run(self.session, "request", head, ids)

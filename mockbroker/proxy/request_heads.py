@@ -66,15 +66,21 @@ class HeadReader:
                 return RequestHead(api_key, version, correlation_id, client_id, expects)
         return self._decode(data, at)
 
-    def run(self, data: bytes, at: int, max_size: int) -> tuple[list[int], int]:
+    def run(self, data: bytes, at: int, max_size: int, most: int) -> tuple[list[int], int]:
         """Return the correlation ids of the request at this offset, whose head has been read, and
-        of those behind it that have the same head; and the offset behind the last of their frames.
+        of those behind it that have the same head, up to ``most``; and the offset behind the last
+        of their frames.
         """
         seen = self._seen.get(data[at + 4 : at + 8])
         if seen is not None and data.startswith(seen[0], at + _PREFIX.size):
             rest = len(seen[0])
             if frame_end(data, at) >= at + _PREFIX.size + rest:
-                return self._alike(data, at, rest, max_size)
+                ids, end = self._alike(data, at, rest, max_size)
+                if len(ids) <= most:
+                    return ids, end
+                for _ in range(most):
+                    at = frame_end(data, at)
+                return ids[:most], at
         _, _, _, correlation_id = _PREFIX.unpack_from(data, at)
         return [correlation_id], frame_end(data, at)
 

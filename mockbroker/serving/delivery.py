@@ -148,11 +148,13 @@ class Delivery:
             return exchange.connection.send_bytes(request, body)
         return exchange.connection.send_response(request, body, api_version=reply.version)
 
-    def send_known(self, session: Session, data: bytes, limit: int) -> tuple[list[bytes], int]:
+    def send_known(
+        self, session: Session, data: bytes, limit: int, most: int
+    ) -> tuple[list[bytes], int]:
         """Answer the whole frames at the start of ``data`` that the response cache knows.
 
-        Returns the responses, and how many bytes their requests take. Stops once the responses have
-        ``limit`` bytes: small requests can have large answers.
+        Returns the responses, and how many bytes their requests take. Stops after ``most`` of them,
+        and once the responses have ``limit`` bytes: small requests can have large answers.
         """
         answers: list[bytes] = []
         at, length, left = 0, len(data), limit
@@ -161,7 +163,7 @@ class Delivery:
             return answers, 0
         record, now = self._journal.record, time.time_ns()
         broker_id, connection_id, peer = session.broker_id, session.connection_id, session.peer
-        while left > 0 and length - at >= _PREFIX.size:
+        while left > 0 and length - at >= _PREFIX.size and len(answers) < most:
             size, _, _, correlation_id = _PREFIX.unpack_from(data, at)
             end = at + 4 + size
             if end > length or not 8 <= size <= _MAX_REQUEST:

@@ -19,6 +19,7 @@ from kproto.codec.message import Buffer
 from mockbroker.faults.delivery import End, Hold, LateAnswers, Plan, Sleep, Step, Write
 from mockbroker.faults.rule import CloseWith
 from mockbroker.serving.limits import BufferBudget
+from mockbroker.serving.loop_turns import Turn, turns_of_loop
 
 __all__ = ["IDLE_CHECKS", "TLS_HANDSHAKE_SECONDS", "BrokerListener", "PlannedConnection"]
 
@@ -34,16 +35,33 @@ client retries after a second; asyncio's default of 100 is too low for a connect
 
 
 class PlannedConnection(asyncio.Protocol):
-    """A connection that a listener accepted, as fault rules and the listener use it."""
+    """A connection that a listener accepted, as fault rules and the listener use it.
+
+    What it has received is worked on in turns (``loop_turns``), also once the client is gone:
+    a broker carries out the requests that it has received, and has nobody to answer.
+    """
 
     def __init__(self, budget: BufferBudget) -> None:
         self._budget = budget
+        self._turn = Turn(turns_of_loop(), self._continue)
         self._transport: asyncio.Transport | None = None
+        self._lost = False
+        self._lost_because: Exception | None = None
+        self._half_closed = False
+        """Whether the client has ended its side, so that it gets no more answers."""
         self._late: LateAnswers | None = None
         self._writing_paused = False
         self._closing = False
         self._held = 0
         self._quiet = 0
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Take a turn at what was received."""
+
+    @abstractmethod
+    def _finish(self, error: Exception | None) -> None:
+        """The connection is lost, and nothing that it sent is worked on any more."""
 
     @abstractmethod
     def _stop(self) -> None:
@@ -62,6 +80,21 @@ class PlannedConnection(asyncio.Protocol):
     @abstractmethod
     def _buffered(self) -> int:
         """The bytes received and held here."""
+
+    # ---- turns -------------------------------------------------------------------------------
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._lost, self._lost_because = True, error
+        if self._closing or not self._turn.waiting:
+            self._finish(error)
+
+    def _continue(self) -> None:
+        """Take a turn that was waited for."""
+        if not self._closing:
+            self._work()
+        if self._lost and (self._closing or not self._turn.waiting):
+            self._finish(self._lost_because)
 
     # ---- limits ------------------------------------------------------------------------------
 
@@ -91,22 +124,24 @@ class PlannedConnection(asyncio.Protocol):
 
     def refuse(self, event: str, note: str) -> None:
         """Close at once, dropping unsent answers, and journal the reason."""
-        if self._transport is None:
+        if self._transport is None and not self._turn.waiting:
             return
         self._note_event(event, note)
         self._closing = True
         self._held = 0
         self._budget.hold(self, 0)
         self._stop()
-        self._transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
     def abort(self) -> None:
         """Drop the connection at once, like a broker that dies."""
+        self._closing = True
         if self._transport is not None:
             self._transport.abort()
 
     def _write(self, answers: Sequence[Buffer]) -> None:
-        if not answers or self._transport is None:
+        if not answers or self._transport is None or self._half_closed:
             return
         if len(answers) == 1:
             self._transport.write(answers[0])

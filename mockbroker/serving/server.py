@@ -1,8 +1,9 @@
 """Sockets, with or without TLS: one protocol object per connection to a broker.
 
-The requests that one read delivers are answered in one write. As in Kafka, a connection is muted
-while an answer is pending: later requests wait until it is sent. Unlike in Kafka the socket is
-still read, up to a limit, so that the broker notices a client that disconnects.
+The requests that one turn has time for are answered in one write; a read that delivers more of
+them takes further turns, and nothing is read meanwhile (``loop_turns``). As in Kafka, a connection
+is muted while an answer is pending: later requests wait until it is sent. Unlike in Kafka the
+socket is still read, up to a limit, so that the broker notices a client that disconnects.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class BrokerProtocol(PlannedConnection):
         )
         self._open_connections = open_connections
         self._pending: asyncio.Future[Frames | Close | Plan] | None = None
+        self._unread = b""
+        """Received requests that the response cache may know. While there are any, ``_connection``
+        has received nothing that it has not returned."""
         self._closed_by = CLOSED_BY_BROKER
 
     # ---- called by asyncio -------------------------------------------------------------------
@@ -94,30 +98,30 @@ class BrokerProtocol(PlannedConnection):
 
     def data_received(self, data: bytes) -> None:
         self._quiet = 0
-        sasl = self._session.sasl
-        may_send_known = (
-            self._dispatcher.uses_cache
-            and self._connection.idle
-            and not self._late
-            and (sasl is None or not sasl.ends_ms)
-        )
-        if may_send_known:
-            data = self._serve_known(data)
-        if data and not self._closing:
+        if self._closing:
+            return
+        if self._unread:
+            self._unread += data
+        elif self._connection.idle and self._pending is None:
+            self._unread = data
+        else:
             self._connection.receive_data(data)
-            self._serve()
-            if self._pending is not None:
-                self._update_reading()
-            if self._held or self._connection.buffered:
-                self._hold()
+        if not self._turn.waiting:
+            self._work()
+        if self._pending is not None or self._turn.waiting:
+            self._update_reading()
+        if self._held or self._buffered:
+            self._hold()
 
     def eof_received(self) -> bool:
         """A client that half-closes gets no more answers, as from a broker."""
         self._connection.receive_eof()
         if not self._closing:
             self._closed_by = CLOSED_BY_CLIENT
-        if self._pending is None:
-            self._serve()
+        if self._turn.waiting:  # with TLS, which reads on to the end
+            self._half_closed = True
+        elif self._pending is None:
+            self._work()
         if self._late is not None and not self._closing:
             self._write(self._late.release())
         return False
@@ -130,17 +134,15 @@ class BrokerProtocol(PlannedConnection):
     def resume_writing(self) -> None:
         self._quiet = 0
         self._writing_paused = False
-        self._update_reading()
-        self._serve()
+        self._go_on()
         self._hold()
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def _finish(self, error: Exception | None) -> None:
         if self._pending is not None:
             self._pending.cancel()
         self._open_connections.discard(self)
         self._budget.hold(self, 0)
         self._closing = True
-        self._transport = None
         self._session.closed()
         self._dispatcher.delivery.note_event(
             self._session, "disconnected", str(error) if error else self._closed_by
@@ -148,8 +150,28 @@ class BrokerProtocol(PlannedConnection):
 
     # ---- requests ----------------------------------------------------------------------------
 
+    def _work(self) -> None:
+        """Answer the requests received so far, in order, until an answer is pending or the turn is
+        over."""
+        self._turn.begin()
+        if self._unread:
+            self._serve_known()
+        if not self._turn.waiting:
+            self._serve()
+
+    def _go_on(self) -> None:
+        """Take a turn, unless one is waited for, and read again if that leaves nothing to do."""
+        if not self._turn.waiting:
+            self._work()
+        self._update_reading()
+
+    def _continue(self) -> None:
+        super()._continue()
+        self._update_reading()
+        if self._held:
+            self._hold()
+
     def _serve(self) -> None:
-        """Answer the requests received so far, in order, until an answer is pending."""
         answers: list[Buffer] = []
         size = 0
         while not (self._closing or self._writing_paused or self._pending is not None):
@@ -169,6 +191,8 @@ class BrokerProtocol(PlannedConnection):
                 if size >= _FLUSH_AT:
                     self._write(answers)
                     answers, size = [], 0
+                if self._turn.ends():
+                    break
             elif isinstance(answer, Close):
                 return self._close_after(answers)
             else:
@@ -183,16 +207,25 @@ class BrokerProtocol(PlannedConnection):
             return [*self._late.overtaken_by(frames)]
         return [answer] if isinstance(answer, bytes) else answer
 
-    def _serve_known(self, data: bytes) -> bytes:
-        """Answer the requests that the response cache knows; return the bytes behind them."""
-        delivery = self._dispatcher.delivery
-        while data and not (self._closing or self._writing_paused):
-            answers, used = delivery.send_known(self._session, data, _FLUSH_AT)
-            if not used:
+    def _serve_known(self) -> None:
+        """Answer the requests that the response cache knows, until the turn is over, and give those
+        behind them to ``_connection``."""
+        dispatcher, sasl = self._dispatcher, self._session.sasl
+        knows = dispatcher.uses_cache and not self._late and (sasl is None or not sasl.ends_ms)
+        while knows and self._unread and not (self._closing or self._writing_paused):
+            answers, used = dispatcher.delivery.send_known(
+                self._session, self._unread, _FLUSH_AT, self._turn.requests_left
+            )
+            if not answers:
                 break
             self._write(answers)
-            data = data[used:]
-        return data
+            self._unread = self._unread[used:]
+            self._turn.count(len(answers) - 1)
+            if self._turn.ends():
+                return
+        if not (self._closing or self._writing_paused):
+            self._connection.receive_data(self._unread)
+            self._unread = b""
 
     def _wait_for(self, answer: Awaitable[Frames | Close | Plan]) -> None:
         # The coroutine itself becomes the task. If it were awaited by another one, cancelling that
@@ -217,8 +250,7 @@ class BrokerProtocol(PlannedConnection):
             if self._session.ended:
                 return self._close_after(late)
             self._write(late)
-        self._update_reading()
-        self._serve()
+        self._go_on()
         return None
 
     def _update_reading(self) -> None:
@@ -226,7 +258,7 @@ class BrokerProtocol(PlannedConnection):
         if self._transport is None or self._closing:
             return
         muted = self._pending is not None and self._connection.buffered > _READ_AHEAD
-        if muted or self._writing_paused:
+        if muted or self._writing_paused or self._turn.waiting:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -241,8 +273,8 @@ class BrokerProtocol(PlannedConnection):
 
     @property
     def _working(self) -> bool:
-        return self._pending is not None
+        return self._pending is not None or self._turn.waiting
 
     @property
     def _buffered(self) -> int:
-        return self._connection.buffered
+        return len(self._unread) + self._connection.buffered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -60,10 +61,15 @@ class Wire:
 
 
 @asynccontextmanager
-async def connect(mock: MockCluster, broker_id: int = 1) -> AsyncIterator[Wire]:
+async def connect(
+    mock: MockCluster, broker_id: int = 1, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Wire]:
     host, port = mock.addresses[broker_id].rsplit(":", 1)
+    name = None if tls is None else "localhost"
     async with asyncio.timeout(PATIENCE):
-        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        reader, writer = await asyncio.open_connection(
+            host.strip("[]"), int(port), ssl=tls, server_hostname=name
+        )
     try:
         yield Wire(reader, writer, mock.dialect)
     finally:

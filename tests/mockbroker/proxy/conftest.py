@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -23,13 +24,17 @@ def address(text: str) -> tuple[str, int]:
 
 
 @asynccontextmanager
-async def dial(proxy: KafkaProxy, broker_id: int | None = None) -> AsyncIterator[Wire]:
+async def dial(
+    proxy: KafkaProxy, broker_id: int | None = None, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Wire]:
     """A raw connection to the bootstrap listener, or to that of a broker."""
     import asyncio
 
     host, port = address(proxy.bootstrap if broker_id is None else proxy.addresses[broker_id])
     async with asyncio.timeout(PATIENCE):
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await asyncio.open_connection(
+            host, port, ssl=tls, server_hostname=None if tls is None else "localhost"
+        )
     try:
         yield Wire(reader, writer, proxy.dialect)
     finally:

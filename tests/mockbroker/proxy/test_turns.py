@@ -1,0 +1,193 @@
+"""Turns of connections through a proxy, in both directions: when one ends, and that no byte depends
+on them. The journal's order is compared; nothing here measures a time."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kproto.messages import (
+    ApiVersionsRequest,
+    HeartbeatRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataRequest,
+)
+from mockbroker import MockCluster
+from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
+from mockbroker.proxy.recorder import DETAILS, Detail
+from tests.mockbroker.proxy.conftest import address, dial
+from tests.mockbroker.security.test_tls import client_context, server_context
+from tests.mockbroker.server.test_turns import at_once, bound, one_by_one, produce
+from tests.mockbroker.wire import PATIENCE
+from tests.support.event_loops import LOOPS, run_on
+from tests.support.full import quick
+
+RELAYED = HeartbeatRequest(group_id="g"), 4
+READ = ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3
+CHANGED = MetadataRequest(topics=None), 12
+REFUSED = ApiVersionsRequest(), 99
+KINDS = [RELAYED, READ, CHANGED, (ListPartitionReassignmentsRequest(), 0)]
+EACH_LOOP = pytest.mark.parametrize("loop", LOOPS)
+EACH_TRANSPORT = pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+
+
+async def proxied(
+    stack: AsyncExitStack, *, tls: bool = False, detail: Detail = "headers", **options: Any
+) -> tuple[MockCluster, KafkaProxy]:
+    """A proxy in front of a mock cluster; with ``tls`` on both sides."""
+    server = server_context() if tls else None
+    mock = await stack.enter_async_context(MockCluster(1, topics=["foo=1"], tls=server))
+    proxy = KafkaProxy(
+        ProxyOptions(
+            upstream=[address(mock.bootstrap)],
+            detail=detail,
+            tls=server,
+            upstream_tls=client_context() if tls else None,
+            **options,
+        )
+    )
+    await stack.enter_async_context(proxy)
+    return mock, proxy
+
+
+def runs(proxy: KafkaProxy, direction: Any) -> list[tuple[int, int]]:
+    ids = [entry.connection_id for entry in proxy.journal.select(direction=direction)]
+    return [(number, len(list(run))) for number, run in itertools.groupby(ids)]
+
+
+@EACH_LOOP
+@EACH_TRANSPORT
+@pytest.mark.parametrize("detail", ["headers", "frames"])
+@pytest.mark.parametrize("kind", KINDS[:3], ids=["relayed", "read", "changed"])
+def test_a_turn_ends_after_so_many_requests(
+    loop: str, tls: bool, detail: Detail, kind: tuple[Any, int]
+) -> None:
+    async def flood() -> None:
+        async with AsyncExitStack() as stack:
+            _, proxy = await proxied(stack, tls=tls, detail=detail)
+            context = client_context() if tls else None
+            wires = [await stack.enter_async_context(dial(proxy, tls=context)) for _ in range(3)]
+            for wire in wires:
+                await wire.ask(*kind)
+            proxy.journal.clear()
+            bound(5)
+            one, two, other = wires
+            for wire in (one, two):
+                wire.send(*[wire.frame(*kind) for _ in range(20)])
+            other.send(other.frame(*RELAYED))
+            await other.receive()
+            for wire in (one, two):
+                for number in range(2, 22):
+                    assert (await wire.receive())[4:8] == number.to_bytes(4, "big")
+            first, second, third = (line.session.connection_id for line in _by_age(proxy))
+            begin = [(first, 5), (second, 5), (third, 1)]
+            requests, answers = runs(proxy, "request"), runs(proxy, "response")
+            assert requests == begin + [(first, 5), (second, 5)] * 3
+            assert max(count for _, count in answers) <= 5
+            assert answers.index((third, 1)) < len(answers) - 2
+
+    run_on(loop, flood())
+
+
+def _by_age(proxy: KafkaProxy) -> list[Any]:
+    return sorted(proxy.connections, key=lambda each: each.session.connection_id)
+
+
+@pytest.mark.slow
+@settings(max_examples=quick(60, 20), deadline=None)
+@given(
+    st.lists(st.sampled_from(KINDS), min_size=1, max_size=40),
+    st.lists(st.integers(0, 5000), max_size=12),
+    st.integers(1, 7),
+    st.sampled_from(DETAILS),
+    st.sampled_from(LOOPS),
+)
+def test_answers_depend_neither_on_turns_nor_on_chunks(
+    kinds: list[tuple[Any, int]], cuts: list[int], most: int, detail: Detail, loop: str
+) -> None:
+    async def compare() -> None:
+        bound(most)
+        async with AsyncExitStack() as stack:
+            _, proxy = await proxied(stack, detail=detail)
+            async with dial(proxy) as wire:
+                expected = await one_by_one(wire, kinds)
+            async with dial(proxy) as wire:
+                assert await at_once(wire, kinds, cuts, to_the_end=False) == expected
+
+    run_on(loop, compare())
+
+
+@EACH_LOOP
+def test_thousands_of_refused_requests_are_answered_in_order(loop: str) -> None:
+    """Each was answered within the answer to the one before, until Python's stack was full."""
+
+    async def flood() -> None:
+        async with AsyncExitStack() as stack:
+            _, proxy = await proxied(stack, profile="kafka-2.4")
+            wire = await stack.enter_async_context(dial(proxy))
+            frame = bytearray(wire.frame(ApiVersionsRequest(), 4))
+            frame[6:8] = (99).to_bytes(2, "big")
+            wire.send(bytes(frame) * 2000, wire.frame(*RELAYED))
+            for _ in range(2000):
+                assert (await wire.receive())[8:10] == (35).to_bytes(2, "big")
+            assert (await wire.receive())[4:8] == (2).to_bytes(4, "big")
+
+    run_on(loop, flood())
+
+
+@EACH_LOOP
+@EACH_TRANSPORT
+def test_requests_that_came_before_the_end_are_passed_on(loop: str, tls: bool) -> None:
+    async def close_behind() -> int:
+        bound(3)
+        async with AsyncExitStack() as stack:
+            mock, proxy = await proxied(stack, tls=tls)
+            async with dial(proxy, tls=client_context() if tls else None) as wire:
+                await wire.ask(*RELAYED)
+                wire.send(*[wire.frame(*each) for each in produce(50)])
+            log = mock.cluster.logs.log(("foo", 0))
+            async with asyncio.timeout(PATIENCE):
+                while proxy.connections or log.end_offset < 50:
+                    await asyncio.sleep(0.001)
+            assert proxy.budget.held == 0
+            return log.end_offset
+
+    assert run_on(loop, close_behind()) == 50
+
+
+@EACH_LOOP
+@EACH_TRANSPORT
+def test_answers_that_came_before_the_end_of_the_upstream_are_passed_on(
+    monkeypatch: pytest.MonkeyPatch, loop: str, tls: bool
+) -> None:
+    async def answer_and_close() -> None:
+        async with AsyncExitStack() as stack:
+            mock, proxy = await proxied(stack, tls=tls, detail="frames")
+            wire = await stack.enter_async_context(
+                dial(proxy, tls=client_context() if tls else None)
+            )
+            await wire.ask(*RELAYED)
+            (connection,) = proxy.connections
+            answers: list[bytes] = []
+            seen = connection.upstream_sent
+            monkeypatch.setattr(connection, "upstream_sent", answers.append)
+            wire.send(*[wire.frame(*RELAYED) for _ in range(30)])
+            async with asyncio.timeout(PATIENCE):
+                while b"".join(answers).count(b"\0\0\0") < 30 or len(b"".join(answers)) % 30:
+                    await asyncio.sleep(0)
+            bound(2)
+            seen(b"".join(answers))
+            assert connection._upstream_turn.waiting
+            connection.upstream_lost(None)
+            found = await wire.closed()
+            assert found == b"".join(answers)
+            assert proxy.journal.select(event="upstream-closed")
+            await mock.stop()
+
+    run_on(loop, answer_and_close())
