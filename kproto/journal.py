@@ -530,12 +530,15 @@ class JournalWriter:
         self._file.write(self._encode(entry).decode() + "\n")
 
 
-def read_journal(lines: Iterable[str]) -> Iterator[Entry]:
+def read_journal(
+    lines: Iterable[str], *, truncated: Callable[[int], object] | None = None
+) -> Iterator[Entry]:
     """Read entries from JSON lines: an open text file, or any lines with their line ends.
 
-    An invalid last line without a line end was truncated when the writer stopped, and is skipped.
-    Any other invalid line raises DecodeError with the line's number and the offset of its first
-    byte. Blank lines and fields of a newer format are ignored.
+    An invalid last line without a line end was truncated when the writer stopped, and is skipped;
+    ``truncated`` is then called with the offset of its first byte. Any other invalid line raises
+    DecodeError with the line's number and that offset. Blank lines and fields of a newer format are
+    ignored.
     """
     decode = msgspec.json.Decoder(Entry).decode
     offset = 0
@@ -548,6 +551,8 @@ def read_journal(lines: Iterable[str]) -> Iterator[Entry]:
                 RecursionError,
             ) as error:  # msgspec's own error, or a lone surrogate
                 if not line.endswith("\n"):
+                    if truncated is not None:
+                        truncated(offset)
                     return
                 raise DecodeError(
                     f"not a journal entry: {error}", offset=offset, path=f"line {number}"

@@ -20,6 +20,7 @@ from wiredump.model import Anomaly, Connection, Direction, Frame, Item, Place
 from wiredump.pairing import Pairing
 from wiredump.recognition import Protocol, Recognition
 from wiredump.search import Found, Search
+from wiredump.unread import Unread
 
 __all__ = ["DEFAULT_PORTS", "Conversation", "Event"]
 
@@ -28,9 +29,9 @@ DEFAULT_PORTS: Final = frozenset({9092})
 MOST_AWAITED: Final = 4 << 20
 """The largest frame to wait for while looking for the next beginning of a frame."""
 
-_OTHERS: Final = {
-    "tls": "TLS: nothing inside can be read without its keys",
-    "unknown": "this is not Kafka",
+_OTHERS: Final[dict[str, tuple[str, Unread]]] = {
+    "tls": ("TLS: nothing inside can be read without its keys", "tls"),
+    "unknown": ("this is not Kafka", "not-kafka"),
 }
 
 
@@ -79,6 +80,8 @@ class Conversation:
         )  # fmt: skip
         self._cutters: dict[Direction, FrameCutter] = {}
         self._other: dict[Direction, Passed] = {}
+        self._framed = False
+        """Whether any frame was found."""
 
     def _use(self, ports: frozenset[int]) -> bool:
         """Use the ports to find the broker. Returns whether they were decisive."""
@@ -227,19 +230,22 @@ class Conversation:
         assert event.raw is not None
         before = self._other.get(direction)
         if before is None:
-            reason = _OTHERS[self.connection.protocol]
-            before = Passed(0, 0, reason, event.timestamp_ns, event.place)
+            reason, unread = _OTHERS[self.connection.protocol]
+            before = Passed(0, 0, reason, event.timestamp_ns, event.place, unread)
         self._other[direction] = before._replace(size=before.size + len(event.raw))
 
     def _sort(self, direction: Direction, pieces: list[Piece]) -> list[Item]:
         items: list[Item] = []
         for piece in pieces:
             if isinstance(piece, Frame):
+                self._framed = True
                 pair = self._pairing.request if direction == "request" else self._pairing.response
                 items += pair(piece)
                 if piece.missing:
                     items.append(self._cut(piece))
             else:
+                if piece.unread == "malformed" and not self._framed:
+                    piece = piece._replace(unread="not-kafka")
                 items.append(self._anomaly("unframed", direction, piece))
         return items
 
@@ -254,5 +260,5 @@ class Conversation:
         kind = "not-kafka" if kind == "unknown" else kind
         return Anomaly(
             kind, passed.reason, passed.place, passed.timestamp_ns, self.connection, direction,
-            passed.offset, passed.size,
+            passed.offset, passed.size, unread=passed.unread,
         )  # fmt: skip

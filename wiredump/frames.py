@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
 from wiredump.model import Direction, Frame, Place
 from wiredump.search import Found, Search
+from wiredump.unread import Unread
 
 __all__ = ["FrameCutter", "Passed", "Piece"]
 
@@ -33,16 +34,25 @@ _int32: Final = Struct(">i").unpack_from
 
 
 class Passed(NamedTuple):
-    """``size`` bytes from ``offset`` on that are not part of any frame."""
+    """``size`` bytes from ``offset`` on that are not part of any frame: ``unread`` is for programs,
+    ``reason`` for people."""
 
     offset: int
     size: int
     reason: str
     timestamp_ns: int
     place: Place
+    unread: Unread
 
 
 Piece: TypeAlias = Frame | Passed
+
+
+class _Why(NamedTuple):
+    """Why bytes are passed over."""
+
+    reason: str
+    unread: Unread
 
 
 class _Mark(NamedTuple):
@@ -74,7 +84,9 @@ class FrameCutter:
         self.max_size = max_size
         self._find = find
         self._in_step = in_step
-        self._why = "" if in_step else "before the first frame that can be told"
+        self._why: _Why | None = None
+        if not in_step:
+            self._why = _Why("before the first frame that can be told", "before-start")
         self._held = bytearray()
         self._base = 0
         """The stream offset of the first byte held."""
@@ -128,8 +140,8 @@ class FrameCutter:
             if not size:
                 return pieces
         self._let_go(f"next to a gap ({reason})", pieces)
-        if self._in_step or not self._why:
-            self._why = f"behind a gap ({reason})"
+        if self._in_step or self._why is None:
+            self._why = _Why(f"behind a gap ({reason})", "missing")
         self._base += size
         self._lose_step()
         return pieces
@@ -142,7 +154,7 @@ class FrameCutter:
             rest = self._cut.end - self._cut.at
             self._cut.missing += rest
             self._finish_cut(pieces)
-        self._let_go(self._why or "the connection's end cuts a size", pieces)
+        self._let_go("the connection's end cuts a size", pieces)
         return pieces
 
     def _conclude(self, pieces: list[Piece]) -> None:
@@ -165,19 +177,20 @@ class FrameCutter:
                 found = self._look(used, final)
                 keep = found.keep if found.at is None else found.at
                 if keep > used:
+                    assert self._why is not None
                     self._pass(used, keep, self._why)
                     used = keep
                 if found.at is None:
                     self._needs = self._base + keep + found.needs
                     break
-                self._in_step, self._why = True, ""
+                self._in_step, self._why = True, None
                 self._flush(pieces)
             if len(held) - used < SIZE_LENGTH:
                 break
             (size,) = _int32(held, used)
             if not self.least <= size <= self.max_size:
                 self._lose_step()
-                self._why = f"behind a frame size of {size}"
+                self._why = _Why(f"behind a frame size of {size}", "malformed")
                 continue
             end = used + SIZE_LENGTH + size
             if end > len(held):
@@ -214,14 +227,14 @@ class FrameCutter:
             marks.popleft()
         return marks[0]
 
-    def _pass(self, start: int, end: int, reason: str) -> None:
+    def _pass(self, start: int, end: int, why: _Why) -> None:
         before = self._passing
-        if before is not None and before.reason == reason:
+        if before is not None and before.reason == why.reason:
             self._passing = before._replace(size=before.size + end - start)
             return
         mark = self._mark(self._base + start)
         self._passing = Passed(
-            self._base + start, end - start, reason, mark.timestamp_ns, mark.place
+            self._base + start, end - start, why.reason, mark.timestamp_ns, mark.place, why.unread
         )
 
     def _flush(self, pieces: list[Piece]) -> None:
@@ -230,9 +243,9 @@ class FrameCutter:
             self._passing = None
 
     def _let_go(self, reason: str, pieces: list[Piece]) -> None:
-        """Pass over everything held."""
+        """Pass over everything held; ``reason`` is for bytes of a frame."""
         if self._held:
-            self._pass(0, len(self._held), self._why or reason)
+            self._pass(0, len(self._held), self._why or _Why(reason, "missing"))
             self._base += len(self._held)
             self._held.clear()
         self._flush(pieces)

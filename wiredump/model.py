@@ -13,6 +13,7 @@ import msgspec
 
 from kproto.journal import ClientSoftware
 from wiredump.readers.tally import Tally
+from wiredump.unread import Unread
 
 __all__ = ["Anomaly", "Connection", "Direction", "Exchange", "Frame", "Item", "Place"]
 
@@ -143,7 +144,8 @@ class Anomaly(msgspec.Struct, frozen=True, gc=False):
     """An irregularity: ``kind`` is for programs, ``reason`` for people.
 
     ``offset`` is the position in its direction of the connection. ``size`` is the number of payload
-    bytes that are in no frame because of it; ``missing`` bytes were never captured.
+    bytes that are in no frame because of it, for the reason ``unread``; ``missing`` bytes were
+    never captured.
     """
 
     kind: str
@@ -155,6 +157,7 @@ class Anomaly(msgspec.Struct, frozen=True, gc=False):
     offset: int | None = None
     size: int = 0
     missing: int = 0
+    unread: Unread | None = None
 
 
 Item: TypeAlias = Exchange | Anomaly

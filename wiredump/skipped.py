@@ -1,26 +1,45 @@
-"""What an account has beside bytes: packets without a TCP segment, and what a capture lacks; and
-captures without any TCP.
+"""What an account has beside bytes: packets without a TCP segment, what a capture lacks, and what
+was not read; and captures without any TCP.
 
 An account maps names to counts: bytes of TCP payload by where they went, packets under
-``packets: `` and their protocol (``packets: arp``), and damage under ``damage: `` and its kind
-(``damage: truncated``). All can be summed over the processes that read parts of a capture.
+``packets: `` and their protocol (``packets: arp``), damage under ``damage: `` and its kind
+(``damage: truncated``), bytes that were not read under ``unread: `` and the reason
+(``wiredump.unread``), and the requests that were read. All can be summed over the processes that
+read parts of a capture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from kproto.errors import KprotoError
 from wiredump.readers import Account
+from wiredump.unread import Unread
 
 __all__ = [
-    "NothingReadError", "bytes_of", "damage", "damage_of", "require_read", "skipped", "skipped_by",
+    "NothingReadError",
+    "bytes_of",
+    "damage",
+    "damage_of",
+    "distinct_of",
+    "lacks_requests",
+    "out_of_order",
+    "read_requests",
+    "requests_of",
+    "require_read",
+    "skipped",
+    "skipped_by",
     "skipped_of",
+    "unread",
+    "unread_of",
 ]  # fmt: skip
 
 _PACKETS: Final = "packets: "
 _DAMAGE: Final = "damage: "
+_UNREAD: Final = "unread: "
+_REQUESTS: Final = "read: requests"
 _MOST_NAMED: Final = 4
 
 
@@ -41,7 +60,7 @@ def skipped_by(account: Account) -> dict[str, int]:
 
 def bytes_of(account: Mapping[str, int]) -> dict[str, int]:
     """Return the bytes of TCP payload by where they went."""
-    beside = (_PACKETS, _DAMAGE)
+    beside = (_PACKETS, _DAMAGE, _UNREAD, _REQUESTS)
     return {name: count for name, count in account.items() if not name.startswith(beside)}
 
 
@@ -55,10 +74,49 @@ def damage(kinds: Mapping[str, int]) -> dict[str, int]:
     return {f"{_DAMAGE}{kind}": count for kind, count in kinds.items()}
 
 
+def out_of_order(times: Sequence[tuple[int, int] | None]) -> dict[str, int]:
+    """Return, for an account, how many parts of a rotated capture begin before the one in front of
+    them, by the first and last times of the parts in their order."""
+    first = [each[0] for each in times if each is not None]
+    count = sum(later < earlier for earlier, later in pairwise(first))
+    return damage({"order": count}) if count else {}
+
+
 def damage_of(account: Mapping[str, int]) -> dict[str, int]:
     """Return the counts of damage by kind: ``snaplen`` (packets that were cut), or the kind of an
     anomaly."""
     return _under(_DAMAGE, account)
+
+
+def unread(reasons: Mapping[Unread, int] | Mapping[str, int]) -> dict[str, int]:
+    """Return the bytes that were not read, by reason, under their names in an account."""
+    return {f"{_UNREAD}{reason}": count for reason, count in reasons.items() if count}
+
+
+def unread_of(account: Mapping[str, int]) -> dict[str, int]:
+    """Return the bytes that were not read, by reason."""
+    return _under(_UNREAD, account)
+
+
+def distinct_of(account: Mapping[str, int]) -> int:
+    """Return the bytes of TCP payload without those that repeat earlier ones."""
+    again = account.get("retransmitted", 0) - account.get(f"{_UNREAD}differing", 0)
+    return account.get("payload", 0) - again
+
+
+def read_requests(count: int) -> dict[str, int]:
+    """Return the number of requests that were read under its name in an account."""
+    return {_REQUESTS: count}
+
+
+def requests_of(account: Mapping[str, int]) -> int:
+    """Return the number of requests that were read."""
+    return account.get(_REQUESTS, 0)
+
+
+def lacks_requests(account: Mapping[str, int]) -> bool:
+    """Whether the account shows that no request was read."""
+    return account.get(_REQUESTS) == 0
 
 
 def _under(prefix: str, account: Mapping[str, int]) -> dict[str, int]:
@@ -69,11 +127,13 @@ def _under(prefix: str, account: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def require_read(unread: Mapping[str, str], account: Mapping[str, int]) -> None:
-    """Raise NothingReadError if ``unread`` has a source: its path, and the reason if known."""
+def require_read(unread: Mapping[str, str], account: Mapping[str, int], also: str = "") -> None:
+    """Raise NothingReadError if ``unread`` has a source: its path, and the reason if known. The
+    message ends with what there is ``also`` to say."""
     for path, reason in unread.items():
         if not reason:
             found = sorted(skipped_of(account).items(), key=lambda each: -each[1])
             named = ", ".join(f"{count} {what}" for what, count in found[:_MOST_NAMED])
             reason = f"its packets have no TCP: {named}{', ...' * (len(found) > _MOST_NAMED)}"
-        raise NothingReadError(f"{path}: nothing could be read: {reason}")
+        more = f"; {also}" if also else ""
+        raise NothingReadError(f"{path}: nothing could be read: {reason}{more}")

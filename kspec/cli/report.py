@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kproto.cli.terminal import echo_text
+from kproto.cli.terminal import echo, echo_text
 from kproto.errors import KprotoError
 from kproto.journal import Entry, read_journal
 from kspec.cli.compare import read_run
@@ -17,6 +17,10 @@ from kspec.report import as_maintainers_html, as_markdown, findings_of, journal_
 from kspec.runner.files import CASES, load_cases
 
 __all__ = ["report_command"]
+
+
+def _say_truncated(path: Path) -> None:
+    echo(f"kspec: {path}: 1 truncated file: its last line is incomplete", err=True)
 
 
 @click.command("report")
@@ -55,7 +59,7 @@ def report_command(
             return ()
         try:
             with path.open(encoding="utf-8") as lines:
-                return list(read_journal(lines))
+                return list(read_journal(lines, truncated=lambda _: _say_truncated(path)))
         except (KprotoError, UnicodeDecodeError) as error:
             raise KspecError(f"{path}: {error}") from None
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_csv, echo_json
+from wiredump.cli.damage import Purpose
 from wiredump.cli.making import folder_among, require_tables, tables_of_sources
 from wiredump.cli.source_options import (
     SourceOptions,
@@ -45,20 +46,31 @@ def answering_options(command: Callable[..., int | None]) -> Callable[..., int |
     return command
 
 
-def put(query: str, sources: tuple[str, ...], options: SourceOptions) -> Answer:
-    """Return the answer to a query about a folder of tables, or about captures, of which only the
-    tables that it reads are made.
+_WITHOUT_REQUESTS: Final = frozenset({"lineage", "account", "connections", "anomalies", "packets"})
+"""The tables that have rows of traffic that could not be read, too."""
 
-    Raises QueryError, and what reading sources raises.
+
+def put(
+    query: str, sources: tuple[str, ...], options: SourceOptions,
+    tell: Callable[[Answer], object], *, judges: bool = False,
+) -> None:  # fmt: skip
+    """Pass to ``tell`` the answer to a query about a folder of tables, or about captures, of which
+    only the tables that it reads are made; then say what was not read.
+
+    Raises QueryError, and what reading sources raises. An answer ``judges`` if it is a verdict:
+    NothingJudgedError then stands for one about requests of which none could be read.
     """
     sources = expanded(sources)
     folder_among(sources)  # refuses several sources before anything is read
     require_pyarrow()
     require_duckdb()
     tables = tables_of(query)  # refuses a query before anything is read
-    with tables_of_sources(sources, tables, options) as (folder, _):
+    purpose: Purpose | None = None
+    if judges and not _WITHOUT_REQUESTS.issuperset(tables):
+        purpose = "judged"
+    with tables_of_sources(sources, tables, options, purpose) as (folder, _):
         require_tables(folder, tables)
-        return answer(folder, query)
+        tell(answer(folder, query))
 
 
 def print_answer(found: Answer, form: str, *, limit: int | None = None) -> None:

@@ -10,6 +10,7 @@ from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_text
 from wiredump.cli.answering import answering_options, print_answer, put
 from wiredump.cli.source_options import SourceOptions
+from wiredump.questions.database import Answer
 from wiredump.questions.saved import question, questions
 
 __all__ = ["ask_command"]
@@ -51,13 +52,16 @@ def ask_command(
         return
     if not sources:
         raise click.UsageError("name captures, or a folder of tables")
-    found = put(asked.query, sources, options)
-    if form == "table":
-        echo(asked.text)
-        if asked.explanation:
-            echo(asked.explanation)
-        echo()
-    print_answer(found, form, limit=limit)
+
+    def tell(found: Answer) -> None:
+        if form == "table":
+            echo(asked.text)
+            if asked.explanation:
+                echo(asked.explanation)
+            echo()
+        print_answer(found, form, limit=limit)
+
+    put(asked.query, sources, options, tell, judges=True)
 
 
 def _list() -> None:

@@ -67,7 +67,7 @@ def audit_command(
     from wiredump.audit import Observed, audit
     from wiredump.questions.clients import observed_in
 
-    with tables_of_sources(captures, Observed.TABLES, options) as (folder, account):
+    with tables_of_sources(captures, Observed.TABLES, options, "judged") as (folder, account):
         require_tables(folder, Observed.TABLES)
         found = audit(observed_in(folder)[0].clients(), wanted)
         skipped = skipped_of(account)

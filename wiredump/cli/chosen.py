@@ -85,7 +85,7 @@ def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tu
 
 def print_account(account: Mapping[str, int]) -> None:
     """Print an account as tables: bytes, and packets without TCP if there are any."""
-    if account:
+    if bytes_of(account):
         print_counts("bytes of TCP payload", bytes_of(account))
     if skipped_of(account):
         print_counts("packets without TCP", skipped_of(account))

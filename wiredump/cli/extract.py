@@ -83,17 +83,18 @@ def extract_command(
 
 
 def _checked(source: Sources) -> Iterator[Item]:
-    """Yield the items, then report packets without TCP.
+    """Yield the items, then report packets without TCP and what was not read.
 
-    Raises NothingReadError at the end if a capture has no TCP at all.
+    Raises NothingReadError at the end if a capture has no TCP at all, and NothingJudgedError if no
+    request was read.
     """
     yield from source
     account = source.account
-    check_read(source.unread, account)
     skipped = skipped_of(account)
     if skipped:
         named = ", ".join(f"{count} {what}" for what, count in skipped.items())
         echo(f"wiredump: packets without TCP: {named}", err=True)
+    check_read(source.unread, account, "extracted")
 
 
 def _write(transcript: Transcript, out: str) -> None:

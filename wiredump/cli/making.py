@@ -11,9 +11,10 @@ import click
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
-from wiredump.cli.damage import check_read
+from wiredump.cli.damage import Purpose, check_read
 from wiredump.cli.progress import reading
 from wiredump.cli.source_options import SourceOptions
+from wiredump.skipped import lacks_requests
 from wiredump.tables.work import Work, passing_folder
 
 if TYPE_CHECKING:
@@ -43,16 +44,21 @@ def require_tables(folder: str, tables: Sequence[str]) -> None:
 
 @contextmanager
 def tables_of_sources(
-    sources: tuple[str, ...], tables: tuple[str, ...], options: SourceOptions
-) -> Iterator[tuple[str, Mapping[str, int]]]:
+    sources: tuple[str, ...], tables: tuple[str, ...], options: SourceOptions,
+    purpose: Purpose | None = None,
+) -> Iterator[tuple[str, Mapping[str, int]]]:  # fmt: skip
     """Yield a folder of tables, and the account of the captures. It is the folder that is the only
-    source, without an account, or a temporary one with these ``tables``.
+    source, without an account, or a temporary one with these ``tables``. In the end, say what was
+    not read (``check_read``).
 
-    Raises what reading sources raises, and NothingReadError at the end if a capture has no TCP.
+    Raises what reading sources raises, and NothingReadError at the end if a capture has no TCP. If
+    no request was read, nothing is yielded for a ``purpose``.
     """
     folder = folder_among(sources)
     if folder is not None:
+        known = _known(folder, purpose)
         yield folder, {}
+        check_read({}, known)
         return
     from wiredump.storage import Location
 
@@ -67,8 +73,21 @@ def tables_of_sources(
         )  # fmt: skip
         with reading(sources) as progress:
             made = make(work, processes_for(work, options.jobs), progress)
+        if purpose is not None and lacks_requests(made.account):
+            check_read(made.unread, made.account, purpose)
         yield folder, made.account
     check_read(made.unread, made.account)
+
+
+def _known(folder: str, purpose: Purpose | None) -> Mapping[str, int]:
+    """Return the bytes that were read for a folder of tables, and not. Raises NothingJudgedError if
+    its tables have no request."""
+    from wiredump.questions.accounts import account_of_tables
+
+    account = account_of_tables(folder)
+    if purpose is not None and lacks_requests(account):
+        check_read({}, account, purpose)
+    return account
 
 
 def processes_for(work: Work, jobs: int) -> int:

@@ -50,7 +50,7 @@ def report_command(
     folder_among(tables)  # refuses several sources before anything is read
     require_pyarrow()
     require_duckdb()
-    with tables_of_sources(tables, _TABLES, options) as (folder, _):
+    with tables_of_sources(tables, _TABLES, options, "judged") as (folder, _):
         _write(folder, out, title)
 
 

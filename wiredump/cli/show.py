@@ -236,7 +236,10 @@ def show_command(
         # The account of bytes adds up only at the end of the source.
         show.finish(source.account if ended else {}, source.connections.values())
     output.end()
-    if ended:
-        check_read(source.unread, source.account)
+    if ended or follow:
+        check_read(source.unread, source.account, "judged" if errors else None)
+    elif not interrupted:
+        # What follows the last line of --limit was not looked at: there is no verdict on it.
+        check_read({}, source.account)
     # An interrupt is the regular end of --follow.
     return 130 if interrupted and not follow else 0

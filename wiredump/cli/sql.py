@@ -25,4 +25,4 @@ def sql_command(
     QUERY is a SELECT in DuckDB's SQL; `wiredump help tables` lists tables and columns. moment(x)
     makes a timestamp of a column in _ns, and ms(x) makes milliseconds of a duration.
     """
-    print_answer(put(query, sources, options), form)
+    put(query, sources, options, lambda found: print_answer(found, form))

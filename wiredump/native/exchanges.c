@@ -214,12 +214,23 @@ static int is_mine(const reading_object *self, const connection *on, int64_t off
     return (uint64_t)(range * UINT32_C(0x9E3779B1)) * self->share_of >> 32 == self->share;
 }
 
+/* Whether the dialect has the request, as wiredump/readable.py has it. */
+static int is_readable(const reading_object *self, int key, int version) {
+    if (key < 0 || version < 0 || self->readable == NULL) return 0;
+    return key < PyBytes_GET_SIZE(self->readable) &&
+           version < (uint8_t)PyBytes_AS_STRING(self->readable)[key];
+}
+
 /* An exchange is complete. `response` is NULL for one that is not answered. */
 static int give_out(reading_object *self, connection *on, const open_request *entry, int32_t id,
                     const answer *response, enum kind kind) {
     int64_t first = entry->request.first_ns, last = entry->request.last_ns;
     int64_t size = entry->request.size - entry->request.missing;
+    int readable = is_readable(self, entry->key, entry->version);
     self->frame_bytes += size;
+    self->request_count += readable;
+    if (readable) self->behind_gaps += size - entry->raw;
+    else self->unknown_bytes += size + (response != NULL ? response->of.size : 0);
     if (response != NULL) {
         self->frame_bytes += response->of.size;
         if (response->of.first_ns < first) first = response->of.first_ns;

@@ -10,19 +10,20 @@ enum { CHANGES = FIN | SYN | RST, CLIENT = 0, SERVER = 1 };
 
 /* ---- what is called -------------------------------------------------------------------------- */
 
-/* open_with(opened, closed, software, known, versions): connections may begin and end here from now on.
+/* open_with(opened, closed, software, known, versions, readable): connections may begin and end here from now on.
    What is to be called, and with what: wiredump/sources/native_connections.py. */
 PyObject *open_with(PyObject *object, PyObject *args) {
     reading_object *self = (reading_object *)object;
-    PyObject *opened, *closed, *software, *known, *versions;
-    if (!PyArg_ParseTuple(args, "OOOO!S", &opened, &closed, &software, &PyDict_Type, &known,
-                          &versions))
+    PyObject *opened, *closed, *software, *known, *versions, *readable;
+    if (!PyArg_ParseTuple(args, "OOOO!SS", &opened, &closed, &software, &PyDict_Type, &known,
+                          &versions, &readable))
         return NULL;
     Py_XSETREF(self->opened, Py_NewRef(opened));
     Py_XSETREF(self->closed, Py_NewRef(closed));
     Py_XSETREF(self->software, Py_NewRef(software));
     Py_XSETREF(self->known, Py_NewRef(known));
     Py_XSETREF(self->versions, Py_NewRef(versions));
+    Py_XSETREF(self->readable, Py_NewRef(readable));
     Py_RETURN_NONE;
 }
 

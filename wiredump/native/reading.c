@@ -216,7 +216,8 @@ int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last
 
 /* ---- what it came to ------------------------------------------------------------------------- */
 
-/* counts() -> (packets, payload, bytes in exchanges, bytes of streams that were closed, [(capture,
+/* counts() -> (packets, payload, bytes in exchanges, of these in exchanges of unknown apis, of these
+   behind a gap in their frame, readable requests, bytes of streams that were closed, [(capture,
    first time, last time)]) since it was asked last; items() -> the exchanges since then */
 static PyObject *counts(PyObject *object, PyObject *unused) {
     reading_object *self = (reading_object *)object;
@@ -230,12 +231,14 @@ static PyObject *counts(PyObject *object, PyObject *unused) {
         else PyList_SET_ITEM(spans, i, made);
     }
     if (spans == NULL) return NULL;
-    PyObject *made = Py_BuildValue("(LLLLN)", (long long)self->packet_count,
-                                   (long long)self->payload, (long long)self->frame_bytes,
-                                   (long long)self->closed_bytes, spans);
+    PyObject *made = Py_BuildValue(
+        "(LLLLLLLN)", (long long)self->packet_count, (long long)self->payload,
+        (long long)self->frame_bytes, (long long)self->unknown_bytes, (long long)self->behind_gaps,
+        (long long)self->request_count, (long long)self->closed_bytes, spans);
     if (made == NULL) return NULL;
     self->packet_count = self->payload = self->frame_bytes = self->closed_bytes = 0;
     while (self->span_count) *place_of_span(self, self->spans[--self->span_count].capture) = 0;
+    self->unknown_bytes = self->behind_gaps = self->request_count = 0;
     return made;
 }
 
@@ -362,6 +365,7 @@ static void dealloc(PyObject *object) {
     Py_XDECREF(self->packets);
     Py_XDECREF(self->items);
     Py_XDECREF(self->versions);
+    Py_XDECREF(self->readable);
     Py_TYPE(object)->tp_free(object);
 }
 

@@ -375,6 +375,7 @@ typedef struct {
     /* for opening.c: what to tell, NULL where nothing is opened here; flows that Python has; by api
        key, how many versions it may have */
     PyObject *opened, *closed, *software, *known, *versions;
+    PyObject *readable; /* by api key, how many versions can be decoded */
     /* connections by flow: open addressing */
     struct slot { connection *connection; uint8_t direction; } *table;
     size_t table_size, table_used;
@@ -388,6 +389,9 @@ typedef struct {
     int busy; /* in `run`, which may call Python: nobody else is to change anything then */
     /* sums since `counts` was asked last */
     int64_t packet_count, payload, frame_bytes, closed_bytes;
+    /* of frame_bytes: in frames of unknown apis, and behind a gap in their frame */
+    int64_t unknown_bytes, behind_gaps;
+    int64_t request_count; /* that can be decoded */
     Py_ssize_t alive; /* connections that are here and not over */
     /* first and last time of exchanges, by capture */
     struct span { int32_t capture; int64_t first_ns, last_ns; } *spans;

@@ -36,6 +36,8 @@ from wiredump.report.plots import (
 )
 from wiredump.report.requests import MOST_CLIENTS, OTHERS, QUANTILES, Client
 from wiredump.report.upgrade import upgrade_section
+from wiredump.skipped import bytes_of, distinct_of, unread_of
+from wiredump.unread import unread_line
 
 __all__ = ["SECTIONS", "page"]
 
@@ -254,9 +256,10 @@ def _reassignments(measured: Measured) -> list[Block]:
 
 
 def _account(measured: Measured) -> list[Block]:
-    account = measured.account
+    account = bytes_of(measured.account)
     if not account:
         return [Note("No source was a capture of packets.")]
+    unread = unread_line(unread_of(measured.account), distinct_of(measured.account))
     placed = sum(size for what, size in account.items() if what not in ("payload", "missing"))
     agrees = placed == account.get("payload")
     blocks: list[Block] = [
@@ -265,7 +268,8 @@ def _account(measured: Measured) -> list[Block]:
             f"{count(placed)} accounted for.",
             "" if agrees else "bad",
         ),
-        Table("account", ("what", "bytes#"), list(account.items())),
+        *([Note(f"{unread}.", "bad")] if unread else []),
+        Table("account", ("what", "bytes#"), list(measured.account.items())),
     ]
     if measured.skipped:
         total = count(sum(measured.skipped.values()))

@@ -218,7 +218,8 @@ ANOMALIES: Final = Table(
 
 ACCOUNT: Final = Table(
     "account",
-    "Where bytes of TCP payload went, and packets without TCP. No rows without a capture.",
+    "Where bytes of TCP payload went, and packets without TCP. No rows without a capture. Rows "
+    "such as `unread: tls` count the bytes of payload that were not read, by reason.",
     columns(
         """
         what     string  payload, of it frames, retransmitted, anomalies, tls; missing; udp, ...

@@ -143,7 +143,7 @@ class Summary:
             yield Text(f"{_many(self.undecoded, 'exchange')} not decoded to the end", style="red")
         if self.anomalies:
             yield Text(f"anomalies: {_counts(self.anomalies)}", style="yellow")
-        if self.account:
+        if bytes_of(self.account):
             named = (f"{name} {size}" for name, size in bytes_of(self.account).items())
             yield Text(f"bytes: {', '.join(named)}")
         packets = Counter(skipped_of(self.account))

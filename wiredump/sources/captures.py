@@ -15,10 +15,13 @@ from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from wiredump import readers
 from wiredump.conversation import DEFAULT_PORTS, Conversation
-from wiredump.model import Anomaly, Connection, Direction, Exchange, Frame, Item, Place
+from wiredump.model import Anomaly, Connection, Direction, Exchange, Item, Place
+from wiredump.readable import Readable
 from wiredump.readers import FROM_CLIENT
-from wiredump.skipped import damage
+from wiredump.readers.model import AnomalyKind
+from wiredump.skipped import damage, read_requests, unread
 from wiredump.tls.keylog import KeyLog
+from wiredump.unread import Unread
 
 if TYPE_CHECKING:
     from wiredump.tls.talk import TlsTalk
@@ -35,12 +38,27 @@ _DAMAGE: Final = frozenset(
 )
 """The kinds of anomalies that show what a capture lacks; gaps are counted by their bytes."""
 
+_UNREAD: Final[dict[AnomalyKind, Unread]] = {
+    "malformed": "malformed",
+    "fragment": "fragments",
+    "late": "out-of-window",
+    "before-start": "out-of-window",
+    "after-close": "out-of-window",
+    "out-of-window": "out-of-window",
+    "reset": "out-of-window",
+}
+"""Why the bytes of an anomaly of the readers are not read."""
+
 
 class ByteAccount(msgspec.Struct):
     """Where every captured byte of TCP payload went. ``missing`` counts bytes that were not
     captured. ``tls`` are bytes of TLS that are not plaintext, on connections with keys; all other
     counts of such a connection are of plaintext, including ``missing`` as far as it is known.
-    ``damage`` counts packets and frames, by kind (``skipped.damage_of``)."""
+    ``damage`` counts packets and frames, by kind (``skipped.damage_of``).
+
+    ``unread`` counts the bytes that nothing was read of, by reason: those of anomalies, and some
+    that are in ``frames`` or ``retransmitted``, too (``unread_within``). ``requests`` counts those
+    that can be decoded."""
 
     payload: int = 0
     frames: int = 0
@@ -49,39 +67,53 @@ class ByteAccount(msgspec.Struct):
     missing: int = 0
     tls: int = 0
     damage: Counter[str] = msgspec.field(default_factory=Counter)
+    unread: Counter[Unread] = msgspec.field(default_factory=Counter)
+    unread_within: int = 0
+    requests: int = 0
 
     def check(self) -> None:
         """Raise UnaccountedError unless the sums agree."""
         placed = self.frames + self.retransmitted + self.anomalies + self.tls
         if placed != self.payload:
             raise UnaccountedError(f"{self.payload} bytes of payload, {placed} accounted for")
+        named = self.unread.total() - self.unread_within
+        if named != self.anomalies:
+            raise UnaccountedError(f"{self.anomalies} bytes of anomalies, {named} with a reason")
 
     @property
     def counts(self) -> dict[str, int]:
         """The counts as an account has them (``skipped``); ``tls`` only if there are any."""
-        named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "damage"}
-        if not self.tls:
-            del named["tls"]
-        return named | damage(self.damage)
+        named = {name: getattr(self, name) for name in _BYTES if name != "tls" or self.tls}
+        return named | damage(self.damage) | unread(self.unread) | read_requests(self.requests)
 
     def count_tls(self, size: int) -> None:
         self.tls += size
 
-    def count(self, item: Item) -> None:
+    def count(self, item: Item, readable: Readable) -> None:
         """Count one item of a connection."""
         if isinstance(item, Exchange):
             for frame in (item.request, item.response):
                 if frame is not None:
-                    self.frames += _present(frame)
+                    self.frames += frame.size - frame.missing
+            self.requests += readable.has_request(item)
+            for reason, size in readable.unread_of(item):
+                self.count_within(reason, size)
         else:
             self.anomalies += item.size
             self.missing += item.missing
-            if item.kind in _DAMAGE:
+            if item.unread is not None:
+                self.unread[item.unread] += item.size
+            if item.kind in _DAMAGE and item.unread != "not-kafka":
                 self.damage[item.kind] += 1
 
+    def count_within(self, reason: Unread, size: int) -> None:
+        """Count unread bytes that are in ``frames`` or ``retransmitted``."""
+        if size:
+            self.unread[reason] += size
+            self.unread_within += size
 
-def _present(frame: Frame) -> int:
-    return frame.size - frame.missing
+
+_BYTES: Final = ("payload", "frames", "retransmitted", "anomalies", "missing", "tls")
 
 
 _CLOSINGS = {
@@ -107,6 +139,7 @@ class CaptureItems:
     ) -> None:
         self.connections: dict[int, Connection] = {}
         self.account = ByteAccount()
+        self.readable = Readable(codec)
         self._codec = codec
         self._ports = ports
         self._keys = keys if keys is not None else KeyLog()
@@ -121,7 +154,7 @@ class CaptureItems:
         """Return the items that an event completes."""
         items = self._items(event)
         for item in items:
-            self.account.count(item)
+            self.account.count(item, self.readable)
         return items
 
     def _items(self, event: readers.Event) -> list[Item]:
@@ -145,6 +178,7 @@ class CaptureItems:
             case readers.Retransmission():
                 self.account.payload += event.length
                 self.account.retransmitted += event.length
+                self.account.count_within("differing", event.differing or 0)
                 return self._differing(event)
             case readers.Anomaly():
                 self.account.payload += event.length
@@ -227,6 +261,7 @@ class CaptureItems:
             self._direction(event.connection, event.direction),
             event.stream_offset,
             event.length,
+            unread=_UNREAD[event.kind] if event.length else None,
         )
 
     def _direction(self, connection: int | None, direction: int | None) -> Direction | None:

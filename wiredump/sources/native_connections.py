@@ -64,7 +64,10 @@ class NativeConnections:
         self._codec = certain(codec)
         self._counted = counted
         self._has = has
-        reading.open_with(self._opened, self._closed, self._software, tcp._flows, _versions())
+        reading.open_with(
+            self._opened, self._closed, self._software, tcp._flows, _versions(),
+            items.readable.table(),
+        )  # fmt: skip
 
     def __len__(self) -> int:
         """The number of connections that the extension has."""
@@ -164,6 +167,7 @@ class NativeConnections:
             talk._pairing._newest = newest
         if answered is not None:
             talk._pairing._answered = answered
+        talk._framed |= newest is not None or answered is not None
         if self._counted is not None:
             self._counted(talk.connection.id, *counts)
 

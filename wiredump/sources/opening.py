@@ -7,6 +7,7 @@ follow one after the other. Any of them may be compressed.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, tzinfo
@@ -16,13 +17,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 from kproto.dialects import Dialect
 from kproto.errors import DecodeError, KprotoError
 from wiredump.conversation import DEFAULT_PORTS
-from wiredump.model import Anomaly, Connection, Item
+from wiredump.model import Anomaly, Connection, Exchange, Item, Place
 from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams, merge
-from wiredump.readers.compressed import inflater_for
+from wiredump.readers.compressed import CannotInflate, inflater_for
 from wiredump.readers.container import Walks
 from wiredump.readers.share import Share
 from wiredump.readers.streams import Unread
-from wiredump.skipped import skipped_by
+from wiredump.skipped import damage, out_of_order, read_requests, skipped_by
 from wiredump.sources.captures import CaptureItems
 from wiredump.sources.kinds import Kind, open_file, recognise
 from wiredump.sources.packets import PacketRecorder, TakeRow
@@ -113,6 +114,8 @@ class Sources:
         self._bytes = dict.fromkeys((file.number for file in files), 0)
         self._all_bytes = 0
         self._times: dict[int, tuple[int, int]] = {}
+        self._texts = _TextCounts()
+        self._ended = False
 
     def __iter__(self) -> Iterator[Item]:
         try:
@@ -125,6 +128,7 @@ class Sources:
                     known = len(self.connections)
                     yield from self._note(self._read_text(file, first))
                     first += len(self.connections) - known
+            self._ended = True
         finally:
             self.close()
 
@@ -136,18 +140,26 @@ class Sources:
 
     @property
     def account(self) -> Mapping[str, int]:
-        """Where the bytes of captures went, by name, and packets without TCP (``skipped``); empty
-        without captures, and if another share reports them. After the last item, raises if the sums
-        do not agree."""
-        if self._captures is None or self._streams is None:
-            return {}
-        self._streams.account.check()
-        self._captures.account.check()
+        """Where the bytes of captures went, by name, and all else that ``skipped`` counts; empty if
+        another share reports it. If the iteration was abandoned, this is what was read until then.
+        After the last item, raises if the sums do not agree."""
+        if self._ended and self._captures is not None and self._streams is not None:
+            self._streams.account.check()
+            self._captures.account.check()
         share = self._share
+        if self._captures is None or self._streams is None:
+            return self._texts.counts
         if share is not None and not share.reports_connections:
             return {}
-        packets = skipped_by(self._streams.account) if share is None or share.is_first else {}
-        return {**self._captures.account.counts, **packets}
+        found = self._captures.account.counts
+        for name, number in self._texts.counts.items():
+            found[name] = found.get(name, 0) + number
+        if share is None or share.is_first:
+            found |= skipped_by(self._streams.account)
+        if self._rotated:
+            captures = [each.number for each in self._files if each.kind == "capture"]
+            found |= out_of_order([self._times.get(number) for number in captures])
+        return found
 
     @property
     def unread(self) -> Mapping[str, str]:
@@ -262,8 +274,18 @@ class Sources:
                 self._note_progress(file, capture)
                 yield from streams.feed(packet)
             self._note_progress(file, capture)
-            time.sleep(_PAUSE)
+            try:
+                time.sleep(_PAUSE)
+            except KeyboardInterrupt:
+                self._count_rest(streams)
+                raise
         yield from streams.close()
+
+    def _count_rest(self, streams: Streams) -> None:
+        """Count what waits, after an interrupt between two packets, as if the capture ended."""
+        assert self._captures is not None
+        for event in streams.close():
+            self._captures.feed(event)
 
     def _count(self, number: int, count: int) -> None:
         if count != self._bytes[number]:
@@ -280,22 +302,31 @@ class Sources:
         from wiredump.sources.journals import JournalItems
         from wiredump.sources.request_logs import RequestLogItems
 
-        lines, known = self._lines(file), self.connections
+        cuts: list[Anomaly] = []
+        lines, known = self._lines(file, cuts), self.connections
+        items: Iterable[Item]
         if file.kind == "journal":
             journal = JournalItems(capture=file.number, first=first, connections=known)
-            yield from journal.read(_entries(file.name, lines))
+            items = journal.read(_entries(file, lines, cuts))
         elif file.kind == "request log":
             log = RequestLogItems(
                 capture=file.number, first=first, zone=self._zone, connections=known
             )
-            yield from log.read(lines)
+            items = log.read(lines)
         else:
             frames = HexItems(self._codec, capture=file.number, number=first)
             known.update(frames.connections)
-            yield from frames.read(lines)
+            items = frames.read(lines)
+        for item in items:
+            self._texts.count(item)
+            yield item
+        for cut in cuts[:1]:
+            self._texts.damage[cut.kind] += 1
+            yield cut
 
-    def _lines(self, file: _File) -> Iterator[str]:
-        """Yield lines with their ends; the last one may lack it."""
+    def _lines(self, file: _File, cuts: list[Anomaly]) -> Iterator[str]:
+        """Yield lines with their ends; the last one may lack it. What shows that the file was cut
+        is added to ``cuts``."""
         line: list[bytes] = []  # the beginning of one whose end has not been read
         inflater = None
         while True:
@@ -308,16 +339,48 @@ class Sources:
             if self._bytes[file.number] == 0:
                 inflater = inflater_for(data[:4])
             self._count(file.number, self._bytes[file.number] + len(data))
-            for piece in inflater.feed(data) if inflater is not None else (data,):
-                whole, end, rest = piece.rpartition(b"\n")
-                if end:
-                    line += whole, end
-                    for each in b"".join(line).splitlines(keepends=True):
-                        yield each.decode(errors="surrogateescape")
-                    line.clear()
-                line.append(rest)
+            try:
+                for piece in inflater.feed(data) if inflater is not None else (data,):
+                    whole, end, rest = piece.rpartition(b"\n")
+                    if end:
+                        line += whole, end
+                        for each in b"".join(line).splitlines(keepends=True):
+                            yield each.decode(errors="surrogateescape")
+                        line.clear()
+                    line.append(rest)
+            except CannotInflate as error:
+                cuts.append(_cut(file, "damaged", str(error), self._bytes[file.number]))
+                break
+        if inflater is not None and inflater.unfinished and not cuts:
+            reason = f"the file ends inside the {inflater.name} data"
+            cuts.append(_cut(file, "truncated", reason, self._bytes[file.number]))
         if any(line):
             yield b"".join(line).decode(errors="surrogateescape")
+
+
+_TEXT_DAMAGE: Final = {"damaged": "line", "cut": "cut", "unframed": "unframed"}
+"""The damage that an anomaly of these kinds shows."""
+
+
+class _TextCounts:
+    """Counts what journals, request logs and dumps have for an account: the requests that were
+    read, and ``damage`` by kind."""
+
+    def __init__(self) -> None:
+        self.damage = Counter[str]()
+        self._requests = 0
+
+    def count(self, item: Item) -> None:
+        """Count one item of a file."""
+        if isinstance(item, Exchange):
+            request = item.request
+            self._requests += request is not None and not request.sasl and item.api_key >= 0
+        elif item.kind in _TEXT_DAMAGE:
+            self.damage[_TEXT_DAMAGE[item.kind]] += 1
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return damage(self.damage) | read_requests(self._requests)
 
 
 def span(item: Item) -> tuple[int, int, int]:
@@ -423,12 +486,20 @@ def require_path(path: str) -> None:
         )
 
 
-def _entries(name: str, lines: Iterable[str]) -> Iterator[Entry]:
-    """Read a journal. A DecodeError names the file."""
+def _cut(file: _File, kind: str, reason: str, offset: int) -> Anomaly:
+    return Anomaly(kind, reason, Place(file.number, offset), 0)
+
+
+def _entries(file: _File, lines: Iterable[str], cuts: list[Anomaly]) -> Iterator[Entry]:
+    """Read a journal. A DecodeError names the file. A last line that is incomplete is added to
+    ``cuts``."""
     from kproto.journal import read_journal
 
+    def truncated(offset: int) -> None:
+        cuts.append(_cut(file, "truncated", "the file ends inside a line", offset))
+
     try:
-        yield from read_journal(lines)
+        yield from read_journal(lines, truncated=truncated)
     except DecodeError as error:
-        place = f"{name}, {error.path}"
+        place = f"{file.name}, {error.path}"
         raise DecodeError(error.problem, offset=error.offset, path=place) from None

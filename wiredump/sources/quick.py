@@ -155,7 +155,7 @@ class QuickSegments:
 
     def _settled(self) -> list[Item]:
         """Count what the extension did since the last call, and return its exchanges."""
-        packets, payload, frames, closed, spans = self._reading.counts()
+        packets, payload, frames, unknown, behind, requests, closed, spans = self._reading.counts()
         self._tcp.ended(closed)
         if packets:
             account = self._account
@@ -164,8 +164,12 @@ class QuickSegments:
             account.segments += packets
             account.payload += payload
             account.data += payload
-            self._items.account.payload += payload
-            self._items.account.frames += frames
+            read = self._items.account
+            read.payload += payload
+            read.frames += frames
+            read.requests += requests
+            read.count_within("unknown-api", unknown)
+            read.count_within("missing", behind)
             for capture, first_ns, last_ns in spans:
                 first, last = self.times.get(capture, (first_ns, last_ns))
                 self.times[capture] = min(first, first_ns), max(last, last_ns)
@@ -205,7 +209,7 @@ class QuickSegments:
         talk = self._items._open[connection.number]
         assert isinstance(talk, Conversation)
         for item in talk.resume(stream.direction == FROM_CLIENT):
-            self._items.account.count(item)
+            self._items.account.count(item, self._items.readable)
             yield item
         self._connections.to_native(flow)
 

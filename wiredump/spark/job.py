@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from kproto.errors import KprotoError
+from wiredump.skipped import out_of_order
 from wiredump.sources.kinds import kind_of
 from wiredump.spark.columns import SQL_SCHEMA
 from wiredump.spark.connections import Options, write_connections
@@ -152,7 +153,9 @@ class Job(msgspec.Struct, kw_only=True):
     ) -> Made:
         options = self.options
         sums = summed(manifests)
-        account = require_accounted(sums.account, sums.expected) if captures else {}
+        account = require_accounted(sums.account, sums.expected)
+        if self.rotated:
+            account |= out_of_order([sums.times.get(number) for number in sorted(captures)])
         wanted = written_tables(options.tables)
         self.say("completing tables")
         rows = complete(

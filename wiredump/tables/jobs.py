@@ -125,8 +125,7 @@ def write_share(
         read += [_read(work, [number], whole, writer, progress) for number in texts]
     manifest = _manifest(writer, read)
     if captures:
-        sources = read[0].sources
-        manifest.account, manifest.unread = dict(sources.account), dict(sources.unread)
+        manifest.unread = dict(read[0].sources.unread)
     return manifest
 
 
@@ -154,6 +153,8 @@ def _manifest(writer: PartWriter, read: Sequence[_Read]) -> Manifest:
     for sources, connections, anomalies in read:
         manifest.connections += connections
         manifest.anomalies.update(anomalies)
+        for name, count in sources.account.items():
+            manifest.account[name] = manifest.account.get(name, 0) + count
         for each in sources.read:
             manifest.sources.append(tuple(each))  # type: ignore[arg-type] # a NamedTuple
             if each.first_ns is not None and each.last_ns is not None:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from wiredump.frames import Passed
 from wiredump.model import Place
 from wiredump.tls.session import Session
+from wiredump.unread import Unread
 
 __all__ = ["ALERT", "APPLICATION", "CHANGE_CIPHER_SPEC", "HANDSHAKE", "Opened", "RecordStream"]
 
@@ -91,6 +92,7 @@ class RecordStream:
         self._searching = False
         self._trials = 0
         self._why = ""
+        self._unread: Unread = "missing"
         self._passed: list[Passed] = []
         self._ended = False
 
@@ -109,7 +111,7 @@ class RecordStream:
     def gap(self, size: int, reason: str) -> None:
         """Take a gap. Everything in front of it has been read; the rest is an incomplete record."""
         held = len(self._held)
-        self._why = f"behind a gap ({reason})"
+        self._why, self._unread = f"behind a gap ({reason})", "missing"
         rest = self._skip
         if held >= _HEADER and not self._searching:
             rest = _HEADER + self._length() - held
@@ -208,7 +210,7 @@ class RecordStream:
     def _not_here(self, why: str) -> None:
         """Continue the search behind a place where no record begins."""
         if not self._searching:
-            self._searching, self._why = True, why
+            self._searching, self._why, self._unread = True, why, "tls"
         self._pass(1)
 
     # -- opening -----------------------------------------------------------------------------
@@ -231,7 +233,7 @@ class RecordStream:
             self._take(len(record))
             self._keys, self._number = keys, number + 1
             self._lost = self._trials = 0
-            self._searching, self._why = False, ""
+            self._searching, self._why, self._unread = False, "", "missing"
             content, plaintext = opened
             size = len(plaintext) if content == APPLICATION else 0
             return Opened(content, pieces, len(record) - size, lost, plaintext)
@@ -282,7 +284,9 @@ class RecordStream:
         ):  # fmt: skip
             self._passed[-1] = before._replace(size=before.size + size)
         else:
-            self._passed.append(Passed(self._base, size, why, mark.timestamp_ns, mark.place))
+            self._passed.append(
+                Passed(self._base, size, why, mark.timestamp_ns, mark.place, self._unread)
+            )
         self._lost += size
         self._take(size)
 

@@ -254,13 +254,13 @@ class TlsTalk:
         reason = self._problem(half)
         half.records.end()
         for passed in half.records.passed():
-            self._count(forward, passed._replace(reason=reason))
+            self._count(forward, passed._replace(reason=reason, unread="tls"))
         while half:
             event = half.pop()
             if event.raw is None:
                 items.append(self._gap(event))
             else:
-                passed = Passed(0, event.size, reason, event.timestamp_ns, event.place)
+                passed = Passed(0, event.size, reason, event.timestamp_ns, event.place, "tls")
                 self._count(forward, passed)
         return items
 
@@ -279,6 +279,7 @@ class TlsTalk:
         return Anomaly(
             "tls", f"TLS: {passed.reason}", passed.place, passed.timestamp_ns,
             self._talk.connection, self._direction(forward), passed.offset, passed.size,
+            unread=passed.unread,
         )  # fmt: skip
 
     def _direction(self, forward: bool) -> Direction:

@@ -16,6 +16,7 @@ from tests.captures.test_damaged import snapped
 from tests.captures.worse import HEADER, records_of
 from wiredump.cli import cli
 from wiredump.model import Anomaly
+from wiredump.skipped import bytes_of
 from wiredump.sources import open_sources
 
 NAME = "kafka-4.4.0-admin"
@@ -105,4 +106,4 @@ def test_tables_have_no_row_of_it(cut: Path, tmp_path: Path) -> None:
     query = "SELECT what FROM account WHERE bytes IS NOT NULL"
     result = CliRunner().invoke(cli, ["sql", str(out), query, "--format", "json"])
     names = {json.loads(line)["what"] for line in result.stdout.splitlines()}
-    assert names == set(read("mock-4.4").account)
+    assert names == set(bytes_of(read("mock-4.4").account))

@@ -21,6 +21,7 @@ from tests.captures.test_captures import uncompressed
 from tests.captures.wrapping import ethernet, ipv4, udp
 from tests.wiredump.spark.pipeline import read_all
 from wiredump.cli import cli
+from wiredump.skipped import bytes_of
 from wiredump.sources import open_sources
 
 NAME = "mock-4.4"
@@ -107,7 +108,7 @@ def test_packets_without_tcp_are_counted(jobs: str, tmp_path: Path) -> None:
     run = CliRunner().invoke
     made = run(cli, ["table", str(capture), "--out", str(out), "--jobs", jobs, "--json"])
     assert json.loads(made.stdout)["skipped"] == skipped
-    assert json.loads(made.stdout)["bytes"] == read(NAME).account
+    assert json.loads(made.stdout)["bytes"] == bytes_of(read(NAME).account)
     rows = [row for file in (out / "account").glob("*") for row in pq.read_table(file).to_pylist()]
     assert {row["what"]: row["packets"] for row in rows if row["packets"]} == skipped
     shown = run(cli, ["show", str(capture), "--json"]).stdout.splitlines()[-1]
