@@ -13,7 +13,7 @@ UnsupportedVersionError.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from kproto import messages
 from kproto.codec.classes import make_message_class
 from kproto.codec.message import Buffer, Message, RequestMessage
-from kproto.codec.registry import trailing_bytes
+from kproto.codec.registry import read_schemas, trailing_bytes
 from kproto.errors import (
     DecodeError,
     EncodeError,
@@ -188,6 +188,14 @@ class Dialect:
         released protocol, all."""
         below, names = self.base.apis if self.base else (), self.apis.requests
         return frozenset(key for key in self.apis if key not in below or names[key] in self._own)
+
+    def preload(self, api_keys: Iterable[int]) -> None:
+        """Import the classes of these API keys and read the released schemas, so that no frame of
+        them opens a file later. Codecs are still made at their first use."""
+        read_schemas()
+        for api_key in api_keys:
+            if api_key in self.apis:
+                self.apis[api_key]
 
     def request_versions(self, *, flexible: bool = False) -> Mapping[int, Versions]:
         """Return the versions of each api key's request, or its flexible versions. Those of
@@ -389,6 +397,12 @@ class AutoDialect(Dialect):
     @cached_property
     def _candidates(self) -> list[Dialect]:
         return [dialect(name) for name in AUTO_ORDER]
+
+    def preload(self, api_keys: Iterable[int]) -> None:
+        keys = list(api_keys)
+        super().preload(keys)
+        for each in self._candidates:
+            each.preload(keys)
 
     def identify_request(
         self, frame: Buffer

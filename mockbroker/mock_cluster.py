@@ -47,6 +47,7 @@ from mockbroker.serving.inter_broker_setup import (
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.operations import Operations, SuspendedOperations
+from mockbroker.serving.preloading import preload
 from mockbroker.serving.replay_stage import Replay
 from mockbroker.serving.scripts import Script, Scripted
 from mockbroker.serving.served_versions import check_release, served_versions
@@ -239,6 +240,7 @@ class MockCluster(DataMethods):
 
     async def start(self) -> None:
         """Open every live broker's listener. Once this returns, clients can connect."""
+        preload(self.dialect, self.served)
         self._loop = asyncio.get_running_loop()
         self.operations.bind(self._loop)
         try:

@@ -6,6 +6,7 @@ The package ``scramp`` computes SCRAM; it is imported on use.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Protocol
@@ -68,6 +69,7 @@ class SaslScram:
         if self.mechanism not in SCRAM_MECHANISMS:
             known = " and ".join(SCRAM_MECHANISMS)
             raise ValueError(f"no mechanism {self.mechanism!r}; Kafka has {known}")
+        importlib.import_module("scramp")  # now, so that connecting opens no file
 
     def exchange(self) -> Exchange:
         """Start the exchange of one connection."""

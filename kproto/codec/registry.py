@@ -23,7 +23,12 @@ from kproto.codegen.emit_encode import encoder_text
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import MessagePlan, build_plan
 from kproto.errors import DecodeError
-from kproto.schema.load import load_message, schemas_directory
+from kproto.schema.load import (
+    load_message,
+    parse_message,
+    read_schema_texts,
+    schemas_directory,
+)
 from kproto.schema.model import MessageSchema
 
 __all__ = [
@@ -39,6 +44,7 @@ __all__ = [
     "generated_encoder",
     "parts_encoder",
     "plan_of",
+    "read_schemas",
     "reader",
     "schema_of",
     "source_of",
@@ -110,6 +116,9 @@ class Native(NamedTuple):
 
 _lock = threading.RLock()
 _schemas: dict[str, MessageSchema] = {}
+_texts: dict[str, str] = {}
+"""Texts that were read ahead of their use, by message name."""
+_all_read = False
 _plans: dict[tuple[type[RootStruct], int], MessagePlan] = {}
 _native: Native | None = None
 _compiled: dict[tuple[type[RootStruct], int], CompiledPlan | None] = {}
@@ -135,8 +144,23 @@ def schema_of(cls: type[RootStruct]) -> MessageSchema:
     name = cls.MESSAGE_NAME
     schema = _schemas.get(name)
     if schema is None:
-        schema = _schemas[name] = load_message(schemas_directory() / "kafka" / f"{name}.json")
+        path = schemas_directory() / "kafka" / f"{name}.json"
+        text = _texts.get(name)
+        schema = load_message(path) if text is None else parse_message(text, str(path))
+        _schemas[name] = schema
+        _texts.pop(name, None)
     return schema
+
+
+def read_schemas() -> None:
+    """Read the texts of all released schemas, which takes some milliseconds once. Codecs that are
+    made later open no file. Raises SchemaError."""
+    global _all_read
+    with _lock:
+        if not _all_read:
+            texts = read_schema_texts(schemas_directory() / "kafka")
+            _texts.update((name, text) for name, text in texts.items() if name not in _schemas)
+            _all_read = True
 
 
 def plan_of(cls: type[RootStruct], version: int) -> MessagePlan:

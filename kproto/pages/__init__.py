@@ -9,10 +9,11 @@ escaped could not run either.
 from __future__ import annotations
 
 import base64
+import codecs
 import hashlib
 from typing import Any, Final
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import DictLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kproto.safe_text import printable
@@ -23,11 +24,13 @@ _BASE: Final = "kproto.pages"
 
 
 class Pages:
-    """The templates of ``package``, which may extend those of this package."""
+    """The templates of ``package``, which may extend those of this package. All are read here, so
+    that rendering opens no file."""
 
     def __init__(self, package: str) -> None:
+        codecs.lookup("unicode_escape")  # Jinja's lexer uses it, and its first use opens a file
         self.environment = Environment(
-            loader=ChoiceLoader([PackageLoader(package), PackageLoader(_BASE)]),
+            loader=DictLoader({**_templates(_BASE), **_templates(package)}),
             autoescape=True,
             undefined=StrictUndefined,
             finalize=_shown,
@@ -45,6 +48,11 @@ class Pages:
         return self.environment.get_template(template).render(
             script=Markup(script), script_hash=f"sha256-{digest}", **values
         )
+
+
+def _templates(package: str) -> dict[str, str]:
+    loader, environment = PackageLoader(package), Environment()
+    return {name: loader.get_source(environment, name)[0] for name in loader.list_templates()}
 
 
 def _shown(value: Any) -> Any:

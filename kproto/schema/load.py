@@ -22,6 +22,7 @@ __all__ = [
     "load_message",
     "parse_message",
     "read_schema_text",
+    "read_schema_texts",
     "schema_files",
     "schemas_directory",
 ]
@@ -54,6 +55,12 @@ def read_schema_text(path: Path) -> str:
             line=error.object.count(b"\n", 0, error.start) + 1,
             remedy="save it as UTF-8",
         ) from None
+
+
+def read_schema_texts(folder: Path) -> dict[str, str]:
+    """Return the text of every ``*.json`` directly in a folder, by the file's name without its
+    ending. Raises SchemaError."""
+    return {file.stem: read_schema_text(file) for file in schema_files(folder)}
 
 
 def load_message(

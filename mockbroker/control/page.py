@@ -29,6 +29,7 @@ __all__ = [
     "file_response",
     "page_files",
     "page_response",
+    "page_templates",
     "requests_page",
     "routes_by_method",
 ]
@@ -91,8 +92,13 @@ async def file_response(request: web.Request) -> web.Response:
 
 
 @cache
+def page_templates() -> Pages:
+    return Pages("mockbroker.control")
+
+
+@cache
 def _page(*, wants_token: bool) -> str:
-    return Pages("mockbroker.control").render(
+    return page_templates().render(
         "page.html",
         groups=_GROUPS,
         files=_FILES,

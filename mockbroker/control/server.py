@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import importlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterable
@@ -20,7 +21,7 @@ from mockbroker.control.connection_limits import ConnectionLimits
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.hosting import FIRST, ClusterHost, HostedCluster
 from mockbroker.control.openapi import served_paths
-from mockbroker.control.page import file_response, page_files, requests_page
+from mockbroker.control.page import file_response, page_files, page_templates, requests_page
 from mockbroker.control.route_table import ROUTES
 from mockbroker.control.routes import ControlRequest, Route, read_body, read_query
 from mockbroker.control.same_site import is_same_site
@@ -37,6 +38,10 @@ _http_log.addFilter(lambda record: not _is_protocol_error(record))
 
 _SHUTDOWN_SECONDS: Final = 1.0
 """How long pending requests may take when the server stops; streams end at once."""
+
+_SCENARIOS: Final = "mockbroker.scenarios"
+"""Routes import it inside functions. A port imports it at its start, so that no request opens a
+file."""
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -68,7 +73,7 @@ class ControlPort:
         raise NotImplementedError
 
     def _files(self) -> Iterable[str]:
-        """The paths of the page's files."""
+        """The paths of the page's files. Reads these files, and the page's templates."""
         return ()
 
     async def _close(self) -> None:
@@ -83,6 +88,7 @@ class ControlPort:
             raise ClusterError(
                 f"a control port on {self._host} is open to other machines: it needs a token"
             )
+        importlib.import_module(_SCENARIOS)
         self._runner = web.AppRunner(
             self.application(),
             access_log=None,
@@ -210,6 +216,7 @@ class ControlServer(ControlPort):
         return self._hosting, self._hosting.find(cluster_id)
 
     def _files(self) -> Iterable[str]:
+        page_templates()
         return page_files()
 
     async def _close(self) -> None:

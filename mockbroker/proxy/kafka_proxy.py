@@ -41,6 +41,7 @@ from mockbroker.security.sasl import parse_credentials
 from mockbroker.serving.endpoints import dialable, show
 from mockbroker.serving.limits import BufferBudget, Limits
 from mockbroker.serving.listeners import BrokerListener
+from mockbroker.serving.preloading import preload
 
 __all__ = ["KafkaProxy", "ProxyOptions"]
 
@@ -162,6 +163,7 @@ class KafkaProxy:
         """Listen, and open a listener for each broker that the upstream names. Raises OSError if an
         address is not available. An upstream that does not answer yet is only logged, except if
         API keys are served here: then its brokers and topics are needed. Raises ClusterError."""
+        preload(self.dialect, self.dialect.apis)
         await self._listener_of(self._bootstrap, self.options.port).open()
         self._faults.start()
         try:

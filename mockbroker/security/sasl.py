@@ -8,6 +8,7 @@ needs a Kerberos realm. Texts are those of Kafka's login modules.
 
 from __future__ import annotations
 
+import importlib
 import re
 import secrets
 import string
@@ -109,6 +110,8 @@ class SaslUsers:
             self._passwords.setdefault(mechanism, {})[user] = password
         enabled = tuple(each for each in MECHANISMS if each in self._passwords)
         self.mechanisms = enabled if self._bearer is None else (*enabled, OAUTHBEARER)
+        if any(each.startswith("SCRAM") for each in enabled):
+            importlib.import_module("scramp")  # so that no exchange opens a file
         self._scram_keys: dict[tuple[str, str], ScramKeys] = {}
         self._stored: Callable[[str, str], ScramKeys | None] | None = None
         self._tokens: Callable[[str], TokenLogin | None] = lambda _: None

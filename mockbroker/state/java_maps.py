@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
@@ -12,11 +13,13 @@ KeyT = TypeVar("KeyT")
 
 _FEWEST: Final = 16
 _LOAD: Final = 0.75
+_UTF_16: Final = codecs.lookup("utf-16-be")
+"""Here, because the first use of a codec by its name opens a file."""
 
 
 def java_hash(text: str) -> int:
     """Java's ``String.hashCode``: a signed 32-bit number, computed over UTF-16 code units."""
-    units = text.encode("utf-16-be", "surrogatepass")
+    units, _ = _UTF_16.encode(text, "surrogatepass")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
-__all__ = ["matching_names", "regex_problem"]
+__all__ = ["library", "matching_names", "regex_problem"]
 
 _TEXTS: Final = {
     "invalid character class range": "invalid character class range",
@@ -36,7 +36,8 @@ _ABSENT: Final = "this mock cluster reads none without google-re2, which kproto[
 
 
 @cache
-def _library() -> Any:
+def library() -> Any:
+    """The module of google-re2; None without it."""
     try:
         return importlib.import_module("re2")
     except ImportError:
@@ -44,18 +45,18 @@ def _library() -> Any:
 
 
 def _compiled(text: str) -> Any:
-    options = _library().Options()
+    options = library().Options()
     options.log_errors = False
-    return _library().compile(text, options)
+    return library().compile(text, options)
 
 
 def regex_problem(text: str) -> str | None:
     """Return what is wrong with a regular expression in Kafka's words; None if it is valid."""
-    if _library() is None:
+    if library() is None:
         return _ABSENT
     try:
         _compiled(text)
-    except _library().error as error:
+    except library().error as error:
         reported = error.args[0]
         words = reported.decode("utf-8", "replace") if isinstance(reported, bytes) else reported
         return next((ours for theirs, ours in _TEXTS.items() if words.startswith(theirs)), words)
