@@ -16,6 +16,7 @@ Unread: TypeAlias = Literal[
     "not-kafka",
     "before-start",
     "out-of-window",
+    "reassembly-limit",
     "missing",
     "malformed",
     "unknown-api",
@@ -55,6 +56,11 @@ REASONS: Final[dict[Unread, Reason]] = {
         "The bytes came after their place in the stream was given up, precede the first byte seen, "
         "are outside any TCP window or follow the connection's end; parts of a rotated capture in "
         "the wrong order look like this.",
+    ),
+    "reassembly-limit": Reason(
+        "beyond the limit of reassembly",
+        "So many bytes waited for these that a limit of memory gave up their place in the stream.",
+        "--memory",
     ),
     "missing": Reason(
         "next to missing bytes",

@@ -18,7 +18,6 @@ from wiredump.conversation import DEFAULT_PORTS, Conversation
 from wiredump.model import Anomaly, Connection, Direction, Exchange, Item, Place
 from wiredump.readable import Readable
 from wiredump.readers import FROM_CLIENT
-from wiredump.readers.model import AnomalyKind
 from wiredump.skipped import damage, read_requests, unread
 from wiredump.tls.keylog import KeyLog
 from wiredump.unread import Unread
@@ -38,10 +37,11 @@ _DAMAGE: Final = frozenset(
 )
 """The kinds of anomalies that show what a capture lacks; gaps are counted by their bytes."""
 
-_UNREAD: Final[dict[AnomalyKind, Unread]] = {
+_UNREAD: Final[dict[str, Unread]] = {
     "malformed": "malformed",
     "fragment": "fragments",
     "late": "out-of-window",
+    "reassembly-limit": "reassembly-limit",
     "before-start": "out-of-window",
     "after-close": "out-of-window",
     "out-of-window": "out-of-window",
