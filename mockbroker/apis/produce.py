@@ -203,13 +203,13 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
     )
     if call.version < _CODECS_KNOWN_SINCE:
         facts.names_unknown_codec = _names_unknown_codec(call, request)
-    producers = set()
+    producers = []
     for data, layout in zip(records, facts.layouts, strict=True):
         header = layout.header or _first_header(data)
         if header is not None and header.producer_id >= 0:
             facts.is_idempotent = True
             if header.is_transactional:
-                producers.add((header.producer_id, header.producer_epoch))
+                producers.append((header.producer_id, header.producer_epoch))
     if producers:
         facts.producers = frozenset(producers)
         if request.transactional_id is not None:
@@ -232,11 +232,12 @@ def _names_unknown_codec(call: Call, request: ProduceRequest) -> bool:
 
 def _named_once(request: ProduceRequest, version: int) -> ProduceRequest:
     """The request without the data that a later row of the same partition replaces."""
-    if sum(len(topic.partition_data) for topic in request.topic_data) < 2:
+    topics = request.topic_data
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
         return request
     by_id = version >= 13
     distinct = distinct_partitions(
-        request.topic_data,
+        topics,
         lambda topic: topic.topic_id if by_id else topic.name,
         lambda topic: topic.partition_data,
         lambda partition: partition.index,

@@ -113,6 +113,11 @@ class BatchStorage:
         return self._end - self._positions[0] if self._positions else 0
 
     @property
+    def end(self) -> int:
+        """The position of the next batch."""
+        return self._end
+
+    @property
     def allocated(self) -> int:
         """Bytes of all blocks, and of the index."""
         return sum(

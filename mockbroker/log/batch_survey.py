@@ -36,7 +36,7 @@ def survey_batch(data: bytes, header: BatchHeader) -> RecordSurvey:
             header.max_timestamp if header.has_append_time else None,
         )
         if found is not None:
-            return RecordSurvey(*found)
+            return RecordSurvey._make(found)
     (batch,) = RecordBatches(data, check_crc=False)
     assert isinstance(batch, RecordBatch), "the caller has read a header of magic 2"
     return survey_records(_section_of(batch))

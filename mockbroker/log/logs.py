@@ -157,7 +157,8 @@ class Logs:
 
     def is_failed(self, tp: TopicPartition, broker_id: int) -> bool:
         """Whether a broker's replica is in a log directory that has failed."""
-        return self._controller.state.replica_dirs.is_failed(broker_id, tp)
+        dirs = self._controller.state.replica_dirs
+        return bool(dirs.failed) and dirs.is_failed(broker_id, tp)
 
     def replica_size(self, broker_id: int, tp: TopicPartition) -> int:
         """The bytes of the batches that a replica has. Raises UnknownPartitionError."""
@@ -180,8 +181,17 @@ class Logs:
 
         The high watermark follows as far as in-sync replicas do.
         """
-        data = self.data(tp)
-        partition = self._controller.partition(tp)
+        return self.append_to(tp, self.data(tp), self._controller.partition(tp), batch, header)
+
+    def append_to(
+        self,
+        tp: TopicPartition,
+        data: PartitionData,
+        partition: Partition,
+        batch: Buffer,
+        header: BatchHeader,
+    ) -> int:
+        """As ``append``, to a partition that the caller has found."""
         log = data.log
         now_ms = self._controller.timers.now_ms
         settings = self.settings(tp[0])

@@ -107,7 +107,7 @@ class PartitionLog:
     ) -> None:
         """Begin a segment before a batch that does not fit the newest one by its size, or by its
         timestamp: it is counted from that of the segment's first batch (KIP-33)."""
-        held = self.storage.position(len(self.storage)) - self._segment_position
+        held = self.storage.end - self._segment_position
         if not held:
             self._segment_timestamp = max_timestamp
             return
@@ -131,7 +131,7 @@ class PartitionLog:
             return False
         self.segments[-1] = self.segments[-1]._replace(modified_ms=self.appended_ms)
         self.segments.append(Segment(self.end_offset, now_ms))
-        self._segment_position = self.storage.position(len(self.storage))
+        self._segment_position = self.storage.end
         self._segment_timestamp = None
         return True
 

@@ -44,6 +44,7 @@ from mockbroker.log.produce_checks import (
     is_ordinary_arrival,
     is_ordinary_batch,
     is_ordinary_request,
+    is_ordinary_stored,
     layout_of,
 )
 from mockbroker.log.producers import (
@@ -155,13 +156,14 @@ class Appender:
             layout,
             attributes & CODEC_MASK,
             request.unverified.get(tp) if request.unverified else None,
-            partition is not None and self._is_failed(tp, broker_id),
+            partition is not None and self._logs.is_failed(tp, broker_id),
         )
         if not is_ordinary_arrival(arrival):
             refusal = Refusal(unverified=arrival.unverified)
             if apply_first(self._partition_rows, arrival, refusal):
                 return self._refused(tp, refusal)
-        return self._append(tp, data or b"", layout, request)
+        assert partition is not None, "the rows refuse brokers that do not lead"
+        return self._append(tp, partition, data or b"", layout, request)
 
     def needs_transaction(
         self,
@@ -181,7 +183,7 @@ class Appender:
         partition = self._partition(tp) if is_known else None
         if partition is None or partition.leader != broker_id or not attributes & TRANSACTIONAL:
             return False
-        if self._is_failed(tp, broker_id):
+        if self._logs.is_failed(tp, broker_id):
             return False
         arrival = Arrival(
             request,
@@ -196,9 +198,6 @@ class Appender:
         )
         return not apply_first(self._arrival_rows, arrival, Refusal())
 
-    def _is_failed(self, tp: TopicPartition, broker_id: int) -> bool:
-        return self._logs.is_failed(tp, broker_id)
-
     def _partition(self, tp: TopicPartition) -> Partition | None:
         try:
             return self._controller.partition(tp)
@@ -212,7 +211,12 @@ class Appender:
     # ---- a partition ---------------------------------------------------------------------------
 
     def _append(
-        self, tp: TopicPartition, data: bytes, layout: Layout, request: RequestFacts
+        self,
+        tp: TopicPartition,
+        partition: Partition,
+        data: bytes,
+        layout: Layout,
+        request: RequestFacts,
     ) -> AppendOutcome:
         settings = self._logs.settings(tp[0])
         places = layout.batches
@@ -235,7 +239,7 @@ class Appender:
         header = batches[0].header
         codec = CODECS.get(settings.compression_type)
         if header is None or count > 1 or (codec is not None and codec != header.codec):
-            return self._convert(tp, batches, settings, request)
+            return self._convert(tp, partition, batches, settings, request)
         if places[0][1] != len(data):
             data = data[: places[0][1]]
         now_ms = self._controller.timers.now_ms
@@ -249,16 +253,15 @@ class Appender:
             refusal = Refusal()
             if apply_first(self._gap_rows, batches[0], refusal):
                 return self._refused(tp, refusal)
-            return self._convert(tp, batches, settings, request)
+            return self._convert(tp, partition, batches, settings, request)
         if needs_records(header, survey, settings, now_ms):
             _, rejected = self._read(tp, batches, settings)
             if rejected is not None:
                 return rejected
         max_timestamp = max(survey.max_timestamp, NO_TIMESTAMP)
         last_offset_delta = header.record_count - 1
-        is_wrong = (header.max_timestamp, header.last_offset_delta) != (
-            max_timestamp,
-            last_offset_delta,
+        is_wrong = (
+            header.max_timestamp != max_timestamp or header.last_offset_delta != last_offset_delta
         )
         if is_wrong:
             header = header._replace(last_offset_delta=last_offset_delta)
@@ -268,11 +271,12 @@ class Appender:
         elif header.has_append_time or is_wrong:
             data = with_time(data, header, max_timestamp, append_time=False)
             header = read_header(data)
-        return self._store(tp, data, header, settings, request, is_rebuilt=False)
+        return self._store(tp, partition, data, header, settings, request, is_rebuilt=False)
 
     def _convert(
         self,
         tp: TopicPartition,
+        partition: Partition,
         batches: Sequence[ArrivedBatch],
         settings: LogSettings,
         request: RequestFacts,
@@ -287,7 +291,8 @@ class Appender:
             data = rebuild(records, batches[0].header, Compression(codec), append_time)
         except MissingExtraError:
             return self._without_codec(tp, codec)
-        return self._store(tp, data, read_header(data), settings, request, is_rebuilt=True)
+        header = read_header(data)
+        return self._store(tp, partition, data, header, settings, request, is_rebuilt=True)
 
     def _read(
         self, tp: TopicPartition, batches: Sequence[ArrivedBatch], settings: LogSettings
@@ -347,6 +352,7 @@ class Appender:
     def _store(
         self,
         tp: TopicPartition,
+        partition: Partition,
         data: bytes,
         header: BatchHeader,
         settings: LogSettings,
@@ -354,16 +360,18 @@ class Appender:
         *,
         is_rebuilt: bool,
     ) -> AppendOutcome:
-        refusal = Refusal()
-        stored = RewrittenBatch(len(data), is_rebuilt, settings)
-        if apply_first(self._stored_rows, stored, refusal):
-            return self._refused(tp, refusal)
-        log = self._logs.log(tp)
+        if not is_ordinary_stored(len(data), settings, is_rebuilt=is_rebuilt):
+            refusal = Refusal()
+            stored = RewrittenBatch(len(data), is_rebuilt, settings)
+            if apply_first(self._stored_rows, stored, refusal):
+                return self._refused(tp, refusal)
+        held = self._logs.data(tp)
+        log = held.log
         if header.producer_id >= 0:
             check = self._check_producer(tp, log, header, request)
-            if check.error:
+            if check is not None and check.error:
                 return AppendOutcome(tp, check.error, log_start_offset=log.start_offset)
-            if check.duplicate is not None:
+            if check is not None and check.duplicate is not None:
                 kept = check.duplicate
                 return AppendOutcome(
                     tp,
@@ -372,7 +380,7 @@ class Appender:
                     log_start_offset=log.start_offset,
                     end_offset=kept.last_offset + 1,
                 )
-        base_offset = self._logs.append(tp, data, header)
+        base_offset = self._logs.append_to(tp, held, partition, data, header)
         end_offset = base_offset + header.last_offset_delta + 1
         return AppendOutcome(
             tp,
@@ -386,23 +394,24 @@ class Appender:
 
     def _check_producer(
         self, tp: TopicPartition, log: PartitionLog, header: BatchHeader, request: RequestFacts
-    ) -> SequenceCheck:
-        guards = request.guards
+    ) -> SequenceCheck | None:
+        """None if no row applies."""
+        guards, is_transactional = request.guards, header.is_transactional
         batch = ProducerBatch(
             log.producers.get(header.producer_id),
             header.producer_epoch,
             header.base_sequence,
             (header.base_sequence + header.last_offset_delta) & _SEQUENCES,
-            header.is_transactional,
-            header.is_transactional and request.adds_partitions,
-            not header.is_transactional
+            is_transactional,
+            is_transactional and request.adds_partitions,
+            not is_transactional
             or guards is None
             or log.producers.holds(header.producer_id, guards.get(tp)),
         )
+        if is_ordinary_sequence(batch):
+            return None
         check = SequenceCheck()
-        if not is_ordinary_sequence(batch):
-            apply_first(self._producer_rows, batch, (batch, check))
-        return check
+        return check if apply_first(self._producer_rows, batch, (batch, check)) else None
 
     # ---- coordinators --------------------------------------------------------------------------
 
@@ -431,7 +440,7 @@ class Appender:
             min_isr=0 if partition is None else self._logs.min_isr(tp[0], partition),
             layout=_ONE_BATCH,
             codec=0,
-            is_failed=partition is not None and self._is_failed(tp, broker_id),
+            is_failed=partition is not None and self._logs.is_failed(tp, broker_id),
         )
         refusal = Refusal()
         if apply_first(self._partition_rows, arrival, refusal):

@@ -45,6 +45,7 @@ __all__ = [
     "is_ordinary_arrival",
     "is_ordinary_batch",
     "is_ordinary_request",
+    "is_ordinary_stored",
     "layout_of",
 ]
 
@@ -244,7 +245,7 @@ def is_ordinary_request(request: RequestFacts) -> bool:
         return False
     if request.version < 7 and request.names_unknown_codec:
         return False
-    return all(layout.header is not None for layout in request.layouts)
+    return None not in [layout.header for layout in request.layouts]
 
 
 # ---- a partition ---------------------------------------------------------------------------------
@@ -644,6 +645,11 @@ class RewrittenBatch(msgspec.Struct, frozen=True):
     size: int
     is_rebuilt: bool
     settings: LogSettings
+
+
+def is_ordinary_stored(size: int, settings: LogSettings, *, is_rebuilt: bool) -> bool:
+    """Whether certainly none of ``STORED_ROWS`` applies, in any release. False says nothing."""
+    return not is_rebuilt and size <= settings.segment_bytes
 
 
 STORED_ROWS: Final[Sequence[Row[RewrittenBatch, Refusal]]] = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -124,7 +125,8 @@ class ProducerBatch(NamedTuple):
         if known is None or known.epoch != self.epoch:
             return None
         first, last = self.first_sequence, self.last_sequence
-        for batch in list(known.batches)[-kept:]:
+        batches = known.batches
+        for batch in islice(batches, max(len(batches) - kept, 0), None):
             if batch.last_sequence == last and batch.first_sequence == first:
                 return batch
         return None

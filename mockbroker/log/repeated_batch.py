@@ -44,6 +44,10 @@ class RepeatedBatch(BatchStorage):
         return 0
 
     @property
+    def end(self) -> int:
+        return self.position(len(self))
+
+    @property
     def allocated(self) -> int:
         return self._bytes
 

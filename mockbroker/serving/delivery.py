@@ -59,6 +59,8 @@ class ResponseCache:
         self._log = log
         self._known: dict[int, dict[bytes, CachedResponse]] = {}
         self._offset = -1
+        self.keys: set[bytes] = set()
+        """The api keys and versions, as they stand in a frame, of all requests it knew."""
 
     def responses(self, broker_id: int) -> dict[bytes, CachedResponse] | None:
         """Of one broker, by the request's bytes without its size and correlation id; None if there
@@ -79,6 +81,7 @@ class ResponseCache:
         known = self._known.setdefault(session.broker_id, {})
         if len(known) >= _MAX_RESPONSES:
             known.clear()
+        self.keys.add(frame[4:8])
         known[frame[4:8] + frame[12:]] = (
             response[:4],
             response[8:],
@@ -147,6 +150,10 @@ class Delivery:
         if isinstance(body, bytes):
             return exchange.connection.send_bytes(request, body)
         return exchange.connection.send_response(request, body, api_version=reply.version)
+
+    def may_know(self, data: bytes) -> bool:
+        """Whether the response cache may know the request at the start of ``data``."""
+        return data[4:8] in self._cache.keys
 
     def send_known(
         self, session: Session, data: bytes, limit: int, most: int

@@ -46,10 +46,13 @@ class HandlerStage:
 
     def handler_of(self, codec: Dialect, api_key: int) -> Handler | None:
         """A listener may take several dialects; each request has its own."""
+        return self._handlers_of(codec).get(api_key)
+
+    def _handlers_of(self, codec: Dialect) -> dict[int, Handler]:
         handlers = self._handlers.get(codec)
         if handlers is None:
             handlers = self._handlers[codec] = dialect_handlers(codec)
-        return handlers.get(api_key)
+        return handlers
 
     def call(self, exchange: Exchange, request: RequestReceived) -> Call:
         """What a handler is given of a request."""
@@ -62,7 +65,8 @@ class HandlerStage:
         request = exchange.request
         if not isinstance(request, RequestReceived):
             return None
-        handler = self.handler_of(request.dialect, exchange.api_key)
+        handlers = self._handlers.get(request.dialect) or self._handlers_of(request.dialect)
+        handler = handlers.get(exchange.api_key)
         if handler is None:
             return None
         versions = handler.versions
@@ -70,7 +74,7 @@ class HandlerStage:
             return None
         offset = self._offset(exchange) if handler.cacheable else None
         call = self.call(exchange, request)
-        body: Message | Awaitable[Any] = self.operations.start(partial(handler.answer, call))
+        body: Message | Awaitable[Any] = self.operations.start(handler.answer, call)
         if isinstance(body, Message):
             return Reply(body, log_offset=offset, in_parts=call.in_parts)
         return Pending(partial(_later, body, call))

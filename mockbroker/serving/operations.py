@@ -15,7 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from kproto.errors import KprotoError, MissingExtraError
 from mockbroker.errors import ClusterError, NotControllerError
@@ -27,15 +27,18 @@ __all__ = ["Operations", "SuspendedOperations"]
 
 _log = logging.getLogger("mockbroker")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Operations:
     """The operations of a cluster whose znodes, if any, are in this process: none waits."""
 
-    def start(self, call: Callable[[], T]) -> T | Awaitable[T]:
+    def start(
+        self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs
+    ) -> T | Awaitable[T]:
         """Start a call; return its result, or an awaitable of it."""
-        return call()
+        return call(*arguments, **options)
 
     def spawn(self, call: Callable[[], object]) -> None:
         """Start a call in the background, and log its error."""
@@ -97,15 +100,17 @@ class SuspendedOperations(Operations):
 
     # ---- start, suspend, resume -----------------------------------------------------
 
-    def start(self, call: Callable[[], T]) -> T | Awaitable[T]:
+    def start(
+        self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs
+    ) -> T | Awaitable[T]:
         if self._loop is None or self._current() is not None:
-            return call()
+            return call(*arguments, **options)
         outcome: asyncio.Future[T] = self._loop.create_future()
         operation = self._greenlets.greenlet(call)
         operation.gr_context = contextvars.copy_context()
         self._begun[operation] = outcome
         try:
-            waited = operation.switch()
+            waited = operation.switch(*arguments, **options)
         finally:
             if operation.dead:
                 del self._begun[operation]

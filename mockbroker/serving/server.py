@@ -102,7 +102,11 @@ class BrokerProtocol(PlannedConnection):
             return
         if self._unread:
             self._unread += data
-        elif self._connection.idle and self._pending is None:
+        elif (
+            self._dispatcher.delivery.may_know(data)
+            and self._connection.idle
+            and self._pending is None
+        ):
             self._unread = data
         else:
             self._connection.receive_data(data)
@@ -184,7 +188,10 @@ class BrokerProtocol(PlannedConnection):
                 break
             answer = self._dispatcher.answer(self._connection, self._session, event)
             if isinstance(answer, bytes | list):
-                answers += self._in_turn(answer)
+                if isinstance(answer, bytes) and not self._late:
+                    answers.append(answer)
+                else:
+                    answers += self._in_turn(answer)
                 if self._session.ended:
                     return self._close_after(answers)
                 size += len(answer) if isinstance(answer, bytes) else sum(map(len, answer))

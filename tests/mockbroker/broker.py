@@ -70,4 +70,5 @@ class DirectBroker:
         event = connection.next_event()
         assert event is not None
         session = Session(1, broker_id, "127.0.0.1:9", principal=self.principal)
-        return self.dispatcher.answer(connection, session, event)
+        answer = self.dispatcher.answer(connection, session, event)
+        return b"".join(answer) if isinstance(answer, list) else answer

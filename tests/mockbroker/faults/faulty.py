@@ -56,6 +56,8 @@ class Faulty:
         assert event is not None
         session = Session(connection_id, broker_id, "127.0.0.1:9")
         answer = self.dispatcher.answer(connection, session, event)
+        if isinstance(answer, list):
+            return b"".join(answer)
         return answer if isinstance(answer, bytes | Close) else _result(answer)
 
     def answer(self, body: Message, version: int, **named: Any) -> Message | None:

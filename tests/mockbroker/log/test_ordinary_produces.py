@@ -20,12 +20,15 @@ from mockbroker.log.produce_checks import (
     FIRST_BATCH_ROWS,
     PARTITION_ROWS,
     REQUEST_ROWS,
+    STORED_ROWS,
     Arrival,
     ArrivedBatch,
     RequestFacts,
+    RewrittenBatch,
     is_ordinary_arrival,
     is_ordinary_batch,
     is_ordinary_request,
+    is_ordinary_stored,
     layout_of,
 )
 from mockbroker.log.producers import (
@@ -131,6 +134,18 @@ def test_an_ordinary_batch_passes_all_rows() -> None:
             header = read_header(data, place[0]) if place[2] == 2 else None
             cases.append(ArrivedBatch(data, place, header, each, places[0][2], len(places)))
     check(cases, is_ordinary_batch, FIRST_BATCH_ROWS, BATCH_ROWS)
+
+
+def test_what_is_ordinarily_stored_passes_all_rows() -> None:
+    settings = new_cluster().logs.settings("foo")
+    small = replace(settings, segment_bytes=99)
+    facts = itertools.product((98, 99, 100), (False, True), (settings, small))
+    cases = [RewrittenBatch(*each) for each in facts]
+    check(
+        cases,
+        lambda case: is_ordinary_stored(case.size, case.settings, is_rebuilt=case.is_rebuilt),
+        STORED_ROWS,
+    )
 
 
 def test_an_ordinary_sequence_passes_all_rows() -> None:
