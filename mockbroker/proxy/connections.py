@@ -455,10 +455,10 @@ class ProxiedConnection(PlannedConnection):
     def update_reading(self) -> None:
         """Read from a side only while what comes of it can be passed on."""
         transport, upstream = self._transport, self._upstream.transport
-        if transport is None or self._closing or not self._connected:
+        if transport is None or self._closing:
             return
         full = self._upstream_writing_paused or self._upstream.writer.full or self.passage.full
-        if full or self._turn.waiting:
+        if full or self._turn.waiting or not self._connected:
             transport.pause_reading()
         else:
             transport.resume_reading()

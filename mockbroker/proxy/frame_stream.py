@@ -54,8 +54,8 @@ class FrameStream:
     which each frame counts. ``receive(b"")`` reads on what was received.
     """
 
-    __slots__ = ("_begin", "_begun", "_data", "_left", "_parts", "_taken", "_turn", "max_size",
-                 "out", "paused")  # fmt: skip
+    __slots__ = ("_at", "_begin", "_begun", "_data", "_left", "_parts", "_taken", "_turn",
+                 "max_size", "out", "paused")  # fmt: skip
 
     def __init__(
         self,
@@ -70,7 +70,9 @@ class FrameStream:
         self.paused = False
         self._begin = begin
         self._data = b""
-        """Received, and not read yet: the beginning of a frame, or what came while paused."""
+        """Received, and not read yet from ``_at`` on: the beginning of a frame, or what came while
+        paused."""
+        self._at = 0
         self._left = 0
         """Bytes that the frames under way still lack."""
         self._taken: Collect | Copy | None = None
@@ -81,7 +83,7 @@ class FrameStream:
     @property
     def buffered(self) -> int:
         """The bytes held here."""
-        return len(self._data) + self._begun
+        return len(self._data) - self._at + self._begun
 
     @property
     def within_frame(self) -> bool:
@@ -90,14 +92,18 @@ class FrameStream:
 
     def receive(self, data: bytes) -> None:
         """Read bytes from the socket. Raises RemoteProtocolError for a bad size."""
+        at, turn = 0, self._turn
         if self._data:
-            data = self._data + data
-            self._data = b""
-        at, end, turn = 0, len(data), self._turn
+            if data:
+                data = self._data[self._at :] + data
+            else:
+                data, at = self._data, self._at
+            self._data, self._at = b"", 0
         if turn is not None and turn.waiting:
-            self._data = data
+            self._data, self._at = data, at
             return
-        relayed = 0  # where the bytes begin that are to be passed on and are not in ``out`` yet
+        end = len(data)
+        relayed = at  # where the bytes begin that are to be passed on and are not in ``out`` yet
         try:
             while at < end and not self.paused:
                 if self._left:
@@ -138,7 +144,14 @@ class FrameStream:
             if relayed < at:
                 self.out.append(data[relayed:at] if relayed or at < end else data)
             if at < end:
-                self._data = data[at:]
+                self._keep(data, at)
+
+    def _keep(self, data: bytes, at: int) -> None:
+        """Keep what is not read yet. It may wait for many turns, so it is copied only where that
+        frees more than it copies."""
+        if 2 * at > len(data):
+            data, at = data[at:], 0
+        self._data, self._at = data, at
 
     def _finish(self, data: bytes, relayed: int, at: int) -> int:
         """Give the complete frame to whoever takes it; return where the bytes to pass on begin."""

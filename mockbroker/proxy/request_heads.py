@@ -74,13 +74,17 @@ class HeadReader:
         seen = self._seen.get(data[at + 4 : at + 8])
         if seen is not None and data.startswith(seen[0], at + _PREFIX.size):
             rest = len(seen[0])
-            if frame_end(data, at) >= at + _PREFIX.size + rest:
+            size = frame_end(data, at) - at
+            if size >= _PREFIX.size + rest:
+                start = 0
+                if len(data) - at > most * size:  # not to look through the same bytes in each turn
+                    start, data, at = at, data[at : at + most * size], 0
                 ids, end = self._alike(data, at, rest, max_size)
-                if len(ids) <= most:
-                    return ids, end
-                for _ in range(most):
-                    at = frame_end(data, at)
-                return ids[:most], at
+                if len(ids) > most:
+                    ids, end = ids[:most], at
+                    for _ in ids:
+                        end = frame_end(data, end)
+                return ids, start + end
         _, _, _, correlation_id = _PREFIX.unpack_from(data, at)
         return [correlation_id], frame_end(data, at)
 

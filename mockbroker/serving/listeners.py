@@ -37,8 +37,8 @@ client retries after a second; asyncio's default of 100 is too low for a connect
 class PlannedConnection(asyncio.Protocol):
     """A connection that a listener accepted, as fault rules and the listener use it.
 
-    What it has received is worked on in turns (``loop_turns``), also once the client is gone:
-    a broker carries out the requests that it has received, and has nobody to answer.
+    What it has received is worked on in turns (``loop_turns``), also once the client is gone. As in
+    Kafka, that ends with the first request whose answer cannot be sent.
     """
 
     def __init__(self, budget: BufferBudget) -> None:
@@ -96,6 +96,11 @@ class PlannedConnection(asyncio.Protocol):
         if self._lost and (self._closing or not self._turn.waiting):
             self._finish(self._lost_because)
 
+    @property
+    def _gone(self) -> bool:
+        """Whether the client gets no more answers, although its requests are still worked on."""
+        return self._lost or self._half_closed
+
     # ---- limits ------------------------------------------------------------------------------
 
     def _hold(self) -> None:
@@ -141,7 +146,7 @@ class PlannedConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _write(self, answers: Sequence[Buffer]) -> None:
-        if not answers or self._transport is None or self._half_closed:
+        if not answers or self._transport is None or self._gone:
             return
         if len(answers) == 1:
             self._transport.write(answers[0])

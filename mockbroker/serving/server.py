@@ -188,6 +188,8 @@ class BrokerProtocol(PlannedConnection):
                 break
             answer = self._dispatcher.answer(self._connection, self._session, event)
             if isinstance(answer, bytes | list):
+                if answer and self._gone:
+                    return self._close_after([])
                 if isinstance(answer, bytes) and not self._late:
                     answers.append(answer)
                 else:
@@ -219,6 +221,7 @@ class BrokerProtocol(PlannedConnection):
         behind them to ``_connection``."""
         dispatcher, sasl = self._dispatcher, self._session.sasl
         knows = dispatcher.uses_cache and not self._late and (sasl is None or not sasl.ends_ms)
+        knows = knows and not self._gone
         while knows and self._unread and not (self._closing or self._writing_paused):
             answers, used = dispatcher.delivery.send_known(
                 self._session, self._unread, _FLUSH_AT, self._turn.requests_left

@@ -19,8 +19,10 @@ from kproto.messages import (
     MetadataRequest,
 )
 from mockbroker import MockCluster
+from mockbroker.proxy.frame_stream import FrameStream, frame_end
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from mockbroker.proxy.recorder import DETAILS, Detail
+from mockbroker.serving.loop_turns import Turn, Turns
 from tests.mockbroker.proxy.conftest import address, dial
 from tests.mockbroker.security.test_tls import client_context, server_context
 from tests.mockbroker.server.test_turns import at_once, bound, one_by_one, produce
@@ -191,3 +193,61 @@ def test_answers_that_came_before_the_end_of_the_upstream_are_passed_on(
             await mock.stop()
 
     run_on(loop, answer_and_close())
+
+
+@EACH_LOOP
+def test_a_client_is_not_read_from_before_the_upstream_is_connected(
+    monkeypatch: pytest.MonkeyPatch, loop: str
+) -> None:
+    """uvloop begins to read after ``connection_made``, and again and again within one turn."""
+
+    async def push() -> None:
+        ready = asyncio.Event()
+        async with AsyncExitStack() as stack:
+            _, proxy = await proxied(stack)
+            connect = proxy.connect
+
+            async def later(*arguments: Any) -> None:
+                await ready.wait()
+                await connect(*arguments)
+
+            monkeypatch.setattr(proxy, "connect", later)
+            wire = await stack.enter_async_context(dial(proxy))
+            wire.send(wire.frame(*RELAYED) * 50_000)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            (connection,) = proxy.connections
+            assert connection.held_bytes <= 512 * 1024
+            ready.set()
+            await wire.receive()
+            wire.writer.transport.abort()
+
+    run_on(loop, push())
+
+
+class Copied(bytes):
+    """Bytes that count what is cut out of them."""
+
+    cut = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        if isinstance(place, slice):
+            Copied.cut += len(found)
+            return Copied(found)
+        return found
+
+
+@pytest.mark.parametrize("count", [1000, 2000])
+async def test_what_waits_for_many_turns_is_copied_a_bounded_number_of_times(count: int) -> None:
+    frame = b"\0\0\0\x0c" + bytes(12)
+    turns, passed = Turns(most_requests=1, clock=lambda: 0.0), list[bytes]()
+    stream = FrameStream(frame_end, passed, turn=Turn(turns, lambda: None))
+    turn: Any = stream._turn
+    Copied.cut = 0
+    for number in range(count):
+        turn.waiting = False
+        turn.begin()
+        stream.receive(b"" if number else Copied(frame * count))
+    assert b"".join(passed) == frame * count
+    assert Copied.cut <= 3 * len(frame) * count

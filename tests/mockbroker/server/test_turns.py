@@ -326,6 +326,23 @@ def test_requests_that_came_before_the_end_are_carried_out(loop: str, tls: bool)
     assert run_on(loop, close_behind()) == (50, "disconnected")
 
 
+async def test_a_client_that_is_gone_is_worked_for_until_an_answer_cannot_be_sent() -> None:
+    bound(1)
+    async with MockCluster(1, topics=["foo=1"]) as mock, connect(mock) as wire:
+        for kind in (KNOWN, UNKNOWN):
+            await wire.ask(*kind)
+        (connection,) = mock._sockets.listeners[1].connections
+        wire.send(*frames(wire, [*produce(5), UNKNOWN, KNOWN, *produce(5)]))
+        async with asyncio.timeout(PATIENCE):
+            while not connection._turn.waiting:
+                await asyncio.sleep(0)
+            assert connection._transport is not None
+            connection._transport.abort()
+            while mock.connections(1):
+                await asyncio.sleep(0)
+        assert mock.cluster.logs.log(("foo", 0)).end_offset == 5
+
+
 # ---- what waits for a turn -----------------------------------------------------------------------
 
 
