@@ -7,6 +7,7 @@ from benchmarks import (
     bench_codec,
     bench_columns,
     bench_data,
+    bench_fairness,
     bench_proxy,
     bench_records,
     bench_requests,
@@ -22,6 +23,7 @@ for benchmark in (
     bench_data,
     bench_requests,
     bench_proxy,
+    bench_fairness,
 ):
     sys.argv = [benchmark.__name__]
     benchmark.main()

@@ -45,7 +45,7 @@ from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.records import Record, build_batch
 
-__all__ = ["main"]
+__all__ = ["address_leader", "fetch_frame", "main", "produce_frame"]
 
 DEPTH: Final = 4
 PARTITION: Final = 0
@@ -61,7 +61,8 @@ DELAY: Final = "group.initial.rebalance.delay.ms=0"
 FETCH, DELAYS, IDLE = "fetch", "end to end", "heartbeats"
 
 
-def _produce_frame(data: bytes) -> bytes:
+def produce_frame(data: bytes) -> bytes:
+    """A Produce of one batch to the partition."""
     body = ProduceRequest(
         acks=1, timeout_ms=30_000,
         topic_data=[TopicProduceData(name=TOPIC, partition_data=[
@@ -70,11 +71,12 @@ def _produce_frame(data: bytes) -> bytes:
     return kproto.encode_request(body, api_version=7, correlation_id=1, client_id="bench")
 
 
-def _fetch_frame(offset: int, wait_ms: int = 0) -> bytes:
+def fetch_frame(offset: int, wait_ms: int = 0, most: int = 1 << 20) -> bytes:
+    """A Fetch of ``most`` bytes of the partition."""
     body = FetchRequest(
         max_wait_ms=wait_ms, min_bytes=1, max_bytes=50 << 20, session_epoch=-1,
         topics=[FetchTopic(topic=TOPIC, partitions=[FetchPartition(
-            partition=PARTITION, fetch_offset=offset, partition_max_bytes=1 << 20)])],
+            partition=PARTITION, fetch_offset=offset, partition_max_bytes=most)])],
     )  # fmt: skip
     return kproto.encode_request(body, api_version=11, correlation_id=1, client_id="bench")
 
@@ -90,7 +92,7 @@ def _ask(connection: Pipeline, frame: bytes, api_key: int, version: int) -> Any:
     return body
 
 
-def _address_leader(server: Server) -> None:
+def address_leader(server: Server) -> None:
     """Make the address that of the leader of the partition, which librdkafka's mock draws."""
     body = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
     frame = kproto.encode_request(body, api_version=1, correlation_id=1, client_id="bench")
@@ -124,7 +126,7 @@ def _run(server: Server, name: str, frame: bytes, requests: int, size: int) -> N
 
 def _produce(server: Server, name: str) -> None:
     data = _batch(BATCHES[name])
-    frame = _produce_frame(data)
+    frame = produce_frame(data)
     connection = Pipeline(server.address, [frame])
     try:
         answer = _ask(connection, frame, 0, 7)
@@ -136,7 +138,7 @@ def _produce(server: Server, name: str) -> None:
 
 
 def _fetch(server: Server) -> None:
-    frame = _fetch_frame(0)
+    frame = fetch_frame(0)
     connection = Pipeline(server.address, [frame])
     try:
         answer = _ask(connection, frame, 1, 11)
@@ -159,13 +161,13 @@ def _end_offset(connection: Pipeline) -> int:
 
 def _end_to_end(server: Server) -> None:
     """Note the median microseconds from a record to the fetch that waited for it."""
-    frame = _produce_frame(_batch(100))
+    frame = produce_frame(_batch(100))
     producer, consumer = Pipeline(server.address, [frame]), Pipeline(server.address, [frame])
     taken = []
     try:
         end = _end_offset(consumer)
         for offset in range(end, end + END_TO_END):
-            consumer.send(_fetch_frame(offset, wait_ms=30_000))
+            consumer.send(fetch_frame(offset, wait_ms=30_000))
             time.sleep(0.001)  # until it waits
             began = time.perf_counter_ns()
             producer.send(frame)
@@ -251,7 +253,7 @@ def _first_metadata() -> float:
     """Return the milliseconds from starting the command to the first answer to Metadata."""
     began = time.perf_counter()
     with mockbroker() as server:
-        _address_leader(server)
+        address_leader(server)
         return (time.perf_counter() - began) * 1000
 
 
@@ -287,7 +289,7 @@ def measure(rounds: int) -> Section:
     with mockbroker() as ours, librdkafka() as theirs, kfake() as built_kfake:
         servers = [each for each in (ours, built_kfake, theirs) if each is not None]
         for server in servers:
-            _address_leader(server)
+            address_leader(server)
         for number in range(rounds):
             first = number % len(servers)
             turns = servers[first:] + servers[:first]

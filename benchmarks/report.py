@@ -21,7 +21,7 @@ __all__ = ["Mark", "Section", "conclude", "machine"]
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "explanation"
 ORDER = [
     "codec", "columns", "records", "start", "broker", "data", "requests", "scale", "clients",
-    "proxy", "dump",
+    "proxy", "fairness", "dump",
 ]  # fmt: skip
 
 VERDICTS = {True: "met", False: "**missed**", None: "not measured"}
