@@ -113,7 +113,8 @@ class Exchange(msgspec.Struct, gc=False):
     None, and ``correlation_id`` is the response's. ``response_version`` is the version of the
     response: 0 if ApiVersions fell back (KIP-511), else the request's. ``expected`` is False for a
     Produce with acks=0. ``in_order`` is False if the response came before that of an earlier
-    request.
+    request. ``is_decoded`` is False for requests that did not decode while nothing else showed that
+    the connection is Kafka.
     """
 
     connection: Connection
@@ -128,6 +129,7 @@ class Exchange(msgspec.Struct, gc=False):
     response_version: int | None = None
     expected: bool = True
     in_order: bool = True
+    is_decoded: bool = True
 
     @property
     def latency_ns(self) -> int | None:

@@ -27,7 +27,7 @@ from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
 from wiredump.open_requests import OpenRequests, open_requests
 
-__all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "software_of"]
+__all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "decodes", "software_of"]
 
 MOST_OPEN: Final = 10_000
 MOST_OPEN_BYTES: Final = 256 * 1024 * 1024
@@ -66,6 +66,10 @@ class Pairing:
         """Whether SASL tokens may currently travel without a header."""
         self.bare_tokens = False
         """Whether they ever may have: whether a SaslHandshake v0 was answered."""
+        self.has_decoded = False
+        """Whether any request was decoded to its end; until then it may be another protocol."""
+        self.is_doubtful = False
+        """Whether a request in front of that did not decode."""
         self._newest: int | None = None
         self._answered: int | None = None
 
@@ -89,7 +93,7 @@ class Pairing:
         unknown."""
         if len(raw) < SIZE_LENGTH + _size(raw)[0] and not self._continues(raw):
             return False
-        return _decodes(self._codec.decode_request, raw)
+        return decodes(self._codec.decode_request, raw)
 
     def _continues(self, raw: bytes) -> bool:
         """Whether the beginning of a request continues the earlier ones: the same client, and a
@@ -117,7 +121,7 @@ class Pairing:
         codec = dialect(asked.dialect) if is_auto else self._codec
         version = _response_version(asked, raw)
         decode = partial(codec.decode_response, api_key=asked.api_key, api_version=version)
-        return _decodes(decode, raw)
+        return decodes(decode, raw)
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -141,6 +145,7 @@ class Pairing:
 
     def _exchange(self, frame: Frame) -> Exchange:
         _, key, version, correlation_id = _prefix(frame.raw)
+        is_decoded = self.has_decoded or self._is_decoded(frame)
         self._newest = correlation_id
         client_id = request_client_id(frame.raw)
         connection = self.connection
@@ -159,7 +164,18 @@ class Pairing:
             software=connection.software,
             dialect=self._dialect_of(frame, key),
             expected=key != _PRODUCE or produce_acks(frame.raw, version) != 0,
+            is_decoded=is_decoded,
         )
+
+    def _is_decoded(self, frame: Frame) -> bool:
+        """Whether a request is no reason to doubt that this is Kafka. Some clients leave bytes
+        behind a message, and versions may be newer than the schemas: that is a reason only if the
+        first frame was guessed."""
+        found = self.is_request(frame.raw)
+        self.has_decoded = found is True
+        is_decoded = self.connection.from_start if found is None else found
+        self.is_doubtful |= not is_decoded
+        return is_decoded
 
     def _dialect_of(self, frame: Frame, key: int) -> str:
         if not isinstance(self._codec, AutoDialect):
@@ -286,7 +302,7 @@ def software_of(codec: Dialect, raw: bytes) -> ClientSoftware | None:
     return ClientSoftware(name, getattr(body, "client_software_version", "")) if name else None
 
 
-def _decodes(decode: Callable[[bytes], Any], raw: bytes) -> bool | None:
+def decodes(decode: Callable[[bytes], Any], raw: bytes) -> bool | None:
     """Whether a frame decodes; of a cut frame, whether its captured part can be the beginning of
     one that does. None if the version is unknown, or if bytes follow the message: brokers do not
     look behind the end of a message, and some clients leave bytes there."""

@@ -35,19 +35,27 @@ class Readable:
     def has_request(self, exchange: Exchange) -> bool:
         """Whether an exchange has a request that can be decoded."""
         request = exchange.request
-        return request is not None and not request.sasl and self._knows(exchange)
+        return (
+            request is not None
+            and not request.sasl
+            and exchange.is_decoded
+            and self._knows(exchange)
+        )
 
     def _knows(self, exchange: Exchange) -> bool:
         return 0 <= exchange.api_version <= self._newest.get(exchange.api_key, -1)
 
     def unread_of(self, exchange: Exchange) -> Iterator[tuple[Unread, int]]:
         """Yield the sizes of the parts of its frames that cannot be read, with the reasons: frames
-        of unknown APIs, responses without their requests, headers that a gap cuts, and what is
-        behind a gap. Bare SASL tokens are read as they are."""
+        of unknown APIs, those that are probably of another protocol, responses without their
+        requests, headers that a gap cuts, and what is behind a gap. Bare SASL tokens are read as
+        they are."""
         request, response = exchange.request, exchange.response
         unknown: Unread | None = None
         if request is not None and not (request.sasl or self._knows(exchange)):
             unknown = "missing" if len(request.raw) < REQUEST_PREFIX else "unknown-api"
+        elif not exchange.is_decoded:
+            unknown = "malformed"
         if request is not None:
             yield _unread_in(request, unknown)
         if response is not None:

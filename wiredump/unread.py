@@ -69,7 +69,8 @@ REASONS: Final[dict[Unread, Reason]] = {
     ),
     "malformed": Reason(
         "malformed",
-        "The bytes follow an impossible frame size, or their IP or TCP header cannot be read.",
+        "The bytes follow an impossible frame size, their IP or TCP header cannot be read, or they "
+        "are requests that do not decode, and their responses, before the first one that does.",
     ),
     "unknown-api": Reason(
         "of unknown APIs",
@@ -83,7 +84,8 @@ REASONS: Final[dict[Unread, Reason]] = {
     ),
     "differing": Reason(
         "repeated with other content",
-        "A segment repeats bytes with other values; the first copy is read.",
+        "The bytes repeat earlier ones, but some have other values; the first copy is read. "
+        "Another session on the same ports, whose SYN was not captured, looks like this.",
     ),
     "fragments": Reason(
         "in incomplete IP datagrams",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,20 @@ def test_the_page_has_the_program_of_a_client_with_a_template(run, tmp_path):
     assert "```yaml\n# faults.yaml\n- " in found
     assert "```python\n# repeat.py\n" in found
     assert "**On the wire.**" not in found, "the folder has no journals"
+
+
+def test_a_journal_whose_last_line_is_incomplete_is_reported(run, tmp_path):
+    torn = tmp_path / "run"
+    shutil.copytree(run, torn)
+    for journal in torn.rglob("*.jsonl"):
+        journal.write_bytes(journal.read_bytes()[:-9])
+    words = ["report", str(torn), "--client", WRONG, "--for-maintainers"]
+    done = CliRunner().invoke(commands, words)
+    assert done.exit_code == 0
+    assert ": 1 truncated file: its last line is incomplete" in done.stderr
+    assert (
+        "truncated" not in CliRunner().invoke(commands, [*words[:1], str(run), *words[2:]]).stderr
+    )
 
 
 def test_an_adapter_of_ones_own_has_its_name_and_the_command_that_ran_it(run, tmp_path):

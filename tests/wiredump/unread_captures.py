@@ -301,10 +301,19 @@ def other_content() -> Sample:
     last = heartbeat(104)
     other = last[:-6] + b"\x55" * 6
     again = line.again(0, other, len(last))
-    return Sample(
-        "sent again with other content", [merged(line)], size + again, {"differing": 6}, 5,
-        again - 6,
-    )  # fmt: skip
+    unread: dict[Unread, int] = {"differing": again}
+    return Sample("sent again with other content", [merged(line)], size + again, unread, 5)
+
+
+@_sample
+def same_ports() -> Sample:
+    """Two sessions on the same ports, ten minutes apart and without SYN, whose sequence numbers are
+    the same."""
+    first = Line(31092, syn=False)
+    size = heartbeats(first, 100)
+    second = Line(31092, syn=False, start_ns=first.now + 600 * 10**9)
+    other = heartbeats(second, 500)
+    return Sample("same ports", [merged(first, second)], size + other, {"differing": other}, 5)
 
 
 @_sample
@@ -315,6 +324,40 @@ def middle() -> Sample:
     size = line.send(0, rest) + line.send(1, answer)
     read = heartbeats(line)
     return Sample("mid-stream", [merged(line)], size + read, {"before-start": size}, 5)
+
+
+@_sample
+def wrong_guess() -> Sample:
+    """The capture begins in the second segment of a request, and correlation ids look like versions
+    of Produce: the responses are taken for requests."""
+    line = Line(31092, syn=False)
+    for number in range(2, 12):
+        line.send(0, produce(number, 3000))
+        line.send(1, produced(number))
+    unread: dict[Unread, int] = {
+        "before-start": len(produce(2, 3000)) - _SEGMENT,
+        "unmatched": 9 * len(produce(3, 3000)),
+        "malformed": 10 * len(produced(2)),
+    }
+    return Sample("wrong guess", [file_of(line.packets[1:])], sum(unread.values()), unread, 0)
+
+
+@_sample
+def wrong_guess_of_responses() -> Sample:
+    line = Line(31092, syn=False)
+    size = sum(line.send(1, produced(number)) for number in range(2, 12))
+    return Sample(
+        "responses alone on another port", [merged(line)], size, {"malformed": size}, 0
+    )  # fmt: skip
+
+
+@_sample
+def smpp() -> Sample:
+    """A protocol whose first PDU looks like the header of a Produce request of version 9."""
+    line = Line(2775)
+    bind = b"system\0password\0\0\x34\0\0\0"
+    size = line.send(0, pack(">iiii", 16 + len(bind), 9, 0, 1) + bind)
+    return Sample("SMPP", [merged(line)], size, {"malformed": size}, 0)
 
 
 def _cut(name: str, port: int, unread: Mapping[Unread, int], requests: int) -> Sample:

@@ -115,6 +115,7 @@ class Reading:
         opened: Callable[[bytes, int, int, int], Any],
         closed: Callable[[Any, int | None, int | None, str | None, int, int, int, int], None],
         software: Callable[[bytes], Any],
+        decodes: Callable[[bytes], bool | None],
         known: dict[bytes, Any],
         versions: bytes,
         readable: bytes,

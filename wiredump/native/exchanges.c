@@ -268,6 +268,10 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
     int key = (int16_t)get16(in.at + 4), version = (int16_t)get16(in.at + 6);
     int32_t id = (int32_t)get32(in.at + 8);
     if (has_key(self->left, key)) return LEFT;
+    if (UNLIKELY(!on->confirmed)) {
+        enum taken confirmed = confirm(self, on, chunk, size);
+        if (confirmed != TAKEN) return confirmed;
+    }
     if (on->open->count >= self->most_open ||
         on->open->bytes + size > self->most_open_bytes)
         return LEFT;

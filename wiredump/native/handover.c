@@ -68,6 +68,7 @@ PyObject *connection_enter(PyObject *object, PyObject *args) {
     if (on == NULL) return PyErr_NoMemory();
     on->id = id;
     on->request_direction = request_direction != 0;
+    on->confirmed = 1;
     on->connection = Py_NewRef(held_connection);
     on->software = Py_NewRef(software);
     on->open = (open_requests *)Py_NewRef(open);

@@ -10,17 +10,19 @@ enum { CHANGES = FIN | SYN | RST, CLIENT = 0, SERVER = 1 };
 
 /* ---- what is called -------------------------------------------------------------------------- */
 
-/* open_with(opened, closed, software, known, versions, readable): connections may begin and end here from now on.
+/* open_with(opened, closed, software, decodes, known, versions, readable): connections may begin and end
+   here from now on.
    What is to be called, and with what: wiredump/sources/native_connections.py. */
 PyObject *open_with(PyObject *object, PyObject *args) {
     reading_object *self = (reading_object *)object;
-    PyObject *opened, *closed, *software, *known, *versions, *readable;
-    if (!PyArg_ParseTuple(args, "OOOO!SS", &opened, &closed, &software, &PyDict_Type, &known,
-                          &versions, &readable))
+    PyObject *opened, *closed, *software, *decodes, *known, *versions, *readable;
+    if (!PyArg_ParseTuple(args, "OOOOO!SS", &opened, &closed, &software, &decodes, &PyDict_Type,
+                          &known, &versions, &readable))
         return NULL;
     Py_XSETREF(self->opened, Py_NewRef(opened));
     Py_XSETREF(self->closed, Py_NewRef(closed));
     Py_XSETREF(self->software, Py_NewRef(software));
+    Py_XSETREF(self->decodes, Py_NewRef(decodes));
     Py_XSETREF(self->known, Py_NewRef(known));
     Py_XSETREF(self->versions, Py_NewRef(versions));
     Py_XSETREF(self->readable, Py_NewRef(readable));
@@ -112,6 +114,18 @@ static int is_request(const reading_object *self, const uint8_t *at, uint32_t si
         if (letter < 0x20 || letter > 0x7E) return 0;
     }
     return 1;
+}
+
+/* Whether the first request decodes: otherwise it may be another protocol's, and is Python's. */
+enum taken confirm(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
+    const stream *from = &on->streams[on->request_direction];
+    PyObject *raw = self->decodes == NULL ? NULL : stream_bytes(from, chunk, from->base, size);
+    PyObject *found = raw == NULL ? NULL : PyObject_CallOneArg(self->decodes, raw);
+    Py_XDECREF(raw);
+    if (found == NULL) return PyErr_Occurred() ? FAILED : LEFT;
+    on->confirmed = found == Py_True;
+    Py_DECREF(found);
+    return on->confirmed ? TAKEN : LEFT;
 }
 
 /* What ApiVersions says of the client. LEFT: Python is to take the request. */

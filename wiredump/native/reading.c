@@ -333,6 +333,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(self->opened);
     Py_VISIT(self->closed);
     Py_VISIT(self->software);
+    Py_VISIT(self->decodes);
     Py_VISIT(self->known);
     return 0;
 }
@@ -343,6 +344,7 @@ static int clear(PyObject *object) {
     Py_CLEAR(self->opened);
     Py_CLEAR(self->closed);
     Py_CLEAR(self->software);
+    Py_CLEAR(self->decodes);
     Py_CLEAR(self->known);
     return 0;
 }

@@ -244,6 +244,7 @@ typedef struct {
     open_requests *open;
     PyObject *early; /* Python's responses that came before their requests, by id; or NULL */
     int64_t requests, request_bytes, response_bytes; /* of exchanges that came out here */
+    uint8_t confirmed; /* a request was decoded */
     /* Of one that was opened here. Of one that Python passed, all of it is 0. */
     struct {
         uint8_t stage;      /* LENT, ... */
@@ -374,7 +375,7 @@ typedef struct {
     int divided;              /* it reads every connection, but takes only some exchanges */
     /* for opening.c: what to tell, NULL where nothing is opened here; flows that Python has; by api
        key, how many versions it may have */
-    PyObject *opened, *closed, *software, *known, *versions;
+    PyObject *opened, *closed, *software, *decodes, *known, *versions;
     PyObject *readable; /* by api key, how many versions can be decoded */
     /* connections by flow: open addressing */
     struct slot { connection *connection; uint8_t direction; } *table;
@@ -442,6 +443,7 @@ void reverse(const uint8_t *flow, uint8_t *out);
 PyObject *opened_state(const connection *on);
 PyObject *open_with(PyObject *object, PyObject *args);
 PyObject *end_clean(PyObject *object, PyObject *unused);
+enum taken confirm(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 
 #endif

@@ -178,7 +178,8 @@ class CaptureItems:
             case readers.Retransmission():
                 self.account.payload += event.length
                 self.account.retransmitted += event.length
-                self.account.count_within("differing", event.differing or 0)
+                if event.differing:
+                    self.account.count_within("differing", event.length)
                 return self._differing(event)
             case readers.Anomaly():
                 self.account.payload += event.length

@@ -28,7 +28,7 @@ from wiredump.dialects import certain
 from wiredump.frame_boundaries import VERSIONS_TO_COME, every_request
 from wiredump.frames import FrameCutter, _Mark
 from wiredump.model import Connection, Place
-from wiredump.pairing import software_of
+from wiredump.pairing import decodes, software_of
 from wiredump.readers import FROM_CLIENT, FROM_SERVER
 from wiredump.readers.flows import endpoints_of, reverse
 from wiredump.readers.stream import Stream
@@ -62,10 +62,11 @@ class NativeConnections:
         self._tcp = tcp
         self._items = items
         self._codec = certain(codec)
+        self._decoding = codec
         self._counted = counted
         self._has = has
         reading.open_with(
-            self._opened, self._closed, self._software, tcp._flows, _versions(),
+            self._opened, self._closed, self._software, self._decodes, tcp._flows, _versions(),
             items.readable.table(),
         )  # fmt: skip
 
@@ -112,6 +113,10 @@ class NativeConnections:
     def _software(self, raw: bytes) -> ClientSoftware | None:
         """Return the client software that an ApiVersions request names."""
         return _software(self._codec, raw[:8] + bytes(4) + raw[12:])
+
+    def _decodes(self, raw: bytes) -> bool | None:
+        """Whether the first request decodes."""
+        return _decodes(self._decoding, raw[:8] + bytes(4) + raw[12:])
 
     # -- from Python to the extension ---------------------------------------------------------
 
@@ -165,6 +170,7 @@ class NativeConnections:
         if newest is not None:
             talk.connection.protocol = "kafka"
             talk._pairing._newest = newest
+            talk._pairing.has_decoded = True
         if answered is not None:
             talk._pairing._answered = answered
         talk._framed |= newest is not None or answered is not None
@@ -226,11 +232,18 @@ def _software(codec: Dialect, raw: bytes) -> ClientSoftware | None:
     return software_of(codec, raw)
 
 
+@lru_cache(maxsize=256)
+def _decodes(codec: Dialect, raw: bytes) -> bool | None:
+    return decodes(codec.decode_request, raw)
+
+
 def _is_usual(talk: Conversation) -> bool:
     """Whether it is Kafka, in step, and in no rare state."""
     if type(talk) is not Conversation or talk._undecided is not None or not talk._cutters:
         return False
     if talk._pairing._bare or talk._pairing._tokens:
+        return False
+    if talk._pairing.is_doubtful or not talk._pairing.has_decoded:
         return False
     return all(
         cutter._in_step and cutter._cut is None and cutter._passing is None
