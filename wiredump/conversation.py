@@ -18,11 +18,12 @@ from wiredump.frame_boundaries import Requests, Responses
 from wiredump.frames import FrameCutter, Passed, Piece
 from wiredump.model import Anomaly, Connection, Direction, Frame, Item, Place
 from wiredump.pairing import Pairing
+from wiredump.readers.model import REASSEMBLY_LIMITS
 from wiredump.recognition import Protocol, Recognition
 from wiredump.search import Found, Search
 from wiredump.unread import Unread
 
-__all__ = ["DEFAULT_PORTS", "Conversation", "Event"]
+__all__ = ["DEFAULT_PORTS", "Conversation", "Event", "gap_anomaly"]
 
 DEFAULT_PORTS: Final = frozenset({9092})
 
@@ -51,6 +52,17 @@ class Event(NamedTuple):
     def size(self) -> int:
         """The number of bytes."""
         return len(self.raw) if self.raw is not None else 0
+
+
+def gap_anomaly(event: Event, connection: Connection, direction: Direction) -> Anomaly:
+    """Return the anomaly for a gap: bytes that the capture lacks, or that nobody waited for."""
+    kind, reason = "gap", f"{event.missing} bytes missing: {event.reason}"
+    if event.reason in REASSEMBLY_LIMITS:
+        kind = "reassembly-limit"
+        reason = f"{event.missing} bytes beyond the reassembly limit ({event.reason})"
+    return Anomaly(
+        kind, reason, event.place, event.timestamp_ns, connection, direction, missing=event.missing
+    )
 
 
 class Conversation:
@@ -199,7 +211,7 @@ class Conversation:
         direction: Direction = "request" if event.forward != self.flipped else "response"
         items: list[Item] = []
         if event.raw is None:
-            items.append(self._gap_anomaly(direction, event))
+            items.append(gap_anomaly(event, self.connection, direction))
         cutter = self._cutters.get(direction)
         if cutter is None:
             if event.raw:
@@ -218,13 +230,6 @@ class Conversation:
             for each in self._cutters.values():
                 each.least = 0
         return items
-
-    def _gap_anomaly(self, direction: Direction, event: Event) -> Anomaly:
-        reason = f"{event.missing} bytes missing: {event.reason}"
-        return Anomaly(
-            "gap", reason, event.place, event.timestamp_ns, self.connection, direction,
-            missing=event.missing,
-        )  # fmt: skip
 
     def _count_other(self, direction: Direction, event: Event) -> None:
         assert event.raw is not None

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
 from wiredump.model import Direction, Frame, Place
+from wiredump.readers.model import REASSEMBLY_LIMITS
 from wiredump.search import Found, Search
 from wiredump.unread import Unread
 
@@ -139,9 +140,10 @@ class FrameCutter:
             size = self._skip_cut(size, timestamp_ns, pieces)
             if not size:
                 return pieces
-        self._let_go(f"next to a gap ({reason})", pieces)
+        unread: Unread = "reassembly-limit" if reason in REASSEMBLY_LIMITS else "missing"
+        self._let_go(_Why(f"next to a gap ({reason})", unread), pieces)
         if self._in_step or self._why is None:
-            self._why = _Why(f"behind a gap ({reason})", "missing")
+            self._why = _Why(f"behind a gap ({reason})", unread)
         self._base += size
         self._lose_step()
         return pieces
@@ -154,7 +156,7 @@ class FrameCutter:
             rest = self._cut.end - self._cut.at
             self._cut.missing += rest
             self._finish_cut(pieces)
-        self._let_go("the connection's end cuts a size", pieces)
+        self._let_go(_Why("the connection's end cuts a size", "missing"), pieces)
         return pieces
 
     def _conclude(self, pieces: list[Piece]) -> None:
@@ -242,10 +244,10 @@ class FrameCutter:
             pieces.append(self._passing)
             self._passing = None
 
-    def _let_go(self, reason: str, pieces: list[Piece]) -> None:
-        """Pass over everything held; ``reason`` is for bytes of a frame."""
+    def _let_go(self, why: _Why, pieces: list[Piece]) -> None:
+        """Pass over everything held; ``why`` is for bytes of a frame."""
         if self._held:
-            self._pass(0, len(self._held), self._why or _Why(reason, "missing"))
+            self._pass(0, len(self._held), self._why or why)
             self._base += len(self._held)
             self._held.clear()
         self._flush(pieces)

@@ -83,8 +83,8 @@ def out_of_order(times: Sequence[tuple[int, int] | None]) -> dict[str, int]:
 
 
 def damage_of(account: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts of damage by kind: ``snaplen`` (packets that were cut), or the kind of an
-    anomaly."""
+    """Return the counts of damage by kind: ``snaplen`` (packets that were cut),
+    ``reassembly-limit`` (bytes), or the kind of an anomaly."""
     return _under(_DAMAGE, account)
 
 

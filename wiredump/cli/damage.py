@@ -20,6 +20,11 @@ _COUNTED: Final = (
     ("truncated file", "truncated files", ("truncated",)),
     ("damaged file", "damaged files", ("damaged",)),
     ("unreadable line", "unreadable lines", ("line",)),
+    (
+        "file beyond the limit of decompressed bytes",
+        "files beyond the limit of decompressed bytes",
+        ("decompression-limit",),
+    ),
     ("unreadable packet", "unreadable packets", ("packet", "malformed", "fragment")),
     ("packet cut by a snap length", "packets cut by a snap length", ("snaplen",)),
     ("missing byte", "missing bytes", ("missing",)),
@@ -50,6 +55,13 @@ def check_read(
     """
     damage = damage_of(account)
     _echo_damage({**damage, "missing": account.get("missing", 0)})
+    if limited := damage.get("reassembly-limit"):
+        what = "byte" if limited == 1 else "bytes"
+        echo(
+            f"wiredump: {limited:,} {what} beyond the reassembly limit: more arrived behind them "
+            "than is kept (--memory keeps more)",
+            err=True,
+        )
     if damage.get("order"):
         echo(_WRONG_ORDER, err=True)
     share = unread_line(unread_of(account), distinct_of(account))

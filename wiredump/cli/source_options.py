@@ -26,6 +26,7 @@ class _Reading(TypedDict):
     keylog: str | None
     zone: tzinfo
     memory: int | None
+    max_decompressed: int | None
 
 
 class SourceOptions(NamedTuple):
@@ -35,6 +36,7 @@ class SourceOptions(NamedTuple):
     keylog: str | None
     zone: tzinfo
     memory: int | None
+    max_decompressed: int | None
     dialect_name: str = "auto"
     jobs: int = 1
 
@@ -43,7 +45,7 @@ class SourceOptions(NamedTuple):
         """The arguments of ``open_sources``, without the codec."""
         return {
             "ports": frozenset(self.ports), "keylog": self.keylog, "zone": self.zone,
-            "memory": self.memory,
+            "memory": self.memory, "max_decompressed": self.max_decompressed,
         }  # fmt: skip
 
     @property
@@ -51,7 +53,7 @@ class SourceOptions(NamedTuple):
         """The same as arguments of ``Work``."""
         return {
             "dialect": self.dialect_name, "ports": self.ports, "keylog": self.keylog,
-            "zone": self.zone, "memory": self.memory,
+            "zone": self.zone, "memory": self.memory, "max_decompressed": self.max_decompressed,
         }  # fmt: skip
 
 
@@ -104,6 +106,10 @@ _OPTIONS = (
                  help="Limit of the memory for TCP reassembly, of all connections together, such "
                       "as 512MB or 2GiB: bytes behind a hole, and bytes to compare "
                       "retransmissions with."),
+    click.option("--max-decompressed", metavar="SIZE", callback=size,
+                 help="Limit of the decompressed size of each compressed source, which is not read "
+                      "beyond it. By default 1 GiB, or 250 times the compressed size if that is "
+                      "more."),
 )  # fmt: skip
 
 

@@ -157,6 +157,7 @@ def spark_command(
         keylog=absolute(keylog) if keylog is not None else None,
         zone=options.zone,
         memory=options.memory,
+        max_decompressed=options.max_decompressed,
         run=run or _run_of(captures, how),
     )
     on_terminal = sys.stderr.isatty()

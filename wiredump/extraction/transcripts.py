@@ -27,7 +27,7 @@ from wiredump.model import Anomaly, Connection, Exchange, Frame
 
 __all__ = ["transcript_of"]
 
-_LOSSES: Final = frozenset({"gap", "cut", "unframed", "tls", "not-kafka"})
+_LOSSES: Final = frozenset({"gap", "reassembly-limit", "cut", "unframed", "tls", "not-kafka"})
 """Anomalies after which a missing response may have been sent."""
 
 

@@ -127,11 +127,15 @@ int stream_fold(stream *self, const uint8_t *chunk) {
                         end - self->kept_end))
             return -1;
     }
-    STEPS(self->piece_count);
-    for (unsigned i = 0; i < self->piece_count; i++) {
+    unsigned fresh = self->piece_count; /* the first that is not kept yet */
+    for (; fresh; fresh--) {
+        STEPS(1);
+        if (self->pieces[(self->piece_first + fresh - 1) % MOST_PIECES].start < self->kept_end)
+            break;
+    }
+    for (unsigned i = fresh; i < self->piece_count; i++) {
         const piece *each = &self->pieces[(self->piece_first + i) % MOST_PIECES];
-        if (each->start >= self->kept_end && stream_keep(self, chunk + each->at, each->size))
-            return -1;
+        if (stream_keep(self, chunk + each->at, each->size)) return -1;
     }
     int64_t used = self->kept_end - self->kept_start;
     if (self->mark_room > 4096 && self->mark_room > 4 * self->mark_end) {

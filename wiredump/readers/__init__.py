@@ -35,7 +35,8 @@ Guarantees:
   the hole is filled or given up. ``Data.timestamp_ns`` is always that of its own packet.
 - Nothing in a capture raises an exception, and ``Limits`` bounds the memory.
 - Each byte of TCP payload is in one of ``Data``, ``Retransmission`` and ``Anomaly.length``; a
-  ``Gap`` counts bytes that were not captured. ``Account.check`` verifies the sums.
+  ``Gap`` counts bytes that were not captured, or not in time for a limit (``REASSEMBLY_LIMITS``).
+  ``Account.check`` verifies the sums.
 - The same captures give the same events, however they were split into reads.
 """
 
@@ -45,6 +46,7 @@ from wiredump.readers.merge import merge
 from wiredump.readers.model import (
     FROM_CLIENT,
     FROM_SERVER,
+    REASSEMBLY_LIMITS,
     TLS_KEY_LOG,
     Anomaly,
     Closed,
@@ -65,6 +67,7 @@ from wiredump.readers.tcp import Limits, TcpReassembler
 __all__ = [
     "FROM_CLIENT",
     "FROM_SERVER",
+    "REASSEMBLY_LIMITS",
     "TLS_KEY_LOG",
     "Account",
     "AccountError",

@@ -48,18 +48,21 @@ class Account(msgspec.Struct):
     buffered: int = 0
     """Waiting for earlier bytes of the stream, or for fragments."""
     missing: int = 0
-    """The lengths of gaps."""
+    """The lengths of gaps, except for the next ones."""
+    beyond_limit: int = 0
+    """The lengths of gaps that a limit of reassembly made (``REASSEMBLY_LIMITS``)."""
     stream: int = 0
-    """The lengths of all directions: ``data + missing``."""
+    """The lengths of all directions: ``data + missing + beyond_limit``."""
 
     def check(self) -> None:
         """Raise AccountError unless the sums agree."""
         placed = self.data + self.retransmitted + self.anomalous + self.buffered
         if self.payload != placed:
             raise AccountError(f"{self.payload} bytes of payload, but {placed} accounted for")
-        if self.stream != self.data + self.missing:
+        missing = self.missing + self.beyond_limit
+        if self.stream != self.data + missing:
             raise AccountError(
-                f"streams of {self.stream} bytes, but {self.data} data and {self.missing} missing"
+                f"streams of {self.stream} bytes, but {self.data} data and {missing} missing"
             )
         read = self.segments + self.fragments + self.malformed + sum(self.others.values())
         if self.packets != read:

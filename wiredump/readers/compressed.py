@@ -4,8 +4,8 @@ and lz4.
 gzip, xz and bzip2 are the standard library's; zstd and lz4 come with the extra ``records``. Any
 number of members, frames or streams may follow each other. No piece is larger than ``PIECE``,
 whatever a file pretends to hold; zstd windows end at 128 MiB, and xz may not take more memory than
-that. Of damaged gzip and zstd everything in front of the damage is read; of the others the last
-piece before it may be lost.
+that. A file that holds more than its limit is not read on (``LimitReached``). Of damaged gzip and
+zstd everything in front of the damage is read; of the others the last piece before it may be lost.
 """
 
 from __future__ import annotations
@@ -21,9 +21,24 @@ from typing import Any, Final
 from kproto.errors import MissingExtraError
 from wiredump.readers.zstd_blocks import BlockEnds
 
-__all__ = ["PIECE", "CannotInflate", "Inflater", "inflater_for"]
+__all__ = [
+    "MOST_ALWAYS",
+    "MOST_TIMES",
+    "PIECE",
+    "CannotInflate",
+    "Inflater",
+    "LimitReached",
+    "inflater_for",
+]
 
 PIECE: Final = 1 << 20
+
+MOST_ALWAYS: Final = 1 << 30
+MOST_TIMES: Final = 250
+"""The default limit of what a file may hold: ``MOST_ALWAYS`` bytes, or ``MOST_TIMES`` its
+compressed bytes if that is more. Captures are compressed to a third or a tenth; one that only has
+zeros in its packets, to less than a hundredth."""
+
 _SLICE: Final = 32 << 10
 """Input is processed in slices: the rest behind the end of a member or frame is copied, so many
 small members in one long input would cost the square of their number."""
@@ -42,12 +57,17 @@ class CannotInflate(Exception):
     """The compressed bytes are invalid."""
 
 
-def inflater_for(head: bytes) -> Inflater | None:
+class LimitReached(CannotInflate):
+    """There are more decompressed bytes than the limit allows."""
+
+
+def inflater_for(head: bytes, most: int | None = None) -> Inflater | None:
     """Return the inflater for a file that begins with ``head`` (4 bytes suffice), or None if it is
-    not compressed. Raises MissingExtraError if the library is not installed."""
+    not compressed. ``most`` is its limit of decompressed bytes, if not the default one. Raises
+    MissingExtraError if the library is not installed."""
     for magic, made in _INFLATERS.items():
         if head.startswith(magic[:4]):
-            return made()
+            return made(most)
     return None
 
 
@@ -59,7 +79,9 @@ class Inflater:
 
     name = ""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._taken = self._given = 0
         self._part: Any = None
         self._left = b""
 
@@ -68,10 +90,29 @@ class Inflater:
         return self._part is not None or bool(self._left)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what can be inflated. Raises CannotInflate for invalid bytes."""
+        """Yield what can be inflated. Raises CannotInflate for invalid bytes, and LimitReached."""
         for start in range(0, len(data), _SLICE):
-            for piece in self._cut(data[start : start + _SLICE]):
-                yield from self._feed(piece)
+            given = data[start : start + _SLICE]
+            self._taken += len(given)
+            for cut in self._cut(given):
+                for piece in self._feed(cut):
+                    yield from self._within_limit(piece)
+
+    def _within_limit(self, piece: bytes) -> Iterator[bytes]:
+        most = self._most
+        if most is None:
+            most = max(MOST_ALWAYS, MOST_TIMES * self._taken)
+        room = most - self._given
+        self._given += len(piece)
+        if len(piece) <= room:
+            yield piece
+            return
+        if room > 0:
+            yield piece[:room]
+        raise LimitReached(
+            f"{self.name}: {self._taken:,} bytes decompress to more than {most:,}; "
+            "--max-decompressed allows more"
+        )
 
     def _feed(self, data: bytes) -> Iterator[bytes]:
         data = self._left + data if self._left else data
@@ -200,8 +241,8 @@ class _Zstd(Inflater):
 
     name = "zstd"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, most: int | None = None) -> None:
+        super().__init__(most)
         self._ends = BlockEnds()
 
     def _cut(self, data: bytes) -> Iterator[bytes]:
@@ -262,7 +303,7 @@ class _Lz4(_Library):
         return library.LZ4FrameDecompressor()
 
 
-_INFLATERS: Final[dict[bytes, Callable[[], Inflater]]] = {
+_INFLATERS: Final[dict[bytes, Callable[[int | None], Inflater]]] = {
     _GZIP_MAGIC: _Gzip,
     _ZSTD_MAGIC: _Zstd,
     _XZ_MAGIC: _Xz,

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from wiredump.readers import pcap, pcapng
-from wiredump.readers.compressed import CannotInflate, Inflater, inflater_for
+from wiredump.readers.compressed import CannotInflate, Inflater, LimitReached, inflater_for
 from wiredump.readers.format_reader import FormatReader
-from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
+from wiredump.readers.model import Anomaly, AnomalyKind, Interface, Packet, Secrets
 
 __all__ = ["ContainerReader", "Walks"]
 
@@ -39,11 +39,15 @@ class ContainerReader:
     """Feed it a capture's bytes in pieces of any size, and take every packet that it yields.
 
     ``format`` is ``pcap``, ``pcapng``, or empty before it is known. Once ``stopped``, it reads no
-    further; the last anomaly has the reason.
+    further; the last anomaly has the reason. ``max_decompressed`` limits what a compressed one may
+    hold, if not by default (``compressed``).
     """
 
-    def __init__(self, capture: int = 0, walks: Walks | None = None) -> None:
+    def __init__(
+        self, capture: int = 0, walks: Walks | None = None, max_decompressed: int | None = None
+    ) -> None:
         self.capture = capture
+        self._max_decompressed = max_decompressed
         self._walks = walks if walks is not None else Walks(None, None)
         self.compression = ""
         self.format = ""
@@ -68,7 +72,7 @@ class ContainerReader:
             data = self._head = self._head + data
             if len(data) < _MAGIC_LENGTH:
                 return
-            self._inflater = inflater_for(data)
+            self._inflater = inflater_for(data, self._max_decompressed)
             self._head = b""
         if self._inflater is None:
             yield from self._plain(data)
@@ -78,6 +82,8 @@ class ContainerReader:
             pieces = self._inflater.feed(data)
             while not self.stopped and (piece := next(pieces, None)) is not None:
                 yield from self._plain(piece)
+        except LimitReached as error:
+            yield self._stop(str(error), "decompression-limit")
         except CannotInflate as error:
             yield self._stop(str(error))
 
@@ -119,7 +125,7 @@ class ContainerReader:
         self.stopped = self._reader.stopped
         return packets
 
-    def _stop(self, reason: str, at: int | None = None) -> Anomaly:
+    def _stop(self, reason: str, kind: AnomalyKind = "damaged", at: int | None = None) -> Anomaly:
         self.stopped = True
         offset = self._position if at is None else at
-        return Anomaly("damaged", reason, self.capture, offset)
+        return Anomaly(kind, reason, self.capture, offset)

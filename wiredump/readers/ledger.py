@@ -14,6 +14,7 @@ import msgspec
 
 from wiredump.readers.account import Account
 from wiredump.readers.model import (
+    REASSEMBLY_LIMITS,
     Anomaly,
     AnomalyKind,
     At,
@@ -41,11 +42,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much is kept, and how long to wait; times are those of the captures, in nanoseconds.
 
     Memory counts what it costs to keep bytes. What exceeds a limit is never dropped: a hole becomes
-    a Gap earlier than otherwise, or a connection is closed as ``evicted``.
+    a Gap earlier than otherwise, with the reason ``limit`` or ``memory``, or a connection is closed
+    as ``evicted``.
     """
 
-    flow_bytes: int = 16 << 20
-    """Bytes waiting behind the holes of one direction."""
+    flow_bytes: int = 64 << 20
+    """Bytes waiting behind the holes of one direction; beyond that, its first holes are given
+    up."""
     total_bytes: int = 256 << 20
     """Bytes waiting in all directions; beyond that, the direction checked longest ago gives up its
     holes."""
@@ -78,7 +81,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         recent = min(defaults.recent_bytes, memory // 8)
         return cls(
             alone=alone,
-            flow_bytes=min(defaults.flow_bytes, memory // 4),
+            flow_bytes=memory // 4,
             total_bytes=memory - recent,
             recent_bytes=recent,
             alone_bytes=min(defaults.alone_bytes, memory // 64),
@@ -151,8 +154,11 @@ class Ledger:
 
     def gap(self, stream: Direction, length: int, reason: GapReason, at: At) -> None:
         """Report that the stream's next ``length`` bytes are missing."""
-        self.account.missing += length
-        stream.tally.missing_bytes += length
+        if reason in REASSEMBLY_LIMITS:
+            self.account.beyond_limit += length
+        else:
+            self.account.missing += length
+            stream.tally.missing_bytes += length
         self.events.append(
             Gap(
                 stream.connection, stream.direction, stream.next, length, reason,

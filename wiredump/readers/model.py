@@ -17,6 +17,7 @@ from wiredump.readers.tally import Tally
 __all__ = [
     "FROM_CLIENT",
     "FROM_SERVER",
+    "REASSEMBLY_LIMITS",
     "TLS_KEY_LOG",
     "Anomaly",
     "AnomalyKind",
@@ -162,11 +163,15 @@ class Data(msgspec.Struct, frozen=True, gc=False):
     waited_ns: int = 0
 
 
-GapReason: TypeAlias = Literal["lost", "snaplen", "resync", "memory"]
+GapReason: TypeAlias = Literal["lost", "snaplen", "resync", "limit", "memory"]
 """``lost``: never captured. ``snaplen``: the packet was, but cut short in front of these bytes.
 ``resync``: so much is missing that sequence numbers cannot tell how much; the length is what they
-say, which may be 4 GiB too few. ``memory``: all connections together took more than
-``Limits.alone_total_bytes``, so that nobody waited for these."""
+say, which may be 4 GiB too few. ``limit``: more waited behind these than ``Limits.flow_bytes`` or
+``total_bytes``; ``memory``: all connections together took more than ``alone_total_bytes``. Nobody
+waited for the bytes of these two (``REASSEMBLY_LIMITS``), which may have been captured later."""
+
+REASSEMBLY_LIMITS: Final[frozenset[GapReason]] = frozenset({"limit", "memory"})
+"""The reasons of gaps that were not lost."""
 
 
 class Gap(msgspec.Struct, frozen=True, gc=False):
@@ -231,21 +236,25 @@ class Closed(msgspec.Struct, frozen=True, gc=False):
 AnomalyKind: TypeAlias = Literal[
     "truncated",
     "damaged",
+    "decompression-limit",
     "packet",
     "clock",
     "malformed",
     "fragment",
     "late",
+    "reassembly-limit",
     "before-start",
     "after-close",
     "out-of-window",
     "reset",
 ]
 """Of the container: ``truncated`` (ends inside a record), ``damaged`` (cannot be read on),
+``decompression-limit`` (holds more than is read of a compressed file),
 ``packet`` (one record is unusable; the next are read), ``clock`` (the time went back).
 Of packets: ``malformed`` (an IP or TCP header that cannot be), ``fragment`` (of a datagram that
 never became whole, or that overlaps).
-Of TCP: ``late`` (its gap was already told of), ``before-start`` (older than the first byte seen),
+Of TCP: ``late`` (its gap was already told of), ``reassembly-limit`` (the same, if a limit made the
+gap), ``before-start`` (older than the first byte seen),
 ``after-close``, ``out-of-window`` (no sender may be that far off), ``reset`` (one no receiver
 would accept: passed over)."""
 

@@ -21,7 +21,14 @@ from typing import Final
 
 from wiredump.readers.blocks import Block, Blocks, count_differing
 from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
-from wiredump.readers.model import At, Data, GapReason, Segment
+from wiredump.readers.model import (
+    REASSEMBLY_LIMITS,
+    AnomalyKind,
+    At,
+    Data,
+    GapReason,
+    Segment,
+)
 from wiredump.readers.round_trips import acknowledge, resend, restart, send
 from wiredump.readers.tally import EndTally
 
@@ -83,7 +90,8 @@ class Stream:
         self._cost = 0
         self._delivered_ns = 0
         """When a hole was last filled, while another one is open."""
-        self._gaps: list[tuple[int, int]] = []
+        self._gaps: list[tuple[int, int, bool]] = []
+        """With whether a limit made each."""
         self._hole_since = 0
         self._hole_at = 0
         self._acknowledged = 0
@@ -224,7 +232,7 @@ class Stream:
             position += length
         gaps = self._gaps
         for number in range(bisect_right(gaps, position, key=_end), len(gaps)):
-            gap_start, gap_end = gaps[number]
+            gap_start, gap_end, limited = gaps[number]
             if gap_start >= end:
                 break
             if gap_start > position:
@@ -232,7 +240,11 @@ class Stream:
                 position = gap_start
             until = min(gap_end, end)
             reason = f"{until - position} bytes of a gap that was already reported"
-            self._ledger.anomaly("late", reason, until - position, self, position, segment)
+            kind: AnomalyKind = "late"
+            if limited:
+                reason = f"{until - position} bytes beyond the reassembly limit, captured later"
+                kind = "reassembly-limit"
+            self._ledger.anomaly(kind, reason, until - position, self, position, segment)
             position = until
         if position < end:
             self._repeated(position, data[position - start :], segment)
@@ -318,10 +330,11 @@ class Stream:
         self._ledger.gap(self, length, reason, at)
         start, self.next = self.next, self.next + length
         self.next_sequence = (self.next_sequence + length) & _MASK
-        if self._gaps and self._gaps[-1][1] == start:
-            self._gaps[-1] = (self._gaps[-1][0], self.next)
+        limited = reason in REASSEMBLY_LIMITS
+        if self._gaps and self._gaps[-1][1:] == (start, limited):
+            self._gaps[-1] = (self._gaps[-1][0], self.next, limited)
         else:
-            self._gaps.append((start, self.next))
+            self._gaps.append((start, self.next, limited))
             del self._gaps[:-_GAPS_KEPT]
 
     def _first_known(self) -> int | None:
@@ -342,8 +355,11 @@ class Stream:
             if not self.waiting or self._hole_at != self.next:
                 self.waiting = True
                 self._hole_since, self._hole_at = now, self.next
-            if now - self._hole_since >= limits.hole_ns or self._cost > limits.flow_bytes:
+            reason: GapReason = "lost"
+            if now - self._hole_since >= limits.hole_ns:
                 until = known
+            elif self._cost > limits.flow_bytes:
+                until, reason = known, "limit"
             elif (
                 self._acknowledged > self.next
                 and now - self._acknowledged_since >= limits.reorder_ns
@@ -351,7 +367,7 @@ class Stream:
                 until = min(known, self._acknowledged)
             else:
                 break
-            self._gap(until - self.next, "lost", at)
+            self._gap(until - self.next, reason, at)
             self._drain(at)
         self._note_state()
 

@@ -436,7 +436,7 @@ class TcpReassembler:
         """Give up holes until no more waits than is allowed."""
         ledger = self._ledger
         while ledger.held > ledger.limits.total_bytes:
-            next(iter(ledger.waiting)).give_up(segment)
+            next(iter(ledger.waiting)).give_up(segment, "limit")
 
     def _weigh(self, at: At) -> None:
         """Apply the memory limit of connections that are alone; called rarely enough to measure

@@ -33,7 +33,16 @@ class UnaccountedError(KprotoError):
 
 
 _DAMAGE: Final = frozenset(
-    {"truncated", "damaged", "packet", "malformed", "fragment", "cut", "unframed"}
+    {
+        "truncated",
+        "damaged",
+        "decompression-limit",
+        "packet",
+        "malformed",
+        "fragment",
+        "cut",
+        "unframed",
+    }
 )
 """The kinds of anomalies that show what a capture lacks; gaps are counted by their bytes."""
 
@@ -54,7 +63,8 @@ class ByteAccount(msgspec.Struct):
     """Where every captured byte of TCP payload went. ``missing`` counts bytes that were not
     captured. ``tls`` are bytes of TLS that are not plaintext, on connections with keys; all other
     counts of such a connection are of plaintext, including ``missing`` as far as it is known.
-    ``damage`` counts packets and frames, by kind (``skipped.damage_of``).
+    ``damage`` counts packets and frames, by kind (``skipped.damage_of``), and the bytes of gaps
+    that a limit of reassembly made.
 
     ``unread`` counts the bytes that nothing was read of, by reason: those of anomalies, and some
     that are in ``frames`` or ``retransmitted``, too (``unread_within``). ``requests`` counts those
@@ -100,7 +110,10 @@ class ByteAccount(msgspec.Struct):
                 self.count_within(reason, size)
         else:
             self.anomalies += item.size
-            self.missing += item.missing
+            if item.kind == "reassembly-limit":
+                self.damage[item.kind] += item.missing
+            else:
+                self.missing += item.missing
             if item.unread is not None:
                 self.unread[item.unread] += item.size
             if item.kind in _DAMAGE and item.unread != "not-kafka":

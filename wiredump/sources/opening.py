@@ -19,7 +19,7 @@ from kproto.errors import DecodeError, KprotoError
 from wiredump.conversation import DEFAULT_PORTS
 from wiredump.model import Anomaly, Connection, Exchange, Item, Place
 from wiredump.readers import TLS_KEY_LOG, Capture, Limits, Streams, merge
-from wiredump.readers.compressed import CannotInflate, inflater_for
+from wiredump.readers.compressed import CannotInflate, LimitReached, inflater_for
 from wiredump.readers.container import Walks
 from wiredump.readers.share import Share
 from wiredump.readers.streams import Unread
@@ -94,6 +94,7 @@ class Sources:
         progress: Callable[[int], object] | None,
         share: Share | None = None,
         memory: int | None = None,
+        max_decompressed: int | None = None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
         self._files = files
@@ -102,6 +103,7 @@ class Sources:
         self._follow = follow
         self._share = share
         self._limits = Limits.within(memory, alone=not follow)
+        self._max_decompressed = max_decompressed
         self._keys = keys
         self._zone = zone
         self._secrets: dict[int, int] = {}
@@ -255,7 +257,9 @@ class Sources:
             self._saw(number, *times)
 
     def _packets(self, file: _File, walks: Walks | None) -> Iterator[Any]:
-        capture = Capture(file.file, number=file.number, walks=walks)
+        capture = Capture(
+            file.file, number=file.number, walks=walks, max_decompressed=self._max_decompressed
+        )
         for packet in capture:
             self._note_progress(file, capture)
             yield packet
@@ -268,7 +272,7 @@ class Sources:
         self._take_secrets(capture)
 
     def _followed(self, streams: Streams, file: _File) -> Iterator[Any]:
-        capture = Capture(file.file, number=file.number)
+        capture = Capture(file.file, number=file.number, max_decompressed=self._max_decompressed)
         while not capture.stopped:
             for packet in capture.poll():
                 self._note_progress(file, capture)
@@ -337,7 +341,7 @@ class Sources:
                 time.sleep(_PAUSE)
                 continue
             if self._bytes[file.number] == 0:
-                inflater = inflater_for(data[:4])
+                inflater = inflater_for(data[:4], self._max_decompressed)
             self._count(file.number, self._bytes[file.number] + len(data))
             try:
                 for piece in inflater.feed(data) if inflater is not None else (data,):
@@ -348,6 +352,10 @@ class Sources:
                             yield each.decode(errors="surrogateescape")
                         line.clear()
                     line.append(rest)
+            except LimitReached as error:
+                reason = str(error)
+                cuts.append(_cut(file, "decompression-limit", reason, self._bytes[file.number]))
+                break
             except CannotInflate as error:
                 cuts.append(_cut(file, "damaged", str(error), self._bytes[file.number]))
                 break
@@ -413,6 +421,7 @@ def open_sources(
     keylog: str | None = None,
     zone: tzinfo = UTC,
     memory: int | None = None,
+    max_decompressed: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Sources:
     """Open files by path or URI; ``-`` is standard input. The sources close them at the end.
@@ -424,7 +433,8 @@ def open_sources(
     items are not its own (``Share.has_exchange``). ``keylog`` is the path of a TLS key log (NSS's
     SSLKEYLOGFILE format), which is read as it grows if the capture is followed. ``zone`` is the
     time zone of request logs that do not state one. ``memory`` limits what TCP streams keep, in
-    bytes (``Limits.within``).
+    bytes (``Limits.within``). ``max_decompressed`` limits the decompressed bytes of each compressed
+    file, if not by default (``readers.compressed``).
 
     Raises OSError for a file that cannot be opened, and KprotoError for more than one file to
     follow and for an invalid key log.
@@ -453,6 +463,7 @@ def open_sources(
         progress=progress,
         share=share,
         memory=memory,
+        max_decompressed=max_decompressed,
     )
 
 

@@ -112,6 +112,7 @@ class Job(msgspec.Struct, kw_only=True):
             parts_of(size, self.split_bytes, cores),
             merged=len(captures) > 1 and not self.rotated,
             packets="packets" in self.options.tables,
+            max_decompressed=self.options.max_decompressed,
         )
         learnt, redone = Learnt(), set[int]()
         if size > _AT_ONCE:

@@ -62,7 +62,10 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         """Run it. Raises UnreadableError, and whatever Spark raises for a failed task."""
         split_bytes = self._split_bytes()
         packets = "packets" in self.options.tables
-        splits = plan(sorted(self.options.paths.items()), split_bytes, packets=packets)
+        splits = plan(
+            sorted(self.options.paths.items()), split_bytes, packets=packets,
+            max_decompressed=self.options.max_decompressed,
+        )  # fmt: skip
         learnt = Learnt(self.fragments is not None and self.carrying.ending)
         self._clear()
         job = partial(self._job, spark)

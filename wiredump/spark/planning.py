@@ -77,10 +77,11 @@ def parts_of(size: int, split_bytes: int, cores: int) -> int:
 
 def plan(
     paths: Iterable[tuple[int, str]], split_bytes: int, *, merged: bool = False,
-    packets: bool = False,
+    packets: bool = False, max_decompressed: int | None = None,
 ) -> list[Split]:  # fmt: skip
     """Return parts of equal length of each capture (number and path), or one part if it cannot be
-    divided. ``packets``: the table of that name is wanted."""
+    divided. ``packets``: the table of that name is wanted. ``max_decompressed`` as in
+    ``Capture``."""
     splits = []
     for capture, path in paths:
         place = Location(path)
@@ -92,6 +93,7 @@ def plan(
             end = min(size, start + step)
             split = Split(path, capture, start, end, size, whole=whole, merged=merged)
             split.packets, split.version, split.carried = packets, version, not place.is_local
+            split.max_decompressed = max_decompressed
             splits.append(split)
     return splits
 

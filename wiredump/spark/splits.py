@@ -59,7 +59,8 @@ class Split(msgspec.Struct, array_like=True):
     ``contexts`` are earlier pcapng blocks that it needs beside the head of the file. ``whole``:
     only one task can read the capture. ``merged``: there are other captures. ``packets``: the table
     of that name is wanted. ``version`` is that of the file (``storage.RangedFile``). ``carried``:
-    rows carry their payloads, because reading them by position later costs a request each."""
+    rows carry their payloads, because reading them by position later costs a request each.
+    ``max_decompressed`` as in ``Capture``."""
 
     path: str
     capture: int
@@ -73,6 +74,7 @@ class Split(msgspec.Struct, array_like=True):
     packets: bool = False
     version: str = ""
     carried: bool = False
+    max_decompressed: int | None = None
 
     def of_whole_file(self) -> Split:
         """Return the part that is the whole capture, for one task."""
@@ -142,7 +144,7 @@ class _Reader:
         split, note = self._split, self._note
         with Location(split.path).open() as file:
             file.peek(1)  # as `wiredump.sources` does: what is read at a time is told of
-            capture = Capture(file, number=split.capture)
+            capture = Capture(file, number=split.capture, max_decompressed=split.max_decompressed)
             packets: Iterable[Packet | Anomaly] = (
                 sorted_within(iter(capture)) if split.merged else merge(capture)
             )

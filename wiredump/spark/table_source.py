@@ -157,7 +157,7 @@ def _work(table: str, paths: list[str], options: Mapping[str, str]) -> Work:
     bodies = _flag(options, "bodies", True)
     if not bodies and table not in UNDECODED:
         raise OptionError(f"the table {table} needs bodies: leave out the option bodies")
-    memory = options.get("memory")
+    memory, most = options.get("memory"), options.get("max_decompressed")
     return Work(
         out="", paths=dict(enumerate(paths)), tables=(table,),
         dialect=options.get("dialect", "auto"),
@@ -165,7 +165,8 @@ def _work(table: str, paths: list[str], options: Mapping[str, str]) -> Work:
         bodies=bodies, values=_flag(options, "values", False),
         secrets=_flag(options, "secrets", False), keylog=options.get("keylog"),
         zone=time_zone(options.get("zone", "UTC")),
-        memory=None if memory is None else int(memory), run=options.get("run", ""),
+        memory=None if memory is None else int(memory),
+        max_decompressed=None if most is None else int(most), run=options.get("run", ""),
     )  # fmt: skip
 
 

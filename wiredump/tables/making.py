@@ -102,7 +102,10 @@ def sources_of(
     """Open the sources with these ``numbers``, or all. ``more`` are arguments of
     ``open_sources``."""
     numbers = list(work.paths) if numbers is None else numbers
-    options = {"keylog": work.keylog, "zone": work.zone, "memory": work.memory, **more}
+    options = {
+        "keylog": work.keylog, "zone": work.zone, "memory": work.memory,
+        "max_decompressed": work.max_decompressed, **more,
+    }  # fmt: skip
     return open_sources(
         [work.paths[number] for number in numbers], codec=codec, ports=frozenset(work.ports),
         numbers=numbers, **options,

@@ -15,8 +15,8 @@ __all__ = ["Work", "passing_folder"]
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """``paths`` are those of the sources by number. ``memory`` is in bytes, for all processes
-    together. ``run`` is the id in the rows (``wiredump.tables.run``); ``mode`` says what to do with
-    other runs' (``publishing``)."""
+    together; ``max_decompressed`` is for each source (``open_sources``). ``run`` is the id in the
+    rows (``wiredump.tables.run``); ``mode`` says what to do with other runs' (``publishing``)."""
 
     out: str
     paths: dict[int, str]
@@ -29,6 +29,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     keylog: str | None = None
     zone: tzinfo = UTC
     memory: int | None = None
+    max_decompressed: int | None = None
     run: str = ""
     mode: Mode = "error"
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from wiredump.conversation import Conversation, Event
+from wiredump.conversation import Conversation, Event, gap_anomaly
 from wiredump.frames import Passed
 from wiredump.model import Anomaly, Direction, Item, Place
 from wiredump.tls.handshake import (
@@ -269,11 +269,7 @@ class TlsTalk:
         self._unread[forward] = before._replace(size=before.size + passed.size)
 
     def _gap(self, event: Event) -> Anomaly:
-        reason = f"{event.missing} bytes missing: {event.reason}"
-        return Anomaly(
-            "gap", reason, event.place, event.timestamp_ns, self._talk.connection,
-            self._direction(event.forward), missing=event.missing,
-        )  # fmt: skip
+        return gap_anomaly(event, self._talk.connection, self._direction(event.forward))
 
     def _anomaly(self, forward: bool, passed: Passed) -> Anomaly:
         return Anomaly(

@@ -109,7 +109,7 @@ def test_any_segments(segments, limits):
     assert account.payload == sum(len(segment.payload) for segment in segments)
     assert totals == {
         Data: account.data,
-        Gap: account.missing,
+        Gap: account.missing + account.beyond_limit,
         Retransmission: account.retransmitted,
         Anomaly: account.anomalous,
     }

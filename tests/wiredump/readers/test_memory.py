@@ -57,7 +57,7 @@ def run(count: int, limits: Limits) -> tuple[list[Event], int]:
     assert account.data == sum(len(event.data) for event in events if isinstance(event, Data))
     late = [event for event in events if isinstance(event, Anomaly)]
     assert account.anomalous == sum(event.length for event in late)
-    assert {event.kind for event in late} <= {"late"}
+    assert {event.kind for event in late} <= {"reassembly-limit"}
     return events, most
 
 

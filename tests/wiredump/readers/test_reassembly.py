@@ -23,6 +23,7 @@ from tests.wiredump.readers.conversations import (
     packets,
 )
 from wiredump.readers import (
+    REASSEMBLY_LIMITS,
     Account,
     Anomaly,
     Closed,
@@ -109,7 +110,11 @@ def check_account(account: Account, events: list[Event]) -> None:
     account.check()
     assert account.buffered == 0
     assert account.data == sum(len(event.data) for event in events if isinstance(event, Data))
-    assert account.missing == sum(event.length for event in events if isinstance(event, Gap))
+    gaps = {True: 0, False: 0}
+    for event in events:
+        if isinstance(event, Gap):
+            gaps[event.reason in REASSEMBLY_LIMITS] += event.length
+    assert (account.beyond_limit, account.missing) == (gaps[True], gaps[False])
     repeated = [event for event in events if isinstance(event, Retransmission)]
     assert account.retransmitted == sum(event.length for event in repeated)
     assert account.differing == sum(event.differing or 0 for event in repeated)

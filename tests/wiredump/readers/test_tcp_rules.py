@@ -262,7 +262,7 @@ def test_a_full_buffer_gives_up_the_hole_in_front(limit):
         limits=Limits(**{limit: 600}),
     )  # fmt: skip
     assert joined(events, 0, 0) == [(0, 1), (1, b"b"), (2, 1), (3, b"de")]
-    assert brief(events)[0] == ("lost", 0, 1)
+    assert brief(events)[0] == ("limit", 0, 1)
 
 
 def test_connections_beyond_the_limit_are_forgotten_by_silence():

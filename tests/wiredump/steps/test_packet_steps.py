@@ -1,0 +1,38 @@
+"""The steps to read a capture grow with its packets, whatever their arrangement."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.support import seeds
+from tests.support.full import quick
+from tests.wiredump.quickly import require_quick
+from tests.wiredump.steps.arrangements import NAMED, Arrangement, arranged
+from tests.wiredump.steps.reading import WAYS, reader_of
+from tests.wiredump.steps.stepping import MOST_GROWTH, Growth, growth_of
+
+SIZE = 250
+
+
+def growth(arrangement: Arrangement, way: str) -> Growth:
+    if way == "extension":
+        require_quick()
+    return growth_of(partial(reader_of, arrangement, way), SIZE)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", NAMED)
+def test_steps_grow_with_packets(name: str, way: str) -> None:
+    found = growth(NAMED[name], way)
+    assert found.factor <= MOST_GROWTH, found
+
+
+def test_steps_grow_with_packets_in_any_arrangement() -> None:
+    """A sample of ``tests.wiredump.steps.search``, by the run's seed."""
+    for number in range(quick(8, sampled=2)):
+        rng = seeds.generator(f"arrangement {number}")
+        arrangement, way = arranged(rng), rng.choice(list(WAYS))
+        found = growth(arrangement, way)
+        assert found.factor <= MOST_GROWTH, (way, arrangement, found)
