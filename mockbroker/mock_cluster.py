@@ -211,6 +211,7 @@ class MockCluster(DataMethods):
                 self._make_protocol,
                 options.tls,
                 options.limits.idle_timeout_ms,
+                self._dispatcher.note_refused,
             )
             for place, broker_id in enumerate(self.cluster.brokers)
             if broker_id not in options.external_brokers

@@ -32,6 +32,7 @@ from mockbroker.cli.running import (
     naming_the_option,
     raise_file_limit,
     random_token,
+    report_file_limit,
     run_loop,
     stop_requested,
 )
@@ -254,6 +255,9 @@ def proxy(**options: Any) -> None:
         stack.enter_context(background_stderr())
         log_to_stderr()
         raise_file_limit(2 * _MOST_BROKERS * options["max_connections"], more=False)
+        most = options["max_connections"]
+        permitted = f"the {most} of --max-connections to one broker and as many to the upstream"
+        report_file_limit(2 * most, 1, permitted)
         bytes(_KEPT_BYTES)
         running = _build(options, stack)
         token = random_token(options)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from kproto.cli.terminal import echo
 from kproto.safe_text import printable
 from mockbroker.cli.option_types import ParsedOption, listen_address
 from mockbroker.cli.parent import when_orphaned
@@ -26,6 +27,7 @@ __all__ = [
     "naming_the_option",
     "raise_file_limit",
     "random_token",
+    "report_file_limit",
     "run_loop",
     "stop_requested",
 ]
@@ -46,6 +48,8 @@ CONTROL_OPTIONS: Final = (
 )
 """The options of the control port, for an option group."""
 
+_OWN_FILES: Final = 8
+"""Descriptors of the event loop and of the control port's listener."""
 _ADDRESS_ERRORS: Final = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 
 
@@ -110,6 +114,20 @@ def raise_file_limit(connections: int, *, more: bool) -> None:
     if soft != resource.RLIM_INFINITY and soft < requested:
         allowed = requested if hard == resource.RLIM_INFINITY else min(requested, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
+
+
+def report_file_limit(connections: int, listeners: int, permitted: str) -> None:
+    """Say so if the limit of open files has no room for all connections that are permitted."""
+    from mockbroker.serving.acceptor import file_limit, room  # here: not needed for --help
+
+    left = room()
+    if left is not None and left - listeners - _OWN_FILES < connections:
+        echo(
+            f"mockbroker: the limit of {file_limit()} open files (ulimit -n) leaves room for "
+            f"{max(0, left - listeners - _OWN_FILES)} connections, not for {permitted}; further "
+            "ones are closed",
+            err=True,
+        )
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:

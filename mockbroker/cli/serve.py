@@ -39,6 +39,7 @@ from mockbroker.cli.running import (
     naming_the_option,
     raise_file_limit,
     random_token,
+    report_file_limit,
     run_loop,
     stop_requested,
 )
@@ -319,6 +320,10 @@ def serve(**options: Any) -> None:
         raise_file_limit(
             len(options["brokers"]) * options["max_connections"],
             more=options["control"] is not None,
+        )
+        brokers, most = len(options["brokers"]), options["max_connections"]
+        report_file_limit(
+            brokers * most, brokers, f"the {most} of --max-connections to each of {brokers} brokers"
         )
         token = random_token(options)
         mock, control = _build(options, stack)

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import msgspec
 from aiohttp import web
 
-from kproto.journal import describe
+from kproto.journal import Journal, describe
 from mockbroker.commands import PROXY_COMMANDS, Command, CommandCall
 from mockbroker.control.command_routes import command_members
 from mockbroker.control.errors import RefusedError
@@ -104,6 +104,10 @@ class ProxyPort(ControlPort):
         if cluster_id != FIRST:
             raise RefusedError(404, f"no cluster {cluster_id!r:.80}; a proxy has cluster 1 alone")
         return cast(ClusterHost, None), cast(HostedCluster, self._hosted)
+
+    @property
+    def _journal(self) -> Journal:
+        return self._hosted.mock.journal
 
     async def _close(self) -> None:
         self._hosted.feed.close()

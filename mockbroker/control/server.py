@@ -7,7 +7,7 @@ import asyncio
 import hmac
 import importlib
 import logging
-import socket
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import nullcontext
 from typing import Final, TypeAlias
@@ -16,6 +16,7 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from kproto.errors import KprotoError
+from kproto.journal import Journal
 from mockbroker.control import connection_limits
 from mockbroker.control.connection_limits import ConnectionLimits
 from mockbroker.control.errors import RefusedError
@@ -27,6 +28,7 @@ from mockbroker.control.routes import ControlRequest, Route, read_body, read_que
 from mockbroker.control.same_site import is_same_site
 from mockbroker.errors import ClusterError
 from mockbroker.mock_cluster import MockCluster
+from mockbroker.serving.acceptor import SPARE_FOR_CONTROL, Acceptor, bound_sockets
 from mockbroker.serving.endpoints import dialable, is_loopback, show
 
 __all__ = ["ControlPort", "ControlServer"]
@@ -39,6 +41,7 @@ _http_log.addFilter(lambda record: not _is_protocol_error(record))
 _SHUTDOWN_SECONDS: Final = 1.0
 """How long pending requests may take when the server stops; streams end at once."""
 
+_NO_BROKER: Final = -1
 _SCENARIOS: Final = "mockbroker.scenarios"
 """Routes import it inside functions. A port imports it at its start, so that no request opens a
 file."""
@@ -67,10 +70,22 @@ class ControlPort:
         self._token = token
         self._runner: web.AppRunner | None = None
         self._limits: ConnectionLimits | None = None
+        self._acceptor: Acceptor | None = None
 
     def _cluster(self, cluster_id: str) -> tuple[ClusterHost, HostedCluster]:
         """What a request acts on. Raises RefusedError."""
         raise NotImplementedError
+
+    @property
+    def _journal(self) -> Journal:
+        """The journal that has an entry for each connection that is refused."""
+        raise NotImplementedError
+
+    def _note_refused(self, peer: str, note: str) -> None:
+        self._journal.record(
+            time.time_ns(), _NO_BROKER, 0, "event", peer,
+            event="over-limit", note=f"control port: {note}",
+        )  # fmt: skip
 
     def _files(self) -> Iterable[str]:
         """The paths of the page's files. Reads these files, and the page's templates."""
@@ -96,16 +111,19 @@ class ControlPort:
             shutdown_timeout=_SHUTDOWN_SECONDS,
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port)
-        try:
-            await site.start()
-        except OSError as error:
-            await self.stop()
-            if isinstance(error, socket.gaierror):
-                raise OSError(f"cannot listen on {self._host!r}: {error.strerror}") from None
-            raise
-        self._port = self._runner.addresses[0][1]
         assert self._runner.server is not None
+        try:
+            self._acceptor = Acceptor(
+                await bound_sockets(self._host, self._port),
+                self._runner.server,
+                refuse=self._note_refused,
+                spare=lambda: SPARE_FOR_CONTROL,
+            )
+            self._acceptor.start()
+        except OSError:
+            await self.stop()
+            raise
+        self._port = self._acceptor.port
         self._limits = ConnectionLimits(
             self._runner.server,
             most=connection_limits.MOST_CONNECTIONS,
@@ -130,6 +148,9 @@ class ControlPort:
         await self._close()
         if self._limits is not None:
             self._limits.stop()
+        acceptor, self._acceptor = self._acceptor, None
+        if acceptor is not None:
+            await acceptor.close()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
@@ -214,6 +235,10 @@ class ControlServer(ControlPort):
 
     def _cluster(self, cluster_id: str) -> tuple[ClusterHost, HostedCluster]:
         return self._hosting, self._hosting.find(cluster_id)
+
+    @property
+    def _journal(self) -> Journal:
+        return self._mock.journal
 
     def _files(self) -> Iterable[str]:
         page_templates()

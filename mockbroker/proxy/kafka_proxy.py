@@ -19,6 +19,7 @@ from kproto.journal import Journal
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.os_errors import os_error_text
 from kproto.schema.versions import Versions
+from mockbroker.apis import Session
 from mockbroker.commands import PROXY_COMMANDS, BrokerChoice, CommandCall, parse_command
 from mockbroker.errors import ClusterError, UnknownBrokerError
 from mockbroker.faults.matching import ActiveFault
@@ -38,6 +39,7 @@ from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
 from mockbroker.security.policy import Security
 from mockbroker.security.sasl import parse_credentials
+from mockbroker.serving.acceptor import SPARE_FOR_CLIENTS
 from mockbroker.serving.endpoints import dialable, show
 from mockbroker.serving.limits import BufferBudget, Limits
 from mockbroker.serving.listeners import BrokerListener
@@ -149,6 +151,8 @@ class KafkaProxy:
         self._listeners: dict[int, BrokerListener[ProxiedConnection]] = {}
         self._connection_ids = itertools.count(1)
         self._opening: set[asyncio.Task[None]] = set()
+        self._connecting = 0
+        """Clients whose connection to the upstream is not open yet."""
 
     # ---- life --------------------------------------------------------------------------------
 
@@ -255,6 +259,9 @@ class KafkaProxy:
             lambda _node_id, connections: ProxiedConnection(self, target, connections),
             self.options.tls,
             self.options.limits.idle_timeout_ms,
+            self._note_refused,
+            # Each client needs one more descriptor, for its connection to the upstream.
+            lambda: SPARE_FOR_CLIENTS + self._connecting,
         )
         self._listeners[id(target)] = listener
         return listener
@@ -327,6 +334,10 @@ class KafkaProxy:
             return target
         return self.brokers.get(broker_id) or Target(f"broker {broker_id}", broker_id)
 
+    def _note_refused(self, node_id: int, peer: str, note: str) -> None:
+        session = Session(self.next_connection_id(), node_id, peer)
+        self.recorder.event(session, "over-limit", note)
+
     def closed(self, connection_id: int) -> None:
         """A client's connection is closed."""
         if self.served is not None:
@@ -338,13 +349,17 @@ class KafkaProxy:
             raise ClusterError("connections are refused (refuse-upstream)")
         problem: OSError | None = None
         header = proxy_header(*ends)
-        for host, port in list(target.addresses):
-            try:
-                await self._connect(upstream, host, port, header)
-            except OSError as error:
-                problem = error
-            else:
-                return
+        self._connecting += 1
+        try:
+            for host, port in list(target.addresses):
+                try:
+                    await self._connect(upstream, host, port, header)
+                except OSError as error:
+                    problem = error
+                else:
+                    return
+        finally:
+            self._connecting -= 1
         raise OSError("no address is known") if problem is None else problem
 
     async def _connect(self, upstream: UpstreamSide, host: str, port: int, header: bytes) -> None:

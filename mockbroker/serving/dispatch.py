@@ -182,6 +182,11 @@ class Dispatcher:
         """Connections are counted from 1, over all brokers."""
         return next(self.connection_ids)
 
+    def note_refused(self, broker_id: int, peer: str, note: str) -> None:
+        """Record that a connection to a broker was closed as soon as it was accepted."""
+        session = Session(self.next_connection_id(), broker_id, peer)
+        self.delivery.note_event(session, "over-limit", note)
+
     def _api_names(self) -> dict[str, int]:
         return {squash(api.name): key for key, api in self.codec.apis.items()}
 

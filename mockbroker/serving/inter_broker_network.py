@@ -56,7 +56,9 @@ class InterBrokerNetwork:
             scripts=scripts,
         )
         self._listeners = {
-            broker_id: BrokerListener(broker_id, _HOST, 0, self._make_protocol)
+            broker_id: BrokerListener(
+                broker_id, _HOST, 0, self._make_protocol, refuse=self._dispatcher.note_refused
+            )
             for broker_id in cluster.brokers
             if broker_id not in external
         }

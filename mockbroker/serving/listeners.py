@@ -13,11 +13,12 @@ import ssl
 import struct
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kproto.codec.message import Buffer
 from mockbroker.faults.delivery import End, Hold, LateAnswers, Plan, Sleep, Step, Write
 from mockbroker.faults.rule import CloseWith
+from mockbroker.serving.acceptor import BACKLOG, SPARE_FOR_CLIENTS, Acceptor, bound_sockets
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.loop_turns import Turn, turns_of_loop
 
@@ -29,9 +30,6 @@ IDLE_CHECKS: Final = 4
 """Idle checks per time-out."""
 _MOST_JOINED: Final = 64 * 1024
 """Answers of more bytes together are handed to the transport one by one, without a copy."""
-_BACKLOG: Final = 1024
-"""Connections that may wait to be accepted. Beyond it the system drops a client's SYN, and the
-client retries after a second; asyncio's default of 100 is too low for a connection storm."""
 
 
 class PlannedConnection(asyncio.Protocol):
@@ -237,6 +235,8 @@ class BrokerListener(Generic[ConnectionT]):
     It keeps its port when it is closed and opened again, so that clients find a restarted broker.
     Connections idle for ``idle_timeout_ms``, or up to a quarter longer, are closed; None disables
     that. With ``tls`` a client whose handshake exceeds ``TLS_HANDSHAKE_SECONDS`` is dropped.
+    ``refuse`` is called with the broker, the peer and the reason when the process has too few
+    descriptors for a connection, which leaves ``spare()`` of them.
     """
 
     def __init__(
@@ -247,6 +247,8 @@ class BrokerListener(Generic[ConnectionT]):
         make_protocol: Callable[[int, set[ConnectionT]], ConnectionT],
         tls: ssl.SSLContext | None = None,
         idle_timeout_ms: int | None = None,
+        refuse: Callable[[int, str, str], None] = lambda _broker_id, _peer, _note: None,
+        spare: Callable[[], int] = lambda: SPARE_FOR_CLIENTS,
     ) -> None:
         self.broker_id = broker_id
         self.host = host
@@ -255,17 +257,19 @@ class BrokerListener(Generic[ConnectionT]):
         self._make_protocol = make_protocol
         self._tls = tls
         self._idle_timeout_ms = idle_timeout_ms
-        self._server: asyncio.Server | None = None
+        self._refuse = refuse
+        self._spare = spare
+        self._acceptor: Acceptor | None = None
         self._reserved: socket.socket | None = None
         self._next_check: asyncio.TimerHandle | None = None
 
     @property
     def listening(self) -> bool:
-        return self._server is not None
+        return self._acceptor is not None
 
     def reserve(self) -> None:
         """Take the port at once; connections wait until ``open``. Raises OSError."""
-        if self._server is not None or self._reserved is not None:
+        if self._acceptor is not None or self._reserved is not None:
             return
         found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = found[0]
@@ -274,7 +278,7 @@ class BrokerListener(Generic[ConnectionT]):
             if os.name == "posix":
                 reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             reserved.bind(address)
-            reserved.listen(_BACKLOG)
+            reserved.listen(BACKLOG)
         except OSError:
             reserved.close()
             raise
@@ -284,26 +288,25 @@ class BrokerListener(Generic[ConnectionT]):
 
     async def open(self) -> None:
         """Raises OSError if the address cannot be bound."""
-        if self._server is not None:
+        if self._acceptor is not None:
             return
-        loop = asyncio.get_running_loop()
         reserved, self._reserved = self._reserved, None
-        place: dict[str, Any] = {"sock": reserved}
-        if reserved is None:
-            place = {"host": self.host, "port": self.port}
+        sockets = await bound_sockets(self.host, self.port) if reserved is None else [reserved]
+        acceptor = Acceptor(
+            sockets,
+            lambda: self._make_protocol(self.broker_id, self.connections),
+            refuse=lambda peer, note: self._refuse(self.broker_id, peer, note),
+            spare=self._spare,
+            tls=self._tls,
+            handshake_seconds=TLS_HANDSHAKE_SECONDS,
+        )
         try:
-            self._server = await loop.create_server(
-                lambda: self._make_protocol(self.broker_id, self.connections),
-                **place,
-                ssl=self._tls,
-                backlog=_BACKLOG,
-                ssl_handshake_timeout=None if self._tls is None else TLS_HANDSHAKE_SECONDS,
-            )
-        except socket.gaierror as error:
-            raise OSError(f"cannot listen on {self.host!r}: {error.strerror}") from None
-        if not self._server.sockets:  # asyncio's result if the process has no descriptors left
-            raise OSError(f"cannot listen on {self.host!r}: out of file descriptors (ulimit -n?)")
-        self.port = self._server.sockets[0].getsockname()[1]
+            acceptor.start()
+        except OSError:
+            await acceptor.close()
+            raise
+        self._acceptor = acceptor
+        self.port = acceptor.port
         self._schedule_check()
 
     def _schedule_check(self) -> None:
@@ -321,14 +324,11 @@ class BrokerListener(Generic[ConnectionT]):
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
-        server, self._server = self._server, None
-        if server is None:
+        acceptor, self._acceptor = self._acceptor, None
+        if acceptor is None:
             return
         if self._next_check is not None:
             self._next_check.cancel()
-        server.close()
+        await acceptor.close()
         for connection in list(self.connections):
             connection.abort()
-        if self._tls is None:
-            await server.wait_closed()
-        # With TLS it would wait for clients whose handshake is under way.

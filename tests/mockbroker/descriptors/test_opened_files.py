@@ -21,7 +21,6 @@ import pytest
 
 from kproto.codec.registry import schema_of
 from kproto.dialects import dialect
-from mockbroker import MockCluster
 from mockbroker.control import ROUTES
 from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import page_files
@@ -29,6 +28,7 @@ from mockbroker.control.proxy_port import PROXY_ROUTES
 from mockbroker.control.routes import Route
 from mockbroker.profiles import all_profiles, profile
 from mockbroker.serving.served_versions import served_versions
+from tests.mockbroker.control.test_command_line import serving
 from tests.mockbroker.descriptors.watched import ROOT
 from tests.mockbroker.wire import PATIENCE
 from tests.support.instances import to_instance
@@ -80,6 +80,7 @@ def watched(*words: str) -> Iterator[tuple[dict[str, Any], list[tuple[str, str]]
         assert process.stderr is not None
         while not lines or not lines[-1].startswith("DEFERRED"):
             lines.append(process.stderr.readline())
+            assert lines[-1], lines
         deferred = json.loads(lines[-1].partition(" ")[2])
         yield json.loads(first), [(name, wanted) for name, wanted in deferred]
     finally:
@@ -193,10 +194,12 @@ async def test_no_get_of_the_control_port_opens_a_file() -> None:
 
 
 async def test_no_request_through_a_proxy_and_no_get_of_its_port_opens_a_file() -> None:
-    async with MockCluster(1, topics=["foo:1:1"]) as upstream:
-        with watched("proxy", "--upstream", upstream.bootstrap, *CONTROL) as (ready, _):
-            await send_all(ready, requests_of("kafka-4.1"))
-            statuses = await get_all(ready["control"], PROXY_ROUTES)
+    with (
+        serving("--brokers", "1", "--topic", "foo:1:1") as (_, upstream),
+        watched("proxy", "--upstream", upstream["bootstrap"], *CONTROL) as (ready, _),
+    ):
+        await send_all(ready, requests_of("kafka-4.1"))
+        statuses = await get_all(ready["control"], PROXY_ROUTES)
     assert set(statuses.values()) <= {200, 400, 404, 408}, statuses
 
 

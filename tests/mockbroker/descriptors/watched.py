@@ -33,14 +33,15 @@ def _say(text: str) -> None:
 
 
 class _FirstLine:
-    """Standard output that calls ``done`` before it writes the first line."""
+    """Standard output that begins to watch before it writes the first line."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
+        self._watching = False
 
     def write(self, text: str) -> int:
-        if "\n" in text and sys.stdout is self:
-            sys.stdout = self._stream
+        if "\n" in text and not self._watching:
+            self._watching = True
             _say("DEFERRED " + json.dumps(sorted(deferred_imports())))
             sys.addaudithook(_watch)
         written: int = self._stream.write(text)
@@ -97,6 +98,5 @@ def _is_module(package: str, name: str) -> bool:
 
 
 if __name__ == "__main__":
-    first = _FirstLine(sys.stdout)  # a name, as ``print`` borrows its reference to the stream
-    sys.stdout = first
+    sys.stdout = _FirstLine(sys.stdout)  # type: ignore[assignment]
     main()

@@ -36,7 +36,7 @@ async def test_a_host_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPat
     async def refuse(*_args: object, **_kwargs: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "create_server", refuse)
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", refuse)
     mock = MockCluster(host="nowhere")
     for server in (mock, ControlServer(mock, host="nowhere", token="x")):
         with pytest.raises(OSError, match="cannot listen on 'nowhere': Name or service not known"):

@@ -1,0 +1,204 @@
+"""Accepts connections, and closes those for which the process has too few descriptors.
+
+The loops' own servers cannot refuse: at the limit of open files asyncio logs a traceback and does
+not accept for a second, and uvloop closes connections without telling anybody. Here some
+descriptors are left, so that a connection can always be accepted and, past the limit, closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+__all__ = [
+    "BACKLOG",
+    "SPARE_FOR_CLIENTS",
+    "SPARE_FOR_CONTROL",
+    "Acceptor",
+    "bound_sockets",
+    "file_limit",
+    "room",
+]
+
+BACKLOG: Final = 1024
+"""Connections that may wait to be accepted. Beyond it the system drops a client's SYN, and the
+client retries after a second; asyncio's default of 100 is too low for a connection storm."""
+SPARE_FOR_CLIENTS: Final = 64
+"""Descriptors that connections to brokers and proxies leave: the control port's, and files."""
+SPARE_FOR_CONTROL: Final = 16
+"""Descriptors that connections to a control port leave."""
+
+_AT_ONCE: Final = 16
+"""Connections that are accepted before other work of the loop has its turn."""
+_PAUSE_SECONDS: Final = 0.1
+_OUT_OF_RESOURCES: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+)  # fmt: skip
+
+
+def file_limit() -> int | None:
+    """The number of descriptors that the process may have; None without a limit."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def room(spare: int = SPARE_FOR_CLIENTS) -> int | None:
+    """How many connections the process can accept now; None without a limit. Raises OSError if it
+    can open nothing."""
+    limit = file_limit()
+    if limit is None:
+        return None
+    with socket.socket() as lowest_free:
+        return max(0, _highest(limit, spare) - lowest_free.fileno())
+
+
+def _highest(limit: int, spare: int) -> int:
+    """The number from which on a descriptor leaves too few. A small limit leaves fewer."""
+    return limit - min(spare, limit // 4)
+
+
+async def bound_sockets(host: str, port: int) -> list[socket.socket]:
+    """Bind each address of a host, without listening. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise OSError(f"cannot listen on {host!r}: {error.strerror}") from None
+    made: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            made.append(_bound(family, kind, protocol, address))
+    except OSError:
+        for each in made:
+            each.close()
+        raise
+    return made
+
+
+def _bound(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
+    try:
+        made = socket.socket(family, kind, protocol)
+    except OSError as error:
+        if error.errno in _OUT_OF_RESOURCES:
+            raise OSError(
+                error.errno,
+                f"cannot listen on {address[0]!r}: out of file descriptors (ulimit -n?)",
+            ) from None
+        raise
+    try:
+        if os.name == "posix":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(address)
+    except OSError as error:
+        made.close()
+        text = (error.strerror or str(error)).lower()
+        raise OSError(
+            error.errno, f"error while attempting to bind on address {address!r}: {text}"
+        ) from None
+    return made
+
+
+class Acceptor:
+    """Accepts the connections of bound sockets, which it closes.
+
+    A descriptor's number is the lowest that is free, so that the number of an accepted socket says
+    how many are open in the process. Connections that leave fewer than ``spare()`` are closed, and
+    ``refuse`` is called with the peer and the reason.
+    """
+
+    def __init__(
+        self,
+        sockets: Sequence[socket.socket],
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        *,
+        refuse: Callable[[str, str], None],
+        spare: Callable[[], int] = lambda: SPARE_FOR_CLIENTS,
+        tls: ssl.SSLContext | None = None,
+        handshake_seconds: float | None = None,
+    ) -> None:
+        self._sockets = sockets
+        self._make_protocol = make_protocol
+        self._refuse = refuse
+        self._spare = spare
+        self._tls = tls
+        self._handshake_seconds = handshake_seconds if tls is not None else None
+        self._accepting: list[asyncio.Task[None]] = []
+        self._connecting: set[asyncio.Task[None]] = set()
+
+    @property
+    def port(self) -> int:
+        """The port of the first socket."""
+        port: int = self._sockets[0].getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        """Listen. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        for each in self._sockets:
+            each.setblocking(False)
+            each.listen(BACKLOG)
+            self._accepting.append(loop.create_task(self._accept(each)))
+
+    async def close(self) -> None:
+        """Stop listening, and drop the connections whose TLS handshake is under way."""
+        tasks = [*self._accepting, *self._connecting]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        paused = False
+        while True:
+            try:
+                self._take(*await loop.sock_accept(listening))
+                for _ in range(_AT_ONCE - 1):
+                    self._take(*listening.accept())
+            except (BlockingIOError, InterruptedError, ConnectionError):
+                paused = False  # all are accepted, or a client is gone already
+            except OSError as error:
+                if error.errno not in _OUT_OF_RESOURCES:
+                    raise
+                if not paused:
+                    self._refuse("", f"connections wait: {error.strerror}")
+                paused = True
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                paused = False
+                await asyncio.sleep(0)
+
+    def _take(self, accepted: socket.socket, address: Any) -> None:
+        limit = file_limit()
+        if limit is not None and accepted.fileno() >= _highest(limit, self._spare()):
+            accepted.close()
+            peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else ""
+            self._refuse(peer, f"the process may have {limit} files open, and nearly has")
+            return
+        accepted.setblocking(False)
+        task = asyncio.get_running_loop().create_task(self._connect(accepted))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        # The peer may be gone, or fail the handshake.
+        with contextlib.suppress(OSError):
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._make_protocol,
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._handshake_seconds,
+            )
