@@ -300,6 +300,7 @@ class Journal:
         client_software: ClientSoftware | None = None,
         dialect: str = "kafka",
         event: str = "",
+        note: str = "",
     ) -> None:
         """Append one entry, as ``record`` does, whose ``raw`` are these buffers one after another.
         They are joined when somebody reads the entry, and must not change. Views may keep up to
@@ -307,13 +308,14 @@ class Journal:
         if self.sink is not None or self._listeners:
             self.record(
                 timestamp_ns, broker_id, connection_id, direction, peer, api_key, api_version,
-                correlation_id, client_id, client_software, dialect, b"".join(parts), event,
+                correlation_id, client_id, client_software, dialect, b"".join(parts), event, note,
             )  # fmt: skip
             return
         self._sequence += 1
         entry = Entry(
             self._sequence, timestamp_ns, broker_id, connection_id, direction, peer, api_key,
-            api_version, correlation_id, client_id, client_software, dialect, event=event,
+            api_version, correlation_id, client_id, client_software, dialect,
+            event=event, note=note,
         )  # fmt: skip
         held = _InParts(entry, parts)
         self._entries.append(held)

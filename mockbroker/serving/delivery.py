@@ -20,8 +20,10 @@ from kproto.connection import (
 )
 from kproto.dialects import Dialect
 from kproto.journal import ClientSoftware, Direction, Journal
+from kproto.messages.produce_request import ProduceRequest
 from mockbroker.apis import Session
 from mockbroker.apis.api_versions import API_VERSIONS
+from mockbroker.log.batch_header import HEADER_SIZE
 from mockbroker.serving.exchange import Exchange, Frames, Reply
 from mockbroker.serving.redaction import (
     REDACTED,
@@ -39,6 +41,10 @@ _PREFIX: Final = Struct(">ihhi")
 
 _MAX_REQUEST: Final = 4096
 _MAX_RESPONSES: Final = 256
+_LARGE: Final = 64 * 1024
+"""Records of this size are shared by the log and the journal."""
+_MOST_BETWEEN: Final = 4096
+"""Where in a request the next records are looked for."""
 
 CachedResponse: TypeAlias = tuple[bytes, bytes, int, int, str | None, ClientSoftware | None, str]
 """The response before and behind its correlation id; api key and version; client id; for
@@ -205,6 +211,14 @@ class Delivery:
             raw = redacted_frame(session, exchange.api_key, raw)
         elif exchange.api_key in REDACTED:
             raw = redacted_request(session, request)
+        elif len(raw) >= _LARGE and isinstance(request.body, ProduceRequest):
+            self._journal.record_parts(
+                _around_records(raw, request.body), time.time_ns(), session.broker_id,
+                session.connection_id, "request", session.peer, exchange.api_key, exchange.version,
+                exchange.correlation_id, exchange.client_id, session.software,
+                exchange.dialect.name, exchange.mark, note,
+            )  # fmt: skip
+            return
         self._journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
             exchange.api_key, exchange.version, exchange.correlation_id, exchange.client_id,
@@ -266,3 +280,20 @@ class Delivery:
             time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
             client_software=session.software, dialect=self._codec.name, event=event, note=note,
         )  # fmt: skip
+
+
+def _around_records(frame: bytes, body: ProduceRequest) -> list[bytes]:
+    """Return the frame in parts. Large records are the objects of the body, which the log keeps, so
+    that the journal need not keep them a second time."""
+    parts, end = [], 0
+    for topic in body.topic_data:
+        for each in topic.partition_data:
+            records = each.records
+            if records is None or len(records) < _LARGE:
+                continue
+            at = frame.find(records[:HEADER_SIZE], end, end + _MOST_BETWEEN)
+            if at >= 0 and frame.startswith(records, at):
+                parts += [frame[end:at], records]
+                end = at + len(records)
+    parts.append(frame[end:])
+    return parts

@@ -270,8 +270,8 @@ def test_parts_are_recorded_as_their_bytes_are(
         views = [memoryview(b"--" + each + b"--" * 9)[2 : 2 + len(each)] for each in parts]
         mixed = [view if at % 2 else view.tobytes() for at, view in enumerate(views)]
         rest = (number, 1, 2, "response", "peer", 1, 12, number)
-        parted.record_parts(mixed, *rest, "me", event="e")
-        single.record(*rest, "me", raw=b"".join(parts), event="e")
+        parted.record_parts(mixed, *rest, "me", event="e", note="n")
+        single.record(*rest, "me", raw=b"".join(parts), event="e", note="n")
         if number % 3 == 0:
             for journal in (parted, single):
                 journal.record(number, 1, 2, "event", raw=b"raw", note="n")
