@@ -9,7 +9,7 @@ from cloup import option_group
 
 from mockbroker.cli.option_types import ParsedOption, duration_or_off, parse_size
 
-__all__ = ["client_limit_options", "limit_options", "limits_of"]
+__all__ = ["limit_options", "limits_of", "proxy_limit_options"]
 
 _MEBIBYTE = 1024 * 1024
 
@@ -82,8 +82,19 @@ limit_options = option_group(
     ),
 )
 
-client_limit_options = option_group("Limits", *_OF_CLIENTS)
-"""The limits of clients and of the journal alone."""
+proxy_limit_options = option_group(
+    "Limits",
+    *_OF_CLIENTS,
+    click.option(
+        "--max-targets",
+        type=click.IntRange(1, 100_000),
+        default=1000,
+        show_default=True,
+        help="The most brokers and controllers that the upstream may name, each of which gets a "
+        "listener. A connection whose answer names more is closed.",
+    ),
+)
+"""The limits of a proxy: of clients, the journal and the upstream."""
 
 
 def limits_of(options: dict[str, Any]) -> dict[str, Any]:

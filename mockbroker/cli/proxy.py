@@ -15,7 +15,7 @@ from kproto.errors import KprotoError
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.journals import JOURNAL_OPTION, journal_sink
-from mockbroker.cli.limits import client_limit_options, limits_of
+from mockbroker.cli.limits import limits_of, proxy_limit_options
 from mockbroker.cli.option_types import (
     DURATION,
     ParsedOption,
@@ -240,7 +240,7 @@ def _keys(text: str) -> list[int]:
     ),
 )
 @fault_options
-@client_limit_options
+@proxy_limit_options
 @parent_option
 def proxy(**options: Any) -> None:
     """Stand between clients and a Kafka cluster until interrupted.
@@ -298,6 +298,7 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
                 open_to_all=options["open_to_all"],
                 latency_ms=options["latency"],
                 bandwidth=options["bandwidth"] or 0,
+                max_targets=options["max_targets"],
             )
         )
         faults_into(running, options)

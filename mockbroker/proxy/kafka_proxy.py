@@ -50,7 +50,7 @@ __all__ = ["KafkaProxy", "ProxyOptions"]
 _log = logging.getLogger("mockbroker.proxy")
 
 _METADATA: Final = 3
-_MOST_LISTENERS: Final = 10_000
+_MOST_TARGETS: Final = 100_000
 _PROBE_SECONDS: Final = 10.0
 
 
@@ -71,7 +71,8 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     direction down; 0 does not. ``tls`` serves TLS to clients, ``upstream_tls`` uses it to the
     upstream. With ``sni`` brokers have no listeners of their own: a TLS client of the bootstrap
     listener asks for one by its host name. ``send_proxy_header`` names each client to the upstream
-    by the PROXY protocol.
+    by the PROXY protocol. ``max_targets`` bounds the brokers and controllers that the upstream may
+    name, each of which gets a listener.
 
     Raises ClusterError or UnknownNameError for what cannot be.
     """
@@ -98,8 +99,13 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     open_to_all: bool = False
     latency_ms: int = 0
     bandwidth: int = 0
+    max_targets: int = 1000
 
     def __post_init__(self) -> None:
+        if not 1 <= self.max_targets <= _MOST_TARGETS:
+            raise ClusterError(
+                f"max_targets is {self.max_targets}; it must be between 1 and {_MOST_TARGETS}"
+            )
         if not self.upstream:
             raise ClusterError("a proxy needs the address of an upstream broker")
         if self.upstream_sasl is not None and not self.sasl and not self.open_to_all:
@@ -274,6 +280,7 @@ class KafkaProxy:
         if role == "broker":
             target = self.brokers.get(node_id)
             if target is None:
+                self._check_number()
                 target = Target(f"broker {node_id}", node_id)
                 base = self.options.broker_port_base
                 if sni is not None:
@@ -284,6 +291,7 @@ class KafkaProxy:
         else:
             target = self._controllers.get((host, port))
             if target is None:
+                self._check_number()
                 target = Target(f"controller {node_id}", node_id)
                 self._listen(target, 0)
                 self._controllers[host, port] = target
@@ -298,10 +306,16 @@ class KafkaProxy:
         own_port = base is None or role != "broker"
         return advertised, listener.port if own_port else base + node_id  # type: ignore[operator]
 
+    def _check_number(self) -> None:
+        """Raises ClusterError if the upstream may name no more brokers and controllers."""
+        most = self.options.max_targets
+        if len(self.brokers) + len(self._controllers) >= most:
+            raise ClusterError(
+                f"the upstream names more than {most} brokers and controllers (--max-targets)"
+            )
+
     def _listen(self, target: Target, port: int) -> None:
         """Take a port now, so that its number is known, and accept connections soon."""
-        if len(self._listeners) >= _MOST_LISTENERS:
-            raise ClusterError(f"the upstream names more than {_MOST_LISTENERS} addresses")
         if port > 65535:
             raise ClusterError(f"{target.name} would listen on port {port}, which is above 65535")
         listener = self._listener_of(target, port)

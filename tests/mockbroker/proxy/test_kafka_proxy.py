@@ -16,7 +16,9 @@ from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
 from kproto.messages.list_groups_request import ListGroupsRequest
 from kproto.messages.metadata_request import MetadataRequest
+from kproto.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 from mockbroker import MockCluster
+from mockbroker.errors import ClusterError
 from mockbroker.faults.documents import fault_of
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from mockbroker.serving.limits import Limits
@@ -323,3 +325,29 @@ async def test_a_capture_of_the_proxy_is_read_back(proxied: Proxied) -> None:
     raw = [each.raw for each in proxy.journal if each.raw]
     assert len(raw) == 2
     assert all(frame in b"".join(packets) for frame in raw)
+
+
+async def test_an_upstream_that_names_too_many_brokers_gets_no_more_listeners(
+    proxied: Proxied,
+) -> None:
+    brokers = [MetadataResponseBroker(node_id=n, host="h", port=9092) for n in range(3, 100_003)]
+    flood = MetadataResponse(brokers=brokers, topics=[])
+    async with MockCluster(brokers=2) as mock:
+        proxy = await proxied(mock, max_targets=5)
+        async with dial(proxy) as wire:
+            assert len((await wire.ask(MetadataRequest(topics=[]), 12)).brokers) == 2
+            mock.script(3, flood)
+            wire.send(wire.frame(MetadataRequest(topics=[]), 12))
+            assert await wire.closed() == b""
+        assert len(proxy.addresses) == 5
+        assert len(proxy.to_dict()["listeners"]) == 1 + 5
+        notes = [entry.note for entry in proxy.journal if entry.event]
+        assert any("names more than 5 brokers and controllers" in note for note in notes)
+        async with dial(proxy, 1) as wire:
+            assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == 0
+
+
+@pytest.mark.parametrize("most", [0, 100_001])
+def test_a_number_of_targets_that_makes_no_sense_is_refused(most: int) -> None:
+    with pytest.raises(ClusterError, match=f"max_targets is {most}; it must be between 1 and"):
+        ProxyOptions(upstream=[("localhost", 1)], max_targets=most)
