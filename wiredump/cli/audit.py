@@ -57,7 +57,8 @@ def audit_command(
 ) -> int:
     """List the clients whose requests a release would refuse, and what they would send instead.
 
-    The exit status is 0 if the release would accept every request seen, and 1 otherwise.
+    The exit status is 0 if the release would accept every request seen, and 1 otherwise, also if no
+    request could be read.
     """
     captures = expanded(captures)
     folder_among(captures)  # refuses several sources before anything is read

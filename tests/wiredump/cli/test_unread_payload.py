@@ -4,6 +4,7 @@ command that could judge nothing fails. The captures are made up with the truth 
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import re
 import time
@@ -18,11 +19,17 @@ from kproto.__main__ import cli as kproto_cli
 from kspec.cli import commands as kspec_cli
 from mockbroker.cli import cli as mockbroker_cli
 from tests.captures.test_captures import uncompressed
+from tests.captures.worse import HEADER, records_of
+from tests.support.toolchain import require_module
+from tests.wiredump.cli.test_unread import others
+from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.unread_captures import SAMPLES, Sample, sample
 from wiredump.cli import cli
 from wiredump.skipped import requests_of, unread_of
 from wiredump.sources import open_sources
 from wiredump.unread import REASONS, unread_line
+
+__all__ = ["session"]
 
 SAID = " payload bytes were not read: "
 NOTHING = "wiredump: nothing could be "
@@ -121,6 +128,53 @@ def test_the_last_line(command: str, name: str, tmp_path: Path) -> None:
     said_of(each, line)
     assert line.startswith(NOTHING) == (command in JUDGES and not each.requests)
     assert SAID not in result.stdout
+
+
+@pytest.fixture
+def spark(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``wiredump spark`` takes a session without Java."""
+    require_module("pyspark")
+    module = importlib.import_module("wiredump.spark.session")
+    monkeypatch.setattr(module, "start", lambda *_, **__: session)
+    monkeypatch.setattr(module, "master_of", lambda _: "none")
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("name", [each.name for each in SAMPLES])
+def test_the_last_line_of_spark(name: str, tmp_path: Path) -> None:
+    each = sample(name)
+    paths = map(str, written(each, tmp_path))
+    more = ["--rotated"] if each.rotated else []
+    arguments = ["spark", *paths, "--out", str(tmp_path / "out"), "--partitions", "2", *more]
+    result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    said_of(each, last_line(result))
+    assert ("name the parts in the order" in result.stderr) == each.rotated
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("name", ["TLS", "mixed", "whole"])
+def test_the_last_line_of_a_stream(name: str, tmp_path: Path) -> None:
+    place = tmp_path / "in"
+    place.mkdir()
+    written(sample(name), place)
+    arguments = ["--follow", str(place), "--checkpoint", str(tmp_path / "checkpoint")]
+    result = CliRunner().invoke(
+        cli,
+        ["spark", *arguments, "--out", str(tmp_path / "out"), "--available-now"],
+        standalone_mode=False,
+    )
+    said_of(sample(name), last_line(result))
+
+
+def test_a_capture_without_tcp_beside_another(tmp_path: Path) -> None:
+    """The message about the one ends with the share of the other."""
+    paths = written(sample("mixed"), tmp_path)
+    empty = tmp_path / "empty.pcap"
+    empty.write_bytes(sample("mixed").parts[0][:HEADER])
+    empty.write_bytes(empty.read_bytes() + records_of(others())[0])
+    line = last_line(run("show", [*paths, empty], tmp_path / "out"))
+    assert line.startswith(f"wiredump: {empty}: nothing could be read: its packets have no TCP")
+    said_of(sample("mixed"), line)
 
 
 @pytest.mark.parametrize("command", JUDGES)
@@ -274,9 +328,6 @@ def test_a_journal_without_a_request(journal: Path, tmp_path: Path) -> None:
     journal.write_text(journal.read_text().partition("\n")[0] + "\n")
     result = run("audit", [journal], tmp_path / "out")
     assert last_line(result).startswith(NOTHING)
-
-
-# ---- the same on all ways -----------------------------------------------------------------------
 
 
 def test_a_capture_of_brokers_is_read_whole(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def wiredump(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[ob
 
 def test_show(captures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = captures / "keys.log"
-    code, secret, _ = wiredump(capsys, "show", captures / "tls.pcap", "--keylog", log, "--json")
-    assert code == 0
+    code, secret, err = wiredump(capsys, "show", captures / "tls.pcap", "--keylog", log, "--json")
+    assert (code, err) == (0, "")
     _, clear, _ = wiredump(capsys, "show", captures / "plain.pcap", "--json")
     shown = []
     for text in (secret, clear):
@@ -55,7 +55,8 @@ def test_show(captures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown[0] == shown[1]
     assert summary["account"].keys() >= {"payload", "frames"}
     assert "tls" not in summary["account"]
-    _, without, _ = wiredump(capsys, "show", captures / "tls.pcap", "--no-summary")
+    _, without, err = wiredump(capsys, "show", captures / "tls.pcap", "--no-summary")
+    assert err.endswith(" payload bytes were not read: 100 % TLS without keys; try --keylog\n")
     assert all("nothing inside can be read" in line for line in without.splitlines())
 
 
