@@ -17,7 +17,15 @@ from tests.captures.worse import HEADER, made_worse, records_of
 from tests.support.toolchain import require_module
 from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.rotating import never
-from tests.wiredump.unread_captures import SAMPLES, Sample, sample
+from tests.wiredump.unread_captures import (
+    SAMPLES,
+    Line,
+    Sample,
+    heartbeat,
+    heartbeats,
+    merged,
+    sample,
+)
 from wiredump import native
 from wiredump.model import Exchange, Item
 from wiredump.readers.share import Share
@@ -26,6 +34,7 @@ from wiredump.sources import open_sources
 from wiredump.tables import jobs
 from wiredump.tables.making import make
 from wiredump.tables.work import Work
+from wiredump.unread import Unread
 
 __all__ = ["session"]
 
@@ -111,6 +120,23 @@ def test_a_stream_at_its_end(name: str, session: FakeSession, tmp_path: Path) ->
     stream = follow(place, tmp_path, TABLES, batch_bytes=1)
     made = stream.run(session, available_now=True, wait=never)
     is_true(made.account, sample(name))
+
+
+@pytest.mark.usefixtures("_ways")
+def test_a_limit_of_memory(tmp_path: Path) -> None:
+    """So many requests wait behind a lost one that its place is given up before it comes."""
+    line = Line(9092)
+    size = heartbeats(line)
+    late = heartbeat(105)
+    line.skip(0, len(late))
+    behind = sum(line.send(0, heartbeat(number)) for number in range(106, 306))
+    size += behind + line.again(0, late, behind + len(late))
+    path = tmp_path / "limited.pcap"
+    path.write_bytes(merged(line))
+    sources = open_sources([str(path)], memory=64 << 10)
+    adds_up(list(sources), sources.account)
+    unread: dict[Unread, int] = {"reassembly-limit": len(late)}
+    is_true(sources.account, Sample("", [], size, unread, 205))
 
 
 # ---- captures of real traffic -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from kproto.capture.container import pcap_header, pcap_record
 from kproto.capture.packets import ACK, FIN, RST, SYN, ethernet_frame, ip_packet, tcp_segment
 from wiredump.unread import Unread
 
-__all__ = ["SAMPLES", "Sample", "heartbeats", "sample"]
+__all__ = ["SAMPLES", "Line", "Sample", "heartbeat", "heartbeats", "merged", "sample"]
 
 START_NS: Final = 1_700_000_000_000_000_000
 _STEP_NS: Final = 1_000_000
