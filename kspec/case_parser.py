@@ -22,8 +22,10 @@ from kspec.errors import CaseError, KspecError
 from kspec.kinds import is_kind
 from kspec.model import (
     CALLS,
+    FAULT_MARKS,
     LEVELS,
     MAX_TIMEOUT_MS,
+    STAGE_STEPS,
     SUITE,
     Case,
     CaseFile,
@@ -32,6 +34,7 @@ from kspec.model import (
     Rule,
     Selector,
     Variant,
+    without_mark,
 )
 from kspec.patterns import parse_range
 from kspec.steps import check_step, produced_records
@@ -219,10 +222,7 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
             _check_expectation(each, f"{level}[{number}]", names, refuse)
 
 
-_KINDS_OF_STEP: Final = (
-    "call", "together", "reconnect", "cluster", "unreachable", "silent", "certificate", "acls",
-    "telemetry", "faults", "clear_faults", "wait", "pause_ms",
-)  # fmt: skip
+_KINDS_OF_STEP: Final = ("call", "together", "reconnect", *STAGE_STEPS)
 
 
 def _check_steps(case: Case, refuse: Callable[[str, str], None]) -> set[str]:
@@ -278,7 +278,12 @@ def _check_produced(call: ClientCall, place: str, refuse: Callable[[str, str], N
 
 def _check_faults(rules: list[Rule], place: str, refuse: Callable[[str, str], None]) -> None:
     for number, rule in enumerate(rules):
-        _attempt(partial(fault_of, rule), f"{place}[{number}]", refuse)
+        for mark in FAULT_MARKS:
+            if rule.get(mark, True) is not True:
+                refuse(f"{place}[{number}].{mark}", "must be true, or left out")
+        if all(mark in rule for mark in FAULT_MARKS):
+            refuse(f"{place}[{number}]", f"has one of {' and '.join(FAULT_MARKS)}, not both")
+        _attempt(partial(fault_of, without_mark(rule)), f"{place}[{number}]", refuse)
 
 
 def _check_acls(rules: list[str] | None, place: str, refuse: Callable[[str, str], None]) -> None:
@@ -327,6 +332,9 @@ def _check_expectation(
         _check_selector(selector, f"{place}.{kind}", names, refuse)
     if each.same is not None and all(one.partition is None for _, one in _selectors(each)):
         refuse(f"{place}.same", "needs a selector with a partition, whose batches it compares")
+    for word in ("order", "any_of", "outcomes", "delivered", "state", "logs", "groups"):
+        if getattr(each, word) in ([], {}):
+            refuse(f"{place}.{word}", "is empty and checks nothing")
     if each.each is not None:
         _check_selector(each.each, f"{place}.each", names, refuse)
     if each.result is not None:

@@ -3,7 +3,8 @@
 The verdicts are those of Autobahn's test suite: ``pass``; ``non-strict`` if only a ``should`` is
 broken; ``informational`` if the case requires nothing and records what the client does; ``fail``;
 and ``unsupported`` if the client lacks the call or never reaches the behaviour under test.
-``error`` means that the adapter failed and is no verdict on the client.
+``error`` is no verdict on the client: its adapter failed, or the case did not happen. A step or a
+fault failed, no request triggered a fault, or the case never came to what an expectation is about.
 
 Judging is pure: the same evidence always gives the same verdict.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from kproto.journal import Entry
@@ -28,6 +29,7 @@ from kspec.wire import (
     grouped,
     partition_rows,
     select,
+    unreached,
 )
 
 __all__ = [
@@ -49,7 +51,7 @@ VERDICTS: tuple[Verdict, ...] = (
 )  # fmt: skip
 """Verdicts, worst first."""
 
-_STRICT = ("must", "must_not", "step")
+_STRICT = ("must", "must_not")
 
 _FEW: Final = 2
 """A rule that allows more than so many requests bounds their number."""
@@ -70,16 +72,18 @@ before it."""
 class Finding:
     """One expectation and its outcome.
 
-    ``holds`` is None if it could not be judged. ``evidence`` is a sentence, and ``sequences`` lists
+    ``holds`` is None if it could not be judged, and ``unreached`` True if that is because the case
+    never came to it. ``evidence`` is a sentence, and ``sequences`` lists
     the journal entries it is about. ``severity`` is that of breaking it.
     """
 
-    level: Level | Literal["process", "step"]
+    level: Level | Literal["process"]
     says: str
     holds: bool | None
     evidence: str
     sequences: tuple[int, ...] = ()
     severity: Severity = "wrong result"
+    unreached: bool = False
 
     @property
     def broken(self) -> bool:
@@ -121,8 +125,14 @@ def judge(case: Case, played: Evidence) -> Judgement:
     reason = _unsupported(case, played)
     if reason is not None:
         return Judgement("unsupported", reason, findings)
+    if played.unhit and played.blocked is None:  # else later faults had no chance
+        why = f"no request triggered a fault of the case: {played.unhit[0]}"
+        return Judgement("error", why, findings)
     if strict:
         return Judgement("fail", _sentence(strict), findings)
+    reason = _undone(played, findings)
+    if reason is not None:
+        return Judgement("error", reason, findings)
     if lax:
         return Judgement("non-strict", _sentence(lax), findings)
     if findings and all(each.holds is None for each in findings):
@@ -176,8 +186,20 @@ def _unsupported(case: Case, played: Evidence) -> str | None:
         if holds is False:
             cause = "" if played.blocked is None else f"; the case ended at {played.blocked}"
             return f"{each.says}: {evidence}{cause}"
-    if played.unhit:
-        return f"the client sent nothing that this case is about: {played.unhit[0]}"
+    if played.inapplicable and played.blocked is None:
+        return f"the client sends nothing that this case is about: {played.inapplicable[0]}"
+    return None
+
+
+def _undone(played: Evidence, findings: Iterable[Finding]) -> str | None:
+    """Return what of the case did not happen, so that nothing is known about the client."""
+    if played.blocked is not None:
+        return f"a step failed: {played.blocked}"
+    if played.failed_faults:
+        return played.failed_faults[0]
+    for each in findings:
+        if each.unreached:
+            return f"the case never came to “{each.says}”: {each.evidence}"
     return None
 
 
@@ -185,17 +207,43 @@ def _examine(case: Case, played: Evidence) -> Iterable[Finding]:
     if played.broken is not None:
         says = "the client stays usable"
         yield Finding("process", says, False, played.broken, severity="crash or hang")
-    if played.blocked is not None:
-        yield Finding(
-            "step", "the client does its part, so that the case can go on", False, played.blocked
-        )
     for level, each in case.expectations():
         severity = severity_of(level, each)
         record = played.calls.get(each.result or "")
         if record is not None and record.answer.pending and severity == "wrong result":
             severity = "crash or hang"
-        yield Finding(level, each.says, *_evaluate(each, played), severity)
+        found = Finding(level, each.says, *_evaluate(each, played), severity)
+        missing = None if found.broken or level == "may" else _unreached(each, played)
+        if missing is not None:
+            found = replace(found, holds=None, evidence=missing, unreached=True)
+        yield found
     yield from _of_every_case(case, played)
+
+
+def _unreached(each: Expectation, played: Evidence) -> str | None:
+    """Return why an expectation that is not broken says nothing: the play never came to the part
+    that it is about, or there was nothing to check."""
+    if each.any_of is not None:
+        reasons = [_unreached(part, played) for part in each.any_of]
+        return next(iter(reasons)) if all(reasons) else None
+    if each.result is not None:
+        if played.wire_only:
+            return None
+        record = played.calls.get(each.result)
+        if record is None:
+            return f"the call {each.result} was never made"
+        is_empty = each.placed is not None and record.answer.ok and not record.answer.partitions
+        return "no record was reported as written" if is_empty else None
+    if each.requests is None and each.responses is None and each.events is None:
+        return None
+    selector, direction = _subject(each)
+    missing = unreached(selector, played)
+    if missing is not None:
+        return missing
+    checks_items = each.each is not None or each.same is not None or each.distinct is not None
+    if checks_items and not select(selector, direction, played):
+        return f"there is no {direction} to check"
+    return None
 
 
 def severity_of(level: Level, each: Expectation) -> Severity:

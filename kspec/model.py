@@ -13,9 +13,11 @@ import msgspec
 
 __all__ = [
     "CALLS",
+    "FAULT_MARKS",
     "LEVELS",
     "MAX_TIMEOUT_MS",
     "SEVERITIES",
+    "STAGE_STEPS",
     "SUITE",
     "Case",
     "CaseFile",
@@ -37,6 +39,8 @@ __all__ = [
     "Variant",
     "Wait",
     "Wrong",
+    "mark_of",
+    "without_mark",
 ]
 
 SUITE: Final = 3
@@ -104,7 +108,22 @@ SEVERITIES: Final[tuple[Severity, ...]] = (
 Api: TypeAlias = str | int
 Count: TypeAlias = int | str
 Rule: TypeAlias = dict[str, Any]
-"""A fault rule, as documented in docs/reference/faults.md."""
+"""A fault rule, as documented in docs/reference/faults.md, perhaps with one of ``FAULT_MARKS``."""
+
+FAULT_MARKS: Final = ("optional", "applies")
+"""Members of a rule that say what it means if no request triggers it. It must be triggered by
+default; with ``optional: true`` it need not if another rule is, and with ``applies: true`` the case
+does not apply to the client."""
+
+
+def mark_of(rule: Rule) -> str | None:
+    """Return the rule's mark, if it has one."""
+    return next((mark for mark in FAULT_MARKS if rule.get(mark)), None)
+
+
+def without_mark(rule: Rule) -> Rule:
+    """Return the rule as the mock takes it."""
+    return {name: value for name, value in rule.items() if name not in FAULT_MARKS}
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -282,13 +301,16 @@ class ClientSpec(Strict, frozen=True):
 
 
 class Wait(Strict, frozen=True):
-    """Wait for a number of journal entries, or until ``ms`` have passed, which is not a failure."""
+    """Wait for a number of journal entries, or until ``ms`` have passed, which is not a failure.
+
+    With a right client the entries come in time, unless the wait is ``optional``."""
 
     requests: Selector | None = None
     responses: Selector | None = None
     events: Selector | None = None
     count: int = 1
     ms: int = 2_000
+    optional: bool = False
 
 
 class ClientCall(Strict, frozen=True):
@@ -328,6 +350,13 @@ class Step(Strict, frozen=True):
             arguments, name = self.arguments, self.name
             return [ClientCall(call=self.call, arguments=arguments, name=name, by=self.by)]
         return self.together or []
+
+
+STAGE_STEPS: Final = (
+    "cluster", "unreachable", "silent", "certificate", "acls", "telemetry", "faults",
+    "clear_faults", "wait", "pause_ms",
+)  # fmt: skip
+"""The steps that are not the client's."""
 
 
 class Wrong(Strict, frozen=True):

@@ -67,12 +67,13 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class VariantResult:
-    """One play of a variant and its verdict."""
+    """One play of a variant and its verdict. ``unmet`` has the waits whose entries did not come."""
 
     name: str
     judgement: Judgement
     entries: Sequence[Entry] = ()
     calls: Sequence[Call] = ()
+    unmet: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ __all__ = [
     "grouped",
     "partition_rows",
     "select",
+    "unreached",
 ]
 
 Direction = Literal["request", "response", "event"]
@@ -63,11 +64,13 @@ class Evidence:
     """Everything there is to judge by.
 
     ``broken`` is set if the client's process died or hung, ``fault`` if its adapter failed, so that
-    there is nothing to judge. ``blocked`` is set if a step on the cluster was impossible because of
-    the client. ``wire_only`` is True if the client's results are unknown. ``unhit`` names the
-    faults that no request triggered. ``shows_attempts`` is False if an attempt to connect may have
-    left no entry. ``memory_growth`` is the most bytes that a client's process took in addition to
-    what it had before, 0 if that is unknown.
+    there is nothing to judge. ``blocked`` is set if a step on the cluster failed, which ends the
+    case. ``wire_only`` is True if the client's results are unknown. ``inapplicable`` says of which
+    faults the client sends no requests, so that the case does not apply to it. ``unhit`` names the
+    faults that a request had to trigger and none did, ``failed_faults`` what faults could not do,
+    and ``unmet`` the waits whose entries did not come. ``shows_attempts`` is False if an attempt to
+    connect may have left no entry. ``memory_growth`` is the most bytes that a client's process took
+    in addition to what it had before, 0 if that is unknown.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -75,7 +78,10 @@ class Evidence:
     state: Mapping[str, Any] = field(default_factory=dict)
     logs: Mapping[str, Any] = field(default_factory=dict)
     groups: Mapping[str, Any] = field(default_factory=dict)
+    inapplicable: list[str] = field(default_factory=list)
     unhit: list[str] = field(default_factory=list)
+    failed_faults: list[str] = field(default_factory=list)
+    unmet: list[str] = field(default_factory=list)
     broken: str | None = None
     fault: str | None = None
     blocked: str | None = None
@@ -130,6 +136,17 @@ def _in_time(selector: Selector | SubSelector, played: Evidence) -> Iterator[Ent
     if selector.before_first is not None:
         until = min(until, _sequence(selector.before_first, played, 0) - 1)
     yield from (entry for entry in played.entries if after < entry.sequence <= until)
+
+
+def unreached(selector: Selector, played: Evidence) -> str | None:
+    """Return what never happened of the part of the play that the selector looks at."""
+    for name in (selector.during, selector.since, selector.until):
+        if name is not None and name not in played.calls:
+            return f"the call {name} was never made"
+    for anchor in (selector.after_first, selector.before_first):
+        if anchor is not None and len(select(anchor, anchor.direction, played)) < anchor.nth:
+            return f"there is no {anchor.direction} from which it counts"
+    return None
 
 
 def _sequence(inner: SubSelector, played: Evidence, otherwise: int) -> int:

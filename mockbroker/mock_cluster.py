@@ -546,12 +546,20 @@ class MockCluster(DataMethods):
         """The rules that no request has hit."""
         return self._dispatcher.faults.unused()
 
+    def failed_faults(self) -> list[ActiveFault]:
+        """The rules that could not do what they are for; ``failed`` of each says what."""
+        return self._dispatcher.faults.failed()
+
     def assert_faults_used(self) -> None:
-        """Raise AssertionError if there are rules that no request has hit."""
+        """Raise AssertionError if there are rules that no request has hit, or that could not do
+        what they are for."""
         unused = self.unused_faults()
         if unused:
             each = "; ".join(f"{rule.name} ({rule.fault.describe()})" for rule in unused)
             raise AssertionError(f"fault rules that no request has hit: {each}")
+        failed = [f"{rule.name}: {text}" for rule in self.failed_faults() for text in rule.failed]
+        if failed:
+            raise AssertionError(f"fault rules failed: {'; '.join(failed)}")
 
     # ---- scripted answers --------------------------------------------------------------------
 
@@ -595,8 +603,8 @@ class MockCluster(DataMethods):
 
     def check(self) -> None:
         """Raise what a test must not pass with: the errors of ``take_handler_errors``, and
-        AssertionError for fault rules that no request has hit if the option ``strict_faults`` is
-        on. Leaving the ``with`` block without an exception calls it."""
+        AssertionError for fault rules that no request has hit or that failed if the option
+        ``strict_faults`` is on. Leaving the ``with`` block without an exception calls it."""
         raise_together("handlers of the test failed", self.take_handler_errors())
         if self.options.strict_faults:
             self.assert_faults_used()

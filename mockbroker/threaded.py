@@ -180,6 +180,7 @@ class ForwardedMethods:
     clear_faults = _forward(MockCluster.clear_faults)
     wait_for_hit = _forward(MockCluster.wait_for_hit)
     unused_faults = _forward(MockCluster.unused_faults)
+    failed_faults = _forward(MockCluster.failed_faults)
     assert_faults_used = _forward(MockCluster.assert_faults_used)
     script = _forward(MockCluster.script)
     clear_scripts = _forward(MockCluster.clear_scripts)

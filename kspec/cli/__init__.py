@@ -175,6 +175,7 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
     The reference client must pass it. The misbehaviour it names must fail it, and no other
     misbehaviour of its group may.
     """
+    _silence_the_mock()
     every = load_cases(folder)
     cases = choose(every, wanted)
     flaws = asyncio.run(prove(cases, every, jobs=jobs))
@@ -256,8 +257,7 @@ def run_cases(
     folder: Path,
 ) -> None:
     """Run cases against clients and report the results."""
-    # Cases withhold APIs on purpose.
-    logging.getLogger("mockbroker.unserved").setLevel(logging.ERROR)
+    _silence_the_mock()
     console = _console()
     cases = choose(load_cases(folder), wanted, excluded)
     for each in programs:
@@ -339,6 +339,12 @@ def run_cases(
     if any(each.judgement.verdict == "error" for each in results):
         sys.exit(2)
     sys.exit(1 if new or narrow or set(absent) & set(names) or not clients else 0)
+
+
+def _silence_the_mock() -> None:
+    """Cases withhold APIs on purpose, and the verdict says which fault failed."""
+    for name in ("unserved", "faults"):
+        logging.getLogger(f"mockbroker.{name}").setLevel(logging.ERROR)
 
 
 def _tell(console: Console, result: Result) -> None:

@@ -17,14 +17,13 @@ from kproto.journal import Entry
 from kspec.case_parser import step_name
 from kspec.errors import AbsentError, AdapterError, AdapterFault, KspecError
 from kspec.kinds import Answer
-from kspec.model import Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
+from kspec.model import STAGE_STEPS, Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
 from kspec.runner.adapters import Adapter
 from kspec.runner.memory import MemoryGauge
 from kspec.runner.rounds import poll_in_rounds, waits_for_partitions
 from kspec.runner.stage import Stage
 from kspec.steps import produced_records
 from kspec.wire import CallRecord, Direction, Evidence, select
-from mockbroker.errors import ClusterError
 
 __all__ = ["CHOICES_OF_THE_CALLER", "Adapters", "play"]
 
@@ -67,6 +66,8 @@ async def play(case: Case, adapters: Adapters) -> Evidence:
         played.logs = stage.logs()
         played.groups = stage.groups()
         played.unhit = stage.unhit()
+        played.inapplicable = stage.inapplicable()
+        played.failed_faults = stage.failed_faults()
         played.shows_attempts = stage.shows_attempts
         played.memory_growth = max((each.growth() or 0 for each in gauges), default=0)
         # A client that is still connected may reconnect to the ports of a stopped broker, where the
@@ -90,11 +91,22 @@ async def _act(case: Case, stage: Stage, adapters: Adapters, played: Evidence) -
             continue  # the client could not be made, so it cannot make calls
         try:
             await _take(step, case, stage, adapters, played)
-        except ClusterError as error:
-            played.blocked = f"{step.cluster}: {error}"
+        except AdapterError:
+            raise
+        except (KprotoError, OSError) as error:
+            played.blocked = f"{_text(step)}: {error}"
             return
         if any(each.lacking for each in played.calls.values()):
             return  # later calls build on this one, and nothing they do would be judged
+
+
+def _text(step: Step) -> str:
+    """Return the command of a step on the cluster, or the step's member with its value."""
+    if step.cluster is not None:
+        return step.cluster
+    given = msgspec.to_builtins(step)
+    name = next(name for name in STAGE_STEPS if given[name] not in (None, False))
+    return f"{name} {given[name]}" if isinstance(given[name], int | str) else name
 
 
 async def _connect(
@@ -264,6 +276,17 @@ async def _wait(wait: Wait, stage: Stage, played: Evidence) -> None:
         if all(len(found) >= wait.count for found in _found(wait, now)):
             return
         await asyncio.sleep(_POLL_SECONDS)
+    if not wait.optional:
+        played.unmet.append(f"{wait.count} of {_described(wait)} in {wait.ms} ms")
+
+
+def _described(wait: Wait) -> str:
+    given = msgspec.to_builtins(wait)
+    parts = {kind: given[kind] for kind in ("requests", "responses", "events") if given[kind]}
+    return ", ".join(
+        f"{kind} { ({name: value for name, value in part.items() if value is not None}) }"
+        for kind, part in parts.items()
+    )
 
 
 def _found(wait: Wait, now: Evidence) -> list[list[Entry]]:

@@ -1,8 +1,8 @@
 """``kspec prove``: show that a case can fail, and fails only for what it is about.
 
-The reference client must pass. The misbehaviour that the case names must fail, and of the
-misbehaviours that the cases of its group name, only those it declares may fail. Those declared as
-lax must be non-strict.
+The reference client must pass, and everything that the case waits for must come. The misbehaviour
+that the case names must fail, and of the misbehaviours that the cases of its group name, only those
+it declares may fail. Those declared as lax must be non-strict.
 """
 
 from __future__ import annotations
@@ -97,6 +97,9 @@ def _flaw(result: Result) -> Flaw | None:
         name = result.client.removeprefix("wrong:")
         return _flaw_of(name, result.case, result.judgement)
     if result.judgement.verdict in ("pass", "informational"):
+        unmet = [text for variant in result.variants for text in variant.unmet]
+        if unmet:
+            return Flaw(result.case.id, f"the reference client: waited in vain for {unmet[0]}")
         return None
     return Flaw(result.case.id, f"the reference client: {_describe(result.judgement)}")
 

@@ -212,7 +212,7 @@ async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
         )
         for each in seen.calls.values()
     ]
-    return VariantResult(variant.name, judge(variant.case, seen), seen.entries, calls)
+    return VariantResult(variant.name, judge(variant.case, seen), seen.entries, calls, seen.unmet)
 
 
 def _succeeded(answer: Answer) -> bool | None:

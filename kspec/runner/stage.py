@@ -15,12 +15,22 @@ from kproto.schema.versions import Versions
 from kspec.access_rules import access_rule
 from kspec.case_parser import api_key
 from kspec.errors import KspecError
-from kspec.model import Case, ClientTlsSpec, ClusterSpec, ServerCertificate, TelemetrySpec
+from kspec.model import (
+    Case,
+    ClientTlsSpec,
+    ClusterSpec,
+    Rule,
+    ServerCertificate,
+    TelemetrySpec,
+    mark_of,
+    without_mark,
+)
 from kspec.partition_rows import batches
 from kspec.steps import take_step
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
+from mockbroker.faults.matching import ActiveFault
 from mockbroker.security.authorizer import Authorizer
 from mockbroker.state.cluster_state import CLIENT_METRICS
 from mockbroker.state.model import INTERNAL_TOPICS
@@ -94,7 +104,8 @@ class Stage:
             self._tls.sni_callback = self._note_handshake
         self.mock = cluster_of(case, self._tls)
         self._case = case
-        self._faults: list[Any] = []
+        self._faults: list[ActiveFault] = []
+        self._marks: dict[str, str | None] = {}
         self._kept: dict[str, socket.socket] = {}
         self._fillers: list[socket.socket] = []
 
@@ -292,8 +303,11 @@ class Stage:
 
     # ---- faults ----------------------------------------------------------------------------------
 
-    def add_faults(self, rules: Sequence[Mapping[str, Any]]) -> None:
-        self._faults += self.mock.load_faults(faults_of(list(rules)))
+    def add_faults(self, rules: Sequence[Rule]) -> None:
+        added = self.mock.load_faults(faults_of([without_mark(each) for each in rules]))
+        self._faults += added
+        marks = [mark_of(each) for each in rules]
+        self._marks |= {fault.name: mark for fault, mark in zip(added, marks, strict=True)}
 
     def clear_faults(self) -> None:
         for fault in self._faults:
@@ -301,10 +315,32 @@ class Stage:
                 self.mock.remove_fault(fault)
 
     def unhit(self) -> list[str]:
-        """Return the faults, if not one of them was triggered.
+        """Return the faults that no request triggered: those without a mark, and those that are
+        optional if no fault was triggered at all."""
+        is_any_hit = any(fault.hits for fault in self._faults)
+        marks = (None,) if is_any_hit else (None, "optional")
+        return [each.fault.describe() for each in self._marked(*marks) if not each.hits]
 
-        If any was, return none: a case may offer several for clients that behave in different ways.
-        """
-        if any(fault.hits for fault in self._faults):
-            return []
-        return [fault.fault.describe() for fault in self._faults]
+    def inapplicable(self) -> list[str]:
+        """Return what shows that the case does not apply to the client: the faults marked so that
+        no request triggered, or whose requests did not allow them."""
+        return [
+            f"no request triggered {each.fault.describe()}"
+            if not each.hits
+            else f"{each.fault.describe()}: {each.failed[0]}"
+            for each in self._marked("applies")
+            if not each.hits or (each.is_broken and not each.failed_steps)
+        ]
+
+    def failed_faults(self) -> list[str]:
+        """Return what faults could not do: any of their steps, and a change of a response that no
+        hit of a fault without a mark could make."""
+        found = []
+        for each in self._faults:
+            is_broken = each.is_broken and self._marks[each.name] is None
+            problems = each.failed if is_broken else each.failed_steps
+            found += [f"the fault {each.fault.describe()} failed: {text}" for text in problems]
+        return found
+
+    def _marked(self, *marks: str | None) -> list[ActiveFault]:
+        return [each for each in self._faults if self._marks[each.name] in marks]

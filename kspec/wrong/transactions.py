@@ -50,6 +50,14 @@ class KeepsTheFormerEpoch(TransactionalProducer):
         """Ignored."""
 
 
+@misbehaves("keeps-the-former-producer-id")
+class KeepsTheFormerProducerId(TransactionalProducer):
+    """Takes the epoch of an answer to EndTxn, but not the producer id."""
+
+    def take_new_epoch(self, answer: Any) -> None:
+        self.take_identity(self.identity[0], answer.producer_epoch)
+
+
 @misbehaves("goes-on-with-the-sequence")
 class GoesOnWithTheSequence(TransactionalProducer):
     """Continues its sequences under another epoch."""

@@ -38,6 +38,7 @@ class _HasRules(Protocol):
 
     def load_faults(self, faults: Sequence[Any], /) -> object: ...
     def unused_faults(self) -> Sequence[ActiveFault]: ...
+    def failed_faults(self) -> Sequence[ActiveFault]: ...
 
 
 class _Client(Protocol):
@@ -62,7 +63,8 @@ fault_options = option_group(
     click.option(
         "--faults-must-hit",
         is_flag=True,
-        help="Exit with 1 if a rule has no hits. Such rules are listed on stderr in any case.",
+        help="Exit with 1 if a rule has no hits, or could not do what it is for. Both are reported "
+        "on stderr in any case.",
     ),
 )
 
@@ -99,12 +101,17 @@ def _read(file: str) -> list[Any]:
 
 
 def report_unused(mock: _HasRules, *, must_hit: bool) -> None:
-    """List on stderr the rules without a hit. Raises ClickException if ``must_hit``."""
+    """List on stderr the rules without a hit. Raises ClickException if ``must_hit`` and there is
+    one, or one that failed, of which the log has each failure."""
     unused = mock.unused_faults()
     for rule in unused:
         echo(f"mockbroker: no request hit {rule.name}: {rule.fault.describe()}", err=True)
     if unused and must_hit:
         raise click.ClickException(f"no request hit {len(unused)} of the fault rules")
+    failed = mock.failed_faults()
+    if failed and must_hit:
+        names = ", ".join(rule.name for rule in failed)
+        raise click.ClickException(f"fault rules that could not do what they are for: {names}")
 
 
 # ---- ctl -----------------------------------------------------------------------------------------
@@ -204,3 +211,5 @@ def _show(answer: dict[str, Any], as_json: bool) -> None:
             if name != "name"
         )
         echo(f"{rule['name']}: {rule['hits']} hits{state}: {members}")
+        for problem in rule["failed"]:
+            echo(f"  failed: {problem}")

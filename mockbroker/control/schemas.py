@@ -177,6 +177,11 @@ COMPONENTS: Final[dict[str, Schema]] = {
         hits=WHOLE,
         matched=WHOLE,
         live={**_FLAG, "description": "Whether the rule can still be hit."},
+        failed={
+            **array_of(TEXT),
+            "description": "What the rule was to do and could not, such as a step, without "
+            "repeats.",
+        },
         rule=ref("Fault"),
     ),
     "Rules": object_of(faults=array_of(ref("Rule"))),

@@ -8,13 +8,15 @@ requests.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
+from kproto.safe_text import printable
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.apis.registry import Call
 from mockbroker.commands import PROXY_COMMANDS
@@ -24,6 +26,10 @@ from mockbroker.faults.rule import Fault
 from mockbroker.timers import Timers, wait_for_call
 
 __all__ = ["ActiveFault", "FaultRules", "Predicate", "RequestFacts"]
+
+_log = logging.getLogger("mockbroker.faults")
+
+_MOST_FAILED: Final = 20
 
 Predicate: TypeAlias = Callable[[Call], object]
 """Called with the ``Call`` that a handler would be given."""
@@ -51,7 +57,9 @@ class ActiveFault:
     """A rule in use.
 
     ``matched`` counts the requests that matched everything except ``nth`` and ``probability``;
-    ``hits`` counts those the rule took.
+    ``hits`` counts those the rule took. ``failed`` has a line for each thing that a request made it
+    do and that was impossible, without repeats, and ``failed_steps`` those of them that are steps;
+    ``complete`` counts the hits that had no such problem.
     """
 
     def __init__(
@@ -62,6 +70,9 @@ class ActiveFault:
         self.fault = fault
         self.hits = 0
         self.matched = 0
+        self.failed: list[str] = []
+        self.failed_steps: list[str] = []
+        self.complete = 0
         self.random = random.Random(f"{fault.seed}/{name}")
         self.selection = Selection(fault.topic, fault.partition)
         self._selects_identities = any(
@@ -116,6 +127,23 @@ class ActiveFault:
         self._removed = True
         self._timer.set(None)
         self._notify()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a step failed, or it was hit and never did all that it is for."""
+        return bool(self.failed_steps or (self.failed and not self.complete))
+
+    def finish(self, failed_steps: Sequence[str], problems: Sequence[str]) -> None:
+        """A hit is over: these steps failed, and these changes of the response were impossible.
+        The log has each problem once."""
+        self.complete += not (failed_steps or problems)
+        for problem in (*failed_steps, *problems):
+            if problem in self.failed or len(self.failed) == _MOST_FAILED:
+                continue
+            self.failed.append(problem)
+            if problem in failed_steps:
+                self.failed_steps.append(problem)
+            _log.warning("fault rule %s: %s", self.name, printable(problem))
 
     def _notify(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -200,6 +228,7 @@ class ActiveFault:
             "hits": self.hits,
             "matched": self.matched,
             "live": self.live,
+            "failed": list(self.failed),
             "rule": self.fault.to_dict(),
         }
 
@@ -329,6 +358,10 @@ class FaultRules:
     def unused(self) -> list[ActiveFault]:
         """Return the rules that were never hit, in matching order."""
         return [rule for rule in self._rules if not rule.hits]
+
+    def failed(self) -> list[ActiveFault]:
+        """Return the rules that could not do what they are for, in matching order."""
+        return [rule for rule in self._rules if rule.is_broken]
 
     def _count(self) -> None:
         live = any(rule.live for rule in self._rules)

@@ -480,6 +480,10 @@ class KafkaProxy:
         """The rules that no request has hit."""
         return self._faults.rules.unused()
 
+    def failed_faults(self) -> list[ActiveFault]:
+        """The rules that could not do what they are for; ``failed`` of each says what."""
+        return self._faults.rules.failed()
+
     # ---- commands ----------------------------------------------------------------------------
 
     def run_command(self, text: str) -> None:

@@ -137,6 +137,7 @@ class _FaultRun:
         self._key, self._request_version = exchange.api_key, exchange.version
         self._codec = exchange.dialect
         self._problems: list[str] = []
+        self._failed_steps: list[str] = []
         self._committed = False
         """Whether the connection has counted the request as answered."""
         self._version = exchange.version
@@ -148,13 +149,18 @@ class _FaultRun:
 
     async def run(self) -> Plan | Close:
         """Return the plan of what goes out. Never raises."""
+        plan: Plan | Close
         try:
-            return await self._run()
+            plan = await self._run()
         except Exception as error:
             if not isinstance(error, KprotoError):
                 _log.error("rule %s failed", self._rule.name, exc_info=error)
-            self._note(f"failed, the connection ends: {type(error).__name__}: {error}")
-            return CLOSE
+            problem = f"failed, the connection ends: {type(error).__name__}: {error}"
+            self._note(problem)
+            self._problems.append(problem)
+            plan = CLOSE
+        self._rule.finish(self._failed_steps, self._problems)
+        return plan
 
     async def _run(self) -> Plan | Close:
         fault = self._fault
@@ -196,6 +202,7 @@ class _FaultRun:
             except KprotoError as error:
                 note = f"{self._rule.name}: {text}: {error}"
                 self._delivery.note_event(self._session, "fault-step-failed", note)
+                self._failed_steps.append(f"{text}: {error}")
 
     # ---- the response ------------------------------------------------------------------------
 

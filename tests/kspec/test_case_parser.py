@@ -78,6 +78,21 @@ def test_a_case_is_what_its_file_says():
         ("title:", "title: [", "2: not YAML"),
         ("title: An", "title: twice\ntitle: An", "1: duplicate key title"),
         ("title:", "id: 7\ntitle:", "1: id: comes from the file's path"),
+        ("truncate: -9", "truncate: -9, optional: 2", "5: faults[0].optional: must be true"),
+        ("truncate: -9", "truncate: -9, applies: false", "5: faults[0].applies: must be true"),
+        ("truncate: -9", "truncate: -9, applies: true, optional: true", "5: faults[0]: has one of"),
+        ("success: true", "outcomes: {}", "12: must[0].outcomes: is empty and checks nothing"),
+        ("success: true", "delivered: {}", "12: must[0].delivered: is empty and checks nothing"),
+        (
+            "requests: {api: Metadata, since: next}\n    count: 1-3",
+            "logs: {}",
+            "14: must[1].logs: is empty and checks nothing",
+        ),
+        (
+            "requests: {api: Metadata, since: next}\n    count: 1-3",
+            "order: []",
+            "14: must[1].order: is empty and checks nothing",
+        ),
         ("truncate: -9", 'truncate: "${cut}"', "1: unknown parameter 'cut'"),
     ],
 )

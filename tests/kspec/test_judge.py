@@ -179,7 +179,6 @@ def test_unsupported_is_neither_pass_nor_fail():
     lacks = played(result=Answer(unsupported="no such call"))
     judged = verdict(expectation, lacks)
     assert (judged.verdict, judged.why) == ("unsupported", "describe_cluster: no such call")
-    assert verdict(expectation, played(unhit=["api=3"])).verdict == "unsupported"
     applies = [{"says": "it begins", "requests": {"api": 3}}]
     judged = judge(case(applies=applies, must=[{"says": "x", **expectation}]), played(*THREE))
     assert (judged.verdict, judged.why.split(":")[0]) == ("unsupported", "it begins")
@@ -194,10 +193,85 @@ def test_a_process_that_died_fails_whatever_else_holds():
     assert (judged.verdict, judged.why) == ("fail", "it died")
 
 
-def test_a_step_that_could_not_be_taken_fails():
-    judged = verdict({"requests": {}}, played(*THREE, blocked="join-isr foo-0 4: no replica"))
-    assert judged.verdict == "fail"
-    assert "join-isr" in judged.why
+BLOCKED = {"blocked": "join-isr foo-0 4: no replica"}
+NO_FAULT = {"failed_faults": ["the fault api=22 failed: fence-producer t: no id"]}
+UNHIT = {"unhit": ["api=3 error=5"]}
+
+
+@pytest.mark.parametrize("undone", [BLOCKED, NO_FAULT, UNHIT], ids=["step", "fault", "unhit"])
+def test_a_case_that_did_not_happen_is_an_error_with_its_reason(undone):
+    ((text,),) = ([each] if isinstance(each, str) else each for each in undone.values())
+    judged = verdict({"requests": {}}, played(*THREE, **undone))
+    assert judged.verdict == "error"
+    assert text in judged.why
+
+
+def test_what_of_a_case_that_did_not_happen_comes_first():
+    """A missing call, then a fault that no request triggered, then a broken must, then the rest."""
+    lacks = Answer(unsupported="no such call")
+    broken = {"result": "call", "success": False}
+    for undone in (BLOCKED, NO_FAULT, UNHIT):
+        assert verdict(broken, played(*THREE, result=lacks, **undone)).verdict == "unsupported"
+    assert verdict(broken, played(*THREE, **BLOCKED)).verdict == "fail"
+    assert verdict(broken, played(*THREE, **NO_FAULT)).verdict == "fail"
+    assert verdict(broken, played(*THREE, **UNHIT)).verdict == "error"
+    assert verdict(broken, played(*THREE, **BLOCKED), "should").verdict == "error"
+    assert verdict(broken, played(*THREE, broken="it died", **BLOCKED)).verdict == "fail"
+    assert verdict(broken, played(*THREE, fault="no line", **BLOCKED)).why == "no line"
+
+
+ANCHOR = {"direction": "response", "api": "Metadata"}
+
+
+@pytest.mark.parametrize("level", ["must", "must_not", "should", "should_not"])
+@pytest.mark.parametrize(
+    ("selector", "why"),
+    [
+        ({"after_first": ANCHOR}, "there is no response from which it counts"),
+        ({"before_first": ANCHOR}, "there is no response from which it counts"),
+        ({"after_first": {"api": 18, "nth": 4}}, "there is no request from which it counts"),
+        ({"since": "later"}, "the call later was never made"),
+        ({"until": "later", "api": 3}, "the call later was never made"),
+        ({"during": "later"}, "the call later was never made"),
+    ],
+)
+def test_a_check_of_a_part_of_the_play_that_never_came_is_an_error(level, selector, why):
+    count = {"count": 0} if level in ("must", "should") else {}
+    judged = verdict({"requests": selector, **count}, played(*THREE), level)
+    assert (judged.verdict, judged.findings[0].holds) == ("error", None)
+    assert judged.why == f"the case never came to “it does”: {why}"
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        {"requests": {"api": 3}, "count": "0+", "each": {"version": 3}},
+        {"requests": {"api": 3, "partition": "foo-0"}, "count": "0-9", "same": ["producerId"]},
+        {"requests": {"api": 3}, "count": "0+", "distinct": "broker"},
+        {"result": "call", "placed": True},
+        {"result": "later", "success": True},
+        {"any_of": [{"says": "x", "result": "call", "placed": True},
+                    {"says": "y", "result": "later", "success": True}]},
+    ],
+)  # fmt: skip
+def test_a_check_of_nothing_is_an_error(expectation):
+    judged = verdict(expectation, played(*THREE, result=[]))
+    assert judged.verdict == "error", judged
+    assert judged.why.startswith("the case never came to “it does”: ")
+
+
+def test_a_check_of_something_is_none():
+    for expectation in (
+        {"requests": {"api": 18}, "count": "0+", "each": {"api": 18}},
+        {"requests": {"api": 3}, "count": 0},
+        {"requests": {"api": 3, "after_first": {"api": 18}}, "count": 0},
+        {"any_of": [{"says": "x", "result": "call", "placed": True},
+                    {"says": "y", "requests": {"api": 18}}]},
+    ):  # fmt: skip
+        assert verdict(expectation, played(*THREE, result=[])).verdict == "pass"
+    may = played(*THREE)
+    judged = judge(case(may=[{"says": "x", "requests": {"after_first": ANCHOR}}]), may)
+    assert judged.verdict == "informational"
 
 
 @pytest.mark.parametrize(("timeout_ms", "longest"), [(2000, 10_000), (500, 7_000)])

@@ -103,6 +103,70 @@ wrong: {by: claims-success}
 """
 
 
+STAGED = """\
+title: t
+source: KIP-1
+about: a
+cluster: {brokers: 2, topics: ["foo=1,2"]}
+faults:
+  - FAULT
+steps:
+  - STEP
+  - {call: list_topics, as: late}
+must:
+  - {says: it SUCCEEDS, result: late, success: WANTED}
+wrong: {by: claims-success}
+"""
+
+
+def staged(fault: str, step: str = "{call: list_topics}", *, wanted: str = "true") -> str:
+    return STAGED.replace("FAULT", fault).replace("STEP", step).replace("WANTED", wanted)
+
+
+HIT = "{api: Metadata, throttle: 1}"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (staged("{api: Metadata, steps_before: [fence-producer nobody]}"),
+         "steps_before=['fence-producer nobody'] failed: fence-producer nobody: there is no "),
+        (staged("{api: Metadata, optional: true, steps_after: [failover 9]}"),
+         "failed: failover 9: "),
+        (staged("{api: Metadata, set: {nowhere: 1}}"), "the response has no nowhere"),
+        (staged("{api: Produce, error: NOT_LEADER_OR_FOLLOWER}"),
+         "no request triggered a fault of the case: api=Produce error=6"),
+        (staged("{api: Produce, optional: true, error: 6}"),
+         "no request triggered a fault of the case: api=Produce error=6"),
+        (staged(HIT + "\n  - {api: Fetch, error: 1}"), "no request triggered a fault of"),
+        (staged(HIT, "cluster: join-isr foo-0 9"), "a step failed: join-isr foo-0 9: "),
+        (staged(HIT, "cluster: failover 1\n  - unreachable: 9"), "a step failed: "),
+        (staged(HIT, "faults: [{api: Metadata, error: 5, name: x}, {api: 3, error: 5, name: x}]"),
+         "a step failed: faults: "),
+        (staged(HIT, "acls: [allow read topic foo]").replace("brokers: 2", "brokers: 2, acls: []")
+         .replace("steps:", "steps:\n  - telemetry: {metrics: [a], interval_ms: 1}")
+         .replace("acls: []", "acls: [], telemetry: {}"), "a step failed: telemetry: "),
+    ],
+)  # fmt: skip
+async def test_a_case_that_does_not_happen_is_an_error(text, why):
+    judged = (await played(Local("reference"), text)).judgement
+    assert judged.verdict == "error"
+    assert why in judged.why
+    assert "\n" not in judged.why
+
+
+async def test_a_fault_may_be_optional_beside_one_that_is_hit():
+    fault = HIT + "\n  - {api: Produce, optional: true, error: 6}"
+    assert (await played(Local("reference"), staged(fault))).judgement.verdict == "pass"
+    optional = HIT + "\n  - {api: 3, optional: true, set: {nowhere: 1}, times: 1}"
+    assert (await played(Local("reference"), staged(optional))).judgement.verdict == "pass"
+
+
+async def test_a_must_that_is_broken_counts_more_than_a_step_that_failed():
+    text = staged("{api: Metadata, steps_before: [failover 9]}", wanted="false")
+    assert (await played(Local("reference"), text)).judgement.verdict == "fail"
+
+
 async def test_a_client_that_hangs_fails_and_is_replaced():
     client = Fake(list_topics=AdapterError("hung", hung=True))
     result = await played(client, SIMPLE)

@@ -24,9 +24,10 @@ async def test_rules_are_added_listed_and_removed():
         )
         expected = {
             "faults": [
-                {"name": "a", "hits": 0, "matched": 0, "live": True,
+                {"name": "a", "hits": 0, "matched": 0, "live": True, "failed": [],
                  "rule": {"name": "a", "api": 46, "error": 41, "times": 1}},
-                {"name": "fault-2", "hits": 0, "matched": 0, "live": True, "rule": {"delay": 1000}},
+                {"name": "fault-2", "hits": 0, "matched": 0, "live": True, "failed": [],
+                 "rule": {"delay": 1000}},
             ]
         }  # fmt: skip
         assert (status, answer) == (200, expected)

@@ -142,16 +142,38 @@ async def test_brokers_stop_and_start_and_replicas_come_and_go():
         assert mock.cluster.broker(2).live
 
 
-async def test_a_step_that_cannot_be_done_is_told():
+async def test_a_step_that_cannot_be_done_is_told(caplog):
     async with MockCluster() as mock:
-        mock.fault(name="x", api=46, steps_before=["failover 1", "failover 9"])
+        rule = mock.fault(name="x", api=46, steps_before=["failover 1", "failover 9"])
         async with connect(mock) as wire:
             assert (await wire.ask(LIST, 0)).error_code == 0
+        (first, second) = rule.failed
+        assert first.startswith("failover 1: ")
+        assert second.startswith("failover 9: ")
+        assert rule.to_dict()["failed"] == [first, second]
+        assert mock.failed_faults() == [rule]
+        async with connect(mock) as wire:
+            await wire.ask(LIST, 0)
+        logged = [each.getMessage() for each in caplog.records if "fault rule" in each.message]
+        assert logged == [f"fault rule x: {first}", f"fault rule x: {second}"], "each once"
+        with pytest.raises(AssertionError, match="fault rules failed: x: failover 1: "):
+            mock.assert_faults_used()
         notes = [each.note for each in mock.journal.select(event="fault-step-failed")]
         assert [note.split(": ")[:2] for note in notes] == [
             ["x", "failover 1"],
             ["x", "failover 9"],
-        ]
+        ] * 2
+
+
+async def test_a_change_that_some_response_has_no_place_for_is_no_failure_of_the_rule():
+    async with MockCluster(topics=["foo:1:1"], strict_faults=True) as mock:
+        rule = mock.fault(api=3, set={"topics[0].name": "bar"})
+        async with connect(mock) as wire:
+            await wire.ask(MetadataRequest(topics=[]), 8)
+            assert rule.is_broken
+            await wire.ask(METADATA, 8)
+        assert rule.failed == ["the response has no topics[0].name"]
+        assert not rule.is_broken
 
 
 async def test_rules_end_by_the_clusters_clock():

@@ -366,6 +366,11 @@ async def test_an_array_gets_more_elements():
 
 
 async def test_more_of_what_is_not_there_is_told():
+    with pytest.raises(AssertionError, match="fault rules failed: broken: the response has no"):
+        await _lengthened()
+
+
+async def _lengthened():
     async with broken(api=3, more={"topics": 2, "nowhere": 2}) as (mock, wire):
         answered = await wire.ask(METADATA, 12)
         assert answered.topics == []

@@ -50,16 +50,18 @@ export function start(root, page) {
     remove.ariaLabel = `Remove rule ${name}`;
     const hits = make("span", "", "tag"), error = make("span", "", "bad error");
     head.append(make("b", name), " ", error, " ", hits, " ", remove);
-    item.append(head, members);
-    item.parts = {hits, error, members};
+    const failed = make("div", "", "bad");
+    item.append(head, members, failed);
+    item.parts = {hits, error, members, failed};
     return item;
   }
 
-  function update(item, {hits, live, rule}) {
+  function update(item, {hits, live, failed, rule}) {
     const {name, ...members} = rule;
     item.dataset.rule = item.dataset.key;
     retext(item.parts.hits, counted(hits, "hit") + (live ? "" : ", over"));
     item.parts.error.textContent = rule.error === undefined ? "" : `✗ ${errorName(rule.error)}`;
     retext(item.parts.members, JSON.stringify(members));
+    retext(item.parts.failed, failed.map(each => `✗ ${each}`).join("; "));
   }
 }
