@@ -12,9 +12,20 @@
 
 from __future__ import annotations
 
-from kproto.errors import KprotoError
+import traceback
+from pathlib import PurePath
 
-__all__ = ["AbsentError", "AdapterError", "AdapterFault", "CaseError", "KspecError"]
+from kproto.errors import KprotoError
+from kproto.os_errors import os_error_text
+
+__all__ = [
+    "AbsentError",
+    "AdapterError",
+    "AdapterFault",
+    "CaseError",
+    "KspecError",
+    "own_failure",
+]
 
 
 class KspecError(KprotoError):
@@ -51,3 +62,16 @@ class AdapterFault(AdapterError):
 
 class AbsentError(KspecError):
     """The client cannot run on this machine. The text says what is missing and how to get it."""
+
+
+def own_failure(error: Exception) -> str:
+    """Return an error in one line. One that is neither ours nor the system's is a defect of kspec
+    and has its place in the source."""
+    if isinstance(error, KprotoError):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError):
+        return os_error_text(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"kspec failed: {text}{at}"

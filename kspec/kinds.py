@@ -127,7 +127,8 @@ class Failure:
     def of(cls, said: Mapping[str, Any]) -> Failure:
         """Parse ``{"error": ..., "code": ..., "message": ...}``."""
         code, kind = said.get("code"), said.get("kind")
-        wrapped = [said.get("cause"), *(said.get("errors") or ())]
+        several = said.get("errors")
+        wrapped = [said.get("cause"), *(several if isinstance(several, list) else ())]
         return cls(
             str(said.get("error") or "error"),
             code if isinstance(code, int) and not isinstance(code, bool) else None,

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from kspec.adapter_protocol import ADAPTER_CALLS
+
 __all__ = [
     "CALLS",
     "FAULT_MARKS",
@@ -49,49 +51,7 @@ SUITE: Final = 3
 MAX_TIMEOUT_MS: Final = 2_000
 """Longest timeout that a case may give the client, so that a case takes seconds."""
 
-CALLS: Final = (
-    "describe_cluster",
-    "describe_topics",
-    "list_topics",
-    "create_topics",
-    "alter_reassignments",
-    "list_reassignments",
-    "elect_leaders",
-    "create_partitions",
-    "delete_topics",
-    "delete_records",
-    "list_offsets",
-    "describe_configs",
-    "alter_configs",
-    "list_groups",
-    "describe_groups",
-    "delete_groups",
-    "delete_offsets",
-    "alter_offsets",
-    "create_acls",
-    "describe_acls",
-    "delete_acls",
-    "describe_log_dirs",
-    "alter_log_dirs",
-    "alter_quotas",
-    "describe_quotas",
-    "produce",
-    "send",
-    "begin_transaction",
-    "send_offsets",
-    "commit_transaction",
-    "abort_transaction",
-    "assign",
-    "subscribe",
-    "poll",
-    "position",
-    "commit",
-    "committed",
-    "unsubscribe",
-    "assignment",
-    "close_consumer",
-    "process",
-)
+CALLS: Final = tuple(each.name for each in ADAPTER_CALLS if each.in_cases)
 """Operations of clients; docs/reference/adapters.md documents their arguments and results."""
 
 Level: TypeAlias = Literal["must", "must_not", "should", "should_not", "may"]

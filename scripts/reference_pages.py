@@ -22,6 +22,7 @@ from kproto.codec.message import Message
 from kproto.dialects import dialect
 from kproto.schema.versions import Versions
 from kproto.znodes import Stat
+from kspec.adapter_protocol import ADAPTER_CALLS
 from kspec.model import Case, Expectation
 from kspec.runner.files import load_cases
 from kspec.sources import sources_of
@@ -311,6 +312,11 @@ def _case(case: Case, variants: int) -> str:
     return about + rules
 
 
+def _adapter_calls() -> str:
+    rows = [[_code(each.name), each.members, each.result] for each in ADAPTER_CALLS]
+    return _table("call", "members", "result", rows=rows)
+
+
 def _wrong_clients() -> str:
     """Which cases catch which misbehaviour, and in which it only breaks a should."""
     fails: dict[str, list[str]] = {}
@@ -367,6 +373,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "cluster-options": _cluster_options,
     "action-kinds": lambda: _classes(get_args(actions.Change)),
     "action-values": lambda: _classes(_VALUES),
+    "adapter-calls": _adapter_calls,
     "wrong-clients": _wrong_clients,
     "cases": _cases,
     "expected-differences": _expected_differences,

@@ -1,9 +1,9 @@
 """``kspec run``, ``list``, ``clients``, ``misbehaviours``, ``prove``.
 
-The exit status is 0 if every failure is in the baseline, and 1 if one is not, if a client asked for
-by name is absent, or if fewer cases could be judged than required. It is 2 for an invalid command
-line or case file and if an adapter failed, and 128 plus the signal's number if a signal ended the
-run.
+The exit status of ``run`` is 0 if every failure is in the baseline, and 1 if one is not or if fewer
+cases could be judged than required. It is 2 for bad usage, an invalid case file or baseline among
+it, 3 if the run itself failed, and 128 plus the signal's number if a signal ended it. The report is
+written in each of these cases but bad usage.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -30,11 +31,11 @@ from kproto.cli.run import run
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
-from kproto.journal import JournalWriter
+from kproto.journal import Entry, JournalWriter
 from kproto.tools.texts import plural
 from kspec.catalog import CLIENTS
 from kspec.cli.publish import FINDINGS, read_sentences
-from kspec.errors import KspecError
+from kspec.errors import KspecError, own_failure
 from kspec.report import (
     as_client_html,
     as_html,
@@ -65,6 +66,9 @@ _STYLES = {
     "unsupported": "dim",
 }
 
+
+RUN_FAILED: Final = 3
+"""The exit status of a run that did not do what it is for."""
 
 _REASONS: Final = 3
 """How many reasons for *unsupported* the end of a run prints for each client."""
@@ -256,7 +260,11 @@ def run_cases(
     verbose: bool,
     folder: Path,
 ) -> None:
-    """Run cases against clients and report the results."""
+    """Run cases against clients and report the results.
+
+    The exit status is 0 if every failure is in the baseline, 1 if one is not, 2 for bad usage, 3 if
+    the run itself failed, such as a case that ended with an error.
+    """
     _silence_the_mock()
     console = _console()
     cases = choose(load_cases(folder), wanted, excluded)
@@ -300,16 +308,34 @@ def run_cases(
         ):
             _tell(console, result)
 
-    results = interruptible(
-        schedule.run(
-            clients,
-            cases,
-            jobs=1 if manual else jobs,
-            on_result=on_result,
-            on_greeting=greetings.__setitem__,
-            again=lambda result: again and not manual and bool(new_failures([result], known)[0]),
+    kept: dict[tuple[str, str], Result] = {}
+    ended = 0
+    try:
+        results = interruptible(
+            schedule.run(
+                clients,
+                cases,
+                jobs=1 if manual else jobs,
+                on_result=on_result,
+                on_greeting=greetings.__setitem__,
+                again=lambda result: (
+                    again
+                    and not manual
+                    and (
+                        result.judgement.verdict == "error"
+                        or bool(new_failures([result], known)[0])
+                    )
+                ),
+                kept=kept,
+            )
         )
-    )
+    except SystemExit as signal:
+        ended = int(signal.code or 0)
+        results = schedule.whole_results(clients, cases, kept, "the run was interrupted before")
+    except Exception as error:
+        ended = RUN_FAILED
+        click.echo(f"kspec: the run failed: {own_failure(error)}", err=True)
+        results = schedule.whole_results(clients, cases, kept, "the run failed before")
     new, stale = new_failures(results, known)
     own_cases = "" if folder == CASES else f" --cases {shlex.quote(str(folder))}"
     report = Report(
@@ -327,18 +353,20 @@ def run_cases(
             for each in clients
         },
     )
-    if out is not None:
-        _write(report, out)
+    problems = [] if out is None else list(_write(report, out))
     if write_baseline_to is not None:
-        write_baseline(write_baseline_to, results)
+        problems += _attempt("the baseline", partial(write_baseline, write_baseline_to, results))
+    for problem in problems:
+        click.echo(f"kspec: {problem}", err=True)
     _sum_up(console, report, new, baseline)
     least = 100.0 if strict else required
     narrow = [name for name, groups in coverage_of(results).items() if groups[""].percent < least]
     for name in narrow:
         console.print(f"{name}: less than {least:g} % of the cases were judged", style="red")
-    if any(each.judgement.verdict == "error" for each in results):
-        sys.exit(2)
-    sys.exit(1 if new or narrow or set(absent) & set(names) or not clients else 0)
+    errors = any(each.judgement.verdict == "error" for each in results)
+    if problems or errors or set(absent) & set(names) or not clients:
+        ended = ended or RUN_FAILED
+    sys.exit(ended or (1 if new or narrow else 0))
 
 
 def _silence_the_mock() -> None:
@@ -380,8 +408,7 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
     errors = sum(each.judgement.verdict == "error" for each in report.results)
     if errors:
         console.print(
-            f"{_counted(errors, 'play')} ended with an error of the adapter, which is no verdict "
-            "on the client",
+            f"{_counted(errors, 'case')} ended with an error, which is no verdict on the client",
             style=_STYLES["error"],
         )
     beyond = f", {len(new)} not in {baseline}" if baseline is not None else ""
@@ -411,22 +438,44 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{plural(count)}"
 
 
-def _write(report: Report, out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "results.json").write_text(as_json(report), "utf-8")
-    (out / "junit.xml").write_text(as_junit(report), "utf-8")
+def _write(report: Report, out: Path) -> Iterator[str]:
+    """Write the files of a run. Yield what is wrong with one that cannot be written or made; the
+    others are written all the same."""
     sentences = read_sentences(FINDINGS)
-    (out / "report.html").write_text(as_html(report, sentences), "utf-8")
+    pages: dict[str, Callable[[], str]] = {
+        "results.json": partial(as_json, report),
+        "junit.xml": partial(as_junit, report),
+        "report.html": partial(as_html, report, sentences),
+    }
     for client in report.clients:
-        path = _made(out / client_page_path(client))
-        path.write_text(as_client_html(report, client, sentences), "utf-8")
+        pages[client_page_path(client)] = partial(as_client_html, report, client, sentences)
+    for name, page in pages.items():
+        yield from _attempt(name, partial(_write_page, out / name, page))
     for result in report.results:
         for number, variant in enumerate(result.variants):
             if variant.entries:
-                with _made(out / journal_path(result, number)).open("w", encoding="utf-8") as file:
-                    writer = JournalWriter(file)
-                    for entry in variant.entries:
-                        writer.write(entry)
+                name = journal_path(result, number)
+                yield from _attempt(name, partial(_write_journal, out / name, variant.entries))
+
+
+def _attempt(name: str, work: Callable[[], object]) -> Iterator[str]:
+    """Yield why the work failed."""
+    try:
+        work()
+    except Exception as error:
+        yield f"{name} is not written: {own_failure(error)}"
+
+
+def _write_page(path: Path, page: Callable[[], str]) -> None:
+    text = page()
+    _made(path).write_text(text, "utf-8")
+
+
+def _write_journal(path: Path, entries: Iterable[Entry]) -> None:
+    with _made(path).open("w", encoding="utf-8") as file:
+        writer = JournalWriter(file)
+        for entry in entries:
+            writer.write(entry)
 
 
 def _made(path: Path) -> Path:

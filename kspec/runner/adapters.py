@@ -19,6 +19,7 @@ from typing import IO, Any, ClassVar, Final, Protocol
 
 import msgspec
 
+from kspec.adapter_protocol import read_answer, read_line, shown
 from kspec.errors import AdapterError, AdapterFault
 from kspec.kinds import Answer
 from kspec.results import Greeting
@@ -40,6 +41,8 @@ ANSWER_SECONDS: Final = 15.0
 STOP_SECONDS: Final = 2.0
 _COMPLAINT: Final = re.compile(r"(Error|Exception|panic|fatal)\b.*[:!]")
 _REFERENCE: Final = "`kspec help adapters` describes the protocol"
+_TURNS_OF_THE_LOOP: Final = 5
+"""So often the event loop looks for more output, which is enough for output that is there."""
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 _MOST_STDERR: Final = 256 * 1024
 
@@ -78,7 +81,10 @@ class LocalAdapter:
     async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return Answer.of(await self._client.call(op, arguments))
+                said = await self._client.call(op, arguments)
+            return read_answer(op, said)
+        except AdapterFault:
+            raise
         except TimeoutError:
             raise AdapterError(f"no answer to {op} in {ANSWER_SECONDS:.0f} s", hung=True) from None
         except Exception as error:  # in a process of its own, this would end it
@@ -102,6 +108,9 @@ class ProcessAdapter:
         self._process = process
         self._stderr = stderr
         self._answer_seconds = answer_seconds
+        self._has_answered = False
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue(1)
+        self._reader = asyncio.create_task(self._read_lines())
         self.greeting = Greeting(client="")
 
     @classmethod
@@ -162,36 +171,66 @@ class ProcessAdapter:
     async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
         assert self._process.stdin is not None
         line = json.dumps({"op": op, **arguments}) + "\n"
+        what = f"answer to {op}"
+        if self._has_answered:
+            await self._refuse_more_lines(f"before {op}")
         try:
-            self._process.stdin.write(line.encode())
-            await self._process.stdin.drain()
+            async with asyncio.timeout(self._answer_seconds):
+                self._process.stdin.write(line.encode())
+                await self._process.stdin.drain()
+        except TimeoutError:
+            raise self._hung(what, self._answer_seconds) from None
         except OSError:
             raise AdapterError(await self._last_words()) from None
-        said = await self._line(self._answer_seconds, f"answer to {op}")
-        try:
-            return Answer.of(said)
-        except ValueError as error:
-            raise AdapterFault(f"not a line of the protocol: {error}: {said}"[:300]) from None
+        said = await self._line(self._answer_seconds, what)
+        self._has_answered = True
+        if op == "close":
+            await self._refuse_more_lines("after close")
+        return read_answer(op, said)
+
+    async def _refuse_more_lines(self, when: str) -> None:
+        """Raise AdapterFault for a line that answers nothing, as an answer that comes twice: each
+        later line would be taken for the answer to the wrong call."""
+        for _ in range(_TURNS_OF_THE_LOOP):
+            await asyncio.sleep(0)
+        if not self._lines.empty():
+            line = self._lines.get_nowait()
+            if isinstance(line, bytes) and line:
+                raise AdapterFault(
+                    f"not a line of the protocol: it answers no call, {when}: {shown(line)}"
+                )
+            self._lines.put_nowait(line)
 
     async def _line(self, seconds: float, what: str) -> dict[str, Any]:
-        assert self._process.stdout is not None
         try:
             async with asyncio.timeout(seconds):
-                line = await self._process.stdout.readline()
+                line = await self._lines.get()
         except TimeoutError:
-            signal_group(self._process, KILL)
-            raise AdapterError(f"hung: no {what} in {seconds:.0f} s", hung=True) from None
-        except ValueError:
-            raise AdapterFault(f"a line of more than {_LONGEST_LINE} bytes") from None
+            raise self._hung(what, seconds) from None
+        if line is None:
+            raise AdapterFault(f"the {what} is a line of more than {_LONGEST_LINE} bytes")
         if not line:
+            self._lines.put_nowait(line)  # for the next call, too
             raise AdapterError(await self._last_words())
-        try:
-            said = json.loads(line)
-        except ValueError:
-            said = None
-        if not isinstance(said, dict):
-            raise AdapterFault(f"not a line of the protocol: {line[:200]!r}; {_REFERENCE}")
-        return said
+        if not line.endswith(b"\n"):
+            raise AdapterFault(f"the output ends in the middle of the {what}: {shown(line)}")
+        return read_line(line)
+
+    async def _read_lines(self) -> None:
+        """Queue each line of the output, b"" at its end, and None in place of one that is too
+        long. No more than one line waits, and the output behind it is not read."""
+        assert self._process.stdout is not None
+        line: bytes | None = None
+        while line != b"":
+            try:
+                line = await self._process.stdout.readline()
+            except ValueError:
+                line = None
+            await self._lines.put(line)
+
+    def _hung(self, what: str, seconds: float) -> AdapterError:
+        signal_group(self._process, KILL)
+        return AdapterError(f"hung: no {what} in {seconds:.0f} s", hung=True)
 
     async def _last_words(self) -> str:
         with suppress(TimeoutError):
@@ -219,4 +258,5 @@ class ProcessAdapter:
                     await self._process.wait()
                 ended(self._process)
                 break
+        self._reader.cancel()
         self._stderr.close()

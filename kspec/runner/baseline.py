@@ -27,12 +27,13 @@ def read_baseline(path: Path) -> Mapping[str, list[str]]:
 
 
 def write_baseline(path: Path, results: Sequence[Result]) -> None:
-    """Return the failures of this run, and the file's entries for what was not run.
+    """Return the failures of this run, and the file's entries for what was not run or ended
+    with an error.
 
     Raises KspecError if the file exists and is not a baseline.
     """
     known = read_baseline(path) if path.exists() else {}
-    played = {(each.client, each.case.id) for each in results}
+    played = {(each.client, each.case.id) for each in results if each.judgement.verdict != "error"}
     found = {
         client: {case for case in cases if (client, case) not in played}
         for client, cases in known.items()

@@ -14,6 +14,7 @@ import msgspec
 
 from kproto.errors import KprotoError
 from kproto.journal import Entry
+from kspec.adapter_protocol import read_answer, shown
 from kspec.case_parser import step_name
 from kspec.errors import AbsentError, AdapterError, AdapterFault, KspecError
 from kspec.kinds import Answer
@@ -207,7 +208,7 @@ async def _produced(call: ClientCall, adapter: Adapter) -> Answer:
     try:
         return answer.keyed([str(each["value"]).rstrip(" ") for each in records])
     except ValueError as error:
-        raise AdapterFault(str(error)) from None
+        raise AdapterFault(shown(str(error))) from None
 
 
 async def _call_together(
@@ -242,7 +243,7 @@ async def _share(several: Sequence[ClientCall], adapter: Adapter) -> list[Answer
         (call,) = several
         return [await _answer(call, adapter)]
     calls = [{"op": each.call, **each.arguments} for each in several]
-    return _parts(await adapter.call("together", {"calls": calls}), len(several))
+    return _parts(await adapter.call("together", {"calls": calls}), [op.call for op in several])
 
 
 async def _answer(call: ClientCall, adapter: Adapter) -> Answer:
@@ -256,17 +257,17 @@ async def _answer(call: ClientCall, adapter: Adapter) -> Answer:
     return await adapter.call(call.call, call.arguments)
 
 
-def _parts(whole: Answer, count: int) -> list[Answer]:
+def _parts(whole: Answer, calls: Sequence[str]) -> list[Answer]:
     """Return an answer for each call. If there is only one for the whole, each call gets that."""
     if not whole.ok:
-        return [whole] * count
-    parts = whole.result
-    if not isinstance(parts, list) or len(parts) != count:
-        raise AdapterFault(f"expected {count} answers, one per call: {parts}"[:300])
-    try:
-        return [Answer.of(part) for part in parts]
-    except (TypeError, ValueError) as error:
-        raise AdapterFault(f"not a line of the protocol: {error}: {parts}"[:300]) from None
+        return [whole] * len(calls)
+    parts = whole.result or []
+    if len(parts) != len(calls):
+        text = shown(str(parts))
+        raise AdapterFault(
+            f"not a line of the protocol: expected {len(calls)} answers, one per call: {text}"
+        )
+    return [read_answer(call, part) for call, part in zip(calls, parts, strict=True)]
 
 
 async def _wait(wait: Wait, stage: Stage, played: Evidence) -> None:

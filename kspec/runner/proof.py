@@ -42,7 +42,7 @@ async def prove(
 ) -> list[Flaw]:
     """Return the flaws of ``cases``. ``beside`` holds all cases, for their misbehaviours.
 
-    Raises KprotoError if a case cannot be staged. With many plays on few cores, waits are late and
+    With many plays on few cores, waits are late and
     timeouts depend on the machine. Each apparent flaw is therefore played by itself, up to
     ``PLAYS_ALONE`` times, and is none if it does not show again.
     """

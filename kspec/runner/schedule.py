@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from kproto.errors import KprotoError
-from kspec.errors import AdapterError
+from kspec.errors import AdapterError, own_failure
 from kspec.judge import MOST_MEMORY_MIB, Judgement, judge, worst
 from kspec.kinds import Answer
 from kspec.model import CaseFile, Variant
@@ -24,7 +23,7 @@ from kspec.runner.adapters import Adapter
 from kspec.runner.play import play
 from kspec.wire import Evidence
 
-__all__ = ["FEW", "JOBS", "JOBS_AGAIN", "ClientUnderTest", "run", "run_pairs"]
+__all__ = ["FEW", "JOBS", "JOBS_AGAIN", "ClientUnderTest", "run", "run_pairs", "whole_results"]
 
 JOBS: Final = 8
 """Plays at a time by default. A play mostly waits: 187 of kafka-python took 190 s in sum, 8 s of
@@ -53,13 +52,41 @@ async def run(
     on_result: Callable[[Result], None] = lambda _result: None,
     on_greeting: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
     again: Callable[[Result], bool] = lambda _result: False,
+    kept: dict[tuple[str, str], Result] | None = None,
 ) -> list[Result]:
     """Play every client in every case and return the results in that order, without the passes
-    that rest on calls which never succeed."""
+    that rest on calls which never succeed.
+
+    ``kept`` gets each result at once, by client and case, so that ``whole_results`` has them also
+    if the run is interrupted.
+    """
     pairs = [(client, case) for client in contestants for case in cases]
     return without_empty_passes(
-        await run_pairs(pairs, jobs=jobs, on_result=on_result, on_greeting=on_greeting, again=again)
+        await run_pairs(
+            pairs,
+            jobs=jobs,
+            on_result=on_result,
+            on_greeting=on_greeting,
+            again=again,
+            kept=kept,
+        )
     )
+
+
+def whole_results(
+    contestants: Sequence[ClientUnderTest],
+    cases: Sequence[CaseFile],
+    kept: Mapping[tuple[str, str], Result],
+    why: str,
+) -> list[Result]:
+    """Return the results of a run that did not come to its end. ``why`` is the reason of the
+    error that cases have which were not played."""
+    judgement = Judgement("error", why)
+    return without_empty_passes([
+        kept.get((client.name, case.id)) or Result(client.name, case, judgement, ())
+        for client in contestants
+        for case in cases
+    ])  # fmt: skip
 
 
 async def run_pairs(
@@ -69,16 +96,17 @@ async def run_pairs(
     on_result: Callable[[Result], None] = lambda _result: None,
     on_greeting: Callable[[str, Greeting], None] = lambda _name, _greeting: None,
     again: Callable[[Result], bool] = lambda _result: False,
+    kept: dict[tuple[str, str], Result] | None = None,
 ) -> list[Result]:
-    """Play pairs and return the results in their order.
+    """Play pairs and return the results in their order, which ``kept`` has as they come.
 
     Those for which ``again`` holds are played once more when all others are over, ``JOBS_AGAIN`` at
-    a time, and the second result counts. Raises KprotoError for a case that cannot be staged;
-    failures of a client are results.
+    a time, and the second result counts. Failures are results: of a client, of its adapter, of a
+    case that cannot be staged and of a play itself.
     """
     pools = {each.name: _Pool(each, on_greeting) for each, _ in pairs}
     left = Counter(client.name for client, _ in pairs)
-    results: dict[tuple[str, str], Result] = {}
+    results: dict[tuple[str, str], Result] = {} if kept is None else kept
     doubted: list[tuple[ClientUnderTest, CaseFile]] = []
 
     async def first(client: ClientUnderTest, case: CaseFile) -> None:
@@ -105,8 +133,6 @@ async def run_pairs(
         for pool in pools.values():
             pool.try_again()
         await _work(doubted, second, min(jobs, 1 if len(doubted) <= FEW else JOBS_AGAIN))
-    except* KprotoError as errors:
-        raise errors.exceptions[0] from None
     finally:
         await asyncio.gather(*(pool.stop() for pool in pools.values()))
     return [results[client.name, case.id] for client, case in pairs]
@@ -188,8 +214,11 @@ async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
         for name in (None, *variant.case.others):
             adapters[name] = await pool.take()
         seen = await play(variant.case, adapters)
+        return _judged(variant, seen)
     except AdapterError as error:
         return VariantResult(variant.name, Judgement("error", str(error)))
+    except Exception as error:  # of one play, which says nothing about the others
+        return VariantResult(variant.name, Judgement("error", own_failure(error)))
     finally:
         # With several clients the evidence does not say which of them failed.
         usable = (
@@ -201,6 +230,9 @@ async def _play_variant(variant: Variant, pool: _Pool) -> VariantResult:
         )
         for adapter in adapters.values():
             await pool.give(adapter, usable=usable)
+
+
+def _judged(variant: Variant, seen: Evidence) -> VariantResult:
     calls = [
         Call(
             each.name,

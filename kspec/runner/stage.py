@@ -316,10 +316,14 @@ class Stage:
 
     def unhit(self) -> list[str]:
         """Return the faults that no request triggered: those without a mark, and those that are
-        optional if no fault was triggered at all."""
-        is_any_hit = any(fault.hits for fault in self._faults)
+        optional if no fault was triggered at all. Rules that only observe are not among them."""
+        is_any_hit = any(each.hits or each.fault.observe for each in self._faults)
         marks = (None,) if is_any_hit else (None, "optional")
-        return [each.fault.describe() for each in self._marked(*marks) if not each.hits]
+        return [
+            each.fault.describe()
+            for each in self._marked(*marks)
+            if not each.hits and not each.fault.observe
+        ]
 
     def inapplicable(self) -> list[str]:
         """Return what shows that the case does not apply to the client: the faults marked so that

@@ -96,7 +96,7 @@ def test_an_adapter_that_fails_is_an_error_of_the_run(tmp_path):
     )
     out = tmp_path / "out"
     done = invoke("run", *FAST, "--adapter", f"{sys.executable} {source}", "--out", str(out))
-    assert done.exit_code == 2, done.output
+    assert done.exit_code == 3, done.output
     assert "which is no verdict on the client" in done.output
     assert not re.search(r"^fail ", done.output, re.M)
     (result, *_) = json.loads((out / "results.json").read_text())["results"]
@@ -192,3 +192,87 @@ def test_bad_usage_is_one_line_and_two(monkeypatch, capsys, arguments, words):
     said = capsys.readouterr().err
     assert words in said
     assert said.count("\n") == 1
+
+
+MALFORMED = """
+import json, sys
+print('{"client": "c", "version": "1"}', flush=True)
+for line in sys.stdin:
+    op = json.loads(line)["op"]
+    if op == "list_topics":
+        sys.stdout.buffer.write(BYTES)
+    else:
+        sys.stdout.buffer.write(b'{"ok": true, "result": null}' + bytes([10]))
+    sys.stdout.flush()
+"""
+OTHER = """\
+title: TITLE
+source: KIP-1
+about: a
+steps:
+  - call: CALL
+must:
+  - {says: it succeeds, result: CALL, success: true}
+wrong: {by: claims-success}
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (b'{"ok": true, "result": ["foo"]}\n{"ok": true, "result": null}\n', "answers no call"),
+        (b'{"ok": true, "result": 5}\n', "Expected array, got int"),
+        (b'{"ok": true, "resu', "the output ends in the middle of the answer to list_topics"),
+        (b'{"ok": true, "raw": "\xff\x1b[31m"}\n', "no UTF-8"),
+        (b'{"ok": true, "result": ' + b"[" * 9000 + b"]" * 9000 + b"}\n", "nested too deeply"),
+        (b"x" * (17 << 20) + b"\n", "a line of more than 16777216 bytes"),
+        (b"\n", "no JSON"),
+    ],
+    ids=["twice", "shape", "half", "utf-8", "deep", "huge", "empty"],
+)
+def test_a_malformed_line_is_an_error_of_its_case_and_the_others_go_on(tmp_path, written, told):
+    adapter = tmp_path / "adapter.py"
+    code = MALFORMED.replace("BYTES", repr(written) if len(written) < 99_999 else "b'x' * (17<<20)")
+    if not written.endswith(b"\n"):
+        code = code.replace(
+            "    sys.stdout.flush()", "    sys.stdout.flush()\n    if op == 'list_topics': break"
+        )
+    adapter.write_text(code)
+    folder = tmp_path / "x"
+    folder.mkdir()
+    for number, call in enumerate(("list_topics", "list_groups"), 1):
+        text = OTHER.replace("TITLE", call).replace("CALL", call)
+        (folder / f"00{number}-x.yaml").write_text(text)
+    out = tmp_path / "out"
+    done = invoke("run", "--cases", str(tmp_path), "--jobs", "1", "--out", str(out),
+                  "--adapter", f"{sys.executable} {adapter}")  # fmt: skip
+    assert done.exit_code == 3, done.output
+    results = json.loads((out / "results.json").read_text())["results"]
+    assert [each["verdict"] for each in results] == ["error", "pass"]
+    assert told in results[0]["why"]
+    assert results[0]["why"].isprintable()
+    assert len(results[0]["why"]) < 1200
+
+
+def test_a_file_that_cannot_be_written_leaves_the_others(tmp_path):
+    out = tmp_path / "out"
+    (out / "junit.xml").mkdir(parents=True)
+    done = invoke("run", *FAST, "--client", "reference", "--out", str(out))
+    assert done.exit_code == 3, done.output
+    assert "junit.xml is not written: " in done.output
+    assert (out / "results.json").exists()
+    assert (out / "report.html").exists()
+
+
+def test_a_client_that_is_absent_fails_the_run(tmp_path, monkeypatch):
+    """It is a run that did not do what it is for."""
+    from kspec.errors import AbsentError
+    from kspec.runner import clients
+
+    def lacks(*_arguments: object, **_options: object) -> None:
+        raise AbsentError("java is absent")
+
+    monkeypatch.setattr(clients, "install", lacks)
+    done = invoke("run", *FAST, "--client", "kafka-python")
+    assert done.exit_code == 3, done.output
+    assert "kafka-python is absent: java is absent" in done.output

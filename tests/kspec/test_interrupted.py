@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -41,7 +42,8 @@ async def test_a_run_that_is_told_to_end_leaves_no_process(tmp_path, which):
     adapter.write_text(HANGS)
     run = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "kspec", "run", "--case", "framing/001",
-        "--adapter", f"{sys.executable} {adapter} {told}",
+        "--case", "framing/002", "--out", str(tmp_path / "out"), "--jobs", "1", "--client",
+        "reference", "--adapter", f"{sys.executable} {adapter} {told}",
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
@@ -54,6 +56,11 @@ async def test_a_run_that_is_told_to_end_leaves_no_process(tmp_path, which):
             _, said = await run.communicate()
         assert run.returncode == 128 + which, said.decode()
         assert said == b""
+        document = json.loads((tmp_path / "out" / "results.json").read_text())
+        verdicts = {(each["client"], each["verdict"]) for each in document["results"]}
+        assert verdicts == {("reference", "pass"), ("adapter", "error")}
+        assert len(document["results"]) == 4
+        assert (tmp_path / "out" / "report.html").exists()
         await until(lambda: not any(map(is_there, pids)), "they end")
     finally:
         if run.returncode is None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.errors import KprotoError
 from kspec.case_parser import parse_case
-from kspec.errors import AdapterError, AdapterFault, KspecError
+from kspec.errors import AdapterError, AdapterFault
 from kspec.judge import Judgement
 from kspec.kinds import Answer, Failure
 from kspec.results import Greeting, Result
@@ -247,9 +246,13 @@ async def test_a_play_ends_at_a_call_that_the_client_does_not_have():
     assert client.asked == ["connect", "subscribe", "close", "stop"]
 
 
-async def test_a_case_that_cannot_be_staged_ends_the_run():
-    with pytest.raises(KprotoError, match="broker"):
-        await played(Fake(), SIMPLE + "cluster: {controller: 9}\n")
+async def test_a_case_that_cannot_be_staged_is_an_error_and_the_others_go_on():
+    texts = [SIMPLE + "cluster: {controller: 9}\n", SIMPLE]
+    cases = [parse_case(text, f"x/00{number}-x.yaml") for number, text in enumerate(texts, 1)]
+    broken, sound = await run([Fake()], cases)
+    assert broken.judgement.verdict == "error"
+    assert "broker" in broken.judgement.why
+    assert sound.judgement.verdict == "pass"
 
 
 TOGETHER = """\
@@ -375,5 +378,6 @@ async def test_a_client_ends_when_it_has_played_its_last_case():
 )
 async def test_a_cluster_that_cannot_be_made_names_the_case(before, after, problem):
     text = STEPS.replace(before, after)
-    with pytest.raises(KspecError, match=problem):
-        await run([Local("reference")], [parse_case(text, "x/001-x.yaml")])
+    (result,) = await run([Local("reference")], [parse_case(text, "x/001-x.yaml")])
+    assert result.judgement.verdict == "error"
+    assert result.judgement.why.startswith(problem)
