@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import traceback
-from pathlib import PurePath
 
 from kproto.errors import KprotoError
 from kproto.os_errors import os_error_text
@@ -72,6 +71,6 @@ def own_failure(error: Exception) -> str:
     if isinstance(error, OSError):
         return os_error_text(error)
     frames = traceback.extract_tb(error.__traceback__)
-    at = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    at = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return f"kspec failed: {text}{at}"

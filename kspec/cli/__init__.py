@@ -334,7 +334,7 @@ def run_cases(
         results = schedule.whole_results(clients, cases, kept, "the run was interrupted before")
     except Exception as error:
         ended = RUN_FAILED
-        click.echo(f"kspec: the run failed: {own_failure(error)}", err=True)
+        echo(f"kspec: the run failed: {own_failure(error)}", err=True)
         results = schedule.whole_results(clients, cases, kept, "the run failed before")
     new, stale = new_failures(results, known)
     own_cases = "" if folder == CASES else f" --cases {shlex.quote(str(folder))}"
@@ -357,7 +357,7 @@ def run_cases(
     if write_baseline_to is not None:
         problems += _attempt("the baseline", partial(write_baseline, write_baseline_to, results))
     for problem in problems:
-        click.echo(f"kspec: {problem}", err=True)
+        echo(f"kspec: {problem}", err=True)
     _sum_up(console, report, new, baseline)
     least = 100.0 if strict else required
     narrow = [name for name, groups in coverage_of(results).items() if groups[""].percent < least]

@@ -80,7 +80,7 @@ def wrong_results(call: AdapterCall) -> st.SearchStrategy[Any]:
     return values.filter(lambda value: is_wrong(call, value))
 
 
-WRONG_ANSWERS = st.sampled_from([
+WRONG_ANSWERS: st.SearchStrategy[Any] = st.sampled_from([
     {}, {"ok": None}, {"ok": 1}, {"ok": "true"}, {"ok": True, "raw": 5}, {"unsupported": 5},
     {"ok": False, "error": 5}, {"ok": False, "code": "5"}, {"ok": False, "errors": 5},
     {"ok": False, "cause": [1]}, {"ok": False, "partitions": [1]}, {"ok": False, "records": [None]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -143,6 +144,7 @@ async def test_brokers_stop_and_start_and_replicas_come_and_go():
 
 
 async def test_a_step_that_cannot_be_done_is_told(caplog):
+    caplog.set_level(logging.WARNING, "mockbroker.faults")
     async with MockCluster() as mock:
         rule = mock.fault(name="x", api=46, steps_before=["failover 1", "failover 9"])
         async with connect(mock) as wire:
