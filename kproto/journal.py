@@ -26,7 +26,7 @@ from kproto.deprecation import deprecated_names
 from kproto.dialects import Dialect, dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
-from kproto.safe_text import printable
+from kproto.safe_text import printable, printable_json
 from kproto.schema.model import Struct
 
 __all__ = [
@@ -529,7 +529,7 @@ class JournalWriter:
     def write(self, entry: Entry) -> None:
         """Write one line in one call, so that a concurrent reader sees at most a truncated last
         line."""
-        self._file.write(self._encode(entry).decode() + "\n")
+        self._file.write(printable_json(self._encode(entry).decode()) + "\n")
 
 
 def read_journal(

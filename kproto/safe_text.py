@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-__all__ = ["csv_line", "json_text", "printable", "printable_lines"]
+__all__ = ["csv_line", "json_text", "printable", "printable_json", "printable_lines"]
 
 _INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -47,10 +47,16 @@ def json_text(value: Any, *, indent: int | None = None, compact: bool = False) -
     """Return ``value`` as JSON whose strings contain printable characters only; others are
     ``\\uXXXX``, which stand for the same value. ``compact`` leaves out the spaces."""
     separators = (",", ":") if compact else None
-    text = json.dumps(value, indent=indent, separators=separators, ensure_ascii=False)
-    if _is_printable(text):
+    return printable_json(
+        json.dumps(value, indent=indent, separators=separators, ensure_ascii=False)
+    )
+
+
+def printable_json(text: str) -> str:
+    """Return a JSON document, of any encoder, as ``json_text`` writes it."""
+    if (text.isascii() and "\x7f" not in text) or _is_printable(text):
         return text
-    # Outside of strings JSON is printable, but for the line ends that indent makes.
+    # Outside of strings JSON is printable, but for the line ends that indentation makes.
     return "".join(
         char if _is_printable(char) or char == "\n" else json.dumps(char)[1:-1] for char in text
     )

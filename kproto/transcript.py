@@ -23,6 +23,7 @@ import msgspec
 from kproto.deprecation import deprecated_names
 from kproto.errors import DecodeError
 from kproto.journal import ClientSoftware
+from kproto.safe_text import printable_json
 
 __all__ = [
     "FORMAT",
@@ -142,10 +143,8 @@ class Transcript(msgspec.Struct, frozen=True):
 def write_transcript(transcript: Transcript) -> Iterator[str]:
     """Yield the lines of a transcript, with line ends."""
     encode = msgspec.json.Encoder().encode
-    yield encode(transcript.beginning).decode() + "\n"
-    for exchange in transcript.exchanges:
-        yield encode(exchange).decode() + "\n"
-    yield encode(transcript.ending).decode() + "\n"
+    for each in (transcript.beginning, *transcript.exchanges, transcript.ending):
+        yield printable_json(encode(each).decode()) + "\n"
 
 
 def read_transcript(lines: Iterable[str]) -> Transcript:

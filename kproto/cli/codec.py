@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import string
 import sys
 from pathlib import Path
@@ -146,8 +147,8 @@ def _frame(argument: str) -> bytes:
     """Return the bytes of hexadecimal text, standard input or a file."""
     if argument == "-":
         raw = sys.stdin.buffer.read()
-    elif _hexadecimal(argument.encode()) is not None:
-        raw = argument.encode()
+    elif _hexadecimal(os.fsencode(argument)) is not None:
+        raw = os.fsencode(argument)
     else:
         try:
             raw = Path(argument).read_bytes()

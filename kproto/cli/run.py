@@ -55,6 +55,9 @@ def run(
         _fail(str(error), error_status, name)
     except OSError as error:
         _fail(os_error_text(error), error_status, name)
+    except UnicodeEncodeError as error:
+        # Arguments may contain bytes that are not UTF-8, and not every library takes such paths.
+        _fail(f"{error.object!r:.80} is not valid UTF-8", error_status, name)
 
 
 def _fail(message: str, code: int, name: str) -> NoReturn:

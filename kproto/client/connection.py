@@ -109,6 +109,8 @@ class Connection:
                 protocol.abort("it was not fully opened")
             if isinstance(error, TimeoutError) and limit.expired():
                 raise RequestTimeoutError(f"{peer}: not connected within {timeout} s") from None
+            if isinstance(error, ValueError) and not isinstance(error, OSError):
+                raise OSError(f"{host!r} is not the name of a host") from None
             raise
         return cls(protocol, peer, timeout)
 

@@ -155,4 +155,10 @@ def _range(versions: Versions) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f'"{text}"'
+    """Return a string of Lua, in ASCII: the name of a draft is that of its folder."""
+    return '"{}"'.format(
+        "".join(
+            chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03}"
+            for byte in text.encode(errors="surrogateescape")
+        )
+    )

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from kproto.safe_text import printable_lines
 from kspec.judge import VERDICTS, Verdict
 from kspec.model import SEVERITIES, Severity
 from kspec.report.data import FORMAT, without_folders
@@ -213,7 +214,7 @@ def as_pages(run: Run, sentences: Sentences) -> dict[str, str]:
     """Map file names to pages: ``index.md``, ``cases.md``, and one page per client."""
     pages = {"index.md": _index(run, sentences), "cases.md": _by_case(run)}
     pages |= {page_name(client): _client_page(client, run, sentences) for client in run.clients}
-    return pages
+    return {name: printable_lines(text) for name, text in pages.items()}
 
 
 def stale_sentences(run: Run, sentences: Sentences) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from typing import Final, Literal, NamedTuple
 from markupsafe import Markup, escape
 
 from kproto.journal import Entry, describe
+from kproto.safe_text import printable, printable_lines
 from kspec.errors import KspecError
 from kspec.model import Case, CaseFile
 from kspec.report.conformance_pages import (
@@ -204,11 +205,12 @@ def _others(client: str, case: RunCase, run: Run) -> str:
 
 
 def as_markdown(blocks: Sequence[Block]) -> str:
+    """Return the page with unprintable characters escaped; only code has line ends and tabs."""
     marks = {"h1": "# ", "h2": "## ", "p": ""}
     parts = [
-        f"{_unrun(each.language)}```{each.language}\n{each.text}\n```\n"
+        f"{_unrun(each.language)}```{each.language}\n{printable_lines(each.text, tabs=True)}\n```\n"
         if each.kind == "code"
-        else f"{marks[each.kind]}{each.text}\n"
+        else f"{marks[each.kind]}{printable(each.text)}\n"
         for each in blocks
     ]
     return "\n".join([parts[0], _GENERATED, *parts[1:]])

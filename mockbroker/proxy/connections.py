@@ -273,7 +273,7 @@ class ProxiedConnection(PlannedConnection):
                 await self._owner.connect(self._upstream, self.target, self._ends)
         except TimeoutError:
             self._unreachable(f"{where} did not accept a connection within {CONNECT_SECONDS:g} s")
-        except (OSError, KprotoError) as error:
+        except (OSError, KprotoError, ValueError) as error:  # ValueError: not a name
             self._unreachable(f"{where}: {error}")
         else:
             self._connected = True

@@ -18,6 +18,7 @@ __all__ = [
     "FILE_NAME",
     "FORMULA",
     "JSON",
+    "PLAIN_NAME",
     "WIRE",
     "check",
     "check_csv",
@@ -36,22 +37,29 @@ JSON = WIRE + "\ud800\udc9b\ud83d"
 ARGUMENT = WIRE.replace("\x00", "") + "\udcff\udc9b"
 """What fits into the argument of a command: undecodable bytes, but no zero."""
 FILE_NAME = "[red]R3D\x1b[2J\r\nFAKE\t\x07\x7f\x9b\u202e\u2066\u200b\udcff\udc9b"
+PLAIN_NAME = FILE_NAME[:-2]
+"""A file's name without undecodable bytes, which pyarrow does not take."""
 FORMULA = "=R3D()+HYPERLINK(1)"
 
-_STYLES = re.compile(r"\x1b\[[\d;]*m")
-"""Colours and weights, which are ours: the hostile texts clear the screen as well."""
+_STYLES = re.compile(r"\x1b\[(?:[\d;]*m|\?25[lh]|\d+A|2K)|\r(?=\x1b\[)")
+"""Colours, weights and the redrawing of a line, which are ours. Hostile texts clear the screen."""
 
 
-def check(output: bytes, *, styled: bool = False) -> str:
-    """Return the output as text; fail for anything in it that does not belong on a terminal."""
+def check(output: bytes, *, styled: bool = False, lines: bool = False) -> str:
+    """Return the output as text; fail for anything in it that does not belong on a terminal.
+
+    Tabs are between columns of ours only. ``lines``: a document may have line ends of peers, and
+    shorten names.
+    """
     text = output.decode()
     if styled:
         text = _STYLES.sub("", text)
-    wrong = {char for char in text if char != "\n" and not _is_visible(char)}
+    wrong = {char for char in text if char not in "\n\t" and not _is_visible(char)}
     assert not wrong, f"{sorted(map(ascii, wrong))} in {text!r}"
+    assert "FAKE\t" not in text, text
     forged = [line for line in text.split("\n") if line.lstrip().startswith("FAKE")]
-    assert not forged, text
-    assert text.count("R3D") == text.count("[red]R3D") + text.count("=R3D"), text
+    assert lines or not forged, text
+    assert lines or text.count("R3D") == text.count("[red]R3D") + text.count("=R3D"), text
     return text
 
 
