@@ -68,10 +68,13 @@ def _highest(limit: int, spare: int) -> int:
 
 
 async def bound_sockets(host: str, port: int) -> list[socket.socket]:
-    """Bind each address of a host, without listening. Raises OSError."""
+    """Bind each address of a host, which is "" for every address, and do not listen. Raises
+    OSError."""
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
     except socket.gaierror as error:
         raise OSError(f"cannot listen on {host!r}: {error.strerror}") from None
     made: list[socket.socket] = []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.records import Compression, Record, RecordBatches, build_batch
+from kproto.records import MAX_DECOMPRESSED, Compression, Record, RecordBatches, build_batch
 from mockbroker.log.batch_header import read_header
-from mockbroker.log.batch_survey import survey_batch
+from mockbroker.log.batch_survey import CompressionError, survey_batch
 from tests.mockbroker.log.producing import (
     FOO,
     NOW_MS,
@@ -92,3 +92,13 @@ def test_a_survey_of_either_engine() -> None:
     empty = changed(build_batch(records[:1]), record_count=0)[:61]
     empty = changed(empty, length=49)
     assert survey_batch(empty, read_header(empty)) == (-1, -1, True)
+
+
+@pytest.mark.slow
+def test_a_bomb_is_stopped_at_the_limit() -> None:
+    """Megabytes of zeros in some kilobytes are refused, and not decompressed as a whole."""
+    data = build_batch([Record(value=bytes(MAX_DECOMPRESSED), timestamp=0)], compression=GZIP)
+    header = read_header(data)
+    assert len(data) < MAX_DECOMPRESSED // 500
+    with pytest.raises(CompressionError, match=f"more than {MAX_DECOMPRESSED} bytes"):
+        survey_batch(data, header)

@@ -305,3 +305,11 @@ def test_the_oldest_pushes_go() -> None:
         assert push(at, bytes(9 << 20)) == 0
         at.cluster.advance(MINUTE)
     assert [each.number for each in at.cluster.telemetry.view().pushes] == [3]
+
+
+@pytest.mark.slow
+def test_a_bomb_is_stopped_at_the_limit() -> None:
+    """Where the release has no limit of its own, too."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = packer.compress(bytes((64 << 20) + 1)) + packer.flush()
+    assert push(broker((4, 2)), packed, codec=1) == ErrorCode.INVALID_RECORD
