@@ -16,7 +16,7 @@ from typing import Any, Final
 from jinja2 import DictLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from kproto.safe_text import printable
+from kproto.safe_text import printable_lines
 
 __all__ = ["Pages"]
 
@@ -60,6 +60,4 @@ def _shown(value: Any) -> Any:
     Markup stays what it is, and lines stay lines."""
     if value is None:
         return ""
-    if type(value) is not str or value.isprintable():
-        return value
-    return "\n".join(map(printable, value.split("\n")))
+    return printable_lines(value) if type(value) is str else value

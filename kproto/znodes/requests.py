@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kproto.safe_text import printable
 from kproto.znodes.errors import BadArgumentsError, ConnectionLossError
 from kproto.znodes.model import Check, Create, Delete, Operation, SetData
 
@@ -55,7 +56,7 @@ def validate_path(path: str) -> None:
     """
     problem = _problem(path)
     if problem:
-        raise BadArgumentsError(_printable(path), problem)
+        raise BadArgumentsError(printable(path), problem)
 
 
 def _problem(path: str) -> str:
@@ -77,11 +78,6 @@ def _problem(path: str) -> str:
     if refused:
         return f"a path must not contain U+{ord(refused[0]):04X}"
     return ""
-
-
-def _printable(path: str) -> str:
-    """Return the path on one line, whatever it contains."""
-    return path if path.isprintable() else ascii(path)[1:-1]
 
 
 def parent_of(path: str) -> str:

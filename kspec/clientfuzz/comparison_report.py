@@ -11,7 +11,6 @@ from kproto import Dialect
 from kproto.annotate import PartialFields, request_fields_partly, response_fields_partly
 from kproto.cli.console import Console
 from kproto.hexview import hex_lines
-from kproto.safe_text import printable
 from kspec.clientfuzz.bases import Base
 from kspec.clientfuzz.comparison import Comparison, Finding
 
@@ -65,11 +64,11 @@ def _lines(
         f"  first: seed {seed}, case {finding.case.number}: {name} {base.direction} "
         f"v{base.version}, values {base.pattern}"
     )
-    yield Text(printable(f"  mutation: {mutation.detail}"))
+    yield Text(f"  mutation: {mutation.detail}")
     for who, result in finding.results.items():
-        yield Text(printable(f"  {who:<24} {describe(result)}"))
+        yield Text(f"  {who:<24} {describe(result)}")
     for row in finding.expected:
-        yield Text(printable(f"  expected ({row.id}): {row.reason}"), style="dim")
+        yield Text(f"  expected ({row.id}): {row.reason}", style="dim")
     yield from annotated(dialect, base, mutation.frame)
 
 

@@ -13,8 +13,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from demo.screen import Terminal
 from kproto.cli.console import Console
 from kproto.cli.terminal import echo, echo_csv, echo_json, echo_text, guard_streams, write_columns
+from kproto.journal import Entry
 from tests.cli.hostile import WIRE, check
 
 
@@ -34,11 +36,11 @@ def test_each_way_of_printing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_styles_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
+    class Screen(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    shown = Terminal()
+    shown = Screen()
     monkeypatch.setattr(sys, "stdout", shown)
     guard_streams()
     echo("a\x1b[32m", fg="red")
@@ -128,3 +130,14 @@ def test_a_log_message_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert err.startswith("mockbroker: client [red]R3D")
     assert err.count("\n") == 1
     check(err.encode())
+
+
+def test_the_demo_prints_what_clients_send_as_text() -> None:
+    shown = io.BytesIO()
+    stream = io.TextIOWrapper(shown, encoding="utf-8", newline="\n")
+    demo = Terminal(Console(file=stream, force_terminal=True, width=2000))
+    for write in (demo.note, demo.step, demo.call, demo.move):
+        write(WIRE)
+    demo.wire([Entry(1, 1, 1, 1, "event", WIRE, event=WIRE, note=WIRE)])
+    stream.flush()
+    assert check(shown.getvalue(), styled=True).count("[red]R3D[/red]") == 6

@@ -13,7 +13,6 @@ from kproto.cli.console import Console
 from kproto.cli.terminal import echo, echo_json
 from kproto.client import Connection
 from kproto.errors import KprotoError
-from kproto.safe_text import printable
 from kproto.schema.versions import Versions
 from kspec.clientfuzz.bases import bases_of
 from kspec.clientfuzz.brokers.address import Address, parse_address
@@ -75,7 +74,7 @@ def broker(
             _play(dialect, targets, keys, version, seed, count, first, progress)
         )
     except KprotoError as error:
-        raise click.ClickException(printable(str(error))) from None
+        raise click.ClickException(str(error)) from None
     finally:  # Whole batches are reported even if the run is interrupted.
         reported = progress.latest if comparison is None else comparison
         if comparison is None and reported is not None:

@@ -72,9 +72,9 @@ def print_found(console: Console, found: CauseReport) -> None:
     where = f" at {outcome.at}" if outcome.at else ""
     console.print(Text(f"{outcome.verdict}{where}{unsteady}", style=style))
     line = f"  case {found.number}, {found.times}x: {case.op}, api {case.api_key} v{case.version}"
-    console.print(Text(f"{line}: {printable(case.detail)}"))
+    console.print(Text(f"{line}: {case.detail}"))
     if outcome.message:
-        console.print(Text(f"  {printable(outcome.message)}"))
+        console.print(Text(f"  {outcome.message}"))
 
 
 def print_summary(console: Console, result: Result) -> None:
