@@ -219,7 +219,7 @@ class ProxiedConnection(PlannedConnection):
         if len(self._first) < _FIRST:
             self._first += data[: _FIRST - len(self._first)]
         if not self._turn.waiting:
-            self._turn.begin()
+            self._turn.begin(len(data))
         self._pass_requests(data)
 
     def _work(self) -> None:
@@ -290,7 +290,7 @@ class ProxiedConnection(PlannedConnection):
         if len(self._first_of_upstream) < _FIRST:
             self._first_of_upstream += data[: _FIRST - len(self._first_of_upstream)]
         if not self._upstream_turn.waiting:
-            self._upstream_turn.begin()
+            self._upstream_turn.begin(len(data))
         self._pass_answers(data)
 
     def _continue_upstream(self) -> None:

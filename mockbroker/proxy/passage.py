@@ -134,7 +134,7 @@ class Passage:
         self._sasl = SaslPassage(passing.codec)
         self._heads = HeadReader(passing.codec)
         self._runs = frame_runs()
-        self._client_turn = client_turn
+        self._client_turn, self._upstream_turn = client_turn, upstream_turn
         self._requests = FrameStream(self._request, self.to_upstream, max_size, client_turn)
         self._responses = FrameStream(
             self._response, self.to_client, DEFAULT_MAX_SIZE, upstream_turn
@@ -293,10 +293,15 @@ class Passage:
         if not read and not recorder.frames:
             plan = self._passing.untagged_plan(key, version) if addresses else None
             if plan is not None or not addresses:
+                turn, due, begin = self._upstream_turn, ids, place
+                if turn is not None and len(ids) - place > turn.requests_left:
+                    due, begin = ids[place : place + turn.requests_left], 0
                 count, end = self._runs.answers_in_order(
-                    data, at, ids, place, DEFAULT_MAX_SIZE, plan
+                    data, at, due, begin, DEFAULT_MAX_SIZE, plan
                 )
                 if count:
+                    if turn is not None:
+                        turn.count(count - 1)
                     self._answered(first, count)
                     recorder.run(self.session, "response", head, ids[place : place + count])
                     return end

@@ -45,8 +45,8 @@ class PlannedConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._lost = False
         self._lost_because: Exception | None = None
-        self._half_closed = False
-        """Whether the client has ended its side, so that it gets no more answers."""
+        self._gone = False
+        """Whether the client gets no more answers, although its requests are still worked on."""
         self._late: LateAnswers | None = None
         self._writing_paused = False
         self._closing = False
@@ -83,7 +83,7 @@ class PlannedConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._lost, self._lost_because = True, error
+        self._lost, self._lost_because, self._gone = True, error, True
         if self._closing or not self._turn.waiting:
             self._finish(error)
 
@@ -93,11 +93,6 @@ class PlannedConnection(asyncio.Protocol):
             self._work()
         if self._lost and (self._closing or not self._turn.waiting):
             self._finish(self._lost_because)
-
-    @property
-    def _gone(self) -> bool:
-        """Whether the client gets no more answers, although its requests are still worked on."""
-        return self._lost or self._half_closed
 
     # ---- limits ------------------------------------------------------------------------------
 

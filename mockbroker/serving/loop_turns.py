@@ -20,12 +20,24 @@ from collections.abc import Callable
 from typing import Final
 from weakref import WeakKeyDictionary
 
-__all__ = ["MOST_REQUESTS", "MOST_SECONDS", "TaskTurn", "Turn", "Turns", "turns_of_loop"]
+__all__ = [
+    "LARGE_READ",
+    "MOST_REQUESTS",
+    "MOST_SECONDS",
+    "TaskTurn",
+    "Turn",
+    "Turns",
+    "turns_of_loop",
+]
 
 MOST_REQUESTS: Final = 256
 """Requests of one turn."""
 MOST_SECONDS: Final = 0.002
 """Seconds of one turn; the request that exceeds them is its last."""
+
+LARGE_READ: Final = 128 * 1024
+"""Bytes of a read behind which libuv may read the socket again at once. It does so if the read
+filled the buffer, which has 256,000 bytes."""
 
 
 class Turns:
@@ -42,6 +54,20 @@ class Turns:
         self.most_seconds = most_seconds
         self.clock = clock
         self._queue: deque[Turn] = deque()
+        self._iteration = 0
+        self._counts = False
+
+    def iteration(self) -> int:
+        """Return a number that is another one once the loop has left the reads of this
+        iteration."""
+        if not self._counts:
+            self._counts = True
+            asyncio.get_running_loop().call_soon(self._count_iteration)
+        return self._iteration
+
+    def _count_iteration(self) -> None:
+        self._iteration += 1
+        self._counts = False
 
     def enqueue(self, turn: Turn) -> None:
         """Continue ``turn`` after those that wait already."""
@@ -59,19 +85,26 @@ class Turns:
 class Turn:
     """The turns of one connection. ``work`` continues with what the connection has received."""
 
-    __slots__ = ("_ends", "_left", "_turns", "_work", "waiting")
+    __slots__ = ("_ends", "_iteration", "_left", "_turns", "_work", "waiting")
 
     def __init__(self, turns: Turns, work: Callable[[], None]) -> None:
         self._turns = turns
         self._work = work
         self._left = 0
         self._ends = 0.0
+        self._iteration = -1
         self.waiting = False
         """Whether the connection is in the queue."""
 
-    def begin(self) -> None:
-        """Begin to count requests and time."""
+    def begin(self, received: int = 0) -> None:
+        """Begin to count requests and time. ``received`` is the size of the read that begins the
+        turn; large reads that follow one another belong to one turn."""
         turns = self._turns
+        if received >= LARGE_READ:
+            iteration = turns.iteration()
+            if iteration == self._iteration:
+                return
+            self._iteration = iteration
         self._left = turns.most_requests
         self._ends = turns.clock() + turns.most_seconds
 
@@ -91,10 +124,11 @@ class Turn:
 
     def ends(self) -> bool:
         """As ``over``; ``work`` is then called again, in the next turn."""
-        if self.over():
-            self.wait()
-            return True
-        return False
+        self._left -= 1
+        if self._left > 0 and self._turns.clock() < self._ends:
+            return False
+        self.wait()
+        return True
 
     def wait(self) -> None:
         """Take another turn, after those that wait already."""

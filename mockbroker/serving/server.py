@@ -24,6 +24,7 @@ from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.exchange import Close, Frames
 from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
 from mockbroker.serving.listeners import PlannedConnection
+from mockbroker.serving.loop_turns import LARGE_READ
 
 __all__ = ["BrokerProtocol"]
 
@@ -100,21 +101,21 @@ class BrokerProtocol(PlannedConnection):
         self._quiet = 0
         if self._closing:
             return
+        turn = self._turn
         if self._unread:
             self._unread += data
-        elif (
-            self._dispatcher.delivery.may_know(data)
-            and self._connection.idle
-            and self._pending is None
-        ):
+        elif self._connection.idle and self._pending is None:
             self._unread = data
         else:
             self._connection.receive_data(data)
-        if not self._turn.waiting:
-            self._work()
-        if self._pending is not None or self._turn.waiting:
+        if not turn.waiting:
+            turn.begin(len(data))
+            self._serve_received()
+            if len(data) >= LARGE_READ:
+                turn.ends()
+        if self._pending is not None or turn.waiting:
             self._update_reading()
-        if self._held or self._buffered:
+        if self._held or self._unread or self._connection.buffered:
             self._hold()
 
     def eof_received(self) -> bool:
@@ -123,7 +124,7 @@ class BrokerProtocol(PlannedConnection):
         if not self._closing:
             self._closed_by = CLOSED_BY_CLIENT
         if self._turn.waiting:  # with TLS, which reads on to the end
-            self._half_closed = True
+            self._gone = True
         elif self._pending is None:
             self._work()
         if self._late is not None and not self._closing:
@@ -155,12 +156,13 @@ class BrokerProtocol(PlannedConnection):
     # ---- requests ----------------------------------------------------------------------------
 
     def _work(self) -> None:
+        self._turn.begin()
+        self._serve_received()
+
+    def _serve_received(self) -> None:
         """Answer the requests received so far, in order, until an answer is pending or the turn is
         over."""
-        self._turn.begin()
-        if self._unread:
-            self._serve_known()
-        if not self._turn.waiting:
+        if not self._unread or self._serve_known():
             self._serve()
 
     def _go_on(self) -> None:
@@ -200,7 +202,7 @@ class BrokerProtocol(PlannedConnection):
                 if size >= _FLUSH_AT:
                     self._write(answers)
                     answers, size = [], 0
-                if self._turn.ends():
+                if not self._connection.buffered or self._turn.ends():
                     break
             elif isinstance(answer, Close):
                 return self._close_after(answers)
@@ -216,26 +218,29 @@ class BrokerProtocol(PlannedConnection):
             return [*self._late.overtaken_by(frames)]
         return [answer] if isinstance(answer, bytes) else answer
 
-    def _serve_known(self) -> None:
+    def _serve_known(self) -> bool:
         """Answer the requests that the response cache knows, until the turn is over, and give those
-        behind them to ``_connection``."""
-        dispatcher, sasl = self._dispatcher, self._session.sasl
+        behind them to ``_connection``. Returns whether there are any for this turn."""
+        dispatcher, sasl, data = self._dispatcher, self._session.sasl, self._unread
         knows = dispatcher.uses_cache and not self._late and (sasl is None or not sasl.ends_ms)
-        knows = knows and not self._gone
-        while knows and self._unread and not (self._closing or self._writing_paused):
+        while knows and not (self._closing or self._writing_paused or self._gone):
             answers, used = dispatcher.delivery.send_known(
-                self._session, self._unread, _FLUSH_AT, self._turn.requests_left
+                self._session, data, _FLUSH_AT, self._turn.requests_left
             )
             if not answers:
                 break
             self._write(answers)
-            self._unread = self._unread[used:]
+            self._unread = data = data[used:]
+            if not data:
+                return False
             self._turn.count(len(answers) - 1)
             if self._turn.ends():
-                return
-        if not (self._closing or self._writing_paused):
-            self._connection.receive_data(self._unread)
-            self._unread = b""
+                return False
+        if self._closing or self._writing_paused:
+            return False
+        self._connection.receive_data(data)
+        self._unread = b""
+        return True
 
     def _wait_for(self, answer: Awaitable[Frames | Close | Plan]) -> None:
         # The coroutine itself becomes the task. If it were awaited by another one, cancelling that

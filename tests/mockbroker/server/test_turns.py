@@ -24,10 +24,11 @@ from kproto.messages import (
     MetadataResponse,
     ProduceRequest,
 )
+from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
-from mockbroker.serving.loop_turns import TaskTurn, Turn, Turns, turns_of_loop
+from mockbroker.serving.loop_turns import LARGE_READ, TaskTurn, Turn, Turns, turns_of_loop
 from tests.mockbroker.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 from tests.support.event_loops import LOOPS, run_on
@@ -135,6 +136,46 @@ async def test_a_turn_counts_requests_and_reads_the_clock_after_each() -> None:
     turn = Turn(Turns(most_requests=100, most_seconds=3.0, clock=clock), lambda: None)
     turn.begin()
     assert [turn.over() for _ in range(3)] == [False, False, True]
+
+
+async def test_large_reads_that_follow_one_another_belong_to_one_turn() -> None:
+    """libuv reads a socket again at once if a read has filled its buffer."""
+    turn = Turn(Turns(most_requests=4, clock=lambda: 0.0), lambda: None)
+    turn.begin(LARGE_READ)
+    assert not turn.over()
+    turn.begin(LARGE_READ)
+    assert turn.requests_left == 3
+    turn.begin(LARGE_READ - 1)
+    assert turn.requests_left == 4
+    assert not turn.over()
+    await asyncio.sleep(0)
+    turn.begin(LARGE_READ)
+    assert turn.requests_left == 4
+
+
+@EACH_LOOP
+@EACH_TRANSPORT
+def test_a_socket_is_not_read_again_and_again_in_one_turn(loop: str, tls: bool) -> None:
+    """As by libuv, up to 32 times, with requests so large that one read has few of them."""
+
+    async def read() -> int:
+        async with AsyncExitStack() as stack:
+            mock = await stack.enter_async_context(
+                MockCluster(1, topics=["foo=1"], tls=server_context() if tls else None)
+            )
+            (wire,) = await several(stack, mock, 1, client_context() if tls else None)
+            (connection,) = mock._sockets.listeners[1].connections
+            bound(10)
+            topic = MetadataRequestTopic(name="x" * 30_000)
+            data = wire.frame(MetadataRequest(topics=[topic]), 1) * 5
+            transport: Any = connection._transport
+            times = 0
+            while transport.is_reading() and times < 32:
+                connection.data_received(data)
+                times += 1
+            return times
+
+    assert run_on(loop, read()) == 2
 
 
 # ---- who is next ---------------------------------------------------------------------------------
