@@ -139,6 +139,7 @@ class Acceptor:
         self._handshake_seconds = handshake_seconds if tls is not None else None
         self._accepting: list[asyncio.Task[None]] = []
         self._connecting: set[asyncio.Task[None]] = set()
+        self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
 
     @property
     def port(self) -> int:
@@ -152,37 +153,43 @@ class Acceptor:
         for each in self._sockets:
             each.setblocking(False)
             each.listen(BACKLOG)
-            self._accepting.append(loop.create_task(self._accept(each)))
+            try:
+                loop.add_reader(each.fileno(), self._accept, each)
+            except NotImplementedError:  # Windows' own loop
+                self._accepting.append(loop.create_task(self._accept_one_by_one(each)))
 
     async def close(self) -> None:
         """Stop listening, and drop the connections whose TLS handshake is under way."""
+        loop = asyncio.get_running_loop()
         tasks = [*self._accepting, *self._connecting]
+        for pause in self._pauses.values():
+            pause.cancel()
+        for each in self._sockets:
+            if not self._accepting:
+                loop.remove_reader(each.fileno())
+            each.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for each in self._sockets:
-            each.close()
 
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        paused = False
+    def _accept(self, listening: socket.socket) -> None:
+        try:
+            for _ in range(_AT_ONCE):
+                self._take(*listening.accept())
+        except (BlockingIOError, InterruptedError, ConnectionError):
+            pass  # all are accepted, or a client is gone already
+        except OSError as error:
+            self._refuse("", f"connections wait: {error.strerror}")
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(listening.fileno())
+            self._pauses[listening] = loop.call_later(
+                _PAUSE_SECONDS, loop.add_reader, listening.fileno(), self._accept, listening
+            )
+
+    async def _accept_one_by_one(self, listening: socket.socket) -> None:
         while True:
-            try:
-                self._take(*await loop.sock_accept(listening))
-                for _ in range(_AT_ONCE - 1):
-                    self._take(*listening.accept())
-            except (BlockingIOError, InterruptedError, ConnectionError):
-                paused = False  # all are accepted, or a client is gone already
-            except OSError as error:
-                if error.errno not in _OUT_OF_RESOURCES:
-                    raise
-                if not paused:
-                    self._refuse("", f"connections wait: {error.strerror}")
-                paused = True
-                await asyncio.sleep(_PAUSE_SECONDS)
-            else:
-                paused = False
-                await asyncio.sleep(0)
+            with contextlib.suppress(ConnectionError):
+                self._take(*await asyncio.get_running_loop().sock_accept(listening))
 
     def _take(self, accepted: socket.socket, address: Any) -> None:
         limit = file_limit()

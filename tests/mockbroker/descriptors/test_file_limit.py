@@ -7,6 +7,7 @@ answered, and nothing is written to standard error.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import resource
 import socket
@@ -190,21 +191,19 @@ def test_the_default_connections_fit_a_usual_hard_limit() -> None:
 async def test_without_any_descriptor_connections_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """When files use what is left for them, the listener waits without a traceback."""
     async with MockCluster(1) as mock:
-        loop = asyncio.get_running_loop()
-        accept, refused = loop.sock_accept, asyncio.Event()
+        accept = socket.socket.accept
+        failed: list[socket.socket] = []
 
-        async def fail_once(listening: socket.socket) -> Any:
-            connection, address = await accept(listening)
-            if not refused.is_set():
-                refused.set()
-                connection.close()
-                raise OSError(24, "Too many open files")
-            return connection, address
+        def fail_once(listening: socket.socket) -> Any:
+            if not failed:
+                failed.append(listening)
+                raise OSError(errno.EMFILE, "Too many open files")
+            return accept(listening)
 
         monkeypatch.setattr(acceptor, "_PAUSE_SECONDS", 0)
-        monkeypatch.setattr(loop, "sock_accept", fail_once)
+        monkeypatch.setattr(socket.socket, "accept", fail_once)
         for _ in range(3):
-            async with crowd(mock.bootstrap, 1):
-                pass
+            async with crowd(mock.bootstrap, 1) as answered:
+                assert answered == [True]
         entries = mock.journal.select(event="over-limit")
         assert [entry.note for entry in entries] == ["connections wait: Too many open files"]
