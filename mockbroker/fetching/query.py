@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -43,7 +43,7 @@ PartitionKey: TypeAlias = tuple[str | uuid.UUID, int]
 """What identifies a partition in a request: the topic's name, from version 13 on its id; index."""
 
 
-class PartitionPosition(NamedTuple):
+class PartitionPosition(msgspec.Struct, frozen=True):
     """From where a client reads one partition, and how much.
 
     ``topic`` is None if there is no topic of that id; ``topic_id`` is zero in a request by name.

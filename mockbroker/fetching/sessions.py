@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.fetching.query import (
@@ -189,7 +190,7 @@ class _Continue(msgspec.Struct, frozen=True):
                 session.partitions[position.key] = _CachedPartition(position)
             else:
                 known = cached.position.topic
-                cached.position = position if known is None else position._replace(topic=known)
+                cached.position = position if known is None else replace(position, topic=known)
         for key in query.forgotten:
             session.partitions.pop(key, None)
         if not session.partitions:
@@ -321,7 +322,7 @@ class FetchSessions:
             for cached in session.partitions.values():
                 if cached.position.topic is None:
                     name = self._name_of(cached.position.topic_id)
-                    cached.position = cached.position._replace(topic=name)
+                    cached.position = replace(cached.position, topic=name)
         return tuple(cached.position for cached in session.partitions.values())
 
     def remove(self, session_id: int) -> None:

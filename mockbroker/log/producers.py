@@ -46,7 +46,7 @@ _KEPT_BATCHES: Final = 5
 _LAST_SEQUENCE: Final = 0x7FFFFFFF
 
 
-class KeptBatch(NamedTuple):
+class KeptBatch(msgspec.Struct, frozen=True, gc=False):
     """A batch by which a duplicate is recognised. ``timestamp`` is its largest."""
 
     first_sequence: int
@@ -103,7 +103,7 @@ class Producer(msgspec.Struct):
 # ---- one batch, before it is appended -----------------------------------------------------------
 
 
-class ProducerBatch(NamedTuple):
+class ProducerBatch(msgspec.Struct, frozen=True):
     """A batch with a producer id, as the rows see it. ``known`` is None for a new producer.
 
     ``implicit``: the batch belongs to a transaction of version 2 (KIP-890), whose producers always

@@ -189,7 +189,7 @@ class BrokerProtocol(PlannedConnection):
             if event is None:
                 break
             answer = self._dispatcher.answer(self._connection, self._session, event)
-            if isinstance(answer, bytes | list):
+            if isinstance(answer, (bytes, list)):
                 if answer and self._gone:
                     return self._close_after([])
                 if isinstance(answer, bytes) and not self._late:

@@ -23,6 +23,7 @@ from kproto.messages.alter_partition_reassignments_request import (
 from mockbroker import MockCluster
 from tests.mockbroker.fetching.fetching import append
 from tests.mockbroker.fetching.fetching import request as fetch_request
+from tests.mockbroker.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 from tests.support.full import quick
 
@@ -209,6 +210,36 @@ async def test_a_large_answer_keeps_the_bytes_of_the_time_it_was_given() -> None
         assert mock.journal.select(direction="response")[-1].raw == frame
         _, answer = wire.codec.decode_response(frame, api_key=1, api_version=12)
         assert answer.responses[0].partitions[0].records == expected
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_large_answer_is_whole_on_every_transport(loop: str, tls: bool) -> None:
+    """It is handed to the transport in parts, of which some are small and one is a megabyte."""
+
+    async def run() -> None:
+        server = server_context() if tls else None
+        async with MockCluster(topics=["foo=1"], tls=server) as mock:
+            for size in (100, 300_000, 5000, 1_000_000, 100):
+                append(mock.cluster, b"x" * size)
+            expected = b"".join(mock.cluster.logs.log(("foo", 0)).storage.read(0, 5))
+            host, port = mock.addresses[1].rsplit(":", 1)
+            context = client_context() if tls else None
+            async with asyncio.timeout(PATIENCE):
+                streams = await asyncio.open_connection(host, int(port), ssl=context)
+            wire = Wire(*streams, mock.dialect)
+            body = fetch_request({("foo", 0): 0}, partition_max_bytes=1 << 24)
+            for _ in range(2):
+                answer = await wire.ask(body, 12)
+                assert answer.responses[0].partitions[0].records == expected
+            wire.writer.close()
+
+    if loop == "asyncio":
+        asyncio.run(run())
+    else:
+        uvloop = pytest.importorskip("uvloop")
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run())
 
 
 @settings(max_examples=quick(30, 10))
