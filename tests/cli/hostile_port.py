@@ -83,7 +83,7 @@ _WAITING = {
     "held_produces": 1, "watched_logs": {JSON: 1}, "joins": {JSON: [JSON]}, "syncs": {JSON: [JSON]},
     "commits": {JSON: 1}, "timers": [{"due_ms": 1, "name": JSON}], "next_due_ms": 1, "now_ms": 0,
 }  # fmt: skip
-_FAULTS = {"faults": [{"name": JSON, "hits": 1, "live": False,
+_FAULTS = {"faults": [{"name": JSON, "hits": 1, "live": False, "failed": [JSON],
                        "rule": {"name": JSON, JSON: JSON, "client_id": JSON}}]}  # fmt: skip
 _SCENARIO = {"name": JSON, "title": JSON, "lines": [JSON, JSON], "facts": 1}
 
