@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -375,6 +376,7 @@ async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, 
             **served,
             **token,
         }
+        gc.freeze()  # as ``serve`` does
         echo_json(ready)
         await stopped.wait()
 

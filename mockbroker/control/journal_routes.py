@@ -24,15 +24,14 @@ from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
-    JSON,
     TEXT,
     WHOLE,
     ControlRequest,
     Member,
     Route,
     choice,
-    json_array,
     query_integer,
+    send_json_array,
 )
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.control.state_routes import last_event_id
@@ -107,8 +106,7 @@ async def _entries(request: ControlRequest) -> web.StreamResponse:
     def encoded(entry: Entry) -> bytes:
         return json.dumps(_row(mock, entry, as_hex=as_hex)).encode()
 
-    body = await json_array(islice(found, limit), encoded)
-    return web.Response(body=body, content_type=JSON, charset="utf-8", headers={_DROPPED: dropped})
+    return await send_json_array(request.http, islice(found, limit), encoded, {_DROPPED: dropped})
 
 
 async def _stream(request: ControlRequest) -> web.StreamResponse:

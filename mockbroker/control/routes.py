@@ -36,12 +36,15 @@ __all__ = [
     "Schema",
     "actions_response",
     "choice",
-    "json_array",
     "query_integer",
     "read_body",
     "read_query",
+    "send_json_array",
     "wait_for_zookeeper",
 ]
+
+_WRITTEN_AT_ONCE: Final = 64 * 1024
+"""Bytes of a long answer."""
 
 T = TypeVar("T")
 ValueT = TypeVar("ValueT")
@@ -151,13 +154,44 @@ def actions_response(actions: Iterable[Action], form: bytes = b"%s") -> web.Resp
     return web.Response(body=form % listed, content_type=JSON, charset="utf-8")
 
 
-async def json_array(values: Iterable[ValueT], encode: Callable[[ValueT], bytes]) -> bytes:
-    """A JSON array of these values, encoded one by one, in turns."""
-    turn, encoded = TaskTurn(), []
+async def send_json_array(
+    request: web.Request,
+    values: Iterable[ValueT],
+    encode: Callable[[ValueT], bytes],
+    headers: Mapping[str, str] | None = None,
+) -> web.StreamResponse:
+    """Answer with a JSON array of these values, which is encoded and written in turns."""
+    turn, parts = TaskTurn(), [b"["]
     for value in values:
-        encoded.append(encode(value))
+        parts += (encode(value), b", ")
         await turn.pause()
-    return b"[" + b", ".join(encoded) + b"]"
+    parts[max(len(parts) - 1, 1) :] = [b"]"]
+    response = web.StreamResponse(headers=headers)
+    response.content_type, response.charset = JSON, "utf-8"
+    response.content_length = sum(map(len, parts))
+    try:
+        await response.prepare(request)
+        await _write_in_turns(response, parts)
+        await response.write_eof()
+    except (ConnectionError, TimeoutError):
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+async def _write_in_turns(response: web.StreamResponse, parts: Iterable[bytes]) -> None:
+    """Raises TimeoutError if the client takes nothing for as long as it may be quiet."""
+    turn = TaskTurn()
+    some: list[bytes] = []
+    size = 0
+    for part in (*parts, b""):
+        some.append(part)
+        size += len(part)
+        if size >= _WRITTEN_AT_ONCE or not part:
+            async with asyncio.timeout(connection_limits.QUIET_SECONDS):
+                await response.write(b"".join(some))
+            some, size = [], 0
+            await turn.pause()
 
 
 # ---- requests ------------------------------------------------------------------------------------

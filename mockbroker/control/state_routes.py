@@ -10,15 +10,14 @@ from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
-    JSON,
     TEXT,
     WAITS,
     WHOLE,
     ControlRequest,
     Member,
     Route,
-    json_array,
     query_integer,
+    send_json_array,
     wait_for_zookeeper,
 )
 from mockbroker.control.schemas import array_of, ref
@@ -42,12 +41,11 @@ async def _state(request: ControlRequest) -> dict[str, Any]:
     return request.mock.cluster.state()
 
 
-async def _log(request: ControlRequest) -> web.Response:
+async def _log(request: ControlRequest) -> web.StreamResponse:
     found = request.mock.cluster.log.since(request.query.get("since", 0))
     if "last" in request.query:
         found = found[max(len(found) - request.query["last"], 0) :]
-    body = await json_array(found, Action.to_json)
-    return web.Response(body=body, content_type=JSON, charset="utf-8")
+    return await send_json_array(request.http, found, Action.to_json)
 
 
 async def _log_stream(request: ControlRequest) -> web.StreamResponse:

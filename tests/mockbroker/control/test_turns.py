@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mockbroker import MockCluster
+from mockbroker.control import ControlServer, connection_limits
 from mockbroker.serving.loop_turns import turns_of_loop
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.control.test_streams import following
@@ -16,7 +18,7 @@ from tests.mockbroker.server.test_turns import UNKNOWN, bound
 from tests.mockbroker.wire import PATIENCE, connect
 from tests.support.event_loops import LOOPS, run_on
 
-ENTRIES = 1000
+ENTRIES = 400
 EACH_LOOP = pytest.mark.parametrize("loop", LOOPS)
 
 
@@ -85,6 +87,29 @@ async def test_a_listing_has_the_newest_of_what_passes_its_filters() -> None:
         ):
             _, rows = await client.get(f"/journal?{query}")
             assert [row["sequence"] for row in rows] == list(chosen)
+
+
+async def test_a_client_that_takes_nothing_of_a_listing_is_closed_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_limits, "QUIET_SECONDS", 0.1)
+    async with MockCluster(1) as mock:
+        for number in range(200):
+            mock.journal.record(number, 1, 1, "request", raw=b"\0" * 100_000)
+        control = ControlServer(mock)
+        await control.start()
+        host, port = control.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"GET /journal HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert int(head.split(b"Content-Length: ")[1].split()[0]) > 200 * 100_000
+        assert control._runner is not None
+        server = control._runner.server
+        async with asyncio.timeout(PATIENCE):
+            while server is not None and server.connections:
+                await asyncio.sleep(0.01)
+        writer.close()
+        await control.stop()
 
 
 @EACH_LOOP
