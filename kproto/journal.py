@@ -12,10 +12,8 @@ base64.
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast
 
 import msgspec
@@ -219,6 +217,10 @@ class _InParts:
         yield msgspec.structs.replace(self._entry, raw=b"".join(self._parts))
 
 
+_EMPTY_PLACES: Final = 64
+"""So many entries may be dropped before the others are moved to the front."""
+
+
 class Journal:
     """A bounded ring of entries that drops the oldest first.
 
@@ -243,9 +245,12 @@ class Journal:
         self.sink = sink
         self.dropped = 0
         self.dropped_bytes = 0
-        self._entries: deque[Entry | _Run | _InParts] = deque()
+        self._entries: list[Entry | _Run | _InParts | None] = []
+        self._front = 0
+        """How many places at the front are empty; they go when they are half of all."""
+        self._made_end = 0
+        """Before this place, every entry is an object of its own."""
         self._count = 0
-        self._unmade = 0
         self._bytes = 0
         self._sequence = 0
         self._listeners: tuple[Callable[[], object], ...] = ()
@@ -319,7 +324,6 @@ class Journal:
         )  # fmt: skip
         held = _InParts(entry, parts)
         self._entries.append(held)
-        self._unmade += 1
         self._count += 1
         self._bytes += held.size
         if self._bytes > self.max_bytes or self._count > self.max_entries:
@@ -355,7 +359,6 @@ class Journal:
         )  # fmt: skip
         self._sequence += len(run)
         self._count += len(run)
-        self._unmade += 1
         self._entries.append(run)
         self._bytes += len(run) * run.size
         if self._bytes > self.max_bytes or self._count > self.max_entries:
@@ -373,7 +376,8 @@ class Journal:
     def _drop(self) -> None:
         entries = self._entries
         while self._count > 1 and (self._bytes > self.max_bytes or self._count > self.max_entries):
-            oldest, count = entries[0], 1
+            oldest, count = entries[self._front], 1
+            assert oldest is not None
             if isinstance(oldest, _Run):
                 size = oldest.size
                 surplus = self._count - self.max_entries
@@ -383,39 +387,50 @@ class Journal:
                 count = min(surplus, len(oldest), self._count - 1)
                 oldest.place += count
                 if not len(oldest):
-                    entries.popleft()
-                    self._unmade -= 1
+                    self._drop_first()
             elif isinstance(oldest, _InParts):
                 size = oldest.size
-                entries.popleft()
-                self._unmade -= 1
+                self._drop_first()
             else:
                 size = _size(oldest)
-                entries.popleft()
+                self._drop_first()
             self._count -= count
             self._bytes -= count * size
             self.dropped += count
             self.dropped_bytes += count * size
 
-    def _made(self) -> deque[Entry]:
-        """The entries, each as an object of its own."""
-        if self._unmade:
-            made: deque[Entry | _Run | _InParts] = deque()
-            for each in self._entries:
+    def _drop_first(self) -> None:
+        entries = self._entries
+        entries[self._front] = None
+        self._front += 1
+        if 2 * self._front > len(entries) + _EMPTY_PLACES:
+            del entries[: self._front]
+            self._made_end = max(0, self._made_end - self._front)
+            self._front = 0
+
+    def _made(self) -> list[Entry]:
+        """The entries, each as an object of its own, behind the empty places. Costs as much as what
+        was recorded since the last call."""
+        entries = self._entries
+        begin = max(self._made_end, self._front)
+        fresh = entries[begin:]
+        if not all(isinstance(each, Entry) for each in fresh):
+            made: list[Entry] = []
+            for each in fresh:
                 if isinstance(each, Entry):
                     made.append(each)
-                else:
+                elif each is not None:
                     made.extend(each)
-            self._entries = made
-            self._unmade = 0
-        return cast("deque[Entry]", self._entries)
+            entries[begin : begin + len(fresh)] = made
+        self._made_end = len(entries)
+        return cast("list[Entry]", entries)
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Entry]:
         """Iterate over the entries as of now; appending meanwhile does not affect the iteration."""
-        return iter(list(self._made()))
+        return iter(self._made()[self._front :])
 
     @property
     def last_sequence(self) -> int:
@@ -431,12 +446,9 @@ class Journal:
         """Return the entries numbered above ``after``, without visiting those before: all, or the
         first ``most``."""
         made = self._made()
-        count = min(max(self._sequence - after, 0), len(made))
-        if most is not None and most < count:
-            return list(islice(made, len(made) - count, len(made) - count + most))
-        found = list(islice(reversed(made), count))
-        found.reverse()
-        return found
+        count = min(max(self._sequence - after, 0), self._count)
+        begin = len(made) - count
+        return made[begin:] if most is None else made[begin : begin + most]
 
     def select(self, *, after: int = 0, **filters: Unpack[EntryFilters]) -> list[Entry]:
         """Yield the entries that pass every filter of the module's ``select``."""
@@ -446,7 +458,7 @@ class Journal:
         """Remove all entries. Numbering continues, and the removed entries do not count as
         dropped."""
         self._entries.clear()
-        self._count = self._unmade = self._bytes = 0
+        self._count = self._bytes = self._front = self._made_end = 0
 
 
 def _size(entry: Entry) -> int:

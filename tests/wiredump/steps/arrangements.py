@@ -27,9 +27,9 @@ Hole: TypeAlias = Literal["none", "first", "many", "snaplen"]
 @dataclass(frozen=True)
 class Arrangement:
     """How packets are arranged. A stream consists of requests of 19 bytes, which segments of
-    ``segment`` bytes cut; each segment also has the next ``overlap`` bytes. ``repeated`` is how
-    often all bytes that wait are sent again, ``times`` how often each segment is. ``hello``: the
-    connections begin with a handshake. ``step_ns`` lies between two packets."""
+    ``segment`` bytes cut; each segment also has the next ``overlap`` bytes, and comes ``times``
+    times. At the end, ``reach`` bytes are sent once more for each ``repeated`` segments. ``hello``:
+    the connections begin with a handshake. ``step_ns`` lies between two packets."""
 
     order: Order = "in order"
     hole: Hole = "none"
@@ -37,6 +37,7 @@ class Arrangement:
     segment: int = 19
     overlap: int = 0
     repeated: int = 0
+    reach: int = 1400
     times: int = 1
     connections: int = 1
     per_connection: int = 0
@@ -105,7 +106,7 @@ class Arrangement:
             elif self.acknowledged:
                 send(False, 4000, b"", ACK, at + length - 4000)
         for _ in range(self.repeated and max(1, count // self.repeated)):
-            send(True, self.segment, stream[self.segment : self.segment + 1400])
+            send(True, self.segment, stream[self.segment : self.segment + self.reach])
         return made
 
     def _stream(self, count: int) -> bytes:
@@ -196,7 +197,7 @@ NAMED: Final[dict[str, Arrangement]] = {
     "answered": Arrangement(answers="in order"),
     "answered in reverse": Arrangement(answers="reversed"),
     "the first never answered": Arrangement(answers="all but the first"),
-    "small frames in a segment": Arrangement(segment=19 * 18),
+    "small frames in a segment": Arrangement(segment=19 * 8),
     "a frame in many segments": Arrangement(segment=3),
     "fragments": Arrangement(fragment=16),
     "fragments, reversed and incomplete": Arrangement(fragment=8, order="reversed"),
@@ -215,7 +216,7 @@ def arranged(rng: random.Random) -> Arrangement:
         answers=rng.choice(["none", "none", "in order", "reversed", "all but the first"]),
         segment=rng.choice([1, 3, 19, 40, 400]),
         overlap=rng.choice([0, 0, 1, 30, 1000]),
-        repeated=rng.choice([0, 0, 2, 8]),
+        repeated=rng.choice([0, 0, 2, 8]), reach=100,  # a few of the limited number of gaps kept
         times=rng.choice([1, 1, 2, 5]),
         connections=rng.choice([1, 1, 2, 7]),
         per_connection=rng.choice([0, 0, 1, 3, 10]),

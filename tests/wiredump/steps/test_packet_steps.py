@@ -13,7 +13,7 @@ from tests.wiredump.steps.arrangements import NAMED, Arrangement, arranged
 from tests.wiredump.steps.reading import WAYS, reader_of
 from tests.wiredump.steps.stepping import MOST_GROWTH, Growth, growth_of
 
-SIZE = 250
+SIZE = 120
 
 
 def growth(arrangement: Arrangement, way: str) -> Growth:

@@ -15,6 +15,7 @@ import pytest
 from kproto.capture import container
 from kproto.dialects import dialect
 from kproto.framing import FrameSplitter
+from kproto.journal import Journal
 from mockbroker.proxy.frame_stream import FrameStream
 from tests.wiredump.steps.stepping import MOST_GROWTH, growth_of
 from tests.wiredump.tls.test_records import drained, streams
@@ -322,3 +323,27 @@ def test_many_files(tmp_path: Path) -> None:
     for module in (None, native.built()):
         with native.using(module):
             grows(prepare, 40)
+
+
+# ---- the mock's journal ------------------------------------------------------------------------
+
+
+def test_a_journal_that_is_read_while_it_grows() -> None:
+    """By a client that polls, and by one that is far behind, with runs of entries in between."""
+
+    def prepare(size: int) -> Callable[[], None]:
+        def run() -> None:
+            mine = Journal(max_entries=size, max_bytes=1 << 30)
+            for number in range(2 * size):
+                mine.record_run(number, 1, 1, "request", "p", 18, 0, [number, number + 1])
+                newest = mine.newer(mine.last_sequence - 2)
+                assert [each.correlation_id for each in newest] == [number, number + 1]
+            behind = mine.last_sequence - size
+            while found := mine.newer(behind, 3):
+                assert found[0].sequence == behind + 1
+                behind = found[-1].sequence
+            assert behind == mine.last_sequence
+
+        return run
+
+    grows(prepare)
