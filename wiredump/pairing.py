@@ -66,8 +66,8 @@ class Pairing:
         """Whether SASL tokens may currently travel without a header."""
         self.bare_tokens = False
         """Whether they ever may have: whether a SaslHandshake v0 was answered."""
-        self.has_decoded = False
-        """Whether any request was decoded to its end; until then it may be another protocol."""
+        self.is_confirmed = False
+        """Whether a request has shown that this is no other protocol."""
         self.is_doubtful = False
         """Whether a request in front of that did not decode."""
         self._newest: int | None = None
@@ -145,7 +145,7 @@ class Pairing:
 
     def _exchange(self, frame: Frame) -> Exchange:
         _, key, version, correlation_id = _prefix(frame.raw)
-        is_decoded = self.has_decoded or self._is_decoded(frame)
+        is_decoded = self.is_confirmed or self._is_decoded(frame)
         self._newest = correlation_id
         client_id = request_client_id(frame.raw)
         connection = self.connection
@@ -168,12 +168,14 @@ class Pairing:
         )
 
     def _is_decoded(self, frame: Frame) -> bool:
-        """Whether a request is no reason to doubt that this is Kafka. Some clients leave bytes
-        behind a message, and versions may be newer than the schemas: that is a reason only if the
-        first frame was guessed."""
-        found = self.is_request(frame.raw)
-        self.has_decoded = found is True
-        is_decoded = self.connection.from_start if found is None else found
+        """Whether a request is no reason to doubt that this is Kafka. At the beginning of a
+        connection, a header with a client id is conclusive. Some clients leave bytes behind a
+        message, and versions may be newer than the schemas: that is a reason only if the first
+        frame was guessed."""
+        from_start = self.connection.from_start
+        found = True if from_start and request_client_id(frame.raw) else self.is_request(frame.raw)
+        self.is_confirmed = found is True
+        is_decoded = from_start if found is None else found
         self.is_doubtful |= not is_decoded
         return is_decoded
 

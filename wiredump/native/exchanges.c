@@ -258,6 +258,13 @@ static int is_early(const connection *on, int32_t id) {
     return found;
 }
 
+/* Whether a request names its client: of its head, REQUEST_PREFIX + 2 bytes are seen if it has them. */
+static int has_client_id(const head *in, int key, int version) {
+    if (in->size < REQUEST_PREFIX + 2 || (key == CONTROLLED_SHUTDOWN && version == 0)) return 0;
+    int length = (int16_t)get16(in->at + REQUEST_PREFIX);
+    return length > 0 && REQUEST_PREFIX + 2 + length <= in->size;
+}
+
 enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
     const stream *from = &on->streams[on->request_direction];
     head in = {NULL, size, 0};
@@ -269,7 +276,8 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
     int32_t id = (int32_t)get32(in.at + 8);
     if (has_key(self->left, key)) return LEFT;
     if (UNLIKELY(!on->confirmed)) {
-        enum taken confirmed = confirm(self, on, chunk, size);
+        on->confirmed = has_client_id(&in, key, version);
+        enum taken confirmed = on->confirmed ? TAKEN : confirm(self, on, chunk, size);
         if (confirmed != TAKEN) return confirmed;
     }
     if (on->open->count >= self->most_open ||

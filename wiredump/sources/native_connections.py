@@ -115,7 +115,7 @@ class NativeConnections:
         return _software(self._codec, raw[:8] + bytes(4) + raw[12:])
 
     def _decodes(self, raw: bytes) -> bool | None:
-        """Whether the first request decodes."""
+        """Whether the first request decodes, if it has no client id."""
         return _decodes(self._decoding, raw[:8] + bytes(4) + raw[12:])
 
     # -- from Python to the extension ---------------------------------------------------------
@@ -170,7 +170,7 @@ class NativeConnections:
         if newest is not None:
             talk.connection.protocol = "kafka"
             talk._pairing._newest = newest
-            talk._pairing.has_decoded = True
+            talk._pairing.is_confirmed = True
         if answered is not None:
             talk._pairing._answered = answered
         talk._framed |= newest is not None or answered is not None
@@ -243,7 +243,7 @@ def _is_usual(talk: Conversation) -> bool:
         return False
     if talk._pairing._bare or talk._pairing._tokens:
         return False
-    if talk._pairing.is_doubtful or not talk._pairing.has_decoded:
+    if talk._pairing.is_doubtful or not talk._pairing.is_confirmed:
         return False
     return all(
         cutter._in_step and cutter._cut is None and cutter._passing is None
