@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,26 +30,19 @@ from demo.story import STEPS, Mark, Outcome, run
 from demo.tools import play_tools
 from demo.wire import PROFILES, Profile
 from kproto.cli.console import Console
+from kproto.cli.outputs import OutputFile
 from kproto.cli.terminal import guard_streams
+from kproto.journal import Entry
+from kproto.outputs import OutputError, write_output
 from kproto.safe_text import json_text
 from kspec.errors import AbsentError
 from kspec.runner.install import Launch, install
-from mockbroker.cli.journals import journal_file, journal_sink
-from mockbroker.errors import ClusterError
+from mockbroker.cli.journals import JOURNAL_FILE, journal_sink
 
 Row = tuple[Client, Profile, Mapping[str, Outcome]]
 
 PIPED_WIDTH = 150
 """Width of the output, in columns, without a terminal."""
-
-
-def _journal_file(
-    context: click.Context, option: click.Parameter, value: str | None
-) -> Path | None:
-    try:
-        return None if value is None else journal_file(value)
-    except ClusterError as error:
-        raise click.BadParameter(str(error), ctx=context, param=option) from None
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -70,15 +63,14 @@ def _journal_file(
 @click.option("--list", "only_list", is_flag=True, help="List the clients and stop.")
 @click.option(
     "--journal",
-    metavar="FILE",
-    callback=_journal_file,
-    help="Also write all frames to a capture (FILE.pcapng) or a journal (FILE.jsonl).",
+    type=JOURNAL_FILE,
+    help="Also write all frames to a capture or a journal, in place of an earlier one.",
 )
 @click.option("--quiet", is_flag=True, help="Print only the table at the end.")
 @click.option(
     "--json",
     "json_path",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(path_type=Path),
     help="Also write the outcomes to this file, as JSON.",
 )
 def main(
@@ -105,19 +97,27 @@ def main(
     chosen = [each for each in PROFILES if not profiles or each.name in profiles]
     if launches:
         told.opening(len(launches), chosen)
-    with nullcontext(lambda entry: None) if journal is None else journal_sink(journal) as write:
-        recording = Recording(write)
-        rows = [
-            (client, profile, _play(client, launches[client.name], profile, told, recording))
-            for client in clients
-            if client.name in launches
-            for profile in chosen
-        ]
+    rows: list[Row] = []
+    is_recorded = True
+    try:
+        with _sink(journal) as write:
+            recording = Recording(write)
+            rows += (
+                (client, profile, _play(client, launches[client.name], profile, told, recording))
+                for client in clients
+                if client.name in launches
+                for profile in chosen
+            )
+    except OutputError as error:
+        raise click.UsageError(str(error)) from None
+    except click.exceptions.Exit:
+        is_recorded = False
     Terminal(console).table(rows, absent, clients)
     parts = [] if names or profiles else [play_data(console.print), play_tools(console.print)]
     # A client named with --client has to run; others only if KPROTO_REQUIRE says so.
     required = [name for name in absent if name in names or _is_required(client_named(name))]
     right = bool(rows) and not required and _all_right(rows) and False not in parts
+    right = right and is_recorded
     seconds = time.monotonic() - installed
     console.print(
         f"{len(launches)} of {len(clients)} clients in {seconds:.0f} s"
@@ -127,8 +127,14 @@ def main(
     if required:
         console.print(f"Asked for, by name or by KPROTO_REQUIRE, and absent: {', '.join(required)}")
     if json_path is not None:
-        json_path.write_text(_as_json(rows, absent, right, seconds))
+        write_output(json_path, _as_json(rows, absent, right, seconds))
     sys.exit(0 if right else 1)
+
+
+def _sink(journal: Path | None) -> AbstractContextManager[Callable[[Entry], None]]:
+    if journal is None:
+        return nullcontext(lambda entry: None)
+    return journal_sink(journal, overwrite=True)
 
 
 def _install(

@@ -16,8 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 ALLOWED = (
+    "kproto.outputs",
     "kspec.clientfuzz.process_usage",  # lists /proc
-    "kspec.cli.*",
     "kspec.runner.*",
     "wiredump.readers.capture",
     "wiredump.spark.*",

@@ -14,8 +14,10 @@ import click
 from msgspec.structs import asdict
 
 from kproto.cli.dialect_option import named_dialect
+from kproto.cli.outputs import OutputFile, OutputFolder
 from kproto.cli.terminal import echo, echo_json
 from kproto.dialects import DIALECTS, dialect
+from kproto.outputs import write_output
 from kproto.schema.check import Finding, check_directory, check_file
 from kproto.schema.diff import Change, Comparison, diff_messages, diff_schemas
 from kproto.schema.importer import ImportReport, import_schemas
@@ -26,7 +28,6 @@ from kproto.wireshark import dissector
 __all__ = ["schema_group"]
 
 _Existing = click.Path(exists=True, path_type=Path)
-_Folder = click.Path(file_okay=False, path_type=Path)
 
 
 @click.group("schema", no_args_is_help=False)
@@ -39,7 +40,12 @@ def schema_group() -> None:
 
 @schema_group.command("import")
 @click.argument("sources", nargs=-1, required=True, type=_Existing, metavar="JAR|DIR...")
-@click.option("--into", required=True, type=_Folder, help="Folder of schemas into which to merge.")
+@click.option(
+    "--into",
+    required=True,
+    type=OutputFolder(path_type=Path),
+    help="Folder of schemas into which to merge.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def import_command(sources: tuple[Path, ...], into: Path, as_json: bool) -> None:
     """Import message schemas from Kafka's jars (or from folders).
@@ -205,7 +211,7 @@ def _line(item: Change) -> str:
 @schema_group.command("wireshark")
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=OutputFile(),
     default="-",
     metavar="FILE",
     help="File to write; standard output by default.",
@@ -226,5 +232,4 @@ def wireshark_command(out: str, drafts: tuple[str, ...]) -> None:
     """
     names = drafts or tuple(name for name in DIALECTS if name not in ("kafka", "auto"))
     text = dissector(dialect("kafka"), map(named_dialect, names))
-    with click.open_file(out, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_output(out, text)

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from kproto.outputs import open_folder_output
 from kproto.schema.model import (
     ZERO_UUID,
     Field,
@@ -65,12 +66,12 @@ def stale(directory: Path, files: Mapping[str, str]) -> list[str]:
 def write(directory: Path, files: Mapping[str, str]) -> list[str]:
     """Make ``directory`` hold exactly ``files``. Returns the names of changed files."""
     changed = stale(directory, files)
-    for name in changed:
-        path = directory / name
-        if name in files:
-            path.write_text(files[name], encoding="utf-8")
-        else:
-            path.unlink()
+    with open_folder_output(directory) as folder:
+        for name in changed:
+            if name in files:
+                folder.write(name, files[name])
+            else:
+                folder.remove(name)
     return changed
 
 

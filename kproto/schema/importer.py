@@ -15,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from kproto.errors import SchemaError
+from kproto.outputs import open_folder_output
 from kproto.schema.align import Edition
 from kproto.schema.coordinator_keys import Renumbering, renumber_keys
 from kproto.schema.facts import schema_text
@@ -65,7 +66,8 @@ def import_schemas(paths: Sequence[Path], into: Path) -> ImportReport:
     """Import jars and folders into ``into``, merged with earlier imports.
 
     Raises SchemaError, before anything is written, if a source cannot be read or if releases
-    disagree on a version that none of them marks unstable.
+    disagree on a version that none of them marks unstable, and OutputError or OSError if the
+    folder cannot be written; then it is as before.
     """
     report = merge_releases(read_sources(paths), into)
     if not report.merged:
@@ -74,26 +76,16 @@ def import_schemas(paths: Sequence[Path], into: Path) -> ImportReport:
             remedy="kafka-clients, kafka-metadata, kafka-raft, kafka-storage and the"
             " coordinators' jars do",
         )
-    notes = into / PROVENANCE
-    texts = {
-        into / f"{name}.json": schema_text(item.schema) for name, item in report.merged.items()
-    }
-    texts[notes / "sources.json"] = sources_text(
+    texts = {f"{name}.json": schema_text(item.schema) for name, item in report.merged.items()}
+    texts[f"{PROVENANCE}/sources.json"] = sources_text(
         report.editions, report.artifacts, report.without_json, report.renumbered
     )
-    texts[notes / "conflicts.json"] = conflicts_text(report.merged)
-    try:
-        notes.mkdir(parents=True, exist_ok=True)
-        for path, text in texts.items():
-            path.write_text(text, "utf-8")
+    texts[f"{PROVENANCE}/conflicts.json"] = conflicts_text(report.merged)
+    with open_folder_output(into) as folder:
+        for name, text in texts.items():
+            folder.write(name, text)
         for name in report.removed_files:
-            (into / f"{name}.json").unlink(missing_ok=True)
-    except OSError as error:
-        raise SchemaError(
-            f"cannot be written: {error.strerror or error}",
-            source=str(into),
-            remedy="name a folder that can be written",
-        ) from None
+            folder.remove(f"{name}.json")
     return report
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -26,12 +27,14 @@ from rich.table import Table
 
 from kproto.cli.completing import starting_with
 from kproto.cli.console import Console
+from kproto.cli.outputs import OutputFile, OutputFolder
 from kproto.cli.program import program
 from kproto.cli.run import run
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from kproto.journal import Entry, JournalWriter
+from kproto.outputs import open_folder_output
 from kproto.tools.texts import plural
 from kspec.catalog import CLIENTS
 from kspec.cli.publish import FINDINGS, read_sentences
@@ -224,7 +227,7 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
 @click.option("--baseline", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="File of known failures; only others make the exit status 1.")  # fmt: skip
 @click.option("--write-baseline", "write_baseline_to",
-              type=click.Path(dir_okay=False, path_type=Path),
+              type=OutputFile(path_type=Path),
               help="Write this run's failures to a file; entries for what was not run are "
                    "kept.")  # fmt: skip
 @click.option("--require-coverage", "required", type=click.FloatRange(0, 100), default=0,
@@ -238,7 +241,7 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
                    "second play counts.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 64), default=schedule.JOBS, show_default=True,
               help="Number of plays to run in parallel.")  # fmt: skip
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path),
+@click.option("--out", type=OutputFolder(path_type=Path),
               help="Folder for results.json, junit.xml, report.html, a page per client and the "
                    "journals.")  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Print a line per play, whatever its verdict.")
@@ -353,7 +356,8 @@ def run_cases(
             for each in clients
         },
     )
-    problems = [] if out is None else list(_write(report, out))
+    # Without a client, the report of an earlier run stays.
+    problems = list(_write(report, out)) if out is not None and results else []
     if write_baseline_to is not None:
         problems += _attempt("the baseline", partial(write_baseline, write_baseline_to, results))
     for problem in problems:
@@ -439,7 +443,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _write(report: Report, out: Path) -> Iterator[str]:
-    """Write the files of a run. Yield what is wrong with one that cannot be written or made; the
+    """Write the files of a run, all or none. Yield what is wrong with one that cannot be made; the
     others are written all the same."""
     sentences = read_sentences(FINDINGS)
     pages: dict[str, Callable[[], str]] = {
@@ -449,13 +453,24 @@ def _write(report: Report, out: Path) -> Iterator[str]:
     }
     for client in report.clients:
         pages[client_page_path(client)] = partial(as_client_html, report, client, sentences)
-    for name, page in pages.items():
-        yield from _attempt(name, partial(_write_page, out / name, page))
     for result in report.results:
         for number, variant in enumerate(result.variants):
             if variant.entries:
-                name = journal_path(result, number)
-                yield from _attempt(name, partial(_write_journal, out / name, variant.entries))
+                pages[journal_path(result, number)] = partial(_journal, variant.entries)
+    problems: list[str] = []
+
+    def publish() -> None:
+        with open_folder_output(out) as folder:
+            for name, page in pages.items():
+                try:
+                    text = page()
+                except Exception as error:
+                    problems.append(f"{name} is not written: {own_failure(error)}")
+                else:
+                    folder.write(name, text)
+
+    yield from _attempt(str(out), publish)
+    yield from problems
 
 
 def _attempt(name: str, work: Callable[[], object]) -> Iterator[str]:
@@ -466,22 +481,12 @@ def _attempt(name: str, work: Callable[[], object]) -> Iterator[str]:
         yield f"{name} is not written: {own_failure(error)}"
 
 
-def _write_page(path: Path, page: Callable[[], str]) -> None:
-    text = page()
-    _made(path).write_text(text, "utf-8")
-
-
-def _write_journal(path: Path, entries: Iterable[Entry]) -> None:
-    with _made(path).open("w", encoding="utf-8") as file:
-        writer = JournalWriter(file)
-        for entry in entries:
-            writer.write(entry)
-
-
-def _made(path: Path) -> Path:
-    """Return the path; its folder exists then."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
+def _journal(entries: Iterable[Entry]) -> str:
+    lines = StringIO()
+    writer = JournalWriter(lines)
+    for entry in entries:
+        writer.write(entry)
+    return lines.getvalue()
 
 
 def _console() -> Console:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from kproto.cli.terminal import echo, echo_json
+from kproto.outputs import require_complete
 from kproto.tools.texts import plural
 from kspec.errors import KspecError
 from kspec.report.comparison import KINDS, WORSE, Comparison, compare_runs
@@ -44,7 +45,9 @@ def compare_command(old: Path, new: Path, as_document: bool) -> None:
 
 
 def read_run(path: Path) -> Run:
-    """Read a results.json. Raises KspecError if it is not one."""
+    """Read a results.json. Raises KspecError if it is not one, and IncompleteFolderError if the run
+    that wrote its folder was interrupted."""
+    require_complete(path.parent)
     try:
         return read_results(path.read_bytes())
     except FileNotFoundError:

@@ -8,7 +8,9 @@ from typing import Any, Final
 import click
 import msgspec
 
+from kproto.cli.outputs import OutputFolder
 from kproto.cli.terminal import echo
+from kproto.outputs import open_folder_output
 from kspec.cli.compare import read_run
 from kspec.errors import KspecError
 from kspec.report.conformance_pages import (
@@ -27,7 +29,7 @@ FINDINGS: Final = Path(__file__).resolve().parents[1] / "findings.yaml"
 
 @click.command("publish")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True,
+@click.option("--out", type=OutputFolder(path_type=Path), required=True,
               help="Output folder; pages of an earlier run are replaced.")  # fmt: skip
 @click.option("--findings", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               default=FINDINGS, help="YAML file of explanations: client to case to `seen` and "
@@ -40,12 +42,12 @@ def publish_command(results: Path, out: Path, findings: Path) -> None:
     """
     run = read_run(results)
     sentences = read_sentences(findings)
-    out.mkdir(parents=True, exist_ok=True)
-    for page in out.glob("*.md"):
-        if GENERATED in page.read_text("utf-8"):
-            page.unlink()
-    for name, text in as_pages(run, sentences).items():
-        (out / name).write_text(text, "utf-8")
+    with open_folder_output(out) as folder:
+        for page in out.glob("*.md"):
+            if GENERATED in page.read_text("utf-8"):
+                folder.remove(page.name)
+        for name, text in as_pages(run, sentences).items():
+            folder.write(name, text)
     for client, number in unwritten(run, sentences):
         echo(f"{findings.name} has no explanation for {client}, {number}", err=True)
     for client, number in stale_sentences(run, sentences):

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from kproto.cli.outputs import OutputFile
 from kproto.cli.terminal import echo, echo_text
 from kproto.errors import KprotoError
 from kproto.journal import Entry, read_journal
+from kproto.outputs import write_output
 from kspec.cli.compare import read_run
 from kspec.cli.publish import FINDINGS, read_sentences
 from kspec.errors import KspecError
@@ -29,7 +31,7 @@ def _say_truncated(path: Path) -> None:
 @click.option("--for-maintainers", is_flag=True, required=True,
               help="Write what its maintainers need: the rule, the traffic, a reproducer, and what "
                    "other clients do.")  # fmt: skip
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+@click.option("--out", type=OutputFile(path_type=Path),
               help="File to write, .md or .html. Default: print Markdown.")  # fmt: skip
 @click.option(
     "--findings",
@@ -68,6 +70,5 @@ def report_command(
     if out is None:
         echo_text(as_markdown(blocks), nl=False)
         return
-    out.parent.mkdir(parents=True, exist_ok=True)
     is_html = out.suffix in (".html", ".htm")
-    out.write_text(as_maintainers_html(blocks) if is_html else as_markdown(blocks), "utf-8")
+    write_output(out, as_maintainers_html(blocks) if is_html else as_markdown(blocks))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,8 @@ from rich.table import Table
 
 import kproto
 from kproto.cli.console import Console
+from kproto.cli.outputs import OutputFile
+from kproto.outputs import open_output
 from kspec.vectors import Vector, file_lines, vectors
 
 __all__ = ["vectors_command"]
@@ -23,6 +23,7 @@ __all__ = ["vectors_command"]
 @click.command("vectors")
 @click.option(
     "--out",
+    type=OutputFile(),
     required=True,
     metavar="FILE",
     help="Output file of JSON lines, compressed if the name ends in .gz; - is standard output.",
@@ -58,7 +59,7 @@ def vectors_command(out: str, names: tuple[str, ...], dialect_name: str) -> None
 
     with _opened(out) as file:
         for line in file_lines(dialect, counted()):
-            file.write(line + "\n")
+            file.write(f"{line}\n".encode("ascii"))
     _tell(counts)
 
 
@@ -72,20 +73,14 @@ def _dialect(name: str) -> kproto.Dialect:
 
 
 @contextmanager
-def _opened(out: str) -> Iterator[IO[str]]:
-    if out == "-":
-        yield sys.stdout
-    elif out.endswith(".gz"):
+def _opened(out: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    with open_output(out) as file:
+        if not out.endswith(".gz"):
+            yield file
+            return
         # The archive contains no name and no time, so the same vectors make the same file.
-        with (
-            open(out, "wb") as raw,
-            gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,
-            io.TextIOWrapper(packed, encoding="ascii", newline="\n") as file,
-        ):
-            yield file
-    else:
-        with open(out, "w", encoding="ascii", newline="\n") as file:
-            yield file
+        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+            yield packed
 
 
 def _tell(counts: Counter[tuple[str, str]]) -> None:

@@ -19,9 +19,11 @@ from rich.table import Table
 import kproto
 from kproto.cli.completing import starting_with
 from kproto.cli.console import Console
+from kproto.cli.outputs import OutputFolder
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo
 from kproto.errors import KprotoError
+from kproto.outputs import open_folder_output
 from kspec.case_parser import api_key
 from kspec.catalog import CLIENTS
 from kspec.catalog import client as client_named
@@ -104,7 +106,7 @@ class FuzzGroup(click.Group):
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(path_type=Path),
     help="Folder for report.json and a reproducer per cause.",
 )
 @click.option(
@@ -186,12 +188,8 @@ def fuzz(
         label, launch = _launch(name, command)
         wanted = _api_keys(apis)
         chosen = _kinds(kinds)
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
-    except OSError as error:
-        raise click.UsageError(f"--out: {error.filename}: {error.strerror}") from None
 
     def session() -> Session:
         return Session(
@@ -311,11 +309,12 @@ def _conclude(console: Console, result: Result, label: str, out: Path | None) ->
 
 def _write(result: Result, label: str, out: Path) -> dict[str, str]:
     version = result.learned.greeting.version
-    folders = {
-        each.cause: str(write_reproducer(each, label, version, out)) for each in result.found
-    }
-    document = json.dumps(as_document(result, folders), indent=1)
-    (out / "report.json").write_text(document + "\n", "utf-8")
+    with open_folder_output(out) as made:
+        folders = {
+            each.cause: str(out / write_reproducer(each, label, version, made))
+            for each in result.found
+        }
+        made.write("report.json", json.dumps(as_document(result, folders), indent=1) + "\n")
     return folders
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kproto import Dialect
+from kproto.outputs import open_folder_output
 from kspec.clientfuzz.bases import Direction, bases_of
 from kspec.clientfuzz.frame_cases import case_of
 
@@ -78,43 +79,40 @@ _GO: Final = [
 ]  # fmt: skip
 
 
-def _raw(folder: Path, seed: Seed) -> None:
-    (folder / hashlib.sha1(seed.data, usedforsecurity=False).hexdigest()).write_bytes(seed.data)
+def _raw(seed: Seed) -> tuple[str, bytes]:
+    return hashlib.sha1(seed.data, usedforsecurity=False).hexdigest(), seed.data
 
 
-def _go(folder: Path, seed: Seed) -> None:
-    place = folder / f"Fuzz{seed.message}"
-    place.mkdir(exist_ok=True)
+def _go(seed: Seed) -> tuple[str, bytes]:
     name = hashlib.sha256(seed.data).hexdigest()[:16]
-    (place / name).write_bytes(go_literal(seed.data).encode("ascii"))
+    return f"Fuzz{seed.message}/{name}", go_literal(seed.data).encode("ascii")
 
 
-def _jazzer(folder: Path, seed: Seed) -> None:
-    place = folder / seed.message
-    place.mkdir(exist_ok=True)
+def _jazzer(seed: Seed) -> tuple[str, bytes]:
     digest = hashlib.sha256(seed.data).hexdigest()[:12]
-    (place / f"v{seed.version}-{seed.kind}-{digest}").write_bytes(seed.data)
+    return f"{seed.message}/v{seed.version}-{seed.kind}-{digest}", seed.data
 
 
-FORMATS: Final[dict[str, Callable[[Path, Seed], None]]] = {
+FORMATS: Final[dict[str, Callable[[Seed], tuple[str, bytes]]]] = {
     "libfuzzer": _raw,
     "go": _go,
     "jazzer": _jazzer,
 }
+"""The name and the content of each seed's file, by format."""
 
 
 def write_seeds(format_name: str, folder: Path, made: Iterator[Seed]) -> int:
     """Write all into ``folder``, equal bytes once, and return the number of files.
 
-    The folder is created if necessary. Raises KeyError for an unknown format, OSError if it is not
-    writable.
+    The folder is created if necessary. Raises KeyError for an unknown format, and OutputError or
+    OSError if it is not writable; then it is as before.
     """
-    write = FORMATS[format_name]
-    folder.mkdir(parents=True, exist_ok=True)
+    file_of = FORMATS[format_name]
     written: set[tuple[str, bytes]] = set()
-    for seed in made:
-        key = "" if format_name == "libfuzzer" else seed.message, seed.data
-        if key not in written:
-            written.add(key)
-            write(folder, seed)
+    with open_folder_output(folder) as out:
+        for seed in made:
+            key = "" if format_name == "libfuzzer" else seed.message, seed.data
+            if key not in written:
+                written.add(key)
+                out.write(*file_of(seed))
     return len(written)

@@ -9,6 +9,7 @@ import click
 
 import kproto
 from kproto.cli.completing import api_names
+from kproto.cli.outputs import OutputFolder
 from kproto.cli.terminal import echo
 from kproto.errors import KprotoError
 from kspec.clientfuzz.bases import Direction
@@ -28,7 +29,7 @@ __all__ = ["seeds_command"]
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(path_type=Path),
     required=True,
     help="Output folder; for go, a module's testdata/fuzz.",
 )

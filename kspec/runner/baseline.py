@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from kproto.outputs import write_output
 from kspec.errors import KspecError
 from kspec.results import Result
 
@@ -27,8 +28,8 @@ def read_baseline(path: Path) -> Mapping[str, list[str]]:
 
 
 def write_baseline(path: Path, results: Sequence[Result]) -> None:
-    """Return the failures of this run, and the file's entries for what was not run or ended
-    with an error.
+    """Write the failures of this run, and the file's entries for what was not run or ended with
+    an error.
 
     Raises KspecError if the file exists and is not a baseline.
     """
@@ -42,4 +43,4 @@ def write_baseline(path: Path, results: Sequence[Result]) -> None:
         if each.judgement.verdict == "fail":
             found.setdefault(each.client, set()).add(each.case.id)
     listed = {name: sorted(found[name]) for name in sorted(found) if found[name]}
-    path.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
+    write_output(path, json.dumps(listed, indent=1) + "\n")

@@ -15,7 +15,7 @@ from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
-from mockbroker.cli.journals import JOURNAL_OPTION, journal_sink
+from mockbroker.cli.journals import JOURNAL_OPTIONS, journal_sink
 from mockbroker.cli.limits import limits_of, proxy_limit_options
 from mockbroker.cli.option_types import (
     DURATION,
@@ -185,7 +185,7 @@ def _keys(text: str) -> list[int]:
 )
 @option_group(
     "Recording",
-    JOURNAL_OPTION,
+    *JOURNAL_OPTIONS,
     click.option(
         "--journal-detail",
         type=click.Choice(["frames", "headers", "events"]),
@@ -271,10 +271,10 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
     from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
     from mockbroker.serving.limits import Limits
 
-    journal = options["journal"]
+    journal, overwrite = options["journal"], options["overwrite_journal"]
     host, port = options["listen"]
     try:
-        sink = None if journal is None else stack.enter_context(journal_sink(journal))
+        sink = journal and stack.enter_context(journal_sink(journal, overwrite=overwrite))
         running = KafkaProxy(
             ProxyOptions(
                 upstream=options["upstream"],

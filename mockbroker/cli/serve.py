@@ -20,7 +20,7 @@ from mockbroker.cli.allocator import reuse_freed_memory
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
-from mockbroker.cli.journals import JOURNAL_OPTION, journal_sink
+from mockbroker.cli.journals import JOURNAL_OPTIONS, journal_sink
 from mockbroker.cli.limits import limit_options, limits_of
 from mockbroker.cli.option_types import (
     ParsedOption,
@@ -299,7 +299,7 @@ def _kip_240(text: str) -> Dialect:
 )
 @option_group(
     "Recording",
-    JOURNAL_OPTION,
+    *JOURNAL_OPTIONS,
 )
 @replay_options
 @fault_options
@@ -342,9 +342,9 @@ def _build(
     ports = len(options["brokers"])
     if port and port + ports - 1 > 65535:
         raise click.UsageError(f"--listen: {ports} ports from {port} exceed 65535")
-    journal = options["journal"]
+    journal, overwrite = options["journal"], options["overwrite_journal"]
     try:
-        sink = None if journal is None else stack.enter_context(journal_sink(journal))
+        sink = journal and stack.enter_context(journal_sink(journal, overwrite=overwrite))
         cluster_options = ClusterOptions(
             options["brokers"],
             topics=options["topics"],

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from kproto.journal import read_journal
 from kspec.cli import commands, main
+from kspec.errors import AbsentError
 from tests.kspec.test_report import Page
 
 FAST = ["--case", "reassignment/004", "--case", "negotiation/004", "--jobs", "8"]
@@ -104,7 +105,19 @@ def test_an_adapter_that_fails_is_an_error_of_the_run(tmp_path):
     assert '<error message="the adapter failed: mine"/>' in (out / "junit.xml").read_text()
 
 
-@pytest.mark.slow
+def test_a_run_without_a_client_leaves_an_earlier_run(tmp_path, monkeypatch):
+    (tmp_path / "results.json").write_text("an earlier run")
+
+    def install(client):
+        raise AbsentError("there is no network")
+
+    monkeypatch.setattr("kspec.runner.clients.install", install)
+    done = invoke("run", *FAST, "--client", "kcat", "--out", tmp_path)
+    assert done.exit_code == 3
+    assert "kcat is absent: there is no network" in done.output
+    assert (tmp_path / "results.json").read_text() == "an earlier run"
+
+
 def test_an_adapter_of_ones_own_is_run():
     command = f"{sys.executable} -m kspec.wrong claims-success"
     done = invoke("run", *FAST, "--adapter", command)
@@ -254,14 +267,27 @@ def test_a_malformed_line_is_an_error_of_its_case_and_the_others_go_on(tmp_path,
     assert len(results[0]["why"]) < 1200
 
 
-def test_a_file_that_cannot_be_written_leaves_the_others(tmp_path):
+def test_a_page_that_cannot_be_made_leaves_the_others(tmp_path, monkeypatch):
+    def as_junit(report):
+        raise ValueError("no such time")
+
+    monkeypatch.setattr("kspec.cli.as_junit", as_junit)
+    out = tmp_path / "out"
+    done = invoke("run", *FAST, "--client", "reference", "--out", str(out))
+    assert done.exit_code == 3, done.output
+    assert "junit.xml is not written: kspec failed: ValueError: no such time at" in done.output
+    assert (out / "results.json").exists()
+    assert (out / "report.html").exists()
+    assert not (out / "junit.xml").exists()
+
+
+def test_a_file_that_cannot_be_written_leaves_the_folder_as_it_was(tmp_path):
     out = tmp_path / "out"
     (out / "junit.xml").mkdir(parents=True)
     done = invoke("run", *FAST, "--client", "reference", "--out", str(out))
     assert done.exit_code == 3, done.output
-    assert "junit.xml is not written: " in done.output
-    assert (out / "results.json").exists()
-    assert (out / "report.html").exists()
+    assert f"{out} is not written: {out}/junit.xml: not a regular file" in done.output
+    assert [each.name for each in out.iterdir()] == ["junit.xml"]
 
 
 def test_a_client_that_is_absent_fails_the_run(tmp_path, monkeypatch):

@@ -85,6 +85,7 @@ def test_an_adapter_of_ones_own_has_its_name_and_the_command_that_ran_it(run, tm
 
 
 def test_html_says_the_same(run, tmp_path):
+    (tmp_path / "pages").mkdir()
     page(run, "--out", str(tmp_path / "pages" / "a.html"))
     page(run, "--out", str(tmp_path / "pages" / "a.md"))
     html = (tmp_path / "pages" / "a.html").read_text()

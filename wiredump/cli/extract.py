@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from kproto.cli.dialect_option import named_dialect
+from kproto.cli.outputs import OutputFile
 from kproto.cli.terminal import echo
+from kproto.outputs import open_output
 from kproto.transcript import Transcript, write_transcript
 from wiredump.cli.damage import check_read
 from wiredump.cli.progress import reading
@@ -35,7 +36,7 @@ __all__ = ["extract_command"]
               help="Extract the connection with this number, as `wiredump show` numbers them. "
                    "Repeatable.")  # fmt: skip
 @click.option("--client-id", help="Extract every connection that uses this client id.")
-@click.option("--out", required=True, metavar="FILE",
+@click.option("--out", type=OutputFile(), required=True, metavar="FILE",
               help="File to write, or - for standard output.")  # fmt: skip
 @click.option("--secrets", is_flag=True, help="Keep passwords, tokens and keys.")
 @click.option("--keep-names", is_flag=True, help="Keep the names and addresses of hosts.")
@@ -98,7 +99,5 @@ def _checked(source: Sources) -> Iterator[Item]:
 
 
 def _write(transcript: Transcript, out: str) -> None:
-    """Write the file atomically, so that a transcript never has half a connection."""
-    is_file = out != "-" and (os.path.isfile(out) or not os.path.exists(out))
-    with click.open_file(out, "w", encoding="utf-8", atomic=is_file) as file:
-        file.writelines(write_transcript(transcript))
+    with open_output(out) as file:
+        file.writelines(line.encode() for line in write_transcript(transcript))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from kproto.cli.outputs import OutputFile
+from kproto.outputs import write_output
 from wiredump.cli.making import folder_among, tables_of_sources
 from wiredump.cli.progress import status
 from wiredump.cli.source_options import (
@@ -28,7 +30,7 @@ _TABLES = (
 
 @click.command("report")
 @click.argument("tables", nargs=-1, required=True, metavar="TABLES|CAPTURE...")
-@click.option("--out", required=True, metavar="FILE",
+@click.option("--out", type=OutputFile(), required=True, metavar="FILE",
               help="Page to write, or - for standard output.")  # fmt: skip
 @click.option("--title", default="Kafka traffic", show_default=True, help="Heading of the page.")
 @dialect_option("Dialect of CAPTUREs")
@@ -62,5 +64,4 @@ def _write(folder: str, out: str, title: str) -> None:
 
     with status("reading tables"):
         text = page(measure(TableFolder(folder)), title)
-    with click.open_file(out, "w", encoding="utf-8", atomic=out != "-") as file:
-        file.write(text)
+    write_output(out, text)

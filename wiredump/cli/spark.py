@@ -14,6 +14,7 @@ import click
 from kproto.cli.dialect_option import named_dialect
 from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
+from kproto.outputs import unwinding
 from wiredump.cli.chosen import (
     chosen_mode,
     chosen_tables,
@@ -25,6 +26,7 @@ from wiredump.cli.chosen import (
 from wiredump.cli.damage import check_read
 from wiredump.cli.following import cores_of, seconds, stopping
 from wiredump.cli.source_options import SourceOptions, expanded, source_options
+from wiredump.cli.tables_folder import TablesFolder
 from wiredump.skipped import bytes_of, skipped_of
 from wiredump.sources.kinds import kind_of
 from wiredump.sources.opening import open_key_log
@@ -47,13 +49,13 @@ def _columns(context: click.Context, option: click.Parameter, value: str | None)
 
 @click.command("spark")
 @click.argument("captures", nargs=-1, metavar="CAPTURE...")
-@click.option("--out", required=True, metavar="DIR",
+@click.option("--out", type=TablesFolder(), required=True, metavar="DIR",
               help="Folder to write, a path or a URI: new or empty, or, with --follow, the one "
                    "that the checkpoint belongs to.")  # fmt: skip
 @click.option("--follow", metavar="DIR|GLOB",
               help="Read rotating captures as they are closed, instead of CAPTUREs: "
                    "those in a folder, which may be empty, or of a pattern.")  # fmt: skip
-@click.option("--checkpoint", metavar="DIR",
+@click.option("--checkpoint", type=TablesFolder(), metavar="DIR",
               help="With --follow: folder for the progress, a path or a URI, from which another "
                    "run continues.")  # fmt: skip
 @click.option("--trigger", metavar="DURATION", callback=seconds, default="10s", show_default=True,
@@ -171,7 +173,8 @@ def spark_command(
     ignored = f"; --master {master} is ignored" if master not in (None, used) else ""
     echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
     try:
-        made = (_follow if how["follow"] else _once)(spark, work, how, say, used)
+        with unwinding():
+            made = (_follow if how["follow"] else _once)(spark, work, how, say, used)
     except KprotoError:
         raise
     except Exception as error:

@@ -6,6 +6,7 @@ import click
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.cli.terminal import echo, echo_json
+from kproto.outputs import unwinding
 from wiredump.cli.chosen import (
     chosen_mode,
     chosen_tables,
@@ -19,6 +20,7 @@ from wiredump.cli.lean import lean_imports
 from wiredump.cli.making import make, processes_for
 from wiredump.cli.progress import reading
 from wiredump.cli.source_options import SourceOptions, expanded, jobs_option, source_options
+from wiredump.cli.tables_folder import TablesFolder
 from wiredump.skipped import bytes_of, skipped_of
 from wiredump.storage import shown
 from wiredump.tables import require_pyarrow
@@ -32,6 +34,7 @@ __all__ = ["table_command"]
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option(
     "--out",
+    type=TablesFolder(),
     required=True,
     metavar="DIR",
     help="Folder to write, a path or a URI: new or empty, or as --mode says.",
@@ -81,7 +84,7 @@ def table_command(
         mode=chosen_mode(mode, append), **options.of_work,
     )  # fmt: skip
     jobs = processes_for(work, options.jobs)
-    with reading(captures) as progress:
+    with unwinding(), reading(captures) as progress:
         made = make(work, jobs, progress, rotated=rotated)
     if as_json:
         record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}

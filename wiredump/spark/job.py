@@ -39,7 +39,7 @@ from wiredump.tables.completion import Parts, complete, written_tables
 from wiredump.tables.jobs import write_text
 from wiredump.tables.making import Made
 from wiredump.tables.parts import Manifest, SplitNote, summed
-from wiredump.tables.publishing import STAGING, Publication
+from wiredump.tables.publishing import STAGING, WRITING, Publication
 from wiredump.tables.run import Mode
 from wiredump.tables.work import Work
 
@@ -128,8 +128,9 @@ class Job(msgspec.Struct, kw_only=True):
 
     def _clear(self) -> None:
         staging = Location(self.options.out) / STAGING
-        staging.remove()
-        staging.mkdir()
+        for each in staging.iterdir():
+            if each.name != WRITING:
+                each.remove()
 
     def _connections(
         self, spark: SparkSession, count: int, splits: list[Split], learnt: Learnt

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from kproto.outputs import write_output
 from wiredump.storage.connections import Uri, connect, is_object_store, local, parsed
 from wiredump.storage.errors import NO_BUCKET, StorageError, not_found, translated
 from wiredump.storage.patterns import divided, regular
@@ -307,11 +308,12 @@ class Location:
         if self.is_object:  # an object is visible once it is complete
             self.write_bytes(data)
             return
+        if self._uri is None:
+            write_output(self._path, data)
+            return
         new = self.parent / f"{self.name}.new"
         new.write_bytes(data)
-        new.sync()
         new.publish(self)
-        self.sync()
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove a file."""

@@ -8,21 +8,24 @@ written to ``_staging`` first, where readers do not look. Then::
     TABLE/run=RUN/...       each file, renamed or, in an object store, copied within the store
     _manifests/RUN.json     complete
     _SUCCESS                written last
+    _staging                removed
 
 A run that fails removes what it published. If its process is killed in the midst of this, the
-manifest names the files; another run is refused until they are removed.
+manifest names the files, and readers refuse the folder. On a local file system, whose locks tell a
+killed process from a running one, the next run removes them. In other file systems it is refused
+until they are removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from typing import Final
 
 import msgspec
 import pyarrow.parquet as pq
 
-from kproto.errors import KprotoError
+from kproto.outputs import OutputError, is_locked, locked, uninterrupted
 from wiredump.rows.schema import TABLES
 from wiredump.storage import Location, StorageError
 from wiredump.tables.run import Mode, run_folder
@@ -31,25 +34,25 @@ __all__ = [
     "MANIFESTS",
     "STAGING",
     "SUCCESS",
+    "WRITING",
     "OutputError",
     "Part",
     "Publication",
     "RunFolder",
     "RunManifest",
+    "is_complete",
 ]
 
 STAGING: Final = "_staging"
 """The folder of files until all of a run are complete."""
 MANIFESTS: Final = "_manifests"
 SUCCESS: Final = "_SUCCESS"
-_WRITING: Final = "_writing"
+WRITING: Final = "_writing"
 """In the staging folder: the run that writes to it. If it cannot be written, nothing can."""
+_ABOUT: Final = ("lineage", "account", "anomalies", "packets")
+"""Tables that have rows even if no connection was read."""
 _AT_ONCE: Final = 8
 """Files that are published at a time."""
-
-
-class OutputError(KprotoError):
-    """The folder to write to cannot be used. The message has the reason and a remedy."""
 
 
 class Part(msgspec.Struct):
@@ -68,6 +71,14 @@ class RunManifest(msgspec.Struct):
     files: dict[str, dict[str, int]]
 
 
+def is_complete(manifest: bytes) -> bool:
+    """Whether a run published all its files."""
+    try:
+        return msgspec.json.decode(manifest, type=RunManifest).complete
+    except msgspec.MsgspecError:  # the process was killed while it wrote this
+        return False
+
+
 class RunFolder:
     """A folder of tables, and in it the places of the files of ``run``."""
 
@@ -77,6 +88,7 @@ class RunFolder:
     def require(self, mode: Mode) -> None:
         """Raise OutputError for a folder that has something: with ``append``, something but
         complete tables of other runs; with ``overwrite``, something but tables."""
+        _remove_killed(self._root)
         if mode == "overwrite":
             _require_tables(self._root)
         else:
@@ -114,20 +126,33 @@ class Publication(RunFolder):
         self.staging = self._root / STAGING
         self.require(mode)
         self._existed = self._root.exists()
-        self.staging.mkdir()
-        (self.staging / _WRITING).write_bytes(run.encode())
+        self._lock = ExitStack()
+        try:
+            self.staging.mkdir()
+            if self._root.is_local:
+                self._lock.enter_context(locked(self._root.path))
+            (self.staging / WRITING).write_bytes(run.encode())
+        except BaseException:
+            self.abandon()
+            raise
 
     def publish(self, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
         """Publish the files in the manifests of tasks, and remove the staging folder; with
         ``overwrite``, all other tables in the folder first."""
-        parts = list(parts)
+        with uninterrupted() if self._root.is_local else nullcontext():
+            self._publish(tables, list(parts))
+        self._lock.close()
+
+    def _publish(self, tables: Iterable[str], parts: Sequence[Mapping[str, Part]]) -> None:
         manifest = RunManifest(self._run, False, {name: {} for name in tables})
         for each in parts:
             for name, part in each.items():
                 manifest.files[name][part.file] = part.rows
+        if self._mode == "overwrite":
+            self._require_rows(manifest)
         place = self._manifest
         place.parent.mkdir()
-        place.write_bytes(msgspec.json.encode(manifest))
+        place.replace_bytes(msgspec.json.encode(manifest))
         self.begin_change()
         if self._mode == "overwrite":
             for name in TABLES:
@@ -136,10 +161,19 @@ class Publication(RunFolder):
                 if old != place:
                     old.unlink()
         self._move(manifest.files, parts)
-        self.staging.remove()
         manifest.complete = True
-        place.write_bytes(msgspec.json.encode(manifest))
+        place.replace_bytes(msgspec.json.encode(manifest))
         self.succeed()
+        with suppress(OSError, StorageError):
+            self.staging.remove()
+
+    def _require_rows(self, manifest: RunManifest) -> None:
+        """Raise OutputError if a run that read nothing would replace tables with rows."""
+        if any(sum(manifest.files[name].values()) for name in manifest.files if name not in _ABOUT):
+            return
+        for path in (self._root / MANIFESTS).glob("*.json"):
+            if is_complete(path.read_bytes()):
+                raise OutputError(f"nothing was read: the tables in {self._root.shown} stay")
 
     def _move(self, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
         """Move the files of the manifests to their places. A table without rows gets an empty file,
@@ -176,16 +210,36 @@ class Publication(RunFolder):
                 self._manifest.unlink(missing_ok=True)
                 self._manifest.parent.rmdir()
             (self.staging if self._existed else self._root).remove()
+        self._lock.close()
 
     def _is_incomplete(self) -> bool:
         """Whether this run began to be published, and not more."""
-        if not self._manifest.exists():
-            return False
-        return not msgspec.json.decode(self._manifest.read_bytes(), type=RunManifest).complete
+        return self._manifest.exists() and not is_complete(self._manifest.read_bytes())
 
     @property
     def _manifest(self) -> Location:
         return self._root / MANIFESTS / f"{self._run or 'all'}.json"
+
+
+def _remove_killed(folder: Location) -> None:
+    """Remove what a killed run left in a local folder."""
+    staging = folder / STAGING
+    if not folder.is_local or not (staging / WRITING).exists() or is_locked(folder.path):
+        return
+    manifests = folder / MANIFESTS
+    kept = False
+    for place in manifests.glob("*.json"):
+        if is_complete(place.read_bytes()):
+            kept = True
+            continue
+        run = "" if place.name == "all.json" else place.name.removesuffix(".json")
+        for name in TABLES:
+            run_folder(folder, name, run).remove()
+            (folder / name).rmdir()
+        place.unlink()
+    if not kept:
+        manifests.remove()
+    staging.remove()
 
 
 def _require_room(folder: Location, run: str, append: bool) -> None:

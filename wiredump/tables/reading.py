@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES
+from wiredump.tables.publishing import MANIFESTS, is_complete
 
 __all__ = ["InputError", "TableFolder"]
 
@@ -22,7 +23,7 @@ class TableFolder:
     """A folder that ``wiredump table`` or ``wiredump spark`` wrote. ``names`` are the tables that
     it has.
 
-    Raises InputError for a folder without tables.
+    Raises InputError for a folder without tables, and for one whose publishing was interrupted.
     """
 
     def __init__(self, folder: str) -> None:
@@ -30,6 +31,7 @@ class TableFolder:
         self._folder = Path(folder)
         if not self._folder.is_dir():
             raise InputError(f"{folder} is not a folder of tables")
+        _require_published(self._folder)
         self.names = [name for name in TABLES if (self._folder / name).is_dir()]
         if not self.names:
             raise InputError(f"{folder} has no tables ({', '.join(TABLES)})")
@@ -40,6 +42,17 @@ class TableFolder:
         for name in self.names:
             for path in sorted((self._folder / name).rglob("*.parquet")):
                 _require_schema(path)
+
+
+def _require_published(folder: Path) -> None:
+    """Raise InputError if the files of a run are being published, or its process was killed
+    meanwhile."""
+    for path in sorted((folder / MANIFESTS).glob("*.json")):
+        if not is_complete(path.read_bytes()):
+            raise InputError(
+                f"{folder} is incomplete: the run {path.stem} is publishing its tables, or was "
+                "killed; if it was, write the tables again with the same command"
+            )
 
 
 def _require_schema(path: Path) -> None:

@@ -37,8 +37,12 @@ class TableWriter(RowGroups):
         self._tables = tuple(tables)
         super().__init__((*self._tables, *beside))
         self._publication = Publication(os.fspath(folder), run, mode)
-        for name in self._tables:
-            self._files[name] = self._open(name)
+        try:
+            for name in self._tables:
+                self._files[name] = self._open(name)
+        except BaseException:
+            self.abandon()
+            raise
 
     def take(self, rows: Iterable[Rows]) -> None:
         """Add the rows of an item."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from tempfile import TemporaryDirectory
 
 import msgspec
 
+from kproto.outputs import unwinding
 from wiredump.tables.run import Mode
 
 __all__ = ["Work", "passing_folder"]
@@ -34,6 +36,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "error"
 
 
-def passing_folder() -> AbstractContextManager[str]:
-    """Yield a folder for temporary tables."""
-    return TemporaryDirectory(prefix="wiredump-")
+@contextmanager
+def passing_folder() -> Iterator[str]:
+    """Yield a folder for temporary tables. It is removed also at SIGTERM and SIGHUP."""
+    with unwinding(), TemporaryDirectory(prefix="wiredump-") as folder:
+        yield folder

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import kproto
+from kproto.outputs import FolderOutput
 from kproto.safe_text import printable
 from kspec.clientfuzz.clients.campaign import CauseReport
 from kspec.clientfuzz.clients.case import (
@@ -64,12 +65,12 @@ def read_replay(path: Path) -> Replay:
     )
 
 
-def write_reproducer(found: CauseReport, client: str, version: str, folder: Path) -> Path:
-    """Write ``case.json``, ``faults.json`` and ``README.md`` into a new folder in ``folder``."""
+def write_reproducer(found: CauseReport, client: str, version: str, out: FolderOutput) -> str:
+    """Write ``case.json``, ``faults.json`` and ``README.md`` into a folder in ``out``; returns its
+    name."""
     case, outcome = found.small, found.outcome
     name = "-".join([f"{found.number:05}", outcome.verdict, case.op.replace("_", "-")])
-    place = folder / re.sub(r"[^\w.-]+", "-", name)
-    place.mkdir(parents=True, exist_ok=True)
+    place = re.sub(r"[^\w.-]+", "-", name)
     document = case.to_dict()
     document["found"] = {
         "client": client,
@@ -81,14 +82,14 @@ def write_reproducer(found: CauseReport, client: str, version: str, folder: Path
         "steady": found.steady,
         "unconfirmed": found.unconfirmed,
     }
-    _write(place / "case.json", json.dumps(document, indent=1, sort_keys=True))
-    _write(place / "faults.json", json.dumps({"faults": [case.rule()]}, indent=1))
-    _write(place / "README.md", _readme(found, client, version))
+    _write(out, f"{place}/case.json", json.dumps(document, indent=1, sort_keys=True))
+    _write(out, f"{place}/faults.json", json.dumps({"faults": [case.rule()]}, indent=1))
+    _write(out, f"{place}/README.md", _readme(found, client, version))
     return place
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text.rstrip() + "\n", "utf-8")
+def _write(out: FolderOutput, name: str, text: str) -> None:
+    out.write(name, text.rstrip() + "\n")
 
 
 def _readme(found: CauseReport, client: str, version: str) -> str:

@@ -300,7 +300,7 @@ def test_a_reply_that_is_not_a_json_object(
 
 
 def test_a_journal_that_cannot_be_opened(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_here(["serve", "--journal", "/nonexistent/x.jsonl"]) == 1
+    assert run_here(["serve", "--journal", "/nonexistent/x.jsonl"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
