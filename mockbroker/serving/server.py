@@ -104,7 +104,11 @@ class BrokerProtocol(PlannedConnection):
         turn = self._turn
         if self._unread:
             self._unread += data
-        elif self._connection.idle and self._pending is None:
+        elif (
+            self._dispatcher.delivery.may_know(data)
+            and self._connection.idle
+            and self._pending is None
+        ):
             self._unread = data
         else:
             self._connection.receive_data(data)
