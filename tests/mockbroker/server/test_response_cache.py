@@ -13,11 +13,13 @@ from kproto.messages import (
     ApiVersionsRequest,
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
+    FetchRequest,
     MetadataRequest,
 )
 from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS, Call, Session
 from mockbroker.errors import ClusterError
+from mockbroker.serving.delivery import Delivery
 from tests.mockbroker.wire import Wire, connect
 
 QUESTIONS: list[tuple[Any, int]] = [
@@ -144,3 +146,22 @@ async def test_a_script_comes_before_what_is_known(times: int | None) -> None:
             mock.clear_scripts(3)
         for _ in range(2):
             assert await wire.ask(MetadataRequest(topics=[]), 12) == known
+
+
+async def test_the_cache_is_asked_only_for_what_it_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Requests that are never cached, such as Fetch, do not pay for the others."""
+    asked: list[bytes] = []
+    send_known = Delivery.send_known
+
+    def watched(self: Delivery, session: Session, data: bytes, *limits: int) -> Any:
+        asked.append(data[4:8])
+        return send_known(self, session, data, *limits)
+
+    monkeypatch.setattr(Delivery, "send_known", watched)
+    async with MockCluster(topics=["foo=1"]) as mock, connect(mock) as wire:
+        for _ in range(2):
+            await wire.ask(MetadataRequest(topics=None), 12)
+            await wire.ask(FetchRequest(max_wait_ms=0), 12)
+    assert asked == [b"\0\x03\0\x0c"]
