@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -470,6 +471,13 @@ def printed_by(
     if words[:1] == ["ctl"]:
         words.insert(1, place.port)
     capsysbinary.readouterr()  # of what was made for it
-    with pytest.raises(SystemExit):
-        MAINS[program]([*words, *arguments])
+    failure = ""
+    try:
+        with pytest.raises(SystemExit):
+            MAINS[program]([*words, *arguments])
+    except Exception:
+        failure = traceback.format_exc()
+    if failure:
+        # Lone surrogates in an exception, or in one behind it, would end pytest-xdist.
+        pytest.fail(failure.encode(errors="backslashreplace").decode(), pytrace=False)
     return capsysbinary.readouterr()
