@@ -71,6 +71,11 @@ class _Transport(asyncio.Transport):
         pass
 
 
+async def _called(make_protocol: Callable[[], BrokerProtocol]) -> BrokerProtocol:
+    """A connection takes its turns from the running loop."""
+    return make_protocol()
+
+
 class Client:
     """``spoiled`` is True if a fault rule put unrelated bytes into the stream, which is then
     ignored."""
@@ -90,7 +95,7 @@ class Client:
         self._transport = _Transport()
         self._splitter = FrameSplitter(keep_size=True)
         self._correlation_id = 0
-        self._protocol = make_protocol()
+        self._protocol = loop.run_until_complete(_called(make_protocol))
         loop.call_soon(self._protocol.connection_made, self._transport)
         loop.settle()
 
