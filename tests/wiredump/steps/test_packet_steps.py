@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import seeds
 from tests.support.full import quick
-from tests.wiredump.quickly import require_quick
+from tests.wiredump.quickly import read_quickly, require_quick
 from tests.wiredump.steps.arrangements import NAMED, Arrangement, arranged
 from tests.wiredump.steps.reading import WAYS, reader_of
 from tests.wiredump.steps.stepping import MOST_GROWTH, Growth, growth_of
@@ -36,3 +36,10 @@ def test_steps_grow_with_packets_in_any_arrangement() -> None:
         arrangement, way = arranged(rng), rng.choice(list(WAYS))
         found = growth(arrangement, way)
         assert found.factor <= MOST_GROWTH, (way, arrangement, found)
+
+
+def test_usual_arrangements_are_the_extension_s() -> None:
+    """Otherwise the steps of its loops would not be counted."""
+    require_quick()
+    for name in ("in order", "answered in reverse", "the first never answered", "many SYNs"):
+        assert read_quickly(NAMED[name].capture(50)).slowly == 0
