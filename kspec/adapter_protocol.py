@@ -24,6 +24,7 @@ __all__ = [
     "ByKey",
     "Listed",
     "Plain",
+    "empty_result",
     "read_answer",
     "read_line",
     "shown",
@@ -455,6 +456,17 @@ class _ReplyRow(Row, frozen=True):
     errors: list[ErrorRow] | None = None
     partitions: dict[str, ErrorRow | None] | None = None
     records: list[ConsumedRow] | None = None
+
+
+def empty_result(op: str) -> Any:
+    """Return an object or a list without items, or null if the call's result is neither."""
+    for empty in ({}, []):
+        try:
+            _check(_SHAPES[op], empty)
+        except (KeyError, ValueError):
+            continue
+        return empty
+    return None
 
 
 # ---- a line --------------------------------------------------------------------------------------

@@ -302,9 +302,17 @@ class Cluster(ClusterSteps):
 
     def unknown_configs(self) -> list[str]:
         """Return the static configs of brokers that the mock does not define, sorted."""
-        state, known = self._state, self._configs.definitions.broker
-        named = set(state.static_configs).union(*state.own_configs.values())
-        return sorted(named - known.keys())
+        return sorted(self._static_names() - self._configs.definitions.broker.keys())
+
+    def unread_configs(self) -> list[str]:
+        """Return the static configs of brokers that the release has and no rule reads, sorted."""
+        known = self._configs.definitions.broker
+        return sorted(
+            name for name in self._static_names() if name in known and not known[name].is_read
+        )
+
+    def _static_names(self) -> set[str]:
+        return set(self._state.static_configs).union(*self._state.own_configs.values())
 
     def _change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Change a partition the way the controller does, unless nothing changes."""

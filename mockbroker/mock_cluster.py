@@ -121,11 +121,13 @@ class MockCluster(DataMethods):
             client_telemetry=options.client_telemetry,
         )  # fmt: skip
         self.cluster = self._simulated_cluster(options, served)
-        unknown = [each for each in self.cluster.unknown_configs() if each != _SESSION_TIMEOUT]
-        if unknown:
-            _log.warning(
-                "broker configs that the mock does not know have no effect: %s", ", ".join(unknown)
-            )
+        for reason, names in (
+            ("that the mock does not know", self.cluster.unknown_configs()),
+            ("that no rule of the mock reads", self.cluster.unread_configs()),
+        ):
+            listed = ", ".join(name for name in names if name != _SESSION_TIMEOUT)
+            if listed:
+                _log.warning("broker configs %s have no effect: %s", reason, listed)
         if isinstance(self.operations, SuspendedOperations):
             self.cluster.turn = self.operations.turn
         self.cluster.on_death = lambda broker_id: self._schedule(self._sockets.close(broker_id))

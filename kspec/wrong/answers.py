@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kproto.error_codes import ErrorCode
+from kspec.adapter_protocol import empty_result
 from kspec.wrong.client import Client
 from kspec.wrong.link import Link
 from kspec.wrong.registry import misbehaves
@@ -19,6 +20,11 @@ _KNOWN = frozenset(code.value for code in ErrorCode)
 @misbehaves("claims-success")
 class ClaimsSuccess(Client):
     """Reports success whatever happened."""
+
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A failure becomes an empty result of the call."""
+        said = await super().call(op, arguments)
+        return {**said, "result": empty_result(op)} if said.get("result") == {} else said
 
     def failure(self, error: Exception) -> dict[str, Any]:
         return self.success({})

@@ -1,19 +1,22 @@
 """The configs of topics, groups, brokers and subscriptions to clients' metrics. Data, no state.
 
-Topic configs are those of ``LogConfig`` in Kafka 0.11 to 4.4, without internal ones; each names the
-broker config that provides its default. Broker configs are those and the ones that clients, tools
-and this mock's rules read; a real broker has about three hundred. Each row lists the releases for
-which it holds, so a config that changed has several rows.
+Topic configs are those of ``LogConfig`` in Kafka 0.11 to 4.4; each names the broker config that
+provides its default. Broker configs are those and the ones that clients, tools and this mock's
+rules read. Each row lists the releases for which it holds, so a config that changed has several
+rows. Of a real broker's other configs, about three hundred, ``broker_facts`` has names and types:
+they are accepted, and DescribeConfigs omits them until they are set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 from msgspec.structs import replace
+
+from mockbroker.configs.broker_facts import BROKER_FACTS
 
 __all__ = [
     "NEWEST_CONFIGS",
@@ -24,7 +27,7 @@ __all__ = [
 ]
 
 ConfigType: TypeAlias = Literal[
-    "UNKNOWN", "BOOLEAN", "STRING", "INT", "LONG", "DOUBLE", "LIST", "PASSWORD"
+    "UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"
 ]
 
 Line: TypeAlias = tuple[int, int]
@@ -39,9 +42,11 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
 
     ``default`` is the text in DescribeConfigs. ``synonym`` is the broker config that provides the
     default of a topic's or a group's config. ``dynamic``: a running broker accepts changes.
-    ``only_set``: DescribeConfigs omits it unless it is set. ``called_read_only``: DescribeConfigs
-    reports it as read-only although it is not. ``of_replicas``: the value lists replicas, or is an
-    asterisk.
+    ``only_set``: DescribeConfigs omits it unless it is set. ``internal``: Kafka documents it
+    nowhere, and omits it unless it is set; clients may set it all the same.
+    ``called_read_only``: DescribeConfigs reports it as read-only although it is not.
+    ``of_replicas``: the value lists replicas, or is an asterisk. ``is_read`` is False if no rule of
+    this mock looks at it.
     """
 
     name: str
@@ -53,8 +58,10 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     synonym: str | None = None
     dynamic: bool = True
     only_set: bool = False
+    internal: bool = False
     called_read_only: bool = False
     of_replicas: bool = False
+    is_read: bool = True
     since: Line = _EVER
     until: Line = _STILL
 
@@ -114,6 +121,9 @@ def _message_format(since: Line, until: Line, default: str) -> ConfigDefinition:
     )  # fmt: skip
 
 
+_SEGMENT: Final = (4, 1)
+"""The first release with a size of segments for tests, below the least ``segment.bytes``."""
+
 _TOPIC = (
     _topic("cleanup.policy", "LIST", "delete", "log.cleanup.policy", choices=("compact", "delete")),
     _topic("compression.gzip.level", "INT", "-1", "compression.gzip.level", -1, 9, since=(3, 8)),
@@ -137,6 +147,9 @@ _TOPIC = (
     _throttled("follower.replication.throttled.replicas"),
     _topic("index.interval.bytes", "INT", "4096", "log.index.interval.bytes", 0),
     _throttled("leader.replication.throttled.replicas"),
+    ConfigDefinition(
+        "internal.segment.bytes", "INT", None, only_set=True, internal=True, since=_SEGMENT
+    ),
     _topic("local.retention.bytes", "LONG", "-2", "log.local.retention.bytes", -2, since=(3, 6)),
     _topic("local.retention.ms", "LONG", "-2", "log.local.retention.ms", -2, since=(3, 6)),
     _topic(
@@ -381,7 +394,7 @@ _BROKER = (
     _static("inter.broker.listener.name", "STRING", None),
     *_rate("leader.replication.throttled.rate"),
     _static("leader.imbalance.check.interval.seconds", "LONG", "300"),
-    _static("leader.imbalance.per.broker.percentage", "INT", "10"),
+    _static("leader.imbalance.per.broker.percentage", "INT", "10", until=(3, 9)),
     _static("listeners", "LIST", None),
     ConfigDefinition("log.cleaner.backoff.ms", "LONG", "15000", 0),
     ConfigDefinition("log.cleaner.threads", "INT", "1", 0),
@@ -499,8 +512,37 @@ def config_definitions(release: Line) -> ConfigDefinitions:
     topic = _by_name(_TOPIC, release)
     group = _by_name(_GROUP, release)
     behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
-    broker = _by_name((*_BROKER, *behind), release)
+    broker = _by_name(_facts(), release)
+    broker |= {
+        name: _as_in_kafka(each, broker.get(name))
+        for name, each in _by_name((*_BROKER, *behind), release).items()
+    }
+    broker = dict(sorted(broker.items()))
     return ConfigDefinitions(topic, broker, group, _by_name(_CLIENT_METRICS, release))
+
+
+_LISTENERS: Final = frozenset({"advertised.listeners", "listeners"})
+"""A running broker of this mock keeps its addresses."""
+
+
+def _as_in_kafka(row: ConfigDefinition, fact: ConfigDefinition | None) -> ConfigDefinition:
+    """The row, with what ``broker_facts`` has about the release."""
+    if fact is None:
+        return row
+    is_dynamic = row.dynamic if row.name in _LISTENERS else fact.dynamic
+    hidden = row.only_set or fact.internal
+    return replace(row, type=fact.type, dynamic=is_dynamic, internal=fact.internal, only_set=hidden)
+
+
+@cache
+def _facts() -> tuple[ConfigDefinition, ...]:
+    return tuple(
+        ConfigDefinition(
+            name, cast("ConfigType", type_), None, dynamic="d" in flags, only_set=True,
+            internal="i" in flags, is_read=False, since=since, until=until,
+        )
+        for name, type_, flags, since, until in BROKER_FACTS
+    )  # fmt: skip
 
 
 def _by_name(rows: Iterable[ConfigDefinition], release: Line) -> dict[str, ConfigDefinition]:

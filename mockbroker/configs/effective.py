@@ -108,10 +108,7 @@ class EffectiveConfigs:
 
     def of_new_topic(self, overrides: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
         """Return the configs of a topic created with these overrides, as CreateTopics does."""
-        return tuple(
-            self._topic_entry(definition, overrides, self._state.controller_id)
-            for definition in self.definitions.topic.values()
-        )
+        return tuple(self._topic_entries(overrides, self._state.controller_id))
 
     def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
         """Return the throttle (KIP-73) of a broker's replica, in bytes per second.
@@ -135,6 +132,12 @@ class EffectiveConfigs:
         values as sensitive.
         """
         return self.definitions.broker.get(name) or ConfigDefinition(name, "UNKNOWN", None)
+
+    def _topic_entries(self, overrides: Mapping[str, str], broker_id: int) -> Iterator[ConfigEntry]:
+        """Yield the configs of a topic, without those that are omitted until they are set."""
+        for name, definition in self.definitions.topic.items():
+            if not definition.only_set or name in overrides:
+                yield self._topic_entry(definition, overrides, broker_id)
 
     def _topic_entry(
         self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
@@ -202,8 +205,7 @@ class EffectiveConfigs:
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             overrides = state.configs.get((TOPIC, resource_name), {})
             seen_from = state.controller_id if receiver is None else receiver
-            for definition in self.definitions.topic.values():
-                yield self._topic_entry(definition, overrides, seen_from)
+            yield from self._topic_entries(overrides, seen_from)
         elif resource_type == BROKER and resource_name == "":
             # Only the cluster-wide dynamic configs.
             for name, value in sorted(state.configs.get((BROKER, ""), {}).items()):
@@ -217,7 +219,11 @@ class EffectiveConfigs:
                 for name in state.configs.get((BROKER, resource), {})
             }
             known = self.definitions.broker
-            shown = {name for name, definition in known.items() if not definition.only_set}
+            shown = {
+                name
+                for name, definition in known.items()
+                if not definition.only_set or state.static_config(broker_id, name) is not None
+            }
             for name in sorted(extra | shown):
                 definition = self.broker_definition(name)
                 yield _entry(definition, self._broker_sources(definition, broker_id))

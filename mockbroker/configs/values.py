@@ -11,11 +11,11 @@ from mockbroker.errors import Refusal
 __all__ = ["check_value", "config_type_number", "shown_value"]
 
 _TYPE_NUMBERS: dict[ConfigType, int] = {
-    "UNKNOWN": 0, "BOOLEAN": 1, "STRING": 2, "INT": 3, "LONG": 5, "DOUBLE": 6, "LIST": 7,
-    "PASSWORD": 9,
+    "UNKNOWN": 0, "BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6,
+    "LIST": 7, "CLASS": 8, "PASSWORD": 9,
 }  # fmt: skip
 
-_INTEGER_BITS = {"INT": 32, "LONG": 64}
+_INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")
 
@@ -30,7 +30,7 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
     if definition.type == "BOOLEAN":
         if value.strip().lower() not in ("true", "false"):
             raise _bad(definition, value, "Expected value to be either true or false")
-    elif definition.type in ("INT", "LONG", "DOUBLE"):
+    elif definition.type in ("SHORT", "INT", "LONG", "DOUBLE"):
         _check_range(definition, _number(definition, value.strip()))
     elif definition.type == "LIST":
         items = [part.strip() for part in value.split(",") if part.strip()]

@@ -66,7 +66,7 @@ def log_settings(configs: EffectiveConfigs, topic: str) -> LogSettings:
 
     return LogSettings(
         max_message_bytes=number("max.message.bytes", 1_048_588),
-        segment_bytes=number("segment.bytes", 1 << 30),
+        segment_bytes=number("internal.segment.bytes", number("segment.bytes", 1 << 30)),
         segment_ms=number("segment.ms", _UNLIMITED),
         index_interval_bytes=number("index.interval.bytes", 4096),
         retention_bytes=number("retention.bytes", -1),

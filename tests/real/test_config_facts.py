@@ -1,0 +1,38 @@
+"""The mock knows every config that Kafka's own classes define, by name and type, and which of them
+are internal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from mockbroker.configs.definitions import config_definitions
+from tests.real.config_facts import RELEASES, config_facts, line_of
+from tests.support.full import FULL
+from tests.support.toolchain import require
+
+SAMPLE: Final = ("2.8.2", "3.9.2", "4.1.2", "4.3.1", "4.4.0")
+
+OF_QUOTAS: Final = {
+    "follower.replication.throttled.rate", "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+}  # fmt: skip
+"""Kafka keeps these dynamic configs apart from the others, in DynamicConfig."""
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.parametrize("release", RELEASES if FULL else SAMPLE)
+def test_names_types_and_internal_ones_are_those_of_kafka(release: str) -> None:
+    require("java", "maven")
+    kafkas = {(fact.kind, fact.name): (fact.type, fact.internal) for fact in config_facts(release)}
+    assert len(kafkas) > 250
+    definitions = config_definitions(line_of(release))
+    ours = {
+        (kind, name): (each.type, each.internal)
+        for kind, configs in (("topic", definitions.topic), ("broker", definitions.broker))
+        for name, each in configs.items()
+        if name not in OF_QUOTAS
+    }
+    assert ours == kafkas
