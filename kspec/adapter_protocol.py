@@ -460,7 +460,8 @@ class _ReplyRow(Row, frozen=True):
 
 def empty_result(op: str) -> Any:
     """Return an object or a list without items, or null if the call's result is neither."""
-    for empty in ({}, []):
+    choices: tuple[Any, ...] = ({}, [])
+    for empty in choices:
         try:
             _check(_SHAPES[op], empty)
         except (KeyError, ValueError):

@@ -130,11 +130,15 @@ def judge(case: Case, played: Evidence) -> Judgement:
         return Judgement("error", why, findings)
     if strict:
         return Judgement("fail", _sentence(strict), findings)
-    reason = _undone(played, findings)
+    reason = _undone(played)
     if reason is not None:
         return Judgement("error", reason, findings)
     if lax:
         return Judgement("non-strict", _sentence(lax), findings)
+    for each in findings:
+        if each.unreached:
+            why = f"the case never came to “{each.says}”: {each.evidence}"
+            return Judgement("error", why, findings)
     if findings and all(each.holds is None for each in findings):
         return Judgement("unsupported", f"nothing to judge by: {findings[0].evidence}", findings)
     if case.informational:
@@ -191,15 +195,12 @@ def _unsupported(case: Case, played: Evidence) -> str | None:
     return None
 
 
-def _undone(played: Evidence, findings: Iterable[Finding]) -> str | None:
+def _undone(played: Evidence) -> str | None:
     """Return what of the case did not happen, so that nothing is known about the client."""
     if played.blocked is not None:
         return f"a step failed: {played.blocked}"
     if played.failed_faults:
         return played.failed_faults[0]
-    for each in findings:
-        if each.unreached:
-            return f"the case never came to “{each.says}”: {each.evidence}"
     return None
 
 

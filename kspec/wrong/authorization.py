@@ -33,10 +33,14 @@ _VERSIONS_WITH: Final = {
 class ShowsDeniedTopicsWithoutPartitions(Client):
     """Describes a topic that it may not see as one without partitions."""
 
-    def success(self, result: Any) -> dict[str, Any]:
-        if isinstance(result, dict):
-            result = {key: {} if _is_denied(each) else each for key, each in result.items()}
-        return super().success(result)
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        said = await super().call(op, arguments)
+        result = said.get("result")
+        if not isinstance(result, dict):
+            return said
+        blank: Any = {} if op == "describe_topics" else None
+        shown = {key: blank if _is_denied(each) else each for key, each in result.items()}
+        return {**said, "result": shown}
 
 
 def _is_denied(each: Any) -> bool:

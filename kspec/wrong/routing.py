@@ -178,12 +178,15 @@ class TakesNotControllerForSuccess(OverlooksNotControllerOfATopic):
 class DescribesUnknownTopics(Client):
     """Describes an unknown topic as one without partitions."""
 
-    def success(self, result: Any) -> dict[str, Any]:
-        if isinstance(result, dict):
-            unknown = [
-                key
-                for key, row in result.items()
-                if isinstance(row, dict) and row.get("code") == _UNKNOWN_TOPIC_OR_PARTITION
-            ]
-            result = result | {key: {} for key in unknown}
-        return super().success(result)
+    async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        said = await super().call(op, arguments)
+        result = said.get("result")
+        if not isinstance(result, dict):
+            return said
+        unknown = [
+            key
+            for key, row in result.items()
+            if isinstance(row, dict) and row.get("code") == _UNKNOWN_TOPIC_OR_PARTITION
+        ]
+        blank: Any = {} if op == "describe_topics" else None
+        return {**said, "result": result | dict.fromkeys(unknown, blank)}
