@@ -64,12 +64,14 @@ class AbsentError(KspecError):
 
 
 def own_failure(error: Exception) -> str:
-    """Return an error in one line. One that is neither ours nor the system's is a defect of kspec
-    and has its place in the source."""
+    """Return an error, or the first of a group, in one line. One that is neither ours nor the
+    system's is a defect of kspec and has its place in the source."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
     if isinstance(error, KprotoError):
         return " ".join(str(error).split())
     if isinstance(error, OSError):
-        return os_error_text(error)
+        return os_error_text(error) or type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     at = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     text = " ".join(f"{type(error).__name__}: {error}".split())
