@@ -144,7 +144,7 @@ def test_no_other_option_names_an_output() -> None:
 
 
 WRITERS = {
-    "kproto.outputs": "the one writer",
+    "kproto.outputs.": "the one writer",
     "kspec.runner.": "installs clients into a cache",
     "kspec.adapters.": "programs of their own",
     "kspec.oracle.": "programs of their own",

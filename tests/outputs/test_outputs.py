@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from kproto import outputs
 from kproto.outputs import (
     INCOMPLETE,
     IncompleteFolderError,
@@ -25,6 +24,7 @@ from kproto.outputs import (
     OutputStream,
     check_output,
     check_output_folder,
+    files,
     open_folder_output,
     open_output,
     require_complete,
@@ -143,7 +143,7 @@ def test_the_file_of_a_running_process_stays(tmp_path: Path) -> None:
 def test_a_file_that_is_taken_for_a_left_one_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, taken = outputs._lock, list[str]()
+    lock, taken = files.lock, list[str]()
 
     def take_first(number: int, *, wait: bool = False) -> bool:
         if wait and not taken:
@@ -151,7 +151,7 @@ def test_a_file_that_is_taken_for_a_left_one_is_created_again(
             os.unlink(tmp_path / taken[0])
         return lock(number, wait=wait)
 
-    monkeypatch.setattr(outputs, "_lock", take_first)
+    monkeypatch.setattr(files, "lock", take_first)
     write_output(tmp_path / "a", "whole")
     assert len(taken) == 1
     assert (tmp_path / "a").read_text() == "whole"
