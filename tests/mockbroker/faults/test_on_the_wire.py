@@ -367,12 +367,16 @@ async def test_an_array_gets_more_elements():
 
 async def test_more_of_what_is_not_there_is_told():
     with pytest.raises(AssertionError, match="fault rules failed: broken: the response has no"):
-        async with broken(api=3, more={"topics": 2, "nowhere": 2}) as (mock, wire):
-            answered = await wire.ask(METADATA, 12)
-            assert answered.topics == []
-            (event,) = mock.journal.select(event="fault: broken", direction="event")
-            assert "the response has no array 'topics' with an element to copy" in event.note
-            assert "the response has no array 'nowhere'" in event.note
+        await _ask_for_missing_arrays()
+
+
+async def _ask_for_missing_arrays() -> None:
+    async with broken(api=3, more={"topics": 2, "nowhere": 2}) as (mock, wire):
+        answered = await wire.ask(METADATA, 12)
+        assert answered.topics == []
+        (event,) = mock.journal.select(event="fault: broken", direction="event")
+        assert "the response has no array 'topics' with an element to copy" in event.note
+        assert "the response has no array 'nowhere'" in event.note
 
 
 async def test_the_tagged_fields_as_a_whole_are_these_bytes():
