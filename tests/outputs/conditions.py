@@ -11,11 +11,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from tests.cli.programs import MAINS
 
-__all__ = ["ended_at_rename", "full_disk", "left_in", "read_from"]
+__all__ = ["ended_at_rename", "full_disk", "left_in", "read_from", "unprivileged"]
+
+NOBODY: Final = 65534
 
 
 @contextmanager
@@ -30,6 +32,19 @@ def full_disk(limit: int = 0) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         sys.dont_write_bytecode = writes_bytecode
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """This process has no more rights than any user, also if root runs the tests."""
+    if os.getuid() != 0:
+        yield
+        return
+    os.setresuid(NOBODY, NOBODY, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
 
 
 def left_in(folder: Path) -> list[str]:

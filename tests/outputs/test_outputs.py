@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,13 +32,10 @@ from kproto.outputs import (
     unwinding,
     write_output,
 )
-from tests.outputs.conditions import full_disk, left_in, read_from
+from tests.outputs.conditions import full_disk, left_in, read_from, unprivileged
 
 ROOT = Path(__file__).parents[2]
 LINUX = sys.platform.startswith("linux")
-not_root = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
-)
 
 
 class FaultError(Exception):
@@ -264,15 +262,17 @@ def test_a_file_that_cannot_be_written_is_refused_before(tmp_path: Path) -> None
         check_output("a\0b")
 
 
-@not_root
-def test_permissions_are_checked_before(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("a file")
-    (tmp_path / "file").chmod(0o444)
-    refused(check_output, tmp_path / "file", "Permission denied")
-    tmp_path.chmod(0o555)
-    refused(check_output, tmp_path / "new", "Permission denied")
-    refused(check_output_folder, tmp_path / "new", "Permission denied")
-    tmp_path.chmod(0o755)
+def test_permissions_are_checked_before() -> None:
+    with tempfile.TemporaryDirectory() as name:  # any user may enter it, unlike pytest's folders
+        folder = Path(name)
+        (folder / "file").write_text("a file")
+        (folder / "file").chmod(0o444)
+        folder.chmod(0o555)
+        with unprivileged():
+            refused(check_output, folder / "file", "Permission denied")
+            refused(check_output, folder / "new", "Permission denied")
+            refused(check_output_folder, folder / "new", "Permission denied")
+        folder.chmod(0o755)
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before(tmp_path: Path) -> None:
