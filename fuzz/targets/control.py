@@ -22,11 +22,13 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from unittest import mock
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
 
 from fuzz.mutations import Mutate, with_words
 from mockbroker import ClusterOptions, MockCluster
@@ -108,25 +110,57 @@ async def _one(app: web.Application, route: Route, body: bytes) -> None:
         return
     if answer.status == route.status or 200 <= answer.status < 300:
         if answer.content_type == JSON:
-            json.loads(answer.text or "")
+            json.loads(answer.text)
         return
     assert 400 <= answer.status < 500, (route.method, path, answer.status, answer.text)
-    document = json.loads(answer.text or "")
+    document = json.loads(answer.text)
     assert list(document) == ["error"]
     assert "\n" not in document["error"]
 
 
-async def _answer(app: web.Application, method: str, path: str, body: bytes) -> web.Response | None:
+class _Answer(NamedTuple):
+    status: int
+    content_type: str
+    text: str
+
+
+class _Writer(AbstractStreamWriter):
+    """The body of a response that a route writes itself."""
+
+    def __init__(self) -> None:
+        self.body = bytearray()
+
+    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
+        self.body += chunk
+
+    async def write_eof(self, chunk: bytes = b"") -> None:
+        self.body += chunk
+
+    async def drain(self) -> None:
+        pass
+
+    def enable_compression(self, encoding: str = "deflate", strategy: int | None = None) -> None:
+        pass
+
+    def enable_chunking(self) -> None:
+        pass
+
+    async def write_headers(self, status_line: str, headers: CIMultiDict[str]) -> None:
+        pass
+
+
+async def _answer(app: web.Application, method: str, path: str, body: bytes) -> _Answer | None:
+    writer = _Writer()
     try:
         request = make_mocked_request(
-            method, path, _HEADERS, app=app, writer=_NOBODY, protocol=_NOBODY, transport=_NOBODY
+            method, path, _HEADERS, app=app, writer=writer, protocol=_NOBODY, transport=_NOBODY
         )
     except ValueError:
         return None
     request._read_bytes = body
     answer = await app._handle(request)
-    # Any other route is a stream or a wait, which is not tested here.
-    return answer if isinstance(answer, web.Response) else None
+    text = (answer.text or "") if isinstance(answer, web.Response) else writer.body.decode()
+    return _Answer(answer.status, answer.content_type, text)
 
 
 @contextlib.contextmanager
