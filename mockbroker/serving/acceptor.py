@@ -70,11 +70,8 @@ def _highest(limit: int, spare: int) -> int:
 async def bound_sockets(host: str, port: int) -> list[socket.socket]:
     """Bind each address of a host, which is "" for every address, and do not listen. Raises
     OSError."""
-    loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        found = await _addresses(host, port)
     except socket.gaierror as error:
         raise OSError(f"cannot listen on {host!r}: {error.strerror}") from None
     made: list[socket.socket] = []
@@ -86,6 +83,19 @@ async def bound_sockets(host: str, port: int) -> list[socket.socket]:
             each.close()
         raise
     return made
+
+
+async def _addresses(host: str, port: int) -> list[Any]:
+    """Resolve a host to listen on. An address or "" needs no thread, which a name does."""
+    try:
+        return socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST,
+        )  # fmt: skip
+    except socket.gaierror:
+        return await asyncio.get_running_loop().getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
 
 
 def _bound(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
