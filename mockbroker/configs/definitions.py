@@ -512,13 +512,25 @@ def config_definitions(release: Line) -> ConfigDefinitions:
     topic = _by_name(_TOPIC, release)
     group = _by_name(_GROUP, release)
     behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
-    broker = _by_name(_facts(), release)
-    broker |= {
-        name: _as_in_kafka(each, broker.get(name))
-        for name, each in _by_name((*_BROKER, *behind), release).items()
+    rows = _by_name((*_BROKER, *behind), release)
+    broker = {
+        name: fact
+        for name, fact in _by_name(_facts(), release).items()
+        if release >= _FIRST_FACTS or name in rows or name not in _names_with_rows()
     }
+    broker |= {name: _as_in_kafka(each, broker.get(name)) for name, each in rows.items()}
     broker = dict(sorted(broker.items()))
     return ConfigDefinitions(topic, broker, group, _by_name(_CLIENT_METRICS, release))
+
+
+_FIRST_FACTS: Final = (2, 4)
+"""The first release that ``broker_facts`` was made from. It stands for earlier ones, too, but the
+rows of this module say since when a config exists."""
+
+
+@cache
+def _names_with_rows() -> frozenset[str]:
+    return frozenset(row.name for row in _BROKER)
 
 
 _LISTENERS: Final = frozenset({"advertised.listeners", "listeners"})
