@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from kproto.cli.dialect_option import named_dialect
@@ -116,6 +117,6 @@ def make(work: Work, **more: Any) -> Made:
     """Write the tables of ``work``. ``more`` are arguments of ``open_sources``. Raises what readers
     and writers raise."""
     codec = named_dialect(work.dialect)
-    sources = sources_of(work, codec, **more)
-    rows = TableRows.of(work, codec)
-    return make_tables(sources, rows, work.out, work.tables, run=work.run, mode=work.mode)
+    with closing(sources_of(work, codec, **more)) as sources:  # also if the folder is refused
+        rows = TableRows.of(work, codec)
+        return make_tables(sources, rows, work.out, work.tables, run=work.run, mode=work.mode)
