@@ -64,7 +64,9 @@ def draw() -> str:
         next(number for number, line in enumerate(lines) if heading in line.plain)
         for heading in (FROM, UNTIL)
     )
-    console = Console(file=io.StringIO(), width=WIDTH, record=True, color_system="truecolor")
+    console = Console(
+        file=io.StringIO(), width=WIDTH, record=True, color_system="truecolor", multiline=True
+    )
     console.print(Text("\n").join(lines[first:last]), soft_wrap=True, highlight=False)
     title = f"make demo: {CLIENT} {chosen.release} on a mock Kafka {RELEASE.partition('-')[2]}"
     return console.export_svg(title=title, code_format=_FORMAT, unique_id="demo") + "\n"

@@ -11,6 +11,10 @@ from tests.real.data.requests import heartbeat, join, leave, sync
 from tests.real.data.side import CLOSED, Failed, Side
 
 MEMBER_ID_REQUIRED = 79
+UNKNOWN_MEMBER_ID = 25
+ATTEMPTS = 3
+"""A coordinator forgets a handed-out id if it moves, as it does where a busy machine delays the
+heartbeats of a real broker. A client then begins again, without an id."""
 
 
 async def one_member(
@@ -21,9 +25,13 @@ async def one_member(
         "instance": instance, "kind": kind, "protocols": (("range", metadata),)
     }  # fmt: skip
     version = k.version_of(11)
-    answer = await k.ask(join(k, **arguments), version=version, quiet=True)
-    if answer is not CLOSED and answer.error_code == MEMBER_ID_REQUIRED:
-        answer = await k.ask(join(k, answer.member_id, **arguments), version=version, quiet=True)
+    for _ in range(ATTEMPTS):
+        answer = await k.ask(join(k, **arguments), version=version, quiet=True)
+        if answer is not CLOSED and answer.error_code == MEMBER_ID_REQUIRED:
+            named = join(k, answer.member_id, **arguments)
+            answer = await k.ask(named, version=version, quiet=True)
+        if answer is CLOSED or answer.error_code != UNKNOWN_MEMBER_ID:
+            break
     if answer is CLOSED or answer.error_code:
         raise Failed(f"no member joined: {answer}")
     member, generation = answer.member_id, answer.generation_id

@@ -116,8 +116,8 @@ def test_no_cut_of_a_file_into_reads_changes_a_row(capture, step, monkeypatch) -
 
     original = reading.Capture.__init__
 
-    def cut(self, source, *, number=0, read_size=0, walks=None):
-        original(self, source, number=number, read_size=step, walks=walks)
+    def cut(self, source, **options):
+        original(self, source, **{**options, "read_size": step})
 
     monkeypatch.setattr(reading.Capture, "__init__", cut)
     assert rows() == whole
