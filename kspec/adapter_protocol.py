@@ -80,7 +80,7 @@ class ReassignmentRow(Row, frozen=True):
 
 
 class ProducedRow(Row, frozen=True):
-    """What is known of a record that was produced. ``pending`` is True if there is no outcome."""
+    """The outcome of a produced record; ``pending`` is True until there is one."""
 
     topic: str | None = None
     partition: int | None = None

@@ -83,7 +83,7 @@ class OpenRequests:
         return frozenset(self._halves)
 
     def make_all(self) -> None:
-        """Make the exchanges that were not needed yet, with what is known of the connection."""
+        """Make the exchanges that were not needed yet, from the present state of the connection."""
 
     def all(self) -> list[Exchange]:
         """Return all requests."""
