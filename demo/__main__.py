@@ -122,10 +122,10 @@ def main(
     console.print(
         f"{len(launches)} of {len(clients)} clients in {seconds:.0f} s"
         f" (getting them ready: {installed - started:.0f} s). "
-        + ("Everything came out as it has to." if right else "Not everything came out right.")
+        + ("All checks passed." if right else "Some checks failed.")
     )
     if required:
-        console.print(f"Asked for, by name or by KPROTO_REQUIRE, and absent: {', '.join(required)}")
+        console.print(f"Required by --client or KPROTO_REQUIRE, and absent: {', '.join(required)}")
     if json_path is not None:
         write_output(json_path, _as_json(rows, absent, right, seconds))
     sys.exit(0 if right else 1)

@@ -198,7 +198,7 @@ def test_the_command_shows_the_wire_the_table_and_writes_json(tmp_path):
         'AlterPartitionReassignments v0 {"timeoutMs":8000,"topics":[{"name":"foo",',
         " request_api_key 45",
         "join-isr foo-0 6",
-        "Everything came out as it has to.",
+        "All checks passed.",
     ):
         assert text in done.output
     written = json.loads(path.read_text())
