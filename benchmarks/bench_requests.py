@@ -198,8 +198,8 @@ async def _idle_groups(server: Server) -> None:
 
 MEMORY: Final = """
 import json, os
-from mockbroker.cluster import Cluster
-from mockbroker.log.batch_header import read_header
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.log.batch_header import read_header
 from kproto.records import Record, build_batch
 
 def resident():

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from mockbroker.threaded import ThreadedCluster
+from mockbroker.running.threaded import ThreadedCluster
 
 __all__ = ["DATA_STEPS", "DataStep", "differs", "play_data", "played"]
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from demo.data import differs, played
 from kspec.errors import AbsentError
 from kspec.runner.kafka_tools import RELEASE, installed_tools, tool_command
-from mockbroker.threaded import ThreadedCluster
+from mockbroker.running.threaded import ThreadedCluster
 
 __all__ = ["TOOL_STEPS", "ToolStep", "play_tools"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kspec.errors import KspecError
-from mockbroker.security.authorizer import (
+from mockbroker.simulation.security.authorizer import (
     CLUSTER_NAME,
     WILDCARD,
     AclOperation,
@@ -17,7 +17,7 @@ from mockbroker.security.authorizer import (
     PermissionType,
     ResourceType,
 )
-from mockbroker.state.results import AclBinding
+from mockbroker.simulation.state.results import AclBinding
 
 __all__ = ["access_rule"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from kspec.errors import KspecError
 from mockbroker import MockCluster
-from mockbroker.commands import CommandCall, parse_command
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.operations import CommandCall, parse_command
 
 __all__ = ["check_step", "produced_records", "take_step"]
 

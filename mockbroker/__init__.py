@@ -10,19 +10,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mockbroker.cluster import Cluster
-    from mockbroker.cluster_options import ClusterOptions
-    from mockbroker.mock_cluster import MockCluster
-    from mockbroker.state.model import Broker
+    from mockbroker.options import ClusterOptions
+    from mockbroker.running.mock_cluster import MockCluster
+    from mockbroker.simulation.cluster import Cluster
+    from mockbroker.simulation.state.model import Broker
 
 __all__ = ["Broker", "Cluster", "ClusterOptions", "MockCluster"]
 
 
 _MODULES = {
-    "Broker": "mockbroker.state.model",
-    "Cluster": "mockbroker.cluster",
-    "ClusterOptions": "mockbroker.cluster_options",
-    "MockCluster": "mockbroker.mock_cluster",
+    "Broker": "mockbroker.simulation.state.model",
+    "Cluster": "mockbroker.simulation.cluster",
+    "ClusterOptions": "mockbroker.options",
+    "MockCluster": "mockbroker.running.mock_cluster",
 }
 
 

@@ -1,7 +1,7 @@
 """Errors of the mock broker itself: commands that cannot be carried out.
 
-Errors that clients receive are error codes in results (``mockbroker.state.results``). Rules raise
-them as ``Refusal``, which never leaves this package.
+Errors that clients receive are error codes in results (``mockbroker.simulation.state.results``).
+Rules raise them as ``Refusal``, which never leaves this package.
 
 ::
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from mockbroker.fixture import MockKafka, MockKafkaFactory
+    from mockbroker.running.fixture import MockKafka, MockKafkaFactory
 
 __all__ = [
     "MockKafkaFactory",
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def __getattr__(name: str) -> Any:
     if name == "MockKafkaFactory":
-        from mockbroker.fixture import MockKafkaFactory
+        from mockbroker.running.fixture import MockKafkaFactory
 
         return MockKafkaFactory
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -97,7 +97,7 @@ def mock_kafka_session_options() -> Mapping[str, Any]:
 def _running(request: pytest.FixtureRequest) -> Iterator[MockKafkaFactory]:
     """Yield a factory of clusters. Afterwards stop all of them, then raise their errors."""
     from mockbroker.errors import raise_together
-    from mockbroker.fixture import MockKafka
+    from mockbroker.running.fixture import MockKafka
 
     started: list[MockKafka] = request.node.stash.setdefault(_CLUSTERS, [])
     profile = request.config.getini("mock_kafka_profile")

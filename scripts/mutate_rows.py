@@ -1,13 +1,13 @@
 """Mutation testing of rules: change each row of each table once; a test of the row must fail.
 
-A row is a ``mockbroker.rows.Row``. The tests held to it are those marked with its requirement. A
-mutant is a row that never matches, or that lacks one of its effects. Rows are found in whatever
-module of ``mockbroker`` holds them, so a new table needs no registration. Tests are collected once.
-A mutant's tests run in a fork, those of the fewest requirements first, and stop at the first
-failure. The test that fails then runs without the mutant, where it must pass.
+A row is a ``mockbroker.simulation.releases.rows.Row``. The tests held to it are those marked with
+its requirement. A mutant is a row that never matches, or that lacks one of its effects. Rows are
+found in whatever module of ``mockbroker`` holds them, so a new table needs no registration. Tests
+are collected once. A mutant's tests run in a fork, those of the fewest requirements first, and stop
+at the first failure. The test that fails then runs without the mutant, where it must pass.
 
     python -m scripts.mutate_rows                                # every mutant
-    python -m scripts.mutate_rows --module reassignment.kraft    # of the tables in this package
+    python -m scripts.mutate_rows --module simulation.reassignment.kraft  # the tables of a package
     python -m scripts.mutate_rows --row K455-33                  # of rows with this requirement
     python -m scripts.mutate_rows --within 120                   # a random choice, for two minutes
 
@@ -37,7 +37,7 @@ from hypothesis import Phase, settings
 from msgspec.structs import force_setattr
 
 import mockbroker
-from mockbroker.rows import Row
+from mockbroker.simulation.releases.rows import Row
 
 __all__ = ["Mutant", "Place", "all_rows", "main", "mutants_of"]
 

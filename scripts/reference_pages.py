@@ -29,7 +29,6 @@ from kspec.sources import sources_of
 from kspec.wrong.catalog import MISBEHAVIOURS
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.coverage import coverage, gaps
-from mockbroker.commands import COMMANDS, PROXY_COMMANDS, Command
 from mockbroker.control import ROUTES
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import Route
@@ -37,9 +36,10 @@ from mockbroker.faults.descriptions import MEMBERS
 from mockbroker.faults.error_places import chosen_places, places_of
 from mockbroker.faults.request_entities import Selection
 from mockbroker.profiles import DEFAULT_PROFILE, Profile, all_profiles
-from mockbroker.state import actions
-from mockbroker.state.model import Broker, Partition, TargetedPartition, Topic
-from mockbroker.state.results import AclBinding
+from mockbroker.simulation.operations import COMMANDS, PROXY_COMMANDS, Command
+from mockbroker.simulation.state import actions
+from mockbroker.simulation.state.model import Broker, Partition, TargetedPartition, Topic
+from mockbroker.simulation.state.results import AclBinding
 from scripts import peer_coverage
 from tests.suites import page as suites
 

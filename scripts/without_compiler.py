@@ -34,7 +34,7 @@ TESTS = [
         "annotate", "capture", "cli", "client", "columns", "connection", "dialects", "framing",
         "hexview", "journal", "messages", "native", "partial", "reference", "znodes",
     )),
-    "tests/mockbroker/apis", "tests/mockbroker/server", "tests/mockbroker/fixtures",
+    "tests/mockbroker/apis", "tests/mockbroker/serving", "tests/mockbroker/running",
     "tests/wiredump/rows", "tests/wiredump/test_bodies.py", "tests/wiredump/test_conversation.py",
 ]  # fmt: skip
 """Tests of what depends on the engine. tests/codegen and tests/records run on both engines anyway;

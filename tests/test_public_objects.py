@@ -25,7 +25,7 @@ LAZY = {
     "mockbroker.cli": "as kproto.cli",
     "wiredump.cli": "as kproto.cli",
     "wiredump.storage": "pyarrow is imported for URIs alone",
-    "mockbroker.commands": "`mockbroker ctl` imports no cluster",
+    "mockbroker.simulation.operations": "`mockbroker ctl` imports no cluster",
     "mockbroker.serving.operations": "greenlet is an extra",
     "mockbroker.pytest_plugin": "every pytest run imports the plugin",
     "mockbroker.faults.conflicts": "a circle with rule, for a type alone",

@@ -34,7 +34,7 @@ EDGES = (
     "kproto/tools/",
     "kproto/cli/",
     "mockbroker/cli/",
-    "mockbroker/server",
+    "mockbroker/serving",
     "mockbroker/control",
     "mockbroker/pytest_plugin.py",
     "wiredump/readers/capture.py",

@@ -21,14 +21,14 @@ from kproto.client import sasl
 from kproto.records import MAX_DECOMPRESSED
 from mockbroker.cli.proxy import proxy
 from mockbroker.cli.serve import serve
-from mockbroker.commands import DEFAULT_BODY_BYTES
-from mockbroker.commands.arguments import _ZNODE_BODY_BYTES
 from mockbroker.control import connection_limits, event_streams, hosting, journal_routes
 from mockbroker.faults import documents
-from mockbroker.groups.classic import settings
 from mockbroker.proxy.kafka_proxy import ProxyOptions
 from mockbroker.serving import acceptor, limits, listeners, loop_turns, server
-from mockbroker.telemetry import receiver
+from mockbroker.simulation.clients.telemetry import receiver
+from mockbroker.simulation.groups.classic import settings
+from mockbroker.simulation.operations import DEFAULT_BODY_BYTES
+from mockbroker.simulation.operations.arguments import _ZNODE_BODY_BYTES
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = (ROOT / "docs/explanation/security.md").read_text("utf-8")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kproto.records import Compression, Record, build_batch
-from mockbroker.groups.classic.model import Group
-from mockbroker.rows import Release
-from mockbroker.state.actions import Action, LogStartMoved, RecordsLost, TopicDeleted
-from mockbroker.state.model import TopicPartition
+from mockbroker.simulation.groups.classic.model import Group
+from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.state.actions import Action, LogStartMoved, RecordsLost, TopicDeleted
+from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["OFFSETS_TOPIC", "Batch", "DataModel", "Member", "Producer"]
 

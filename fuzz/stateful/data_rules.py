@@ -27,10 +27,10 @@ from fuzz.stateful.world import World
 from kproto.error_codes import ErrorCode
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.records import Compression, RecordBatches
-from mockbroker.commands import parse_command
 from mockbroker.faults import Fault
-from mockbroker.state.actions import Action
-from mockbroker.state.model import TopicPartition
+from mockbroker.simulation.operations import parse_command
+from mockbroker.simulation.state.actions import Action
+from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["DataRules"]
 

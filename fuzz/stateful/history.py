@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mockbroker.cluster import Cluster
-from mockbroker.state.actions import Action, PartitionChanged
-from mockbroker.state.cluster_state import ClusterState, replay
-from mockbroker.state.model import Broker, Topic
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.actions import Action, PartitionChanged
+from mockbroker.simulation.state.cluster_state import ClusterState, replay
+from mockbroker.simulation.state.model import Broker, Topic
 
 __all__ = ["BrokerView", "History"]
 

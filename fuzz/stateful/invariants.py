@@ -13,8 +13,8 @@ from typing import Final
 
 from fuzz.stateful.world import World
 from kproto.znodes.kafka_znodes import partition_state_path
-from mockbroker.state.actions import PartitionChanged
-from mockbroker.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.simulation.state.actions import PartitionChanged
+from mockbroker.simulation.state.model import NO_LEADER, Partition, TopicPartition
 
 __all__ = ["ALWAYS"]
 
@@ -170,7 +170,7 @@ def _unclean(world: World, topic: str) -> bool:
 
 def the_log_is_in_order(world: World) -> None:
     """Offsets are consecutive, the clock does not go back, and each change of a partition starts
-    from the state that the previous one left (``mockbroker.state.actions``)."""
+    from the state that the previous one left (``mockbroker.simulation.state.actions``)."""
     start = len(world.cluster.log) - len(world.news)
     assert [each.offset for each in world.news] == list(range(start, start + len(world.news)))
     times = [each.at_ms for each in world.news]
@@ -181,7 +181,7 @@ def the_log_is_in_order(world: World) -> None:
 
 def the_log_gives_the_state(world: World) -> None:
     """Every change of state is an action, and the actions alone reproduce the state
-    (``mockbroker.state.cluster_state.replay``)."""
+    (``mockbroker.simulation.state.cluster_state.replay``)."""
     again, state = world.history.state, world.state
     assert again.topics == state.topics
     assert again == state

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mockbroker.cluster import Cluster
-from mockbroker.state.model import NO_CONTROLLER, TopicPartition
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.model import NO_CONTROLLER, TopicPartition
 
 __all__ = ["Model"]
 

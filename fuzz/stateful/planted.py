@@ -19,20 +19,20 @@ from msgspec.structs import force_setattr, replace
 from fuzz.stateful.machine import machine_of
 from fuzz.stateful.planted_data import DATA_DEFECTS as _OF_DATA
 from fuzz.stateful.transaction_rules import data_machine_of
-from mockbroker.elections import elect as elections
-from mockbroker.elections import partition_change
-from mockbroker.elections.partition_change import CompletionRows, Election
 from mockbroker.profiles import profile
-from mockbroker.reassignment.kraft import tables as kraft_rows
-from mockbroker.reassignment.kraft.controller import KRaftController
-from mockbroker.reassignment.transitions import Transition, WriteStateZnode
-from mockbroker.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.serving.delivery import ResponseCache
-from mockbroker.state.actions import Action, PartitionChanged, TopicDeleted
-from mockbroker.state.cluster_state import ClusterState
-from mockbroker.state.controller import Controller
-from mockbroker.state.model import Partition
-from mockbroker.state.results import ListReassignmentsResult
+from mockbroker.simulation.elections import elect as elections
+from mockbroker.simulation.elections import partition_change
+from mockbroker.simulation.elections.partition_change import CompletionRows, Election
+from mockbroker.simulation.reassignment.kraft import tables as kraft_rows
+from mockbroker.simulation.reassignment.kraft.controller import KRaftController
+from mockbroker.simulation.reassignment.transitions import Transition, WriteStateZnode
+from mockbroker.simulation.reassignment.zookeeper_controller import ZooKeeperController
+from mockbroker.simulation.state.actions import Action, PartitionChanged, TopicDeleted
+from mockbroker.simulation.state.cluster_state import ClusterState
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.model import Partition
+from mockbroker.simulation.state.results import ListReassignmentsResult
 
 __all__ = ["DATA_DEFECTS", "DEFECTS", "Defect", "found"]
 

@@ -12,23 +12,27 @@ from unittest.mock import patch
 
 from msgspec.structs import force_setattr, replace
 
-from mockbroker.coordinators.offsets import OffsetStore, OffsetUpdates
-from mockbroker.fetching import reading
-from mockbroker.groups.classic.coordinator import ClassicGroups
-from mockbroker.groups.classic.model import Group, GroupState, SyncRequest
-from mockbroker.groups.classic.rebalancing import Rebalancing
-from mockbroker.log.answer_holds import AnswerHolds
-from mockbroker.log.logs import Logs
-from mockbroker.log.partition_log import AbortedTransaction, PartitionLog
-from mockbroker.log.produce import Appender
-from mockbroker.log.producers import SequenceCheck
-from mockbroker.log.replication import Replication
-from mockbroker.state.actions import RecordsLost
-from mockbroker.state.controller import Controller
-from mockbroker.state.model import Partition, TopicPartition
-from mockbroker.transactions.model import Transaction, TransactionMetadata, TransactionState
-from mockbroker.transactions.tables import ON_END, ON_END_VERSION_2
-from mockbroker.transactions.transitions import Transitions
+from mockbroker.simulation.coordinators.offsets import OffsetStore, OffsetUpdates
+from mockbroker.simulation.fetching import reading
+from mockbroker.simulation.groups.classic.coordinator import ClassicGroups
+from mockbroker.simulation.groups.classic.model import Group, GroupState, SyncRequest
+from mockbroker.simulation.groups.classic.rebalancing import Rebalancing
+from mockbroker.simulation.log.answer_holds import AnswerHolds
+from mockbroker.simulation.log.logs import Logs
+from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
+from mockbroker.simulation.log.produce import Appender
+from mockbroker.simulation.log.producers import SequenceCheck
+from mockbroker.simulation.log.replication import Replication
+from mockbroker.simulation.state.actions import RecordsLost
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.model import Partition, TopicPartition
+from mockbroker.simulation.transactions.model import (
+    Transaction,
+    TransactionMetadata,
+    TransactionState,
+)
+from mockbroker.simulation.transactions.tables import ON_END, ON_END_VERSION_2
+from mockbroker.simulation.transactions.transitions import Transitions
 
 __all__ = ["DATA_DEFECTS"]
 

@@ -1,7 +1,7 @@
 """Count how often each row of the controllers' tables was applied.
 
-Rows are data (``mockbroker.rows``), so that a counting effect can be put before the effects of each
-row and removed again.
+Rows are data (``mockbroker.simulation.releases.rows``), so that a counting effect can be put before
+the effects of each row and removed again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from msgspec.structs import force_setattr
 
-from mockbroker.reassignment.transitions import Transition
+from mockbroker.simulation.reassignment.transitions import Transition
 from scripts.mutate_rows import Place, all_rows
 
 __all__ = ["RowCounts"]

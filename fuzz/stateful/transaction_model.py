@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fuzz.stateful.data_model import OFFSETS_TOPIC, Batch
-from mockbroker.state.actions import Action, RecordsLost, TopicDeleted
-from mockbroker.state.model import TopicPartition
+from mockbroker.simulation.state.actions import Action, RecordsLost, TopicDeleted
+from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["STATE_TOPIC", "Course", "Transaction", "TransactionModel", "TransactionalProducer"]
 

@@ -32,10 +32,10 @@ from fuzz.stateful.transaction_model import (
 )
 from kproto.error_codes import ErrorCode
 from kproto.records import Compression
-from mockbroker.commands import parse_command
 from mockbroker.profiles import Profile, all_profiles
-from mockbroker.state.actions import Action
-from mockbroker.state.model import TopicPartition
+from mockbroker.simulation.operations import parse_command
+from mockbroker.simulation.state.actions import Action
+from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["DataMachine", "data_machine_of", "data_profiles"]
 

@@ -27,9 +27,9 @@ from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.faults import Fault
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.profiles import Profile
-from mockbroker.state.actions import Action
-from mockbroker.state.cluster_state import ClusterState
-from mockbroker.state.model import Broker, Topic
+from mockbroker.simulation.state.actions import Action
+from mockbroker.simulation.state.cluster_state import ClusterState
+from mockbroker.simulation.state.model import Broker, Topic
 
 __all__ = ["BROKERS", "Facts", "World"]
 

@@ -178,7 +178,7 @@ def _without_sockets() -> Iterator[None]:
     with (
         mock.patch.object(BrokerListener, "open", opens),
         mock.patch.object(MockCluster, "_znode_store", stores),
-        mock.patch("mockbroker.mock_cluster.inter_broker_network", return_value=None),
+        mock.patch("mockbroker.running.mock_cluster.inter_broker_network", return_value=None),
         mock.patch("mockbroker.control.hosting.asyncio.to_thread", at_once),
     ):
         yield

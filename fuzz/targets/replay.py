@@ -36,8 +36,8 @@ from kproto.transcript import (
 )
 from mockbroker import MockCluster
 from mockbroker.apis import Session
-from mockbroker.cluster import Cluster
 from mockbroker.serving.replay_stage import Replay
+from mockbroker.simulation.cluster import Cluster
 
 __all__ = ["check", "mutate", "seeds"]
 

@@ -23,7 +23,13 @@ from fuzz import bounds
 from fuzz.mutations import Mutate, with_words
 from kproto.client.errors import SaslExchangeError
 from kproto.client.sasl import SCRAM_MECHANISMS, SaslPlain, SaslScram
-from mockbroker.security.sasl import MECHANISMS, SaslRefusedError, SaslSession, SaslUsers, redact
+from mockbroker.simulation.security.sasl import (
+    MECHANISMS,
+    SaslRefusedError,
+    SaslSession,
+    SaslUsers,
+    redact,
+)
 
 __all__ = ["check", "mutate", "seeds"]
 

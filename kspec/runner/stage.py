@@ -31,10 +31,10 @@ from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
 from mockbroker.faults.matching import ActiveFault
-from mockbroker.security.authorizer import Authorizer
-from mockbroker.state.cluster_state import CLIENT_METRICS
-from mockbroker.state.model import INTERNAL_TOPICS
-from mockbroker.state.results import AclFilter
+from mockbroker.simulation.security.authorizer import Authorizer
+from mockbroker.simulation.state.cluster_state import CLIENT_METRICS
+from mockbroker.simulation.state.model import INTERNAL_TOPICS
+from mockbroker.simulation.state.results import AclFilter
 
 __all__ = ["Stage", "cluster_of"]
 

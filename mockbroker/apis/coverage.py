@@ -13,7 +13,7 @@ import msgspec
 
 from kproto.dialects import dialect
 from kproto.schema.versions import Versions
-from mockbroker.apis.dialect_handlers import dialect_handlers
+from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.profiles import Profile
 
 __all__ = ["CoveredApi", "coverage", "gaps"]

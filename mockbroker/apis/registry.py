@@ -25,16 +25,16 @@ from kproto.codec.message import Message
 from kproto.dialects import Api
 from kproto.journal import ClientSoftware
 from kproto.schema.versions import Versions
-from mockbroker.cluster import Cluster
 from mockbroker.profiles import Profile
-from mockbroker.security.authorizer import (
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.security.authorizer import (
     ANONYMOUS,
     CLUSTER_NAME,
     AclOperation,
     Authorizer,
     ResourceType,
 )
-from mockbroker.security.sasl import SaslRefusedError, SaslSession
+from mockbroker.simulation.security.sasl import SaslRefusedError, SaslSession
 
 __all__ = ["DRAFT_HANDLERS", "HANDLERS", "Answer", "Call", "Handler", "Session", "register"]
 

@@ -1,7 +1,7 @@
 """``mockbroker ctl URL COMMAND``: the client of a control port.
 
-The commands of a tester come from ``mockbroker.commands``; the others read a cluster or administer
-the control port. Nothing here imports codecs or aiohttp.
+The commands of a tester come from ``mockbroker.simulation.operations``; the others read a cluster
+or administer the control port. Nothing here imports codecs or aiohttp.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from mockbroker.cli.ctl_data import (
 from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
 from mockbroker.cli.option_types import ParsedOption, json_option
-from mockbroker.commands import STEPS, Argument, Command
-from mockbroker.state.action_texts import action_text, is_about
-from mockbroker.state.actions import KINDS
-from mockbroker.topics.spec import parse_topic_partition
+from mockbroker.simulation.operations import STEPS, Argument, Command
+from mockbroker.simulation.state.action_texts import action_text, is_about
+from mockbroker.simulation.state.actions import KINDS
+from mockbroker.simulation.topics.spec import parse_topic_partition
 
 __all__ = ["ctl"]
 

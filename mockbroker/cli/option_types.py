@@ -13,7 +13,7 @@ import click
 from kproto.errors import KprotoError
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import parse_endpoint
-from mockbroker.topics.spec import parse_milliseconds
+from mockbroker.simulation.topics.spec import parse_milliseconds
 
 if TYPE_CHECKING:
     from kproto.dialects import Dialect

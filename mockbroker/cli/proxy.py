@@ -314,7 +314,7 @@ def _mechanism(text: str | None) -> SaslMechanism | None:
     if text is None:
         return None
     from kproto.client import SaslPlain, SaslScram
-    from mockbroker.security.sasl import PLAIN, parse_credentials
+    from mockbroker.simulation.security.sasl import PLAIN, parse_credentials
 
     mechanism, user, password = parse_credentials(text)
     if mechanism == PLAIN:

@@ -12,7 +12,7 @@ from kproto.errors import KprotoError
 from kproto.os_errors import os_error_text
 
 if TYPE_CHECKING:
-    from mockbroker.mock_cluster import MockCluster
+    from mockbroker.running.mock_cluster import MockCluster
 
 __all__ = ["replay_into", "replay_options"]
 

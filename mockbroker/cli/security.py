@@ -78,7 +78,7 @@ def security_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _authorizer(options: dict[str, Any]) -> Any:
-    from mockbroker.security.authorizer import Authorizer
+    from mockbroker.simulation.security.authorizer import Authorizer
 
     open_otherwise = options["allow_everyone_if_no_acl_found"]
     if options["authorizer"]:

@@ -46,13 +46,13 @@ from mockbroker.cli.running import (
 from mockbroker.cli.security import security_of, security_options
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import parse_endpoint
-from mockbroker.topics.spec import parse_brokers, parse_milliseconds
+from mockbroker.simulation.topics.spec import parse_brokers, parse_milliseconds
 
 if TYPE_CHECKING:
     from kproto.dialects import Dialect
     from kproto.schema.versions import Versions
     from mockbroker.control import ControlServer
-    from mockbroker.mock_cluster import MockCluster
+    from mockbroker.running.mock_cluster import MockCluster
 
 __all__ = ["serve"]
 
@@ -335,7 +335,7 @@ def _build(
     options: dict[str, Any], stack: contextlib.ExitStack
 ) -> tuple[MockCluster, ControlServer | None]:
     """Check all options before any socket opens."""
-    from mockbroker.mock_cluster import ClusterOptions, MockCluster
+    from mockbroker.running.mock_cluster import ClusterOptions, MockCluster
 
     endpoint, implemented_only = _split_advertise(options["advertise"])
     host, port = options["listen"]

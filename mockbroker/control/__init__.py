@@ -8,8 +8,8 @@ this port, and nothing here knows the Kafka protocol.
 
 from __future__ import annotations
 
-from mockbroker.commands import COMMANDS
 from mockbroker.control.route_table import ROUTES
 from mockbroker.control.server import ControlServer
+from mockbroker.simulation.operations import COMMANDS
 
 __all__ = ["COMMANDS", "ROUTES", "ControlServer"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from mockbroker.cluster_options import ClusterOptions
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import ControlRequest, Route
 from mockbroker.control.schemas import ref
 from mockbroker.errors import ClusterError
+from mockbroker.options import ClusterOptions
 
 __all__ = ["CLUSTER_ROUTES"]
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from aiohttp import web
 
-from mockbroker.commands import COMMANDS, DEFAULT_BODY_BYTES, Argument, Command, CommandCall
 from mockbroker.control.routes import (
     WAITS,
     ControlRequest,
@@ -17,6 +16,13 @@ from mockbroker.control.routes import (
     wait_for_zookeeper,
 )
 from mockbroker.control.schemas import ref
+from mockbroker.simulation.operations import (
+    COMMANDS,
+    DEFAULT_BODY_BYTES,
+    Argument,
+    Command,
+    CommandCall,
+)
 
 __all__ = ["COMMAND_ROUTES", "command_members"]
 

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from msgspec import structs
 
-from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.routes import (
     TEXT,
@@ -23,20 +22,21 @@ from mockbroker.control.routes import (
 )
 from mockbroker.control.schemas import array_of, map_of, ref
 from mockbroker.errors import ClusterError, UnknownPartitionError
-from mockbroker.groups.classic.model import GroupState
-from mockbroker.groups.consumer.model import ConsumerGroupState
-from mockbroker.groups.descriptions import GroupView, group_json
-from mockbroker.groups.streams.model import StreamsGroupState
-from mockbroker.log.descriptions import describe_log, summarize_log
-from mockbroker.log.events import event_json
-from mockbroker.log.logs import PartitionData
-from mockbroker.log.record_documents import record_json
-from mockbroker.log.seeding import read_records
-from mockbroker.state.model import Partition
-from mockbroker.telemetry.pushes import telemetry_json
-from mockbroker.topics.spec import parse_topic_partition
-from mockbroker.transactions.descriptions import transaction_json
-from mockbroker.transactions.model import TransactionState
+from mockbroker.simulation.clients.telemetry.pushes import telemetry_json
+from mockbroker.simulation.groups.classic.model import GroupState
+from mockbroker.simulation.groups.consumer.model import ConsumerGroupState
+from mockbroker.simulation.groups.descriptions import GroupView, group_json
+from mockbroker.simulation.groups.streams.model import StreamsGroupState
+from mockbroker.simulation.log.descriptions import describe_log, summarize_log
+from mockbroker.simulation.log.events import event_json
+from mockbroker.simulation.log.logs import PartitionData
+from mockbroker.simulation.log.record_documents import record_json
+from mockbroker.simulation.log.seeding import read_records
+from mockbroker.simulation.operations import text_of
+from mockbroker.simulation.state.model import Partition
+from mockbroker.simulation.topics.spec import parse_topic_partition
+from mockbroker.simulation.transactions.descriptions import transaction_json
+from mockbroker.simulation.transactions.model import TransactionState
 
 __all__ = ["DATA_ROUTES"]
 

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from aiohttp import web
 
 from kproto.journal import Entry, Journal
-from mockbroker.cluster import Cluster
 from mockbroker.control.errors import RefusedError
 from mockbroker.serving.loop_turns import TaskTurn
+from mockbroker.simulation.cluster import Cluster
 
 __all__ = ["STREAM", "Batch", "EventSource", "Feed", "ServerSentEvent", "stream_events"]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mockbroker.cluster_options import ClusterOptions
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import Feed
 from mockbroker.errors import ClusterError
 from mockbroker.faults import Fault
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.options import ClusterOptions
+from mockbroker.running.mock_cluster import MockCluster
 
 __all__ = ["FIRST", "ClusterHost", "HostedCluster"]
 

@@ -20,7 +20,6 @@ from kproto.annotate import (
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.journal import Entry, Journal, body_value, select
-from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
@@ -36,8 +35,9 @@ from mockbroker.control.routes import (
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.control.state_routes import last_event_id
 from mockbroker.errors import ClusterError
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.serving.loop_turns import TaskTurn
+from mockbroker.simulation.operations import text_of
 
 __all__ = ["JOURNAL_ROUTES"]
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.routes import TEXT, ControlRequest, Route
 from mockbroker.control.schemas import object_of
-from mockbroker.security.token_issuer import TokenIssuer
+from mockbroker.simulation.security.token_issuer import TokenIssuer
 
 __all__ = ["OAUTH_ROUTES", "credentials"]
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from kproto.dialects import DIALECTS
 from kproto.framing import DEFAULT_MAX_SIZE
-from mockbroker.commands import MAX_INTEGER, integer_of, text_of
 from mockbroker.control.routes import (
     BOOLEAN,
     TEXT,
@@ -22,11 +21,12 @@ from mockbroker.control.routes import (
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
-from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.endpoints import parse_endpoint
 from mockbroker.serving.served_versions import parse_api_override
-from mockbroker.state.model import Broker
-from mockbroker.topics.spec import parse_brokers
+from mockbroker.simulation.operations import MAX_INTEGER, integer_of, text_of
+from mockbroker.simulation.security.authorizer import Authorizer
+from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.topics.spec import parse_brokers
 
 __all__ = ["CLUSTER_OPTIONS"]
 

@@ -19,9 +19,9 @@ from aiohttp import web
 from kproto.dialects import dialect
 from kproto.error_codes import ErrorCode
 from kproto.pages import Pages
-from mockbroker.commands import COMMANDS
 from mockbroker.control.routes import Route
 from mockbroker.faults.descriptions import MEMBERS as RULE_MEMBERS
+from mockbroker.simulation.operations import COMMANDS
 
 __all__ = [
     "HTML",

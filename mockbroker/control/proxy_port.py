@@ -14,7 +14,6 @@ import msgspec
 from aiohttp import web
 
 from kproto.journal import Journal, describe
-from mockbroker.commands import PROXY_COMMANDS, Command, CommandCall
 from mockbroker.control.command_routes import command_members
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import Feed
@@ -26,6 +25,7 @@ from mockbroker.control.routes import TEXT, ControlRequest, Route
 from mockbroker.control.schemas import array_of, map_of, object_of, ref
 from mockbroker.control.server import ControlPort
 from mockbroker.proxy.kafka_proxy import KafkaProxy
+from mockbroker.simulation.operations import PROXY_COMMANDS, Command, CommandCall
 
 __all__ = ["PROXY_ROUTES", "ProxyPort"]
 

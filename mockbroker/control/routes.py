@@ -14,14 +14,14 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 from aiohttp import web
 
-from mockbroker.commands import DEFAULT_BODY_BYTES, MILLISECONDS
 from mockbroker.control import connection_limits
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.hosting import ClusterHost, HostedCluster
 from mockbroker.errors import ClusterError
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.serving.loop_turns import TaskTurn
-from mockbroker.state.actions import Action
+from mockbroker.simulation.operations import DEFAULT_BODY_BYTES, MILLISECONDS
+from mockbroker.simulation.state.actions import Action
 
 __all__ = [
     "BOOLEAN",

@@ -27,7 +27,7 @@ from mockbroker.control.route_table import ROUTES
 from mockbroker.control.routes import ControlRequest, Route, read_body, read_query
 from mockbroker.control.same_site import is_same_site
 from mockbroker.errors import ClusterError
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.serving.acceptor import SPARE_FOR_CONTROL, Acceptor, bound_sockets
 from mockbroker.serving.endpoints import dialable, is_loopback, show
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from mockbroker.commands import text_of
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
@@ -22,7 +21,8 @@ from mockbroker.control.routes import (
 )
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.serving.loop_turns import TaskTurn
-from mockbroker.state.actions import Action
+from mockbroker.simulation.operations import text_of
+from mockbroker.simulation.state.actions import Action
 
 __all__ = ["LAST_EVENT_ID", "STATE_ROUTES", "last_event_id"]
 

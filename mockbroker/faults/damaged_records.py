@@ -16,9 +16,9 @@ from mockbroker.faults.request_entities import (
     partition_of,
     topic_of,
 )
-from mockbroker.log.batch_header import HEADER_SIZE, read_header
-from mockbroker.log.batch_storage import StoredBatch
-from mockbroker.log.corruption import damaged
+from mockbroker.simulation.log.batch_header import HEADER_SIZE, read_header
+from mockbroker.simulation.log.batch_storage import StoredBatch
+from mockbroker.simulation.log.corruption import damaged
 
 __all__ = ["Corruption", "damage"]
 

@@ -19,11 +19,11 @@ from kproto.journal import ClientSoftware, squash
 from kproto.safe_text import printable
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.apis.registry import Call
-from mockbroker.commands import PROXY_COMMANDS
 from mockbroker.errors import FaultError
 from mockbroker.faults.request_entities import Named, Selection, Topics, identities_of, named_by
 from mockbroker.faults.rule import Fault
-from mockbroker.timers import Timers, wait_for_call
+from mockbroker.simulation.operations import PROXY_COMMANDS
+from mockbroker.simulation.state.timers import Timers, wait_for_call
 
 __all__ = ["ActiveFault", "FaultRules", "Predicate", "RequestFacts"]
 

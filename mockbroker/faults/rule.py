@@ -14,11 +14,11 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from kproto.framing import SIZE_LENGTH
 from kproto.schema.versions import Versions
-from mockbroker.commands import STEPS, parse_command
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults.conflicts import conflict
 from mockbroker.faults.damaged_records import Corruption
-from mockbroker.topics.spec import parse_milliseconds
+from mockbroker.simulation.operations import STEPS, parse_command
+from mockbroker.simulation.topics.spec import parse_milliseconds
 
 __all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Place", "Swap", "TagLocation"]
 

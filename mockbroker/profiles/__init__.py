@@ -16,8 +16,8 @@ import msgspec
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
-from mockbroker.profiles.features import Feature, features_of
-from mockbroker.reassignment.zookeeper.eras import era_of
+from mockbroker.simulation.features.release_features import Feature, features_of
+from mockbroker.simulation.reassignment.zookeeper.eras import era_of
 
 __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
 
@@ -111,8 +111,9 @@ class Profile(msgspec.Struct, frozen=True):
     """A broker to imitate.
 
     ``versions`` are the versions that it advertises, by API key. ``dialect`` names the message
-    schemas, ``reassignment`` the kind of reassignment controller (``mockbroker.reassignment``), and
-    ``elections`` how ElectLeaders is answered (``mockbroker.elections.eras``).
+    schemas, ``reassignment`` the kind of reassignment controller
+    (``mockbroker.simulation.reassignment``), and ``elections`` how ElectLeaders is answered
+    (``mockbroker.simulation.elections.eras``).
     """
 
     name: str
@@ -159,7 +160,7 @@ class Profile(msgspec.Struct, frozen=True):
 
     @property
     def administration(self) -> str:
-        """How topics and configs are administered (``mockbroker.topics.eras``)."""
+        """How topics and configs are administered (``mockbroker.simulation.topics.eras``)."""
         if not self.forwarding:
             return next(name for since, name in _ADMINISTRATION if self.line >= since)
         return "kraft-4.3" if self.line >= _JAVA_NAMES_SINCE else "kraft-3.3"

@@ -22,12 +22,12 @@ from mockbroker.proxy.foreign_bytes import describe_foreign
 from mockbroker.proxy.pacing import Pace, Pacing
 from mockbroker.proxy.passage import Held, Passage, Passing
 from mockbroker.proxy.targets import Target
-from mockbroker.security.policy import certificate_principal
-from mockbroker.security.sasl import SaslSession, SaslUsers
 from mockbroker.serving.endpoints import show
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import PlannedConnection
 from mockbroker.serving.loop_turns import Turn, turns_of_loop
+from mockbroker.simulation.security.policy import certificate_principal
+from mockbroker.simulation.security.sasl import SaslSession, SaslUsers
 
 __all__ = ["CONNECT_SECONDS", "Ends", "ProxiedConnection", "UpstreamSide"]
 

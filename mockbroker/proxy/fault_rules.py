@@ -29,8 +29,7 @@ from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.journal import squash
 from mockbroker.apis import Handler, Session
-from mockbroker.apis.dialect_handlers import dialect_handlers
-from mockbroker.commands import PROXY_COMMANDS
+from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.faults.delivery import Plan, Write
 from mockbroker.faults.matching import FaultRules
 from mockbroker.proxy.passage import Held, Passage
@@ -41,9 +40,10 @@ from mockbroker.serving.delivery import Delivery, ResponseCache
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Reply
 from mockbroker.serving.fault_stage import FaultStage
 from mockbroker.serving.quirks import read_with_quirks
-from mockbroker.state.cluster_state import ActionLog
-from mockbroker.state.model import Partition, Topic
-from mockbroker.timers import Alarm, Timers, wall_ms
+from mockbroker.simulation.operations import PROXY_COMMANDS
+from mockbroker.simulation.state.cluster_state import ActionLog
+from mockbroker.simulation.state.model import Partition, Topic
+from mockbroker.simulation.state.timers import Alarm, Timers, wall_ms
 
 __all__ = ["ProxyFaults", "SeenTopics", "Taken"]
 

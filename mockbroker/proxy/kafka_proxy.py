@@ -20,7 +20,6 @@ from kproto.messages.metadata_request import MetadataRequest
 from kproto.os_errors import os_error_text
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
-from mockbroker.commands import PROXY_COMMANDS, BrokerChoice, CommandCall, parse_command
 from mockbroker.errors import ClusterError, UnknownBrokerError
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.faults.rule import Fault
@@ -37,13 +36,19 @@ from mockbroker.proxy.served_apis import ServedApis
 from mockbroker.proxy.server_names import NamePattern, ServerNames
 from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
-from mockbroker.security.policy import Security
-from mockbroker.security.sasl import parse_credentials
 from mockbroker.serving.acceptor import SPARE_FOR_CLIENTS
 from mockbroker.serving.endpoints import dialable, show
 from mockbroker.serving.limits import BufferBudget, Limits
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.preloading import preload
+from mockbroker.simulation.operations import (
+    PROXY_COMMANDS,
+    BrokerChoice,
+    CommandCall,
+    parse_command,
+)
+from mockbroker.simulation.security.policy import Security
+from mockbroker.simulation.security.sasl import parse_credentials
 
 __all__ = ["KafkaProxy", "ProxyOptions"]
 

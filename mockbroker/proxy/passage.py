@@ -25,7 +25,7 @@ from kproto.dialects import Dialect
 from kproto.errors import KprotoError, RemoteProtocolError
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
 from mockbroker.apis import Session
-from mockbroker.apis.api_versions import identify
+from mockbroker.apis.handlers.api_versions import identify
 from mockbroker.proxy.addresses import (
     EndpointFor,
     may_hold_addresses,

@@ -1,8 +1,8 @@
 """SASL that ends at the proxy: clients authenticate here, and the upstream sees the proxy's own
 credentials. No I/O.
 
-The exchange is the mock's (``mockbroker.apis.sasl``). A session has no end, as with Kafka's default
-of ``connections.max.reauth.ms``.
+The exchange is the mock's (``mockbroker.apis.handlers.sasl``). A session has no end, as with
+Kafka's default of ``connections.max.reauth.ms``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.schema.versions import Versions
 from mockbroker.apis import Call, Session
-from mockbroker.apis.api_versions import API_VERSIONS
-from mockbroker.apis.sasl import sasl_authenticate, sasl_handshake
-from mockbroker.cluster import Cluster
+from mockbroker.apis.handlers.api_versions import API_VERSIONS
+from mockbroker.apis.handlers.sasl import sasl_authenticate, sasl_handshake
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import DEFAULT_PROFILE
 from mockbroker.profiles import profile as profile_of
 from mockbroker.proxy.recorder import Recorder
 from mockbroker.proxy.request_heads import RequestHead
 from mockbroker.proxy.sasl_tokens import SASL_AUTHENTICATE, SASL_HANDSHAKE
-from mockbroker.security.sasl import SaslRefusedError
 from mockbroker.serving.redaction import redacted_request, redacted_token
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.security.sasl import SaslRefusedError
 
 __all__ = ["SaslGate"]
 

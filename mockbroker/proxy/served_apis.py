@@ -20,12 +20,12 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
 from mockbroker.errors import ClusterError
-from mockbroker.mock_cluster import MockCluster
 from mockbroker.profiles import profile as profile_of
-from mockbroker.reassignment import keeps_znodes
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.serving.endpoints import parse_endpoint, show
 from mockbroker.serving.served_versions import served_versions
-from mockbroker.state.model import Broker
+from mockbroker.simulation.reassignment import keeps_znodes
+from mockbroker.simulation.state.model import Broker
 
 __all__ = ["ServedApis"]
 

@@ -27,7 +27,7 @@ from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto.schema.model import ZERO_UUID
 from kproto.transcript import Exchange
-from mockbroker.apis.refusals import error_response
+from mockbroker.apis.common.refusals import error_response
 from mockbroker.faults.error_places import Place, chosen_places, place_error
 from mockbroker.faults.error_skeleton import ErrorSkeleton
 from mockbroker.faults.message_edits import recast
@@ -41,7 +41,7 @@ from mockbroker.replay.recorded_parts import (
     forms_at,
     meaning_of_request,
 )
-from mockbroker.state.model import Topic
+from mockbroker.simulation.state.model import Topic
 
 __all__ = ["ComposedAnswer", "Composition"]
 

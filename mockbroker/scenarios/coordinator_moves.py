@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kproto.error_codes import ErrorCode
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.scenarios.data_clients import GroupMember, commit, coordinator_of, opened
 from mockbroker.scenarios.registry import scenario
 from mockbroker.scenarios.story import Story

@@ -39,7 +39,7 @@ from kproto.messages.produce_response import PartitionProduceResponse
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.records import Record, RecordBatches, build_batch
 from kproto.records.batch import Batch
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 
 __all__ = [
     "GroupMember",

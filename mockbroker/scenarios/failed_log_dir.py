@@ -5,7 +5,7 @@ from __future__ import annotations
 from kproto.error_codes import ErrorCode
 from kproto.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.scenarios.data_clients import opened, produce
 from mockbroker.scenarios.registry import scenario
 from mockbroker.scenarios.story import Story

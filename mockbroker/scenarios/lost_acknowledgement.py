@@ -6,7 +6,7 @@ from typing import Any
 
 from kproto.client import ConnectionClosedError
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.scenarios.data_clients import opened, produce
 from mockbroker.scenarios.registry import scenario
 from mockbroker.scenarios.story import Story

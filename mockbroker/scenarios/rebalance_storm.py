@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from kproto.error_codes import ErrorCode
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.scenarios.data_clients import GroupMember, coordinator_of, opened
 from mockbroker.scenarios.registry import scenario
 from mockbroker.scenarios.story import Story

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from mockbroker.errors import ClusterError
-from mockbroker.mock_cluster import MockCluster
-from mockbroker.state.action_texts import action_text
+from mockbroker.running.mock_cluster import MockCluster
+from mockbroker.simulation.state.action_texts import action_text
 
 __all__ = ["ScenarioError", "Story"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kproto.client import Admin, TopicPartition
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.scenarios.registry import scenario
 from mockbroker.scenarios.story import Story
 

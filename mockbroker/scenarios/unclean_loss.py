@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kproto.error_codes import ErrorCode
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.scenarios.data_clients import fetch, opened, produce
 from mockbroker.scenarios.registry import scenario
 from mockbroker.scenarios.story import Story
-from mockbroker.state.actions import RecordsLost
+from mockbroker.simulation.state.actions import RecordsLost
 
 __all__: list[str] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kproto.error_codes import ErrorCode
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.scenarios.data_clients import (
     add_partition,
     end_transaction,

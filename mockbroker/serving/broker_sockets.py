@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.serving.endpoints import Advertised, dialable, parse_endpoint, show
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.server import BrokerProtocol
+from mockbroker.simulation.cluster import Cluster
 
 __all__ = ["BrokerSockets"]
 

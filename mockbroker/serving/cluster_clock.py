@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
 from mockbroker.serving.operations import Operations
-from mockbroker.timers import Alarm, wall_ms
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.timers import Alarm, wall_ms
 
 __all__ = ["ClusterClock"]
 

@@ -22,8 +22,7 @@ from kproto.dialects import Dialect
 from kproto.journal import ClientSoftware, Direction, Journal
 from kproto.messages.produce_request import ProduceRequest
 from mockbroker.apis import Session
-from mockbroker.apis.api_versions import API_VERSIONS
-from mockbroker.log.batch_header import HEADER_SIZE
+from mockbroker.apis.handlers.api_versions import API_VERSIONS
 from mockbroker.serving.exchange import Exchange, Frames, Reply
 from mockbroker.serving.redaction import (
     REDACTED,
@@ -32,7 +31,8 @@ from mockbroker.serving.redaction import (
     redacted_response,
     redacted_token,
 )
-from mockbroker.state.cluster_state import ActionLog
+from mockbroker.simulation.log.batch_header import HEADER_SIZE
+from mockbroker.simulation.state.cluster_state import ActionLog
 
 __all__ = ["CachedResponse", "Delivery", "ResponseCache"]
 

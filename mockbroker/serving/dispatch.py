@@ -37,15 +37,11 @@ from kproto.errors import KprotoError
 from kproto.journal import Journal, squash
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
-from mockbroker.apis.api_versions import API_VERSIONS, identify
-from mockbroker.cluster import Cluster
-from mockbroker.commands import COMMANDS, CommandCall, parse_command
+from mockbroker.apis.handlers.api_versions import API_VERSIONS, identify
 from mockbroker.errors import ControllerDiedError, NotControllerError, UnreadableError
 from mockbroker.faults.delivery import Plan
 from mockbroker.faults.matching import FaultRules
-from mockbroker.inter_broker.software_versions import served_by
 from mockbroker.profiles import Profile
-from mockbroker.security.policy import OPEN, Security
 from mockbroker.serving.delivery import Delivery, ResponseCache
 from mockbroker.serving.exchange import (
     CLOSE,
@@ -69,6 +65,10 @@ from mockbroker.serving.sasl_gate import SaslGate
 from mockbroker.serving.scripts import Scripts, ScriptStage
 from mockbroker.serving.throttle_stage import ThrottleStage
 from mockbroker.serving.unserved_log import UnservedLog
+from mockbroker.simulation.brokers.inter_broker.software_versions import served_by
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations import COMMANDS, CommandCall, parse_command
+from mockbroker.simulation.security.policy import OPEN, Security
 
 __all__ = ["Dispatcher"]
 

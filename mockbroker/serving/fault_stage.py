@@ -29,7 +29,7 @@ from mockbroker.faults.request_entities import Topics, named_by
 from mockbroker.faults.rule import Fault
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Pending, Reply, Request
-from mockbroker.timers import sleep
+from mockbroker.simulation.state.timers import sleep
 
 __all__ = ["ClusterView", "FaultStage", "Handlers"]
 

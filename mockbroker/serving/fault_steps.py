@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from mockbroker.cluster import Cluster
-from mockbroker.commands import BrokerChoice, CommandCall
 from mockbroker.errors import ClusterError
 from mockbroker.serving.broker_sockets import BrokerSockets
 from mockbroker.serving.cluster_clock import ClusterClock
-from mockbroker.timers import sleep
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations import BrokerChoice, CommandCall
+from mockbroker.simulation.state.timers import sleep
 
 __all__ = ["FaultSteps"]
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from kproto.codec.message import Message
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from mockbroker.cluster import Cluster
-from mockbroker.fetching.fetches import Fetches
-from mockbroker.fetching.query import PartitionPosition
-from mockbroker.state.model import Topic
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.fetching.fetches import Fetches
+from mockbroker.simulation.fetching.query import PartitionPosition
+from mockbroker.simulation.state.model import Topic
 
 __all__ = ["MockView", "with_session"]
 

@@ -11,12 +11,12 @@ from kproto.connection import RequestReceived
 from kproto.dialects import Dialect
 from kproto.schema.versions import Versions
 from mockbroker.apis import Call, Handler
-from mockbroker.apis.dialect_handlers import dialect_handlers
-from mockbroker.cluster import Cluster
+from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.profiles import Profile
-from mockbroker.security.authorizer import Authorizer
 from mockbroker.serving.exchange import Exchange, Pending, Reply
 from mockbroker.serving.operations import Operations
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.security.authorizer import Authorizer
 
 __all__ = ["HandlerStage"]
 

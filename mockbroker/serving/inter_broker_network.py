@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterator, Mapping
 from kproto.dialects import Dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
-from mockbroker.cluster import Cluster
-from mockbroker.inter_broker.client import InterBroker
 from mockbroker.profiles import Profile
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.scripts import Scripts
 from mockbroker.serving.server import BrokerProtocol
+from mockbroker.simulation.brokers.inter_broker.client import InterBroker
+from mockbroker.simulation.cluster import Cluster
 
 __all__ = ["InterBrokerNetwork"]
 

@@ -13,13 +13,13 @@ from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
-from mockbroker.inter_broker.software_versions import INTER_BROKER, own_apis
 from mockbroker.profiles import Profile
-from mockbroker.reassignment import keeps_znodes
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.served_versions import check_release, own_versions
-from mockbroker.state.model import Broker
+from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_BROKER, own_apis
+from mockbroker.simulation.reassignment import keeps_znodes
+from mockbroker.simulation.state.model import Broker
 
 __all__ = ["brokers_to_register", "inter_broker_network", "racks_of", "software_versions"]
 

@@ -11,7 +11,7 @@ from kproto.dialects import Dialect
 from kproto.records.compression import available
 from kproto.records.crc import crc32c
 from kproto.records.model import Compression
-from mockbroker.groups.consumer import regexes
+from mockbroker.simulation.groups.consumer import regexes
 
 __all__ = ["preload"]
 

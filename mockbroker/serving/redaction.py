@@ -16,7 +16,7 @@ from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.framing import encode_frame
 from mockbroker.apis import Session
-from mockbroker.security.sasl import redact
+from mockbroker.simulation.security.sasl import redact
 
 __all__ = ["REDACTED", "redacted_frame", "redacted_request", "redacted_response", "redacted_token"]
 

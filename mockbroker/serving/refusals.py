@@ -9,8 +9,8 @@ from kproto.connection import RequestReceived, refusal
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
 from kproto.schema.versions import Versions
-from mockbroker.apis.api_versions import API_VERSIONS
-from mockbroker.apis.refusals import error_response
+from mockbroker.apis.common.refusals import error_response
+from mockbroker.apis.handlers.api_versions import API_VERSIONS
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Reply
 from mockbroker.serving.unserved_log import UnservedLog
 

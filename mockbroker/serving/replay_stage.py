@@ -19,7 +19,6 @@ from kproto.schema.versions import Versions
 from kproto.transcript import Exchange as RecordedExchange
 from kproto.transcript import Transcript, TranscriptMessage
 from mockbroker.apis import Session
-from mockbroker.cluster import Cluster
 from mockbroker.replay import (
     Composition,
     Cursor,
@@ -33,6 +32,7 @@ from mockbroker.replay import (
 )
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Answer, Close, Exchange, Pending, Reply, Request
+from mockbroker.simulation.cluster import Cluster
 
 __all__ = ["Replay", "ReplayStage", "ReplayedAnswer"]
 

@@ -1,5 +1,5 @@
 """SASL on the way to the other stages: who may send what before authenticating, raw tokens, and
-the end of a session. The mechanisms are in ``mockbroker.security.sasl``.
+the end of a session. The mechanisms are in ``mockbroker.simulation.security.sasl``.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from kproto.connection import (
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
 from mockbroker.apis import Session
-from mockbroker.apis.api_versions import API_VERSIONS
-from mockbroker.apis.refusals import error_response
-from mockbroker.apis.sasl import check_lifetime, session_lifetime
-from mockbroker.cluster import Cluster
+from mockbroker.apis.common.refusals import error_response
+from mockbroker.apis.handlers.api_versions import API_VERSIONS
+from mockbroker.apis.handlers.sasl import check_lifetime, session_lifetime
 from mockbroker.errors import UnreadableError
-from mockbroker.rows import Release
-from mockbroker.security.sasl import SaslRefusedError
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.security.sasl import SaslRefusedError
 
 __all__ = ["SaslGate"]
 

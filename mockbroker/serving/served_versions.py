@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import UnknownNameError
 from kproto.schema.versions import Versions
-from mockbroker.apis.dialect_handlers import dialect_handlers
+from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.errors import ClusterError
-from mockbroker.inter_broker.software_versions import INTER_BROKER
 from mockbroker.profiles import Profile, all_profiles, profile
+from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_BROKER
 
 __all__ = [
     "check_release",

@@ -18,13 +18,13 @@ from kproto.errors import RemoteProtocolError
 from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
 from mockbroker.apis import Session
 from mockbroker.faults.delivery import Plan
-from mockbroker.security.policy import certificate_principal
-from mockbroker.security.sasl import SaslSession
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.exchange import Close, Frames
 from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
 from mockbroker.serving.listeners import PlannedConnection
 from mockbroker.serving.loop_turns import LARGE_READ
+from mockbroker.simulation.security.policy import certificate_principal
+from mockbroker.simulation.security.sasl import SaslSession
 
 __all__ = ["BrokerProtocol"]
 

@@ -16,11 +16,11 @@ from kproto.codec.message import Message
 from kproto.messages.fetch_response import FetchResponse
 from mockbroker.faults.delivery import Plan, Sleep, Write
 from mockbroker.faults.message_edits import throttle
-from mockbroker.quotas.meters import QuotaMeters
-from mockbroker.quotas.mutations import MUTATION_APIS
-from mockbroker.quotas.throttling import Throttle, Throttles
 from mockbroker.serving.exchange import Close, Exchange, Frames, Pending, Reply
-from mockbroker.timers import sleep
+from mockbroker.simulation.clients.quotas.meters import QuotaMeters
+from mockbroker.simulation.clients.quotas.mutations import MUTATION_APIS
+from mockbroker.simulation.clients.quotas.throttling import Throttle, Throttles
+from mockbroker.simulation.state.timers import sleep
 
 __all__ = ["ThrottleStage"]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from kproto.safe_text import printable
 from kproto.schema.versions import Versions
-from mockbroker.apis.api_versions import API_VERSIONS
+from mockbroker.apis.handlers.api_versions import API_VERSIONS
 from mockbroker.serving.exchange import Exchange
 
 __all__ = ["UnservedLog"]

@@ -22,10 +22,10 @@ from kproto.messages import (
     ReassignableTopic,
 )
 from mockbroker import MockCluster
-from mockbroker.commands import COMMANDS
 from mockbroker.control import ROUTES, ControlServer
-from mockbroker.groups.classic.model import JoinRequest
-from mockbroker.groups.consumer.model import HeartbeatRequest
+from mockbroker.simulation.groups.classic.model import JoinRequest
+from mockbroker.simulation.groups.consumer.model import HeartbeatRequest
+from mockbroker.simulation.operations import COMMANDS
 from tests.browser.layout import covered, faint, runs_over
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
 from tests.mockbroker.wire import connect

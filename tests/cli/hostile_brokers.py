@@ -35,7 +35,7 @@ from kproto.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from mockbroker.threaded import ThreadedCluster
+from mockbroker.running.threaded import ThreadedCluster
 from tests.cli.hostile import WIRE
 
 __all__ = ["broker"]

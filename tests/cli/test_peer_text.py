@@ -19,7 +19,7 @@ from typing import NamedTuple
 import click
 import pytest
 
-from mockbroker.commands import STEPS
+from mockbroker.simulation.operations import STEPS
 from tests.cli.commands import commands
 from tests.cli.hostile import (
     ARGUMENT,

@@ -19,7 +19,7 @@ import pytest
 import kproto
 from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest, MetadataResponse
 from kproto.messages.metadata_response import MetadataResponseBroker
-from mockbroker.threaded import ThreadedCluster
+from mockbroker.running.threaded import ThreadedCluster
 from tests.cli.hostile import FORMULA, WIRE, check
 
 KAFKA = kproto.dialect("kafka")

@@ -34,7 +34,7 @@ from kproto.messages import (
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
-from mockbroker.security.sasl import SaslRefusedError, SaslUsers
+from mockbroker.simulation.security.sasl import SaslRefusedError, SaslUsers
 from tests.client.broker import Broker, serving
 from tests.client.fake import answering
 

@@ -35,6 +35,7 @@ def layers_of(contract: str) -> list[str]:
     [
         ("kproto", "kproto-layers"),
         ("mockbroker", "mockbroker-layers"),
+        ("mockbroker.simulation", "simulation-layers"),
         ("mockbroker.proxy", "proxy-layers"),
         ("kspec", "kspec-layers"),
         ("wiredump.readers", "readers-layers"),

@@ -8,7 +8,7 @@ from kspec.access_rules import access_rule
 from kspec.case_parser import parse_case
 from kspec.errors import CaseError, KspecError
 from kspec.runner.stage import Stage
-from mockbroker.security.authorizer import AclOperation, PermissionType, ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, PermissionType, ResourceType
 
 CASE = """
 title: t

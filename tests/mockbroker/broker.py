@@ -10,13 +10,13 @@ from kproto.dialects import dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
-from mockbroker.cluster import Cluster
 from mockbroker.profiles import profile
-from mockbroker.security.authorizer import ANONYMOUS
-from mockbroker.security.policy import OPEN, Security
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.exchange import Outcome
 from mockbroker.serving.served_versions import served_versions
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.security.authorizer import ANONYMOUS
+from mockbroker.simulation.security.policy import OPEN, Security
 
 __all__ = ["DirectBroker"]
 

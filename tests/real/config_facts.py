@@ -1,8 +1,8 @@
 """The configs of topics and brokers that released Kafka defines, from its own classes.
 
-``python -m tests.real.config_facts`` rewrites ``mockbroker/configs/broker_facts.py``: the broker
-configs of each line of releases whose jars Maven gets, by name, type, and whether they are internal
-and dynamic. ``ConfigFacts.java`` reads the ``ConfigDef`` of LogConfig and KafkaConfig.
+``python -m tests.real.config_facts`` rewrites ``mockbroker/simulation/configs/broker_facts.py``:
+the broker configs of each line of releases whose jars Maven gets, by name, type, and whether they
+are internal and dynamic. ``ConfigFacts.java`` reads the ``ConfigDef`` of LogConfig and KafkaConfig.
 """
 
 from __future__ import annotations

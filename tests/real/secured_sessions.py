@@ -31,7 +31,12 @@ from kproto.messages.describe_producers_request import TopicRequest as Producers
 from kproto.messages.describe_topic_partitions_request import TopicRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.versions import Versions
-from mockbroker.security.authorizer import CLUSTER_NAME, AclOperation, PatternType, ResourceType
+from mockbroker.simulation.security.authorizer import (
+    CLUSTER_NAME,
+    AclOperation,
+    PatternType,
+    ResourceType,
+)
 from tests.real.steps import (
     BROKER,
     PREFERRED,

@@ -20,8 +20,8 @@ from typing import Any, Final
 from kproto.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
-from mockbroker.security.token_issuer import TokenIssuer
-from tests.mockbroker.security.bearer_tokens import compact, first_message, part, token
+from mockbroker.simulation.security.token_issuer import TokenIssuer
+from tests.mockbroker.simulation.security.bearer_tokens import compact, first_message, part, token
 from tests.mockbroker.wire import Wire
 from tests.real.secured_kafka import OAUTHBEARER, SecuredKafka
 

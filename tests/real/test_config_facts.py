@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from mockbroker.configs.definitions import config_definitions
+from mockbroker.simulation.configs.definitions import config_definitions
 from tests.real.config_facts import RELEASES, config_facts, line_of
 from tests.support.full import FULL
 from tests.support.toolchain import require

@@ -29,8 +29,8 @@ from kproto.messages import (
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
-from mockbroker.security.authorizer import Authorizer
-from tests.mockbroker.security.bearer_tokens import ACCEPTED, DAMAGED
+from mockbroker.simulation.security.authorizer import Authorizer
+from tests.mockbroker.simulation.security.bearer_tokens import ACCEPTED, DAMAGED
 from tests.mockbroker.wire import Wire
 from tests.real.compare import Comparison
 from tests.real.delegation_tokens import played

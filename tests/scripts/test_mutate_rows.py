@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mockbroker.rows import Row
+from mockbroker.simulation.releases.rows import Row
 from scripts import mutate_rows
 from tests.support import requirements
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 TABLE = """
     import sys
-    from mockbroker.rows import Row
+    from mockbroker.simulation.releases.rows import Row
     from scripts import mutate_rows
 
     class Add:
@@ -31,7 +31,7 @@ TABLE = """
     class Holder:
         rows = {"on_it": (Row("X-01, C-01", lambda work: True, (Add(1), Add(2))),)}
 
-    Holder.__module__ = "mockbroker.reassignment.mine"
+    Holder.__module__ = "mockbroker.simulation.reassignment.mine"
     place, = [
         mutate_rows.Place(row, "mine")
         for row in mutate_rows._rows_in(Holder(), "mockbroker.", set())
@@ -117,7 +117,9 @@ def test_every_row_is_found_and_has_a_known_requirement():
     known = requirements.load(ROOT / "docs" / "reference" / "requirements.json").by_id
     places = mutate_rows.all_rows()
     folders = ("kraft", "zookeeper", "kip_455", "kip_236_old", "kip_236_new")
-    assert {f"reassignment.{each}.tables" for each in folders} <= {each.module for each in places}
+    assert {f"simulation.reassignment.{each}.tables" for each in folders} <= {
+        each.module for each in places
+    }
     for place in places:
         mutants = list(mutate_rows.mutants_of(place))
         assert len(mutants) == 1 + len(place.row.then)

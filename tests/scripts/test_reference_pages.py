@@ -9,12 +9,12 @@ from typing import get_args
 import pytest
 
 from mockbroker import Cluster
-from mockbroker.commands import COMMANDS
 from mockbroker.control.schemas import COMPONENTS
 from mockbroker.faults import Fault
 from mockbroker.faults.descriptions import MEMBERS
 from mockbroker.profiles import all_profiles
-from mockbroker.state import actions
+from mockbroker.simulation.operations import COMMANDS
+from mockbroker.simulation.state import actions
 from scripts.reference_pages import DOCS, PARTS, refreshed, stale_pages
 
 PAGES = {path: path.read_text("utf-8") for path in DOCS.rglob("*.md")}

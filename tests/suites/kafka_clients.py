@@ -126,5 +126,5 @@ def _classes(jar: Path) -> list[str]:
 def _control(target: MockTarget, output: Path) -> Iterator[str]:
     """A mock whose control port makes the tests' clusters; its address."""
     command = [*target.command(ClusterNeeds()), "--control=127.0.0.1:0"]
-    with served(command, output / "mockbroker.log") as ready:
+    with served(command, output / "mockbroker.simulation.log") as ready:
         yield ready["control"]

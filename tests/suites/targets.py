@@ -106,7 +106,7 @@ class MockTarget(Target):
 
     @contextlib.contextmanager
     def start(self, needs: ClusterNeeds, folder: Path) -> Iterator[str]:
-        with served(self.command(needs), folder / "mockbroker.log") as ready:
+        with served(self.command(needs), folder / "mockbroker.simulation.log") as ready:
             yield ready["bootstrap"]
 
 

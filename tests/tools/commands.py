@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kproto.__main__ import cli
 from kproto.cli.run import run
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 
 __all__ = ["Outcome", "admin", "at"]
 

@@ -23,8 +23,8 @@ from kproto.client import TopicPartition
 from kproto.tools.assignment import place_replicas
 from kproto.tools.plan import parse_plan
 from kproto.tools.texts import java_error
-from mockbroker.mock_cluster import MockCluster
-from mockbroker.state.model import Broker
+from mockbroker.running.mock_cluster import MockCluster
+from mockbroker.simulation.state.model import Broker
 from tests.support.maven import artifacts
 from tests.support.toolchain import require
 from tests.tools.commands import Outcome, admin, at

@@ -27,8 +27,8 @@ from kproto.messages import (
     DescribeLogDirsTopic,
     ListPartitionReassignmentsResponse,
 )
-from mockbroker.mock_cluster import MockCluster
-from mockbroker.state.model import Broker
+from mockbroker.running.mock_cluster import MockCluster
+from mockbroker.simulation.state.model import Broker
 from tests.tools.commands import Outcome, admin, at
 
 RATES = {"leader.replication.throttled.rate", "follower.replication.throttled.rate"}

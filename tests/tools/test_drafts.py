@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from tests.tools.commands import Outcome, at
 
 OLD, NEW = "kip-455-old", "kip-455-new"

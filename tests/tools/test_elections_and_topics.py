@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mockbroker.mock_cluster import MockCluster
+from mockbroker.running.mock_cluster import MockCluster
 from tests.tools.commands import Outcome, at
 
 PREFERRED = ("leader-election", "--election-type", "PREFERRED")

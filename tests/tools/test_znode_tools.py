@@ -23,7 +23,7 @@ from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS_QUEUE,
 )
 from kproto.znodes.request_znodes import REASSIGN_CANCEL, REASSIGN_PARTITIONS_EXTRA
-from mockbroker.cluster import Cluster
+from mockbroker.simulation.cluster import Cluster
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"

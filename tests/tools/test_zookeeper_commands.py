@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mockbroker.mock_cluster import MockCluster
-from mockbroker.state.actions import ZnodeWritten
+from mockbroker.running.mock_cluster import MockCluster
+from mockbroker.simulation.state.actions import ZnodeWritten
 from tests.support.toolchain import require_module
 from tests.support.waiting import until
 from tests.support.zookeeper import running_server

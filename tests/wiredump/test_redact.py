@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kproto.schema.load import load_directory, schemas_directory
-from mockbroker.configs import definitions as config_definitions
+from mockbroker.simulation.configs import definitions as config_definitions
 from wiredump.redact import _CONFIGS, _FIELDS, REDACTED, is_secret_config, redacted
 
 SCHEMAS = [

@@ -20,7 +20,7 @@ from kspec.clientfuzz.brokers.exchange import ask, healthy
 from kspec.clientfuzz.brokers.run import EXCLUDED_APIS, play
 from kspec.clientfuzz.cli import fuzz
 from mockbroker import MockCluster
-from mockbroker.threaded import ThreadedCluster
+from mockbroker.running.threaded import ThreadedCluster
 
 KAFKA = kproto.dialect("kafka")
 FRAME = bases(KAFKA, 18, "request", 0)[0].frame

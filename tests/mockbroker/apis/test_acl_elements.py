@@ -9,7 +9,7 @@ import pytest
 from kproto.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from kproto.messages.create_acls_request import AclCreation
 from kproto.messages.delete_acls_request import DeleteAclsFilter
-from mockbroker.cluster import Cluster
+from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 
 ELEMENTS = ("resource_type", "pattern_type", "operation", "permission_type")

@@ -36,7 +36,7 @@ from kproto.messages.incremental_alter_configs_request import (
 )
 from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS
-from mockbroker.cluster import Cluster
+from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 
 TOPIC, BROKER = 2, 4

@@ -10,7 +10,7 @@ from kproto.messages.alter_configs_request import (
     AlterConfigsResource,
 )
 from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from mockbroker.cluster import Cluster
+from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 
 TOPIC, BROKER, LOGGER = 2, 4, 8

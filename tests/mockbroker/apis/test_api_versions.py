@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kproto.messages import ApiVersionsRequest, MetadataRequest
-from mockbroker.cluster import Cluster
 from mockbroker.profiles import all_profiles, profile
-from mockbroker.profiles.features import features_of
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.features.release_features import features_of
 from tests.mockbroker.broker import DirectBroker
 
 

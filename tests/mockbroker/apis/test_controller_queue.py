@@ -13,7 +13,7 @@ from kproto.messages import (
     DeleteTopicsRequest,
     ElectLeadersRequest,
 )
-from mockbroker.cluster import Cluster
+from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 
 KRAFT = ("kafka-3.0", "kafka-3.9", "kafka-4.4")

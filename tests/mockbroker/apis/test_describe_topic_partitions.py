@@ -13,7 +13,7 @@ from kproto.messages.describe_topic_partitions_request import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from mockbroker.cluster import Cluster
+from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 
 

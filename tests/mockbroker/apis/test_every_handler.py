@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mockbroker.apis
 from kproto.codec.registry import schema_of
 from kproto.dialects import dialect
 from kproto.schema.versions import Versions
-from mockbroker.apis import HANDLERS
-from mockbroker.apis.refusals import error_response
+from mockbroker.apis import HANDLERS, handlers
+from mockbroker.apis.common.refusals import error_response
 from mockbroker.apis.registry import register
-from mockbroker.cluster import Cluster
 from mockbroker.profiles import all_profiles
+from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
@@ -57,8 +56,8 @@ def test_a_key_has_one_handler() -> None:
 def test_each_module_says_its_key_on_its_first_line() -> None:
     """One file an api key, and a reader finds it by name or number."""
     registered = set()
-    for module in pkgutil.iter_modules(mockbroker.apis.__path__):
-        text = importlib.import_module(f"mockbroker.apis.{module.name}").__doc__ or ""
+    for module in pkgutil.iter_modules(handlers.__path__):
+        text = importlib.import_module(f"{handlers.__name__}.{module.name}").__doc__ or ""
         first = text.strip().splitlines()[0]
         keys = {int(found) for found in re.findall(r"\((\d+)[,)]", first)}
         registered |= keys

@@ -31,7 +31,7 @@ from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTop
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
-from mockbroker.cluster import Cluster
+from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 
 ZK, KRAFT = "kafka-3.9-zk", "kafka-3.9"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kproto.error_codes import ErrorCode
-from mockbroker.cluster import Cluster
-from mockbroker.state.cluster_state import GROUP
-from tests.mockbroker.groups.streams import Streams
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.cluster_state import GROUP
+from tests.mockbroker.simulation.groups.streams import Streams
 
 Release = tuple[int, int]
 BEFORE, NEWEST = (4, 3), (4, 4)

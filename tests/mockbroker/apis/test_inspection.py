@@ -17,10 +17,10 @@ from kproto.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from kproto.messages.describe_quorum_request import PartitionData, TopicData
-from mockbroker.cluster import Cluster
-from mockbroker.security.authorizer import Authorizer
-from mockbroker.security.policy import OPEN, Security
-from mockbroker.state.model import LOG_DIR, Broker
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.security.authorizer import Authorizer
+from mockbroker.simulation.security.policy import OPEN, Security
+from mockbroker.simulation.state.model import LOG_DIR, Broker
 from tests.mockbroker.broker import DirectBroker
 
 CLOSED = Security(authorizer=Authorizer(frozenset()))

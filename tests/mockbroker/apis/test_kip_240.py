@@ -20,7 +20,7 @@ from kproto.dialects import kip_240
 from kproto.errors import UnknownNameError, UnsupportedVersionError
 from kproto.messages import ApiVersionsRequest, DescribeLogDirsRequest
 from mockbroker import MockCluster
-from mockbroker.security.authorizer import Authorizer
+from mockbroker.simulation.security.authorizer import Authorizer
 from tests.mockbroker.wire import Wire, connect
 
 FOO0, FOO1, BAR0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)

@@ -10,8 +10,8 @@ import pytest
 from kproto.messages import DescribeClusterRequest, MetadataRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.model import ZERO_UUID
-from mockbroker.cluster import Cluster
-from mockbroker.state.model import Broker
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.model import Broker
 from tests.mockbroker.broker import DirectBroker
 
 VERSIONS = range(14)

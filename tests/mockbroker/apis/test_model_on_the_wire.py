@@ -19,11 +19,11 @@ from kproto.messages.alter_partition_reassignments_request import (
     ReassignableTopic,
 )
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.state.model import Broker
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.model import Broker
 from tests.mockbroker.broker import DirectBroker
-from tests.mockbroker.cluster.set_model import SetModel
+from tests.mockbroker.simulation.cluster.set_model import SetModel
 
 BrokerIds = list[int]
 Topics = dict[str, list[list[int]]]

@@ -17,11 +17,11 @@ from kproto.records import Compression, Record, build_batch
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
-from mockbroker.cluster import Cluster
-from mockbroker.log.batch_header import read_header, with_header
-from mockbroker.security.authorizer import Authorizer
-from mockbroker.security.policy import Security
-from mockbroker.state.results import AclBinding
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.log.batch_header import read_header, with_header
+from mockbroker.simulation.security.authorizer import Authorizer
+from mockbroker.simulation.security.policy import Security
+from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.wire import connect
 from tests.support.toolchain import require_module

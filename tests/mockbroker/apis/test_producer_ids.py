@@ -9,13 +9,13 @@ import pytest
 from kproto.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.records import Record, build_batch
-from mockbroker.cluster import Cluster
-from mockbroker.log.producer_ids import BLOCK_SIZE, ProducerIds
-from mockbroker.security.authorizer import Authorizer
-from mockbroker.security.policy import Security
-from mockbroker.state.results import AclBinding
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.log.producer_ids import BLOCK_SIZE, ProducerIds
+from mockbroker.simulation.security.authorizer import Authorizer
+from mockbroker.simulation.security.policy import Security
+from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
-from tests.mockbroker.log.producing import FOO, NOW_MS, new_cluster, produce
+from tests.mockbroker.simulation.log.producing import FOO, NOW_MS, new_cluster, produce
 
 ANONYMOUS_ID = {"transactional_id": None}
 TOPIC, CLUSTER, TRANSACTIONAL_ID = 2, 4, 5

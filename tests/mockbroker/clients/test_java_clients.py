@@ -9,7 +9,7 @@ import pytest
 
 from mockbroker import MockCluster
 from tests.mockbroker.clients.programs import run
-from tests.mockbroker.fetching.fetching import append
+from tests.mockbroker.simulation.fetching.fetching import append
 from tests.real.jars import class_path
 from tests.support.full import drawn
 from tests.support.toolchain import require

@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 
 from mockbroker import MockCluster
-from mockbroker.groups.share.model import ShareHeartbeat
+from mockbroker.simulation.groups.share.model import ShareHeartbeat
 from tests.mockbroker.clients.tools import Tools
-from tests.mockbroker.fetching.fetching import append
+from tests.mockbroker.simulation.fetching.fetching import append
 from tests.support.toolchain import require
 from tests.tools.kafka_tools import KafkaTools
 

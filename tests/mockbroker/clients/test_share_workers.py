@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from mockbroker import MockCluster
-from tests.mockbroker.fetching.fetching import append
+from tests.mockbroker.simulation.fetching.fetching import append
 from tests.real.jars import class_path
 from tests.support.full import drawn
 from tests.support.toolchain import require

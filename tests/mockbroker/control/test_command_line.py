@@ -22,7 +22,7 @@ from kproto.messages import ApiVersionsRequest, DescribeConfigsRequest, Metadata
 from kproto.messages.describe_configs_request import DescribeConfigsResource
 from mockbroker.cli import main
 from mockbroker.profiles import all_profiles
-from tests.mockbroker.server.test_scripts import REQUEST, RESPONSE
+from tests.mockbroker.serving.test_scripts import REQUEST, RESPONSE
 
 PATIENCE = 30
 ROOT = Path(__file__).parents[3]

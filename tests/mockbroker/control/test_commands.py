@@ -11,21 +11,21 @@ from kspec.errors import KspecError
 from kspec.steps import check_step, take_step
 from mockbroker import MockCluster
 from mockbroker.cli.ctl import ctl
-from mockbroker.commands import COMMANDS, STEPS, Command, parse_command
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.openapi import document
-from mockbroker.coordinators.kinds import CoordinatorKind
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import Fault
-from mockbroker.groups.classic.model import JoinRequest
-from mockbroker.groups.consumer.model import ConsumerGroup
-from mockbroker.groups.streams.model import Member, StreamsGroup
-from mockbroker.log.batch_header import BatchHeader
+from mockbroker.running.threaded import ThreadedCluster
 from mockbroker.scenarios import Story
-from mockbroker.threaded import ThreadedCluster
+from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.groups.classic.model import JoinRequest
+from mockbroker.simulation.groups.consumer.model import ConsumerGroup
+from mockbroker.simulation.groups.streams.model import Member, StreamsGroup
+from mockbroker.simulation.log.batch_header import BatchHeader
+from mockbroker.simulation.operations import COMMANDS, STEPS, Command, parse_command
 from tests.mockbroker.control.test_command_line import run_here
 from tests.mockbroker.control.test_control import controlled
-from tests.mockbroker.transactions.transacting import Producer
+from tests.mockbroker.simulation.transactions.transacting import Producer
 
 CALLS = [
     "create-topic bar:2:3",

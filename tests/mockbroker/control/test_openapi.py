@@ -226,7 +226,7 @@ async def test_served_and_documented_routes_are_the_same():
 @pytest.mark.parametrize("prefix", ["", "/clusters/1"])
 async def test_answers_are_as_documented(prefix: str):
     """Call every operation at least once, with bodies that the document allows. Those for OAuth
-    clients are called by ``tests/mockbroker/security/test_signed_tokens.py``."""
+    clients are called by ``tests/mockbroker/simulation/security/test_signed_tokens.py``."""
     async with controlled(clock="manual", profile="kafka-2.4") as (mock, client):
         prepare(mock)
         async with connect(mock) as wire:

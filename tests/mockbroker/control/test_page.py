@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import aiohttp
 import pytest
 
-from mockbroker.commands import COMMANDS, Command
 from mockbroker.control import page
 from mockbroker.control.page import page_files, page_response
+from mockbroker.simulation.operations import COMMANDS, Command
 from tests.mockbroker.control.test_control import controlled
 
 

@@ -14,7 +14,7 @@ from mockbroker.control import ControlServer, connection_limits
 from mockbroker.serving.loop_turns import turns_of_loop
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.control.test_streams import following
-from tests.mockbroker.server.test_turns import UNKNOWN, bound
+from tests.mockbroker.serving.test_turns import UNKNOWN, bound
 from tests.mockbroker.wire import PATIENCE, connect
 from tests.support.event_loops import LOOPS, run_on
 

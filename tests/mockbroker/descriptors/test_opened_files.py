@@ -42,11 +42,11 @@ CONTROL: Final = ("--control", "127.0.0.1:0")
 LATER: Final[dict[str, str]] = {
     "mockbroker.cli.": "commands that serve nothing",
     "mockbroker.faults.documents yaml": "rules in YAML are files, read at the start",
-    "mockbroker.mock_cluster kproto.client.zookeeper": "imported as a cluster is made",
-    "mockbroker.reassignment mockbroker.reassignment.": "imported as a cluster is made",
+    "mockbroker.running.mock_cluster kproto.client.zookeeper": "imported as a cluster is made",
+    "mockbroker.simulation.reassignment mockbroker.simulation.reassignment.": "with a cluster",
     "mockbroker.serving.operations greenlet": "imported as a cluster on ZooKeeper is made",
-    "mockbroker.security.sasl scramp": "imported as users of SCRAM are made",
-    "mockbroker.security.token_issuer ": "imported as an issuer of tokens is made",
+    "mockbroker.simulation.security.sasl scramp": "imported as users of SCRAM are made",
+    "mockbroker.simulation.security.token_issuer ": "imported as an issuer of tokens is made",
     "kproto.client.sasl scramp": "imported as credentials for SCRAM are made",
 }
 """Imports inside functions that no request reaches, or only one that makes a cluster."""

@@ -11,12 +11,12 @@ from kproto.dialects import dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
-from mockbroker.cluster import Cluster
 from mockbroker.faults import Fault
 from mockbroker.faults.delivery import Plan, Write
 from mockbroker.profiles import profile
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.exchange import Close
+from mockbroker.simulation.cluster import Cluster
 
 __all__ = ["KAFKA", "Faulty"]
 

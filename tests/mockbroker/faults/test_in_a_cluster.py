@@ -19,7 +19,7 @@ from kproto.messages import (
 from mockbroker import MockCluster
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
-from tests.mockbroker.security.test_tls import client_context, server_context
+from tests.mockbroker.simulation.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE, connect
 
 METADATA = MetadataRequest(topics=None)

@@ -18,11 +18,11 @@ from kproto.messages import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from mockbroker.cluster import Cluster
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
-from mockbroker.timers import Timers
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.timers import Timers
 
 TOPICS = Cluster(3, topics=["foo:2:1", "bar:1:1"]).topics
 NAMES = {"metadata": 3, "alterpartitionreassignments": 45}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mockbroker import MockCluster
-from tests.mockbroker.server.test_real_clients import in_thread, sent
+from tests.mockbroker.serving.test_real_clients import in_thread, sent
 from tests.support.toolchain import require_module
 
 

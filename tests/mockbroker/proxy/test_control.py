@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from mockbroker import MockCluster
 from mockbroker.cli import cli
-from mockbroker.commands import PROXY_COMMANDS
 from mockbroker.control.openapi import document
 from mockbroker.control.proxy_port import PROXY_ROUTES, ProxyPort
 from mockbroker.proxy.kafka_proxy import KafkaProxy
+from mockbroker.simulation.operations import PROXY_COMMANDS
 from tests.mockbroker.proxy.conftest import dial
 
 Proxied = Callable[..., Any]

@@ -16,7 +16,7 @@ from mockbroker import MockCluster
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from mockbroker.proxy.proxy_protocol import own_header, proxy_header
 from tests.mockbroker.proxy.conftest import address, dial
-from tests.mockbroker.security.test_tls import client_context, server_context
+from tests.mockbroker.simulation.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE
 
 START = bytes.fromhex("0d0a0d0a000d0a515549540a")

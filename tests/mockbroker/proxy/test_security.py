@@ -23,7 +23,7 @@ from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.proxy.kafka_proxy import ProxyOptions
 from tests.mockbroker.proxy.conftest import address, dial
-from tests.mockbroker.security.test_tls import client_context, server_context
+from tests.mockbroker.simulation.security.test_tls import client_context, server_context
 from tests.support.toolchain import require_module
 
 Proxied = Callable[..., Any]

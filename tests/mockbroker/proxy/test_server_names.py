@@ -14,7 +14,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from mockbroker.proxy.server_names import NamePattern
 from tests.mockbroker.proxy.conftest import address
-from tests.mockbroker.security.test_tls import client_context, server_context
+from tests.mockbroker.simulation.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE, Wire
 
 Proxied = Callable[..., Any]

@@ -24,8 +24,8 @@ from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from mockbroker.proxy.recorder import DETAILS, Detail
 from mockbroker.serving.loop_turns import Turn, Turns
 from tests.mockbroker.proxy.conftest import address, dial
-from tests.mockbroker.security.test_tls import client_context, server_context
-from tests.mockbroker.server.test_turns import at_once, bound, one_by_one, produce
+from tests.mockbroker.serving.test_turns import at_once, bound, one_by_one, produce
+from tests.mockbroker.simulation.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE
 from tests.support.event_loops import LOOPS, run_on
 from tests.support.full import quick

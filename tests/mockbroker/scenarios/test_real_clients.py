@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mockbroker.errors import ClusterError
-from mockbroker.fixture import MockKafka
-from mockbroker.state.actions import RecordsLost
+from mockbroker.running.fixture import MockKafka
+from mockbroker.simulation.state.actions import RecordsLost
 
 kafka = pytest.importorskip("kafka")
 errors = pytest.importorskip("kafka.errors")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.cli import main
-from mockbroker.cluster import Cluster
 from mockbroker.scenarios import SCENARIOS, Scenario, ScenarioError, Story
+from mockbroker.simulation.cluster import Cluster
 
 
 @pytest.mark.parametrize(

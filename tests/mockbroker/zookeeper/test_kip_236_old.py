@@ -13,8 +13,8 @@ from kproto.znodes.request_znodes import (
     REASSIGNMENT_REQUESTS,
     REQUEST_PREFIX,
 )
-from mockbroker.cluster import Cluster
-from tests.mockbroker.reassignment.requesting import (
+from mockbroker.simulation.cluster import Cluster
+from tests.mockbroker.simulation.reassignment.requesting import (
     CHILD,
     LEGACY,
     child,
@@ -25,7 +25,7 @@ from tests.mockbroker.reassignment.requesting import (
     plan_text,
     request_text,
 )
-from tests.mockbroker.reassignment.walks import FOO, joined, now, warnings
+from tests.mockbroker.simulation.reassignment.walks import FOO, joined, now, warnings
 from tests.znodes.conftest import Place
 
 

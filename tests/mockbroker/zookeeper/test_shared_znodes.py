@@ -10,11 +10,11 @@ import json
 import pytest
 
 from kproto.znodes import ZnodeStore
-from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
-from mockbroker.state.actions import Warned
-from mockbroker.state.cluster_state import replay
-from tests.mockbroker.reassignment.walks import changes
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.actions import Warned
+from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.simulation.reassignment.walks import changes
 from tests.znodes.conftest import Place
 
 FOO = "/brokers/topics/foo"

@@ -9,9 +9,9 @@ import json
 
 import pytest
 
-from mockbroker.cluster import Cluster
-from mockbroker.state.actions import LeaderAndIsrSent
-from mockbroker.state.model import Partition
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.actions import LeaderAndIsrSent
+from mockbroker.simulation.state.model import Partition
 
 UNCLEAN = "unclean.leader.election.enable"
 TOPIC, BROKER = 2, 4

@@ -10,9 +10,9 @@ import json
 import pytest
 
 from kproto.znodes import ZnodeStore
-from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError, NotControllerError
-from tests.mockbroker.reassignment.requesting import child, in_flight, request_text
+from mockbroker.simulation.cluster import Cluster
+from tests.mockbroker.simulation.reassignment.requesting import child, in_flight, request_text
 from tests.znodes.conftest import Place
 
 PLAN = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[2,3]}]}'

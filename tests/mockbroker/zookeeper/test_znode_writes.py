@@ -7,8 +7,8 @@ import json
 import pytest
 
 from kproto.znodes import EventType, ZnodeStore
-from mockbroker.cluster import Cluster
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.cluster import Cluster
 from tests.znodes.conftest import Place
 
 PLAN = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[2,3]}]}'

@@ -30,7 +30,7 @@ from kproto.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from tests.mockbroker.groups.test_mixed_groups import assignment, subscription
+from tests.mockbroker.simulation.groups.test_mixed_groups import assignment, subscription
 from tests.real.data.group_log import note_group_records
 from tests.real.data.registry import session
 from tests.real.data.requests import (

@@ -9,7 +9,7 @@ from typing import Final
 from kproto.messages import ApiVersionsRequest, MetadataRequest
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
-from mockbroker.apis.dialect_handlers import dialect_handlers
+from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from tests.real.data.clusters import BROKER_IDS, DataKafka
 from tests.real.data.side import CLOSED, Cluster, Failed, Side
 

@@ -14,8 +14,8 @@ from kproto.messages import (
     ProduceRequest,
 )
 from mockbroker import MockCluster
-from mockbroker.fixture import MockKafka, MockKafkaFactory
-from mockbroker.threaded import ThreadedCluster
+from mockbroker.running.fixture import MockKafka, MockKafkaFactory
+from mockbroker.running.threaded import ThreadedCluster
 
 
 async def client(connection: Connection, admin: Admin) -> None:

@@ -21,13 +21,13 @@ from mockbroker import ClusterOptions, MockCluster
 from mockbroker.apis.registry import Call
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.faults.rule import Fault
-from mockbroker.fixture import MockKafka, MockKafkaFactory
-from mockbroker.groups.descriptions import GroupView
-from mockbroker.log.record_documents import LoggedRecord
-from mockbroker.recorded_requests import Request, Requests
-from mockbroker.state.actions import Action
-from mockbroker.state.model import Partition
-from mockbroker.threaded import ThreadedCluster
+from mockbroker.running.fixture import MockKafka, MockKafkaFactory
+from mockbroker.running.recorded_requests import Request, Requests
+from mockbroker.running.threaded import ThreadedCluster
+from mockbroker.simulation.groups.descriptions import GroupView
+from mockbroker.simulation.log.record_documents import LoggedRecord
+from mockbroker.simulation.state.actions import Action
+from mockbroker.simulation.state.model import Partition
 
 
 async def client(connection: Connection, frame: bytes, draft: Any) -> None:

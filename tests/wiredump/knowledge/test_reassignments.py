@@ -21,7 +21,11 @@ from kproto.messages import (
 )
 from kproto.messages.delete_topics_request import DeleteTopicState
 from mockbroker import MockCluster
-from tests.mockbroker.reassignment.test_kip_455_wire import alter_request, list_request, say
+from tests.mockbroker.simulation.reassignment.test_kip_455_wire import (
+    alter_request,
+    list_request,
+    say,
+)
 from tests.mockbroker.wire import Wire, connect
 from tests.wiredump.rows.tabled import tables_of
 from wiredump.readers import Capture, Streams

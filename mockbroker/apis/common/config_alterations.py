@@ -1,0 +1,73 @@
+"""What IncrementalAlterConfigs (44) and AlterConfigs (33) share: checks of the receiving broker.
+
+Any broker accepts topic configs, with or without forwarding. Configs of a named broker must go to
+that broker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar
+
+from kproto.error_codes import ErrorCode
+from mockbroker.apis.common.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
+from mockbroker.apis.registry import Call
+from mockbroker.simulation.cluster import ConfigOperation
+from mockbroker.simulation.configs.effective import integer
+from mockbroker.simulation.state.cluster_state import BROKER
+from mockbroker.simulation.state.results import AlterConfigsResult
+
+__all__ = ["Resource", "alter_each"]
+
+ResponseT = TypeVar("ResponseT")
+
+Resource: TypeAlias = tuple[int, str, Sequence[ConfigOperation]]
+"""(resource type, resource name, operations)"""
+
+
+def alter_each(
+    call: Call,
+    resources: Sequence[Resource],
+    alter: Callable[..., tuple[AlterConfigsResult, ...]],
+    respond: Callable[..., ResponseT],
+) -> list[ResponseT]:
+    """Return a response for each resource. ``alter`` is the method of the cluster that changes
+    those which pass the checks, ``respond`` the class of the responses."""
+    times = Counter((kind, name) for kind, name, _ in resources)
+    results: list[AlterConfigsResult] = []
+    for resource in resources:
+        kind, name, _ = resource
+        if times[kind, name] > 1:
+            results.append(_refused(kind, name, "Each resource must appear at most once."))
+        elif not may_config(call, kind, name):
+            results.append(_unauthorized(kind, name))
+        elif kind == BROKER and name not in ("", str(call.broker_id)):
+            results.append(_refused(kind, name, _elsewhere(call, name)))
+        else:
+            results += alter([resource], validate_only=call.body.validate_only)
+    return [
+        respond(
+            error_code=each.error_code,
+            error_message=each.error_message,
+            resource_type=each.resource_type,
+            resource_name=each.resource_name,
+        )
+        for each in results
+    ]
+
+
+def _elsewhere(call: Call, name: str) -> str:
+    if integer(name) is None:
+        return f"Node id must be an integer, but it is: {name}"
+    return f"Unexpected broker id, expected {call.broker_id}, but received {name}"
+
+
+def _unauthorized(kind: int, name: str) -> AlterConfigsResult:
+    code, text = config_refusal(kind)
+    # The receiving broker already refuses configs of brokers, with a shorter text.
+    return AlterConfigsResult(kind, name, code, None if kind in BROKER_CONFIG_TYPES else text)
+
+
+def _refused(kind: int, name: str, text: str) -> AlterConfigsResult:
+    return AlterConfigsResult(kind, name, ErrorCode.INVALID_REQUEST, text)

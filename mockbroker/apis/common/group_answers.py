@@ -1,0 +1,97 @@
+"""Answers to members of groups: at once, or when the group's coordinator has them."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from kproto.codec.message import Message
+from kproto.error_codes import ErrorCode
+from mockbroker.apis.common.authorization import may
+from mockbroker.apis.registry import Answer, Call
+from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.state.timers import Later, wait_for_call
+
+__all__ = [
+    "GroupAnswer",
+    "client_host",
+    "consumer_groups_served",
+    "coordinator_error",
+    "may_use_group",
+    "streams_groups_served",
+    "when_answered",
+]
+
+ResultT = TypeVar("ResultT")
+
+_CONSUMER_GROUPS_SINCE: Final = (4, 0)
+
+
+class GroupAnswer(Generic[ResultT]):
+    """The place of one result. The coordinator calls ``give``, at once or later."""
+
+    def __init__(self) -> None:
+        self.result: ResultT | None = None
+        self._notify: Callable[[], None] = lambda: None
+
+    def give(self, result: ResultT) -> None:
+        self.result = result
+        self._notify()
+
+    def notify(self, call: Callable[[], None]) -> None:
+        """Call this once there is a result."""
+        self._notify = call
+        if self.result is not None:
+            call()
+
+
+def when_answered(answer: GroupAnswer[ResultT], respond: Callable[[ResultT], Message]) -> Answer:
+    """Return the response, or an awaitable of it. If the client disconnects meanwhile, the member
+    stays in its group until its session ends."""
+
+    async def later() -> Message:
+        await wait_for_call(answer.notify)
+        assert answer.result is not None, "that is what it waited for"
+        return respond(answer.result)
+
+    if answer.result is not None:
+        return respond(answer.result)
+    return Later(later)
+
+
+def may_use_group(call: Call, group_id: str) -> bool:
+    """Return whether the caller may use this API on the group."""
+    return may(call, ResourceType.GROUP, group_id)
+
+
+def coordinator_error(call: Call, group_id: str) -> ErrorCode:
+    """Return 0 if the broker that received the request coordinates the group."""
+    return call.cluster.coordinators.group_error(group_id, call.broker_id)
+
+
+def consumer_groups_served(call: Call) -> bool:
+    """Return whether brokers serve consumer groups (KIP-848). 3.7 to 3.9 have a preview of them,
+    which a config switches on; later ones need the feature, too."""
+    preview = call.profile.line < _CONSUMER_GROUPS_SINCE
+    return call.cluster.groups.consumer.enabled and (
+        preview or call.cluster.features.level("group.version") > 0
+    )
+
+
+def streams_groups_served(call: Call) -> bool:
+    """Return whether brokers serve streams groups (KIP-1071)."""
+    enabled = call.cluster.groups.streams.enabled
+    return enabled and call.cluster.features.level("streams.version") > 0
+
+
+def client_host(call: Call) -> str:
+    """Return the client's address as Java prints it: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``."""
+    host = call.session.host.strip("[]")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return f"/{host}"
+    if address.version == 4:
+        return f"/{address}"
+    return "/" + ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":"))

@@ -1,0 +1,140 @@
+"""What the APIs of share groups (KIP-932) have in common: switches, checks, leaders' endpoints."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from kproto.error_codes import ErrorCode
+from mockbroker.apis.registry import Call
+from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
+from mockbroker.simulation.groups.share.deliveries import BatchCheck
+from mockbroker.simulation.groups.share.share_partition import AckBatch, StartedAcknowledgement
+from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.state.model import Broker
+
+__all__ = [
+    "acknowledge",
+    "add_leader",
+    "complete",
+    "is_member_id",
+    "lock_ms",
+    "share_groups_served",
+    "topic_name",
+]
+
+_MOST_CHARACTERS: Final = 36
+_LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class _LedPartition(Protocol):
+    error_code: int
+    partition_index: int
+    current_leader: Any
+
+
+def share_groups_served(call: Call) -> bool:
+    """Whether brokers serve share groups: 4.1 does if ``share.version`` is set, later releases by
+    default."""
+    return call.cluster.features.level("share.version") > 0
+
+
+def is_member_id(member_id: str | None) -> bool:
+    """Whether this may be a member id: not empty, and no longer than a UUID in text form."""
+    return member_id is not None and 0 < len(member_id) <= _MOST_CHARACTERS
+
+
+def topic_name(call: Call, topic_id: uuid.UUID) -> str | None:
+    """The name of a topic that the broker knows; None if it knows none of this id."""
+    return call.cluster.fetches.topic_name(call.broker_id, topic_id)
+
+
+def lock_ms(call: Call) -> int:
+    """How long the group's acquisitions hold."""
+    return call.cluster.share_fetches.times(call.body.group_id or "").lock_ms
+
+
+def acknowledge(
+    call: Call,
+    partitions: Iterable[tuple[TopicIdPartition, Iterable[Any]]],
+    readable: frozenset[str],
+) -> dict[TopicIdPartition, StartedAcknowledgement]:
+    """Check what a request acknowledges. ``complete`` makes it count."""
+    found: dict[TopicIdPartition, StartedAcknowledgement] = {}
+    for key, batches in partitions:
+        found[key] = _acknowledged(call, key, list(batches), readable)
+    return found
+
+
+def complete(acknowledged: Mapping[TopicIdPartition, StartedAcknowledgement]) -> None:
+    """Complete the acknowledgements that were checked."""
+    for each in acknowledged.values():
+        each.complete()
+
+
+def _acknowledged(
+    call: Call, key: TopicIdPartition, batches: list[Any], readable: frozenset[str]
+) -> StartedAcknowledgement:
+    name = topic_name(call, key[0])
+    if name is None:
+        return _error(ErrorCode.UNKNOWN_TOPIC_ID)
+    if _is_invalid(call, batches):
+        return _error(ErrorCode.INVALID_REQUEST)
+    if name not in readable:
+        return _error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topic = call.cluster.metadata_view(call.broker_id).topics.get(name)
+    if topic is None or topic.partition(key[1]) is None:
+        return _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not batches:
+        return StartedAcknowledgement()
+    return call.cluster.share_fetches.acknowledge(
+        call.broker_id,
+        call.body.group_id,
+        call.body.member_id,
+        key,
+        [
+            AckBatch(each.first_offset, each.last_offset, tuple(each.acknowledge_types))
+            for each in batches
+        ],
+    )
+
+
+def _error(code: ErrorCode) -> StartedAcknowledgement:
+    return StartedAcknowledgement(code)
+
+
+def _is_invalid(call: Call, batches: Iterable[Any]) -> bool:
+    last = -1
+    for each in batches:
+        check = BatchCheck(
+            each.first_offset,
+            each.last_offset,
+            tuple(each.acknowledge_types),
+            last,
+            call.version >= 2 and call.body.is_renew_ack,
+            call.version,
+        )
+        apply_first(call.cluster.share_fetches.batch_rules, check, check)
+        if check.refused:
+            return True
+        last = each.last_offset
+    return False
+
+
+def add_leader(
+    call: Call, topic_id: uuid.UUID, row: _LedPartition, endpoints: dict[int, Broker]
+) -> None:
+    """Tell a client that has come to the wrong broker who leads, and where."""
+    if row.error_code not in _LEADER_ERRORS:
+        return
+    view = call.cluster.metadata_view(call.broker_id)
+    topic = view.topics.get(topic_name(call, topic_id) or "")
+    partition = None if topic is None else topic.partition(row.partition_index)
+    if partition is None:
+        return
+    row.current_leader.leader_id = partition.leader
+    row.current_leader.leader_epoch = partition.leader_epoch
+    broker = view.brokers.get(partition.leader)
+    if broker is not None and broker.live:
+        endpoints[partition.leader] = broker

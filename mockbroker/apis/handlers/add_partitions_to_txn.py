@@ -1,0 +1,161 @@
+"""AddPartitionsToTxn (24): partitions join a transaction, before a producer writes to them.
+
+Versions: 1 response on quota violation; 2 PRODUCER_FENCED(90); 3 flexible; 4 and 5 are for brokers:
+several transactions, which may be verified only (KIP-890). All partitions of a transaction are
+added, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
+from kproto.messages.add_partitions_to_txn_response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.common.transaction_codes import fenced_code
+from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.state.model import INTERNAL_TOPICS, TopicPartition
+
+__all__ = ["add_partitions_to_txn"]
+
+_FENCED_SINCE_VERSION: Final = 2
+_BROKERS_SINCE_VERSION: Final = 4
+
+
+class _Row(msgspec.Struct):
+    """One transaction of the request. ``codes`` has the error of each partition."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    verify_only: bool
+    topics: Sequence[Any]
+    codes: dict[TopicPartition, ErrorCode] | None = None
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        found = ((topic.name, index) for topic in self.topics for index in topic.partitions)
+        return list(dict.fromkeys(found))
+
+
+@register(24, "0-5")
+def add_partitions_to_txn(call: Call) -> Answer:
+    request: AddPartitionsToTxnRequest = call.body
+    rows = _rows(call, request)
+    from_broker = call.version >= _BROKERS_SINCE_VERSION
+    if from_broker and not may(call):
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    answer = GroupAnswer[list[_Row]]()
+    left = list(rows)
+
+    def finish(row: _Row, codes: dict[TopicPartition, ErrorCode]) -> None:
+        row.codes = codes
+        left.remove(row)
+        if not left:
+            answer.give(rows)
+
+    for row in rows:
+        _begin(call, row, finish)
+    if not rows:
+        answer.give(rows)
+    return when_answered(answer, lambda done: _response(call, done))
+
+
+def _rows(call: Call, request: AddPartitionsToTxnRequest) -> list[_Row]:
+    if call.version >= _BROKERS_SINCE_VERSION:
+        return [
+            _Row(each.transactional_id, each.producer_id, each.producer_epoch, each.verify_only,
+                 each.topics)
+            for each in request.transactions
+        ]  # fmt: skip
+    return [
+        _Row(
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+            False,
+            request.v3_and_below_topics,
+        )
+    ]
+
+
+def _begin(
+    call: Call, row: _Row, finish: Callable[[_Row, dict[TopicPartition, ErrorCode]], None]
+) -> None:
+    partitions = row.partitions
+    from_client = call.version < _BROKERS_SINCE_VERSION
+    if from_client and not may(call, ResourceType.TRANSACTIONAL_ID, row.transactional_id):
+        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        finish(row, dict.fromkeys(partitions, refused))
+        return
+    failed = _failed(call, partitions)
+    if failed:
+        not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
+        finish(row, {tp: failed.get(tp, not_tried) for tp in partitions})
+        return
+    arguments = (
+        call.broker_id, row.transactional_id, row.producer_id, row.epoch, partitions,
+    )  # fmt: skip
+    if row.verify_only:
+        finish(row, call.cluster.transactions.verify_partitions(*arguments))
+        return
+
+    def done(code: ErrorCode) -> None:
+        shown = fenced_code(call, code, _FENCED_SINCE_VERSION)
+        finish(row, dict.fromkeys(partitions, shown))
+
+    call.cluster.transactions.add_partitions(*arguments, done, version=0 if from_client else 2)
+
+
+def _failed(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+    """The errors of partitions that the caller may not write to, or that do not exist."""
+    view = call.cluster.metadata_view(call.broker_id)
+    names = {name for name, _ in partitions}
+    allowed: Iterable[str] = names
+    if call.version < _BROKERS_SINCE_VERSION:
+        allowed = authorized_names(call, names - INTERNAL_TOPICS)
+    failed = {}
+    for tp in partitions:
+        topic = view.topics.get(tp[0])
+        if tp[0] not in allowed:
+            failed[tp] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif topic is None or topic.partition(tp[1]) is None:
+            failed[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return failed
+
+
+def _response(call: Call, rows: list[_Row]) -> AddPartitionsToTxnResponse:
+    if call.version < _BROKERS_SINCE_VERSION:
+        (row,) = rows
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(row))
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(
+                transactional_id=row.transactional_id, topic_results=_topics(row)
+            )
+            for row in rows
+        ]
+    )
+
+
+def _topics(row: _Row) -> list[AddPartitionsToTxnTopicResult]:
+    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for (name, index), code in (row.codes or {}).items():
+        topic = topics.setdefault(
+            name, AddPartitionsToTxnTopicResult(name=name, results_by_partition=[])
+        )
+        topic.results_by_partition.append(
+            AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+        )
+    return list(topics.values())

@@ -1,0 +1,88 @@
+"""DescribeClientQuotas (48) and AlterClientQuotas (49, KIP-546).
+
+Versions: 1 flexible.
+"""
+
+from __future__ import annotations
+
+from kproto.error_codes import ErrorCode, message
+from kproto.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from kproto.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kproto.messages.alter_client_quotas_response import EntityData as AlteredEntity
+from kproto.messages.alter_client_quotas_response import EntryData as AlteredEntry
+from kproto.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from kproto.messages.describe_client_quotas_response import (
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+from mockbroker.apis.common.authorization import cluster_refusal, may
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.clients.quotas.client_quotas import (
+    Alteration,
+    AlterationResult,
+    FilterPart,
+)
+
+__all__ = ["alter_client_quotas", "describe_client_quotas"]
+
+
+@register(48, "0-1")
+def describe_client_quotas(call: Call) -> DescribeClientQuotasResponse:
+    request: DescribeClientQuotasRequest = call.body
+    if not may(call):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeClientQuotasResponse(
+            error_code=code, error_message=message(code), entries=None
+        )
+    parts = [
+        FilterPart(each.entity_type, each.match_type, each.match) for each in request.components
+    ]
+    found = call.cluster.quotas.describe(parts, strict=request.strict)
+    if found.error_code:
+        return DescribeClientQuotasResponse(
+            error_code=found.error_code, error_message=found.text, entries=None
+        )
+    return DescribeClientQuotasResponse(
+        # Empty, not null, on success.
+        error_message="",
+        entries=[
+            EntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                values=[ValueData(key=key, value=value) for key, value in values.items()],
+            )
+            for entity, values in found.entries
+        ],
+    )
+
+
+@register(49, "0-1")
+def alter_client_quotas(call: Call) -> AlterClientQuotasResponse:
+    request: AlterClientQuotasRequest = call.body
+    alterations = [
+        Alteration(
+            tuple({each.entity_type: each.entity_name for each in entry.entity}.items()),
+            [(each.key, None if each.remove else each.value) for each in entry.ops],
+        )
+        for entry in request.entries
+    ]
+    refused = cluster_refusal(call)
+    if refused is None and call.refused_as_not_controller:
+        refused = ErrorCode.NOT_CONTROLLER, message(ErrorCode.NOT_CONTROLLER)
+    if refused is not None:
+        results = [AlterationResult(each.entity, *refused) for each in alterations]
+    else:
+        results = call.cluster.alter_client_quotas(alterations, validate_only=request.validate_only)
+    return AlterClientQuotasResponse(
+        entries=[
+            AlteredEntry(
+                error_code=each.error_code,
+                error_message=each.text,
+                entity=[
+                    AlteredEntity(entity_type=kind, entity_name=name) for kind, name in each.entity
+                ],
+            )
+            for each in results
+        ]
+    )

@@ -1,0 +1,100 @@
+"""ConsumerGroupHeartbeat (68, KIP-848): a member joins its group, lives, reconciles and leaves.
+
+Versions: 1 regular expressions, and member ids that clients make (KIP-1082). Without the feature
+``group.version``, which came with 4.0, or with ``consumer`` taken out of
+``group.coordinator.rebalance.protocols``, the broker refuses the request in its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kproto.error_codes import ErrorCode, message
+from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kproto.messages.consumer_group_heartbeat_response import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.apis.common.group_answers import (
+    client_host,
+    consumer_groups_served,
+    coordinator_error,
+    may_use_group,
+)
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.groups.consumer.model import HeartbeatRequest
+from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
+
+__all__ = ["consumer_group_heartbeat"]
+
+_TEXTS_SINCE: Final = (4, 0)
+"""The preview refuses requests without a text."""
+
+
+@register(68, "0-1")
+def consumer_group_heartbeat(call: Call) -> ConsumerGroupHeartbeatResponse:
+    body: ConsumerGroupHeartbeatRequest = call.body
+    if not consumer_groups_served(call):
+        return _refused(call, ErrorCode.UNSUPPORTED_VERSION)
+    if not may_use_group(call, body.group_id):
+        return _refused(call, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    names = frozenset(body.subscribed_topic_names or ())
+    if authorized_names(call, names) != names:
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    result = call.cluster.groups.consumer.heartbeat(
+        _request(call, body), coordinator_error(call, body.group_id)
+    )
+    return _response(result)
+
+
+def _request(call: Call, body: ConsumerGroupHeartbeatRequest) -> HeartbeatRequest:
+    def visible(names: Iterable[str]) -> frozenset[str]:
+        return authorized_names(call, names)
+
+    names, owned = body.subscribed_topic_names, body.topic_partitions
+    return HeartbeatRequest(
+        group_id=body.group_id,
+        member_id=body.member_id,
+        member_epoch=body.member_epoch,
+        instance_id=body.instance_id,
+        rack_id=body.rack_id,
+        rebalance_timeout_ms=body.rebalance_timeout_ms,
+        topic_names=None if names is None else tuple(names),
+        topic_regex=body.subscribed_topic_regex,
+        assignor=body.server_assignor,
+        owned=(
+            None
+            if owned is None
+            else frozenset((each.topic_id, index) for each in owned for index in each.partitions)
+        ),
+        client_id=call.client_id or "",
+        client_host=client_host(call),
+        needs_member_id=call.version >= 1,
+        visible=visible,
+    )
+
+
+def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+    assignment = None
+    if result.assignment is not None:
+        topics: dict[object, TopicPartitions] = {}
+        for topic_id, index in sorted(result.assignment):
+            topics.setdefault(topic_id, TopicPartitions(topic_id=topic_id, partitions=[]))
+            topics[topic_id].partitions.append(index)
+        assignment = Assignment(topic_partitions=list(topics.values()))
+    return ConsumerGroupHeartbeatResponse(
+        error_code=result.error_code,
+        error_message=result.error_message,
+        member_id=result.member_id,
+        member_epoch=result.member_epoch,
+        heartbeat_interval_ms=result.interval_ms,
+        assignment=assignment,
+    )
+
+
+def _refused(call: Call, code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+    text = message(code) if call.profile.line >= _TEXTS_SINCE else None
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text)

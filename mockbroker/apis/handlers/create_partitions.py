@@ -1,0 +1,75 @@
+"""CreatePartitions (37, KIP-195): raise a topic's number of partitions.
+
+Versions: 2 flexible; 3 quota errors. ``count`` is the new total. Null assignments let the
+controller choose the brokers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.create_partitions_request import CreatePartitionsRequest
+from kproto.messages.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.apis.common.controller_queue import times_out
+from mockbroker.apis.common.mutation_quotas import mutation_quota
+from mockbroker.apis.registry import Call, register
+
+__all__ = ["create_partitions"]
+
+
+@register(37, "0-3")
+def create_partitions(call: Call) -> CreatePartitionsResponse:
+    request: CreatePartitionsRequest = call.body
+    if call.refused_as_not_controller:
+        return _everywhere(request, ErrorCode.NOT_CONTROLLER)
+    if times_out(call):
+        return _everywhere(request, ErrorCode.REQUEST_TIMED_OUT)
+    times = Counter(topic.name for topic in request.topics)
+    allowed = authorized_names(call, times)
+    quota = mutation_quota(call, validate_only=request.validate_only)
+    results = call.cluster.create_partitions(
+        [
+            (
+                topic.name,
+                topic.count,
+                None
+                if topic.assignments is None
+                else [each.broker_ids for each in topic.assignments],
+            )
+            for topic in request.topics
+            if topic.name in allowed or times[topic.name] > 1
+        ],
+        validate_only=request.validate_only,
+        wait_ms=request.timeout_ms,
+        take_quota=quota.take,
+    )
+    return CreatePartitionsResponse(
+        throttle_time_ms=quota.throttle_ms,
+        results=[
+            CreatePartitionsTopicResult(
+                name=each.name, error_code=each.error_code, error_message=each.error_message
+            )
+            for each in results
+        ]
+        + [
+            CreatePartitionsTopicResult(
+                name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=None
+            )
+            for name in times
+            if name not in allowed and times[name] == 1
+        ],
+    )
+
+
+def _everywhere(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(name=topic.name, error_code=code)
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,35 @@
+"""DeleteGroups (42, KIP-229): empty groups go, with their offsets.
+
+Versions: 1 throttle time in another order of checks; 2 flexible; 3 error text.
+"""
+
+from __future__ import annotations
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.delete_groups_request import DeleteGroupsRequest
+from kproto.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
+from mockbroker.apis.registry import Call, register
+
+__all__ = ["delete_groups"]
+
+
+@register(42, "0-3")
+def delete_groups(call: Call) -> DeleteGroupsResponse:
+    body: DeleteGroupsRequest = call.body
+    names = list(dict.fromkeys(body.groups_names))
+    allowed = [each for each in names if may_use_group(call, each)]
+    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    results = [
+        DeletableGroupResult(
+            group_id=each,
+            error_code=call.cluster.groups.delete(each, coordinator_error(call, each)),
+        )
+        for each in allowed
+    ]
+    results += [
+        DeletableGroupResult(group_id=each, error_code=refused)
+        for each in names
+        if each not in allowed
+    ]
+    return DeleteGroupsResponse(results=results)

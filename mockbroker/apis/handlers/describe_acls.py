@@ -1,0 +1,67 @@
+"""DescribeAcls (29, KIP-140): the access rules that a filter matches, grouped by resource.
+
+Versions: 1 pattern types (KIP-290), version 0 has literal names only; 2 flexible; 3 user
+resources. Without an authorizer rules are still stored and listed, where Kafka answers
+SECURITY_DISABLED(54).
+"""
+
+from __future__ import annotations
+
+from kproto.messages.describe_acls_request import DescribeAclsRequest
+from kproto.messages.describe_acls_response import (
+    AclDescription,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from mockbroker.apis.common.acl_elements import check_known
+from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.state.results import AclFilter
+
+__all__ = ["describe_acls"]
+
+
+@register(29, "0-3")
+def describe_acls(call: Call) -> DescribeAclsResponse:
+    request: DescribeAclsRequest = call.body
+    check_known(
+        resource_type=request.resource_type_filter,
+        pattern_type=request.pattern_type_filter,
+        operation=request.operation,
+        permission_type=request.permission_type,
+    )
+    refused = cluster_refusal(call)
+    if refused is not None:
+        return DescribeAclsResponse(error_code=refused[0], error_message=refused[1])
+    found = call.cluster.describe_acls(
+        AclFilter(
+            resource_type=request.resource_type_filter,
+            resource_name=request.resource_name_filter,
+            pattern_type=request.pattern_type_filter,
+            principal=request.principal_filter,
+            host=request.host_filter,
+            operation=request.operation,
+            permission_type=request.permission_type,
+        )
+    )
+    resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
+    for binding in found:
+        key = (binding.resource_type, binding.resource_name, binding.pattern_type)
+        resource = resources.setdefault(
+            key,
+            DescribeAclsResource(resource_type=key[0], resource_name=key[1], pattern_type=key[2]),
+        )
+        resource.acls.append(
+            AclDescription(
+                principal=binding.principal,
+                host=binding.host,
+                operation=binding.operation,
+                permission_type=binding.permission_type,
+            )
+        )
+    return DescribeAclsResponse(
+        error_code=found.error_code,
+        # Empty, not null, on success.
+        error_message=found.error_message or "",
+        resources=list(resources.values()),
+    )

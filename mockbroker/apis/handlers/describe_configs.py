@@ -1,0 +1,108 @@
+"""DescribeConfigs (32): configs of topics and brokers.
+
+Versions: 0 has ``is_default`` and 1 a source instead; 1 synonyms; 3 types and documentation; 4
+flexible. Clients send a named broker's resource to that broker, and another broker refuses it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.error_codes import ErrorCode, message
+from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kproto.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from mockbroker.apis.common.authorization import config_refusal, may_config
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.state.results import ConfigEntry
+
+__all__ = ["describe_configs"]
+
+_NULL_MESSAGES_UNTIL: Final = (2, 6)
+"""Up to this release the message of a success is null; later it is empty."""
+
+_OWN_TEXT_UNTIL: Final = (2, 6)
+"""Up to this release the text of a request with an unknown resource type names the type."""
+_RESOURCE_TYPES: Final = (2, 4, 8)
+_CLIENT_METRICS: Final = 16
+_GROUP: Final = 32
+
+
+@register(32, "0-4")
+def describe_configs(call: Call) -> DescribeConfigsResponse:
+    request: DescribeConfigsRequest = call.body
+    unknown = next((each for each in request.resources if not _is_known(call, each)), None)
+    if unknown is not None:
+        text = message(ErrorCode.INVALID_REQUEST)
+        if call.profile.line <= _OWN_TEXT_UNTIL:
+            text = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
+        return DescribeConfigsResponse(
+            results=[_refuse(each, ErrorCode.INVALID_REQUEST, text) for each in request.resources]
+        )
+    answered, refused = [], []
+    for resource in request.resources:
+        if may_config(call, resource.resource_type, resource.resource_name):
+            answered.append(_describe(call, request, resource))
+        else:
+            refused.append(_refuse(resource, *config_refusal(resource.resource_type)))
+    return DescribeConfigsResponse(results=answered + refused)
+
+
+def _is_known(call: Call, resource: DescribeConfigsResource) -> bool:
+    """Whether the release has resources of this type; one that it lacks fails the whole request."""
+    kind = resource.resource_type
+    if kind == _CLIENT_METRICS:
+        return call.cluster.has_client_metrics
+    return kind in _RESOURCE_TYPES or (kind == _GROUP and call.cluster.has_group_configs)
+
+
+def _refuse(resource: DescribeConfigsResource, code: int, text: str) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=text,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _describe(
+    call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    kind, name = resource.resource_type, resource.resource_name
+    result = call.cluster.describe_configs(
+        kind, name, resource.configuration_keys, receiver=call.broker_id
+    )
+    return DescribeConfigsResult(
+        error_code=result.error_code,
+        error_message=result.error_message
+        or (None if call.profile.line <= _NULL_MESSAGES_UNTIL else ""),
+        resource_type=kind,
+        resource_name=name,
+        configs=[_config(call, request, entry) for entry in result.configs],
+    )
+
+
+def _config(
+    call: Call, request: DescribeConfigsRequest, entry: ConfigEntry
+) -> DescribeConfigsResourceResult:
+    row = DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        config_type=entry.config_type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+    if call.version == 0:
+        row.is_default = entry.is_default and call.profile.reports_defaults
+    if request.include_synonyms:
+        row.synonyms = [
+            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
+            for each in entry.synonyms
+        ]
+    return row

@@ -1,0 +1,129 @@
+"""FindCoordinator (10): the broker that serves a group, a transactional id or a share partition.
+
+Versions: 1 key type and error text; 3 flexible; 4 several keys in one request, of which each has
+its own row; 5 error TRANSACTION_ABORTABLE in the protocol's range; 6 keys of share partitions
+(KIP-932). The first request for a kind creates its internal topic and fails with
+COORDINATOR_NOT_AVAILABLE (15), which clients retry.
+
+A broker that advertises none of the APIs that the coordinator would serve (``--advertise
+implemented``) answers UNSUPPORTED_VERSION (35) instead, which clients report at once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.error_codes import ErrorCode, message
+from kproto.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from mockbroker.apis.common.authorization import may
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.coordinators.kinds import CoordinatorKind, share_key
+from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.state.metadata_views import MetadataView
+from mockbroker.simulation.state.model import Broker
+
+__all__ = ["find_coordinator"]
+
+_NOWHERE: Final = Broker(-1, host="", port=-1)
+_TEXTS_SINCE: Final = (2, 3)
+"""Earlier releases leave the text null; later ones send "NONE" even with success."""
+_SHARE_KEYS_SINCE_VERSION: Final = 6
+_KIND_OF: Final = {kind.value: kind for kind in CoordinatorKind}
+
+_RESOURCES: Final = {
+    CoordinatorKind.GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    CoordinatorKind.TRANSACTION: (
+        ResourceType.TRANSACTIONAL_ID,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+}
+"""Kind -> resource type of a key, and the error of callers who may not describe it."""
+
+_NEEDS: Final = {
+    CoordinatorKind.GROUP: {
+        8: "OffsetCommit",
+        11: "JoinGroup",
+        68: "ConsumerGroupHeartbeat",
+        88: "StreamsGroupHeartbeat",
+    },
+    CoordinatorKind.TRANSACTION: {22: "InitProducerId"},
+    CoordinatorKind.SHARE: {83: "InitializeShareGroupState"},
+}
+"""Kind -> the APIs by which clients first use the coordinator: one of them must be served."""
+
+
+@register(10, "0-6")
+def find_coordinator(call: Call) -> FindCoordinatorResponse:
+    keys = [call.body.key] if call.version < 4 else call.body.coordinator_keys
+    refused = _refusal(call)
+    view = call.cluster.metadata_view(call.broker_id)  # what a key creates, the next does not see
+    rows = [_row(call, view, key) if refused is None else _failed(key, refused) for key in keys]
+    if call.version >= 4:
+        return FindCoordinatorResponse(coordinators=rows)
+    (row,) = rows
+    text: str | None
+    text = row.error_message or message(row.error_code)
+    if call.version == 0 or call.profile.line < _TEXTS_SINCE:
+        text = None
+    return FindCoordinatorResponse(
+        error_code=row.error_code,
+        error_message=text,
+        node_id=row.node_id,
+        host=row.host,
+        port=row.port,
+    )
+
+
+def _kind(call: Call) -> CoordinatorKind | None:
+    key_type = call.body.key_type if call.version >= 1 else CoordinatorKind.GROUP
+    return _KIND_OF.get(key_type)
+
+
+def _refusal(call: Call) -> tuple[ErrorCode, str] | None:
+    """Return the error of the whole request, which every key gets with its text."""
+    kind = _kind(call)
+    code = ErrorCode.NONE
+    if kind is None:
+        code = ErrorCode.INVALID_REQUEST
+    elif kind is CoordinatorKind.SHARE and call.version >= _SHARE_KEYS_SINCE_VERSION:
+        code = ErrorCode.NONE if may(call) else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return (code, message(code)) if code else None
+
+
+def _row(call: Call, view: MetadataView, key: str) -> Coordinator:
+    kind = _kind(call)
+    assert kind is not None, "that is refused"
+    if kind in _RESOURCES:
+        resource_type, refused = _RESOURCES[kind]
+        if not may(call, resource_type, key):
+            return _failed(key, (refused, ""))
+    if kind is CoordinatorKind.SHARE and call.version < _SHARE_KEYS_SINCE_VERSION:
+        return _failed(key, (ErrorCode.INVALID_REQUEST, ""))
+    if not call.cluster.coordinators.exists(kind):
+        return _failed(key, (ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
+    needs = _NEEDS[kind]
+    if not needs.keys() & call.advertised.keys():
+        text = f"This broker has no coordinator: it does not serve {' or '.join(needs.values())}."
+        return _failed(key, (ErrorCode.UNSUPPORTED_VERSION, text))
+    requested = share_key(key) if kind is CoordinatorKind.SHARE else key
+    if requested is None:
+        return _failed(key, (ErrorCode.INVALID_REQUEST, ""))
+    broker = call.cluster.find_coordinator(kind, requested, call.broker_id, view=view)
+    if broker is None:
+        return _failed(key, (ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
+    return _coordinator(key, broker, ErrorCode.NONE, "")
+
+
+def _failed(key: str, error: tuple[ErrorCode, str]) -> Coordinator:
+    return _coordinator(key, _NOWHERE, *error)
+
+
+def _coordinator(key: str, broker: Broker, code: ErrorCode, text: str) -> Coordinator:
+    return Coordinator(
+        key=key,
+        node_id=broker.broker_id,
+        host=broker.host,
+        port=broker.port,
+        error_code=code,
+        error_message=text,
+    )

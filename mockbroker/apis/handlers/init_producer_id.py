@@ -1,0 +1,80 @@
+"""InitProducerId (22): a producer id and epoch, for idempotent and for transactional producers.
+
+Versions: 1 response on quota violation; 2 flexible; 3 the id and epoch to recover (KIP-360);
+4 PRODUCER_FENCED(90); 5 transactions of version 2 (KIP-890); 6 two-phase commit (KIP-939).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.init_producer_id_request import InitProducerIdRequest
+from kproto.messages.init_producer_id_response import InitProducerIdResponse
+from mockbroker.apis.common.authorization import may
+from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.common.transaction_codes import fenced_code
+from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.transactions.events import InitRequest
+from mockbroker.simulation.transactions.model import ProducerResult
+
+__all__ = ["init_producer_id"]
+
+_NONE: Final = -1
+_FENCED_SINCE_VERSION: Final = 4
+_ANY_TOPIC_SINCE: Final = (2, 8)
+"""Since this release a producer that may write to any topic may be idempotent (KIP-679)."""
+
+
+@register(22, "0-6")
+def init_producer_id(call: Call) -> Answer:
+    request: InitProducerIdRequest = call.body
+    error = _error(call, request)
+    if error:
+        return _response(call, ProducerResult(error))
+    if request.transactional_id is None:
+        producer_id = call.cluster.producer_ids.next_id(call.broker_id)
+        return _response(call, ProducerResult(ErrorCode.NONE, producer_id, 0))
+    answer = GroupAnswer[ProducerResult]()
+    wanted = InitRequest(
+        request.transactional_id,
+        request.transaction_timeout_ms,
+        request.producer_id,
+        request.producer_epoch,
+        request.enable2_pc,
+        request.keep_prepared_txn,
+    )
+    call.cluster.transactions.init_producer_id(call.broker_id, wanted, answer.give)
+    return when_answered(answer, lambda result: _response(call, result))
+
+
+def _response(call: Call, result: ProducerResult) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        error_code=fenced_code(call, result.code, _FENCED_SINCE_VERSION),
+        producer_id=result.producer_id,
+        producer_epoch=result.epoch,
+    )
+
+
+def _error(call: Call, request: InitProducerIdRequest) -> ErrorCode:
+    name = request.transactional_id
+    if name is not None and not may(call, ResourceType.TRANSACTIONAL_ID, name):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if name is None and not _may_be_idempotent(call):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if call.version >= 3 and (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def _may_be_idempotent(call: Call) -> bool:
+    if may(call, ResourceType.CLUSTER):
+        return True
+    if call.profile.line < _ANY_TOPIC_SINCE:
+        return False
+    named = {each.resource_name for each in call.cluster.acls}
+    return any(
+        call.authorizes(AclOperation.WRITE, ResourceType.TOPIC, name)
+        for name in {*call.cluster.topics, *named}
+    )

@@ -1,0 +1,69 @@
+"""ListReassignments of KIP-240: the reassignments in progress, each with its identity.
+
+Version 0 of the dialect ``kip-240``, not flexible; its api key is provisional. Only the controller
+answers. Null partitions mean all. Idle partitions are omitted. An unknown partition fails the
+request: the message names it, and nothing is listed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kproto.codec.message import Message
+from kproto.error_codes import ErrorCode
+from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
+from mockbroker.simulation.state.model import TopicPartition
+
+__all__ = ["kip_240_refusal", "list_reassignments"]
+
+
+@register(32240, "0", dialects=("kip-240",))
+def list_reassignments(call: Call) -> Message:
+    requested = _asked(call)
+    refused = kip_240_refusal(call) or _unknown(call, requested)
+    if refused is not None:
+        return _response(call, error_code=refused[0], error_message=refused[1])
+    ongoing = call.cluster.reassignment_identities()
+    expected = (
+        ongoing if requested is None else [tp for tp in dict.fromkeys(requested) if tp in ongoing]
+    )
+    topics: dict[str, list[Any]] = {}
+    row: Any = call.api.response.STRUCTS["TopicReassignment"]
+    for name, index in expected:
+        rows = topics.setdefault(name, [])
+        rows.append(row(partition_id=index, reassignment_id=ongoing[name, index].czxid))
+    topic: Any = call.api.response.STRUCTS["Reassignment"]
+    listed = [topic(topic=name, topic_reassignments=rows) for name, rows in topics.items()]
+    return _response(call, reassignments=listed)
+
+
+def kip_240_refusal(call: Call) -> tuple[ErrorCode, str | None] | None:
+    """Return the error of the whole request, None if there is none."""
+    refused = cluster_refusal(call, AclOperation.DESCRIBE)
+    if refused is None and call.refused_as_not_controller:
+        return ErrorCode.NOT_CONTROLLER, None
+    return refused
+
+
+def _asked(call: Call) -> list[TopicPartition] | None:
+    topics = call.body.topic_partitions
+    if topics is None:
+        return None
+    return [(topic.topic, index) for topic in topics for index in topic.partition_ids]
+
+
+def _unknown(call: Call, requested: list[TopicPartition] | None) -> tuple[ErrorCode, str] | None:
+    for name, index in requested or ():
+        topic = call.cluster.topics.get(name)
+        if topic is None or topic.partition(index) is None:
+            text = f"There is no partition {name}-{index}."
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text
+    return None
+
+
+def _response(call: Call, **fields: Any) -> Message:
+    make: Any = call.api.response
+    answer: Message = make(**{"error_message": None, **fields})
+    return answer

@@ -1,0 +1,56 @@
+"""ListConfigResources (74): what has configs.
+
+Versions: 0 is ListClientMetricsResources (KIP-1000) and lists subscriptions to clients' metrics; 1
+lists every kind of resource (KIP-1142): brokers and topics whether or not a config of theirs is
+set. Groups that have configs are not listed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.list_config_resources_request import ListConfigResourcesRequest
+from kproto.messages.list_config_resources_response import (
+    ConfigResource,
+    ListConfigResourcesResponse,
+)
+from mockbroker.apis.common.authorization import may
+from mockbroker.apis.registry import Call, register
+
+__all__ = ["list_config_resources"]
+
+_TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32
+_KINDS: Final = (
+    frozenset({_CLIENT_METRICS}),
+    frozenset({_TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP}),
+)
+"""The kinds that each version knows."""
+
+
+@register(74, "0-1")
+def list_config_resources(call: Call) -> ListConfigResourcesResponse:
+    body: ListConfigResourcesRequest = call.body
+    if not may(call):
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    known = _KINDS[call.version]
+    requested = set(body.resource_types) or known
+    if not requested <= known:
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    view = call.cluster.metadata_view(call.broker_id)
+    brokers = [str(each.broker_id) for each in view.live_brokers()]
+    metrics = call.cluster.telemetry.subscription_names()
+    names = (
+        (_CLIENT_METRICS, metrics),
+        (_BROKER_LOGGER, brokers),
+        (_BROKER, brokers),
+        (_TOPIC, sorted(view.topics)),
+    )
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind, found in names
+            if kind in requested
+            for name in found
+        ]
+    )

@@ -1,0 +1,168 @@
+"""ListOffsets (2): the offset that stands for a timestamp, or for a special negative one.
+
+Versions: 0 asks for starts of segments, up to 3.9; 1 for one offset (KIP-79); 2 isolation level;
+4 leader epochs (KIP-320); 5 OFFSET_NOT_AVAILABLE (KIP-207); 6 flexible; 7 to 9 and 11 more special
+timestamps (KIP-734, KIP-405, KIP-1005, KIP-1023); 10 a time-out for tiered storage, which the mock
+has none of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kproto.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.apis.common.partition_views import known_partition
+from mockbroker.apis.common.request_partitions import distinct_partitions
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.fetching.list_offsets import (
+    CONSUMER,
+    DEBUGGER,
+    OffsetQuery,
+    list_offset,
+    old_timestamp_error,
+    segment_starts,
+)
+from mockbroker.simulation.log.leadership import access_error
+from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.state.model import TopicPartition
+
+__all__ = ["list_offsets"]
+
+_ISOLATION_LEVELS = (0, 1)
+_EPOCH_VERSION = 4
+
+
+@register(2, "0-11")
+def list_offsets(call: Call) -> ListOffsetsResponse:
+    request: ListOffsetsRequest = call.body
+    allowed = authorized_names(call, (topic.name for topic in request.topics))
+    named = Counter(
+        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    )
+    answer = _segments_of if call.version == 0 else _offset_of
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    answer(call, (topic.name, each.partition_index), each, named)
+                    if topic.name in allowed
+                    else _error(each.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    for each in partitions
+                ],
+            )
+            for topic, partitions in _partitions(call)
+        ]
+    )
+
+
+class _Named:
+    """The partitions of a request by topic, as they are answered."""
+
+    def __init__(self, request: ListOffsetsRequest) -> None:
+        self.topics: list[tuple[ListOffsetsTopic, list[ListOffsetsPartition]]] = [
+            (topic, topic.partitions) for topic in request.topics
+        ]
+
+
+class _AnswerOnce(msgspec.Struct, frozen=True):
+    """A partition that the request names twice is answered once, a topic without partitions not at
+    all."""
+
+    def perform(self, named: _Named, /) -> None:
+        named.topics = distinct_partitions(
+            (topic for topic, _ in named.topics),
+            lambda topic: topic.name,
+            lambda topic: topic.partitions,
+            lambda partition: partition.partition_index,
+        )
+
+
+REPETITIONS: Final[tuple[Row[_Named, _Named], ...]] = (
+    Row("DP-LISTOFF-14", always, (_AnswerOnce(),), since=(4, 0)),
+)
+
+
+@cache
+def _repetitions(release: Release) -> tuple[Row[_Named, _Named], ...]:
+    return rows_of_release(REPETITIONS, release)
+
+
+def _partitions(call: Call) -> list[tuple[ListOffsetsTopic, list[ListOffsetsPartition]]]:
+    named = _Named(call.body)
+    apply_first(_repetitions(call.cluster.logs.release), named, named)
+    return named.topics
+
+
+def _error(index: int, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+
+
+def _offset_of(
+    call: Call, tp: TopicPartition, requested: ListOffsetsPartition, named: Counter[TopicPartition]
+) -> ListOffsetsPartitionResponse:
+    request: ListOffsetsRequest = call.body
+    if request.isolation_level not in _ISOLATION_LEVELS:
+        return _error(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
+    query = OffsetQuery(
+        tp,
+        call.broker_id,
+        requested.timestamp,
+        call.version,
+        requested.current_leader_epoch,
+        request.replica_id,
+        read_committed=request.isolation_level == 1,
+        duplicate=named[tp] > 1,
+    )
+    found = list_offset(call.cluster.logs, known_partition(call, tp), query)
+    return ListOffsetsPartitionResponse(
+        partition_index=requested.partition_index,
+        error_code=found.error_code,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch if call.version >= _EPOCH_VERSION else -1,
+    )
+
+
+def _segments_of(
+    call: Call, tp: TopicPartition, requested: ListOffsetsPartition, _named: Counter[TopicPartition]
+) -> ListOffsetsPartitionResponse:
+    request: ListOffsetsRequest = call.body
+    leader_only = request.replica_id != DEBUGGER
+    code = old_timestamp_error(call.cluster.logs.release, requested.timestamp)
+    code = code or access_error(
+        known_partition(call, tp),
+        call.broker_id,
+        leader_only=leader_only,
+        is_failed=call.cluster.is_failed(call.broker_id, tp),
+    )
+    if code:
+        return _error(requested.partition_index, code)
+    try:
+        offsets = segment_starts(
+            call.cluster.logs.log(tp),
+            requested.timestamp,
+            requested.max_num_offsets,
+            call.cluster.now_ms,
+            for_consumer=request.replica_id == CONSUMER,
+        )
+    except ValueError:
+        return _error(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return ListOffsetsPartitionResponse(
+        partition_index=requested.partition_index, old_style_offsets=offsets
+    )

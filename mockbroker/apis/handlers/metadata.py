@@ -1,0 +1,177 @@
+"""Metadata (3): brokers, controller and topics in the receiving broker's view.
+
+Versions: 0 an empty list of topics means all topics, later null does; 1 controller, racks,
+internal topics; 2 cluster id; 3 throttle time; 4 the client may forbid auto-creation; 5 offline
+replicas; 7 leader epochs; 8 authorized operations (of the cluster: 8 to 10 only); 9 flexible;
+10 topic ids in the response, 12 in the request; 13 a top-level error.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.metadata_request import MetadataRequest
+from kproto.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kproto.schema.model import ZERO_UUID
+from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.authorized_operations import cluster_operations, topic_operations
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.state.metadata_views import MetadataView
+from mockbroker.simulation.state.model import INTERNAL_TOPICS, Partition, Topic
+from mockbroker.simulation.state.topic_names import name_problem
+
+__all__ = ["metadata"]
+
+
+_UNAUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+_ZERO_OPERATIONS_UNTIL: Final = (2, 4)
+"""Up to this release operations that were not requested are 0; later, the field's default."""
+
+_OWN_ID_LOOKED_FOR: Final = ((2, 4), (2, 6))
+"""Brokers of these releases treat an absent leader as a leader without a listener: by mistake they
+look for their own id among the live brokers."""
+_NO_EPOCH_UNTIL: Final = (2, 5)
+"""Up to this release such a partition has no leader epoch, as far as is known."""
+
+
+@register(3, "0-13", cacheable=True)
+def metadata(call: Call) -> MetadataResponse:
+    request: MetadataRequest = call.body
+    if call.version in (10, 11) and _asks_by_id(request):
+        return _refuse(request, ErrorCode.INVALID_REQUEST)
+    view = call.cluster.metadata_view(call.broker_id)
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack)
+            for b in view.live_brokers()
+        ],
+        cluster_id=view.cluster_id,
+        controller_id=view.shown_controller_id(forwarding=call.profile.forwarding),
+        topics=_topics(call, request, view),
+    )
+    if call.version >= 8 and call.profile.line <= _ZERO_OPERATIONS_UNTIL:
+        response.cluster_authorized_operations = 0
+        for topic in response.topics:
+            topic.topic_authorized_operations = 0
+    if 8 <= call.version <= 10 and request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_operations(call)
+    if call.version >= 8 and request.include_topic_authorized_operations:
+        for topic in response.topics:
+            # Unknown topics have operations as well, because they are looked up by name.
+            if topic.name is not None and topic.error_code != _UNAUTHORIZED:
+                topic.topic_authorized_operations = topic_operations(call, topic.name)
+    return response
+
+
+def _asks_by_id(request: MetadataRequest) -> bool:
+    return any(t.name is None or t.topic_id != ZERO_UUID for t in request.topics or ())
+
+
+def _refuse(request: MetadataRequest, error: ErrorCode) -> MetadataResponse:
+    """Return every requested topic with the error alone."""
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ]
+    )
+
+
+def _topics(
+    call: Call, request: MetadataRequest, view: MetadataView
+) -> list[MetadataResponseTopic]:
+    requested = request.topics
+    if requested is None or (call.version == 0 and not requested):
+        # Topics that the caller may not describe are omitted.
+        allowed = authorized_names(call, view.topics)
+        return [_topic(call, view, each) for each in view.topics.values()
+                if each.name in allowed]  # fmt: skip
+    if _asks_by_id(request):  # the Java client sends an empty name besides
+        return [_by_id(call, view, each.topic_id) for each in requested]
+    # Kafka lists each name once, even if it was requested several times.
+    names = dict.fromkeys(each.name for each in requested if each.name is not None)
+    allowed = authorized_names(call, names)
+    return [
+        MetadataResponseTopic(error_code=_UNAUTHORIZED, name=name)
+        if name not in allowed
+        else _topic(call, view, view.topics[name])
+        if name in view.topics
+        else _missing(call, name, may_create=request.allow_auto_topic_creation)
+        for name in names
+    ]
+
+
+def _by_id(call: Call, view: MetadataView, topic_id: uuid.UUID) -> MetadataResponseTopic:
+    topic = view.topic_by_id(topic_id)
+    if topic is not None and may(call, ResourceType.TOPIC, topic.name):
+        return _topic(call, view, topic)
+    if topic is not None:
+        return MetadataResponseTopic(error_code=_UNAUTHORIZED, name=None, topic_id=topic_id)
+    return MetadataResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+    )
+
+
+def _missing(call: Call, name: str, *, may_create: bool) -> MetadataResponseTopic:
+    code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if name_problem(name) is not None:
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif may_create and not _may_create(call, name):
+        code = _UNAUTHORIZED
+    elif may_create:
+        code = call.cluster.auto_create_topic(name)
+    return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _may_create(call: Call, name: str) -> bool:
+    """Return whether the caller may create the topic; True if brokers create none, because then the
+    topic is just unknown."""
+    broker_id, create = call.cluster.controller_id, AclOperation.CREATE
+    enabled = call.cluster.broker_config(broker_id, "auto.create.topics.enable").value == "true"
+    return (
+        not enabled or call.authorizes(create) or call.authorizes(create, ResourceType.TOPIC, name)
+    )
+
+
+def _topic(call: Call, view: MetadataView, topic: Topic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.internal,
+        partitions=[_partition(call, view, topic.name, each) for each in topic.partitions],
+    )
+
+
+def _partition(
+    call: Call, view: MetadataView, topic: str, partition: Partition
+) -> MetadataResponsePartition:
+    offline = view.offline_replicas(topic, partition)
+    row = MetadataResponsePartition(
+        error_code=view.partition_error(partition),
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=list(offline),
+    )
+    first, last = _OWN_ID_LOOKED_FOR
+    if row.error_code and call.version >= 6 and first <= call.profile.line <= last:
+        row.error_code = ErrorCode.LISTENER_NOT_FOUND
+    if row.error_code and first <= call.profile.line <= _NO_EPOCH_UNTIL:
+        row.leader_epoch = -1
+    if call.version == 0 and offline:
+        # Clients of version 0 fail on ids of brokers that are not listed.
+        row.replica_nodes = [r for r in partition.replicas if r not in offline]
+        row.isr_nodes = [r for r in partition.isr if r not in offline]
+        row.error_code = row.error_code or ErrorCode.REPLICA_NOT_AVAILABLE
+    return row

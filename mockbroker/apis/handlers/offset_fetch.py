@@ -1,0 +1,211 @@
+"""OffsetFetch (9): the committed offsets of groups.
+
+Versions: 0 comes from ZooKeeper; 2 null topics for all, and a top-level error; 3 throttle time;
+5 leader epochs (KIP-320); 6 flexible; 7 stable offsets only (KIP-447); 8 several groups, each with
+an error (KIP-709); 9 member epochs (KIP-848); 10 topic ids. Below version 2 an error of the group
+is in each partition. An offset that nobody committed is -1 without an error; in ZooKeeper it has
+error 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.offset_fetch_request import OffsetFetchRequest
+from kproto.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from kproto.schema.model import ZERO_UUID
+from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.coordinators.offsets import FetchedOffset
+from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.state.metadata_views import MetadataView
+
+__all__ = ["offset_fetch"]
+
+_GROUPS_SINCE_VERSION: Final = 8
+_IDS_SINCE_VERSION: Final = 10
+_TOP_ERROR_SINCE_VERSION: Final = 2
+
+
+class _Topic(msgspec.Struct):
+    """A topic of the request or the answer; the name is empty if the id is unknown."""
+
+    name: str
+    topic_id: UUID
+    indexes: Sequence[int]
+    rows: list[FetchedOffset]
+
+
+class _Group(msgspec.Struct):
+    """The request for one group's offsets, and its answer. ``topics`` None requests all topics."""
+
+    group_id: str
+    topics: list[_Topic] | None
+    member_id: str | None = None
+    member_epoch: int = -1
+    error: ErrorCode = ErrorCode.NONE
+
+
+class _LeaveOutEmpty(msgspec.Struct, frozen=True):
+    """A topic without partitions is not answered."""
+
+    def perform(self, group: _Group, /) -> None:
+        if group.topics is not None:
+            group.topics = [topic for topic in group.topics if topic.indexes]
+
+
+EMPTY_TOPICS: Final[tuple[Row[_Group, _Group], ...]] = (
+    Row("DP-OFFSET-27", always, (_LeaveOutEmpty(),), until=(4, 0)),
+)
+
+
+@cache
+def _empty_topics(release: Release) -> tuple[Row[_Group, _Group], ...]:
+    return rows_of_release(EMPTY_TOPICS, release)
+
+
+@register(9, "0-10")
+def offset_fetch(call: Call) -> OffsetFetchResponse:
+    groups = _groups(call)
+    for group in groups:
+        apply_first(_empty_topics(call.cluster.logs.release), group, group)
+        group.error = _error(call, group)
+        if not group.error:
+            _fill(call, group)
+    if call.version >= _GROUPS_SINCE_VERSION:
+        return OffsetFetchResponse(groups=[_group_row(each) for each in groups])
+    (group,) = groups
+    if group.error and call.version < _TOP_ERROR_SINCE_VERSION:
+        for topic in group.topics or ():
+            topic.rows = _failed(topic, group.error)
+        group.error = ErrorCode.NONE
+    return OffsetFetchResponse(
+        error_code=group.error if call.version >= _TOP_ERROR_SINCE_VERSION else 0,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[OffsetFetchResponsePartition(**_fields(row)) for row in topic.rows],
+            )
+            for topic in (() if group.error else group.topics or ())
+        ],
+    )
+
+
+def _groups(call: Call) -> list[_Group]:
+    request: OffsetFetchRequest = call.body
+    view = call.cluster.metadata_view(call.broker_id)
+    if call.version < _GROUPS_SINCE_VERSION:
+        return [_Group(request.group_id, _topics(call, view, request.topics))]
+    return [
+        _Group(each.group_id, _topics(call, view, each.topics), each.member_id, each.member_epoch)
+        for each in request.groups
+    ]
+
+
+def _topics(call: Call, view: MetadataView, topics: Iterable[Any] | None) -> list[_Topic] | None:
+    if topics is None:
+        return None
+    found = []
+    for topic in topics:
+        topic_id = topic.topic_id if call.version >= _IDS_SINCE_VERSION else ZERO_UUID
+        name = topic.name
+        if call.version >= _IDS_SINCE_VERSION:
+            known = view.topic_by_id(topic_id)
+            name = "" if known is None else known.name
+        found.append(_Topic(name, topic_id, topic.partition_indexes, []))
+    return found
+
+
+def _error(call: Call, group: _Group) -> ErrorCode:
+    """Return the error of the whole group."""
+    if not may(call, ResourceType.GROUP, group.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if call.version == 0:
+        in_zookeeper = call.cluster.keeps_znodes
+        return ErrorCode.NONE if in_zookeeper else ErrorCode.UNSUPPORTED_VERSION
+    return call.cluster.coordinators.group_error(
+        group.group_id, call.broker_id
+    ) or call.cluster.offsets.groups.validate_fetch(
+        group.group_id, group.member_id, group.member_epoch
+    )
+
+
+def _fill(call: Call, group: _Group) -> None:
+    """Look up the requested offsets of topics that the caller may describe."""
+    if group.topics is None:
+        group.topics = _all_topics(call, group.group_id)
+        return
+    allowed = authorized_names(call, (topic.name for topic in group.topics if topic.name))
+    for topic in group.topics:
+        if call.version >= _IDS_SINCE_VERSION and not topic.name:
+            topic.rows = _failed(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif topic.name not in allowed:
+            topic.rows = _failed(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif call.version == 0:
+            topic.rows = [
+                call.cluster.offset_in_zookeeper(call.broker_id, group.group_id, (topic.name, i))
+                for i in topic.indexes
+            ]
+        else:
+            topic.rows = call.cluster.offsets.fetch(
+                group.group_id,
+                [(topic.name, index) for index in topic.indexes],
+                require_stable=call.body.require_stable,
+            )
+
+
+def _all_topics(call: Call, group_id: str) -> list[_Topic]:
+    """The topics that have offsets; with ids only those whose id this broker knows."""
+    rows = call.cluster.offsets.fetch(group_id, None, require_stable=call.body.require_stable)
+    allowed = authorized_names(call, (row.tp[0] for row in rows))
+    known = call.cluster.metadata_view(call.broker_id).topics
+    topics: dict[str, _Topic] = {}
+    for row in rows:
+        name = row.tp[0]
+        if name in allowed and (call.version < _IDS_SINCE_VERSION or name in known):
+            topic_id = known[name].topic_id if name in known else ZERO_UUID
+            topics.setdefault(name, _Topic(name, topic_id, (), [])).rows.append(row)
+    return list(topics.values())
+
+
+def _failed(topic: _Topic, code: ErrorCode) -> list[FetchedOffset]:
+    return [FetchedOffset((topic.name, index), error_code=code) for index in topic.indexes]
+
+
+def _fields(row: FetchedOffset) -> dict[str, Any]:
+    return {
+        "partition_index": row.tp[1],
+        "committed_offset": row.offset,
+        "committed_leader_epoch": row.leader_epoch,
+        "metadata": row.metadata,
+        "error_code": row.error_code,
+    }
+
+
+def _group_row(group: _Group) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(
+        group_id=group.group_id,
+        error_code=group.error,
+        topics=[
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[OffsetFetchResponsePartitions(**_fields(row)) for row in topic.rows],
+            )
+            for topic in (() if group.error else group.topics or ())
+        ],
+    )

@@ -1,0 +1,91 @@
+"""ShareAcknowledge (79, KIP-932): a member of a share group acknowledges records that it acquired.
+
+Version 2 has renewal of locks (KIP-1222) and tells how long they hold.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.share_acknowledge_request import ShareAcknowledgeRequest
+from kproto.messages.share_acknowledge_response import (
+    NodeEndpoint,
+    PartitionData,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.apis.common.group_answers import may_use_group
+from mockbroker.apis.common.share_answers import (
+    acknowledge,
+    add_leader,
+    complete,
+    is_member_id,
+    lock_ms,
+    share_groups_served,
+    topic_name,
+)
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.groups.share.share_sessions import FINAL_EPOCH
+from mockbroker.simulation.state.model import Broker
+
+__all__ = ["share_acknowledge"]
+
+
+@register(79, "1-2")
+def share_acknowledge(call: Call) -> ShareAcknowledgeResponse:
+    body: ShareAcknowledgeRequest = call.body
+    if not share_groups_served(call):
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
+    if body.group_id is None:
+        return _refused(ErrorCode.INVALID_REQUEST)
+    if not may_use_group(call, body.group_id):
+        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if body.member_id is None or not is_member_id(body.member_id):
+        return _refused(ErrorCode.INVALID_REQUEST)
+    fetches, epoch = call.cluster.share_fetches, body.share_session_epoch
+    code = fetches.continue_session(call.broker_id, body.group_id, body.member_id, epoch)
+    if code:
+        return _refused(code)
+    response = _response(call)
+    if epoch == FINAL_EPOCH:
+        fetches.end_session(call.broker_id, body.group_id, body.member_id)
+    return response
+
+
+def _refused(code: ErrorCode) -> ShareAcknowledgeResponse:
+    return ShareAcknowledgeResponse(error_code=code)
+
+
+def _response(call: Call) -> ShareAcknowledgeResponse:
+    body: ShareAcknowledgeRequest = call.body
+    names = {topic_name(call, topic.topic_id) for topic in body.topics}
+    readable = authorized_names(call, (name for name in names if name is not None))
+    results = acknowledge(
+        call,
+        [
+            ((topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
+            for topic in body.topics
+            for partition in topic.partitions
+        ],
+        readable,
+    )
+    complete(results)
+    topics: dict[uuid.UUID, ShareAcknowledgeTopicResponse] = {}
+    endpoints: dict[int, Broker] = {}
+    for (topic_id, index), each in results.items():
+        row = PartitionData(partition_index=index, error_code=each.code, error_message=each.text)
+        topic = topics.setdefault(
+            topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[])
+        )
+        topic.partitions.append(row)
+        add_leader(call, topic_id, row, endpoints)
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=lock_ms(call) if call.version >= 2 else 0,
+        responses=list(topics.values()),
+        node_endpoints=[
+            NodeEndpoint(node_id=at.broker_id, host=at.host, port=at.port, rack=at.rack)
+            for at in endpoints.values()
+        ],
+    )

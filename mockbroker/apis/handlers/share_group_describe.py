@@ -1,0 +1,89 @@
+"""ShareGroupDescribe (77, KIP-932): members and assignments of share groups.
+
+Version 1 is the first one that releases have. Without the feature ``share.version`` the broker
+refuses the request for each group.
+"""
+
+from __future__ import annotations
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.share_group_describe_response import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    ShareGroupDescribeResponse,
+    TopicPartitions,
+)
+from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.apis.common.group_descriptions import describe_groups
+from mockbroker.apis.common.share_answers import share_groups_served
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.groups.share.model import ShareGroup, ShareMember
+
+__all__ = ["share_group_describe"]
+
+
+@register(77, "1")
+def share_group_describe(call: Call) -> ShareGroupDescribeResponse:
+    groups = describe_groups(
+        call,
+        DescribedGroup,
+        "share",
+        lambda group_id: _described(call, group_id),
+        served=share_groups_served(call),
+        explains=True,
+    )
+    return ShareGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
+
+
+def _described(call: Call, group_id: str) -> DescribedGroup | None:
+    found = call.cluster.groups.share.group(group_id)
+    return None if found is None else _group(call, found)
+
+
+def _group(call: Call, group: ShareGroup) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name="simple",
+        members=[
+            Member(
+                member_id=each.member_id,
+                rack_id=each.rack_id,
+                member_epoch=each.epoch,
+                client_id=each.client_id,
+                client_host=each.client_host,
+                subscribed_topic_names=sorted(each.topic_names),
+                assignment=_assignment(call, each),
+            )
+            for each in group.members.values()
+        ],
+    )
+
+
+def _assignment(call: Call, member: ShareMember) -> Assignment:
+    topics = call.cluster.groups.share.topics
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, topic_name=name, partitions=indexes)
+            for name, indexes in topics.by_name(member.assigned)
+            if (topic_id := topics.id_of(name)) is not None
+        ]
+    )
+
+
+def _visible(call: Call, group: DescribedGroup) -> DescribedGroup:
+    """The group, unless it has topics that the caller may not describe."""
+    names = frozenset(
+        topic.topic_name for each in group.members for topic in each.assignment.topic_partitions
+    )
+    if authorized_names(call, names) == names:
+        return group
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has described topic(s) that the client is not authorized to "
+        "describe.",
+    )

@@ -1,0 +1,75 @@
+"""StopReplica (5): the controller tells a broker to stop fetching partitions, or to delete them.
+
+Versions: 1 broker epochs, and partitions grouped by topic; 2 flexible; 3 each partition has its
+leader epoch and its own delete flag (KIP-570); 4 the controller marks itself as KRaft. The refusal
+of a whole request lists no partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.stop_replica_request import StopReplicaRequest
+from kproto.messages.stop_replica_response import StopReplicaPartitionError, StopReplicaResponse
+from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.state.model import TopicPartition
+
+__all__ = ["stop_replica"]
+
+_NO_EPOCH = -1
+
+
+@register(5, "0-4")
+def stop_replica(call: Call) -> StopReplicaResponse:
+    request: StopReplicaRequest = call.body
+    unauthorized = cluster_refusal(call)
+    if unauthorized is not None:
+        return _unauthorized(call, unauthorized[0])
+    memory = call.cluster.memory(call.broker_id)
+    own_epoch = call.cluster.broker_epoch(call.broker_id)
+    refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)
+    if refused is not None:
+        return StopReplicaResponse(error_code=refused)
+    memory.accept(request.controller_id, request.controller_epoch)
+    return StopReplicaResponse(
+        error_code=ErrorCode.NONE,
+        partition_errors=[
+            StopReplicaPartitionError(
+                topic_name=tp[0], partition_index=tp[1], error_code=_stop(call, tp, leader_epoch)
+            )
+            for tp, leader_epoch in _rows(request, call.version)
+        ],
+    )
+
+
+def _stop(call: Call, tp: TopicPartition, leader_epoch: int) -> int:
+    if call.cluster.is_failed(call.broker_id, tp):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return call.cluster.memory(call.broker_id).stop(tp, leader_epoch)
+
+
+def _unauthorized(call: Call, code: int) -> StopReplicaResponse:
+    """Unlike other refusals of this API, this one lists every partition."""
+    rows = [
+        StopReplicaPartitionError(topic_name=tp[0], partition_index=tp[1], error_code=code)
+        for tp, _ in _rows(call.body, call.version)
+    ]
+    return StopReplicaResponse(error_code=code, partition_errors=rows)
+
+
+def _rows(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int]]:
+    """Return the partition index and leader epoch. The delete flag has no effect, because the
+    broker stores no data."""
+    if version == 0:
+        for partition in request.ungrouped_partitions:
+            yield (partition.topic_name, partition.partition_index), _NO_EPOCH
+    elif version < 3:
+        for topic in request.topics:
+            for index in topic.partition_indexes:
+                yield (topic.name, index), _NO_EPOCH
+    else:
+        for states in request.topic_states:
+            for state in states.partition_states:
+                yield (states.topic_name, state.partition_index), state.leader_epoch

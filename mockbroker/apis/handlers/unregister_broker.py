@@ -1,0 +1,46 @@
+"""UnregisterBroker (64): the controller forgets a broker of a KRaft cluster (KIP-500).
+
+A broker that still runs leaves all of its partitions, and is registered again once it restarts.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from kproto.messages.unregister_broker_response import UnregisterBrokerResponse
+from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+
+__all__ = ["unregister_broker"]
+
+
+class _TextLeftOut(msgspec.Struct, frozen=True):
+    """An effect that leaves the text of an error empty."""
+
+    def perform(self, subject: UnregisterBrokerResponse, /) -> None:
+        subject.error_message = ""
+
+
+_ROWS: Final[tuple[Row[UnregisterBrokerResponse, UnregisterBrokerResponse], ...]] = (
+    Row("QUORUM-08", always, (_TextLeftOut(),), until=(4, 1)),
+)
+
+
+@cache
+def _rows(
+    release: Release,
+) -> tuple[Row[UnregisterBrokerResponse, UnregisterBrokerResponse], ...]:
+    return rows_of_release(_ROWS, release)
+
+
+@register(64, "0")
+def unregister_broker(call: Call) -> UnregisterBrokerResponse:
+    code, text = cluster_refusal(call) or call.cluster.unregister_broker(call.body.broker_id)
+    # Empty, not null, on success.
+    answer = UnregisterBrokerResponse(error_code=code, error_message=text or "")
+    apply_first(_rows(call.profile.line), answer, answer)
+    return answer

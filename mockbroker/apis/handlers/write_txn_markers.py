@@ -1,0 +1,97 @@
+"""WriteTxnMarkers (27): a coordinator, or an administrator (KIP-664), ends transactions in
+partitions that this broker leads.
+
+Versions: 1 flexible; 2 transaction version (KIP-1228). It is answered once the replicas have all
+markers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
+from kproto.messages.write_txn_markers_response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+from mockbroker.apis.common.authorization import may
+from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
+from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.transactions.markers import MarkerToWrite
+
+__all__ = ["write_txn_markers"]
+
+_Results = dict[int, dict[TopicPartition, ErrorCode]]
+"""Producer id -> error of each partition."""
+
+
+@register(27, "0-2")
+def write_txn_markers(call: Call) -> Answer:
+    request: WriteTxnMarkersRequest = call.body
+    found: _Results = {}
+    wanted = [(marker, tp) for marker in request.markers for tp in _partitions(marker)]
+    if not may(call) and not call.authorizes(AclOperation.CLUSTER_ACTION):
+        for marker, tp in wanted:
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            found.setdefault(marker.producer_id, {})[tp] = code
+        return _response(found)
+    answer = GroupAnswer[_Results]()
+    left = len(wanted)
+
+    def finish(producer_id: int, tp: TopicPartition, code: ErrorCode) -> None:
+        nonlocal left
+        found[producer_id][tp] = code
+        left -= 1
+        if not left:
+            answer.give(found)
+
+    for marker, tp in wanted:
+        found.setdefault(marker.producer_id, {}).setdefault(tp, ErrorCode.NONE)
+    for marker, tp in wanted:
+        call.cluster.marker_writer.write(
+            call.broker_id, tp, _marker(marker), partial(finish, marker.producer_id, tp)
+        )
+    if not wanted:
+        answer.give(found)
+    return when_answered(answer, _response)
+
+
+def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
+    return [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+
+
+def _marker(marker: WritableTxnMarker) -> MarkerToWrite:
+    return MarkerToWrite(
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.coordinator_epoch,
+        marker.transaction_result,
+        marker.transaction_version,
+    )
+
+
+def _response(found: _Results) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(codes.items()))
+            for producer_id, codes in found.items()
+        ]
+    )
+
+
+def _topics(
+    codes: Iterable[tuple[TopicPartition, ErrorCode]],
+) -> list[WritableTxnMarkerTopicResult]:
+    topics: dict[str, WritableTxnMarkerTopicResult] = {}
+    for (name, index), code in codes:
+        topic = topics.setdefault(name, WritableTxnMarkerTopicResult(name=name, partitions=[]))
+        topic.partitions.append(
+            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+        )
+    return list(topics.values())

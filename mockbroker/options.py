@@ -1,0 +1,198 @@
+"""What a mock cluster is made of: the one description that Python, the command line, the control
+port and the pytest fixture share.
+"""
+
+from __future__ import annotations
+
+import inspect
+import ssl
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+
+from kproto.dialects import Dialect
+from kproto.journal import Journal
+from kproto.schema.versions import Versions
+from kproto.znodes import ZnodeStore
+from mockbroker.profiles import DEFAULT_PROFILE, Profile
+from mockbroker.serving.limits import DEFAULTS, Limits
+from mockbroker.simulation.log.events import MOST_EVENTS
+from mockbroker.simulation.log.logs import DEFAULT_LOG_BYTES
+from mockbroker.simulation.security.authorizer import Authorizer
+from mockbroker.simulation.state.model import Broker
+
+__all__ = ["Clock", "ClusterOptions", "DataWaits", "Level", "takes_cluster_options"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+Clock: TypeAlias = Literal["wall", "manual"]
+DataWaits: TypeAlias = Literal["real", "virtual"]
+
+Level: TypeAlias = str | Mapping[int, Versions | None]
+"""A broker's software: a release (``"kafka-2.3"``), the API versions that differ from the
+cluster's (``"4=0-2,45=off"``, or by API key, where None hides one), or ``"cluster"`` for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """The options of a ``MockCluster``. Only types and limits are checked here: ``MockCluster``
+    raises ClusterError or UnknownNameError for options that contradict each other."""
+
+    brokers: int | Iterable[Broker] = 3
+    """The number of brokers (ids 1 to N, controller 1), or the brokers themselves."""
+    _: KW_ONLY
+    topics: Iterable[str | tuple[str, Sequence[Sequence[int]]]] = ()
+    """``NAME:PARTITIONS:REPLICAS`` or ``NAME=1,2,3/2,3,4``, or (name, broker ids of each
+    partition) pairs."""
+    profile: str | Profile = DEFAULT_PROFILE
+    """The release to behave as; ``mockbroker profiles`` lists them."""
+    dialect: str | Dialect | None = None
+    """The message schemas: a name, or the result of ``kproto.load_dialect``; None is the
+    profile's. ``auto`` accepts released requests and those of KIP-455's drafts, and answers each in
+    its own dialect."""
+    apis: Mapping[int, Versions | None] | None = None
+    """API versions that differ from the profile's; None hides an API key."""
+    implemented_only: bool = False
+    """Whether to hide the APIs that have no handler."""
+    client_telemetry: bool = False
+    """Whether brokers have a receiver of clients' metrics (KIP-714), and so serve
+    GetTelemetrySubscriptions and PushTelemetry. Off by default, as in Kafka without a plugin:
+    clients that find these APIs send them by themselves."""
+    reply35: bool = False
+    """Whether to answer unsupported versions with error 35. Kafka's brokers close the
+    connection."""
+
+    # ---- addresses ---------------------------------------------------------------------------
+    host: str = "127.0.0.1"
+    """The address that every broker listens on."""
+    port: int = 0
+    """The port of broker 1; broker n listens on ``port + n - 1``. 0 takes free ports."""
+    advertise: tuple[str, int | None] | None = None
+    """The (host, port) that Metadata gives for broker 1; port None stands for each broker's
+    own."""
+
+    # ---- time --------------------------------------------------------------------------------
+    clock: Clock = "wall"
+    """``wall``: the simulated time follows real time. ``manual``: only ``advance`` moves it."""
+    auto_progress_ms: int | None = None
+    """The interval at which one replica joins an ISR; None for never."""
+    propagation_ms: int = 0
+    """How long changes take to reach the metadata of each broker."""
+
+    # ---- behaviour ---------------------------------------------------------------------------
+    auto_create_topics: bool = False
+    """Whether Metadata creates unknown topics, as Kafka's brokers do by default."""
+    broker_configs: Mapping[str, str] = field(default_factory=dict)
+    """Static configs of every broker, by Kafka's names."""
+    own_broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """Static configs that single brokers have instead, by broker id."""
+    racks: Mapping[int, str] = field(default_factory=dict)
+    """The racks of brokers, by broker id."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Levels of features (KIP-584) that differ from the profile's, such as
+    ``{"transaction.version": 1}``."""
+    busy_elections_fail: bool = False
+    """KIP-183: whether an election fails with error 7 while another one waits in the queue."""
+    strict_faults: bool = False
+    """Whether leaving the ``async with`` block raises AssertionError for fault rules that no
+    request has hit."""
+
+    # ---- data --------------------------------------------------------------------------------
+    log_bytes: int = DEFAULT_LOG_BYTES
+    """The most bytes of record batches in all logs together. Past it the oldest batches of the
+    largest log go, which the action log tells (LogStartMoved)."""
+    data_actions: int = MOST_EVENTS
+    """The most events of logs, such as appends, that are kept. The action log tells when the first
+    one is dropped (DataActionsDropped)."""
+    auto_retention_ms: int | None = None
+    """The interval at which retention is applied to all logs; None for never."""
+    data_waits: DataWaits = "real"
+    """How long polls and produce requests wait: ``real`` is the client's time, ``virtual`` the
+    simulated time, for scripted clients."""
+    cut_last_batch: bool = False
+    """Whether the limits of a fetch may cut its last batch, as Kafka does. Otherwise a batch that
+    does not fit is left out."""
+
+    # ---- ZooKeeper ---------------------------------------------------------------------------
+    zookeeper: str | ZnodeStore | None = None
+    """Where a ZooKeeper-mode controller keeps its state: ``host:port[,host:port...][/chroot]`` of
+    a real server (needs the ``zookeeper`` extra), a session of your own, or None for a store in
+    this process."""
+    zxid: int = 0
+    """The last transaction id before the cluster's first, in a store in this process."""
+
+    # ---- security ----------------------------------------------------------------------------
+    sasl: Iterable[str] = ()
+    """``MECHANISM:USER:PASSWORD``, or ``OAUTHBEARER[:OPTION=VALUE,...]`` for tokens without a
+    signature, with options of Kafka's validator (``requiredScope=a b``). If there are any, clients
+    must authenticate, and their principal is ``User:USER``."""
+    oauth_clients: Iterable[str] = ()
+    """``ID:SECRET[:SCOPE ...]`` of clients to which the control port gives signed tokens, at
+    ``/oauth/token``. If there are any, OAUTHBEARER accepts only these tokens, and its options are
+    ``expectedAudience``, ``expectedIssuer``, ``clockSkewSeconds`` and ``tokenLifetimeSeconds``."""
+    scram_iterations: int | None = None
+    """A false iteration count for SCRAM's first answer, to test how clients react. Nobody can
+    authenticate then."""
+    scram_final: str | None = None
+    """Replaces the server's proof at the end of SCRAM."""
+    tls: ssl.SSLContext | None = None
+    """A server-side context for every listener. If it requests client certificates, their owners
+    are the principals."""
+    authorizer: Authorizer | None = None
+    """Enforces access rules; None allows everything."""
+
+    # ---- inter-broker requests ---------------------------------------------------------------
+    inter_broker: bool | None = None
+    """Whether a ZooKeeper-mode controller sends LeaderAndIsr, StopReplica and UpdateMetadata to its
+    brokers, on sockets apart from the clients' and into the same journal. None: only with the
+    profiles of proposals and with external brokers, so that with a released profile the journal
+    holds nothing but clients' traffic."""
+    external_brokers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    """(host, port) of brokers that run in other processes, by broker id. The controller sends to
+    them too, and Metadata lists them."""
+    broker_levels: Mapping[int, Level] = field(default_factory=dict)
+    """Brokers that start with other software, by broker id."""
+
+    # ---- limits ------------------------------------------------------------------------------
+    max_frame_bytes: int = DEFAULTS.max_frame_bytes
+    max_connections: int = DEFAULTS.max_connections
+    max_buffered_bytes: int = DEFAULTS.max_buffered_bytes
+    idle_timeout_ms: int | None = DEFAULTS.idle_timeout_ms
+    journal_entries: int = DEFAULTS.journal_entries
+    journal_bytes: int = DEFAULTS.journal_bytes
+    """See ``mockbroker.serving.limits``. The last two size the journal in memory, unless there is a
+    ``journal``."""
+    journal: Journal | None = None
+    """Where to record the traffic; None makes a journal of the size above."""
+
+    @property
+    def limits(self) -> Limits:
+        """Raises ClusterError for a limit out of range."""
+        return Limits(
+            self.max_frame_bytes,
+            self.max_connections,
+            self.max_buffered_bytes,
+            self.idle_timeout_ms,
+            self.journal_entries,
+            self.journal_bytes,
+        )
+
+
+def _with_arguments_of(
+    options: Callable[P, ClusterOptions],
+) -> Callable[[Callable[Concatenate[T, ...], R]], Callable[Concatenate[T, P], R]]:
+    def decorate(method: Callable[Concatenate[T, ...], R]) -> Callable[Concatenate[T, P], R]:
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        taken = inspect.signature(options)
+        method.__signature__ = inspect.signature(method).replace(  # type: ignore[attr-defined]
+            parameters=[own, *taken.parameters.values()]
+        )
+        return method
+
+    return decorate
+
+
+takes_cluster_options = _with_arguments_of(ClusterOptions)
+"""Give a method the arguments of ``ClusterOptions``, for type checkers and for ``inspect``."""

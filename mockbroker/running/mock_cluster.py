@@ -1,0 +1,668 @@
+"""A running mock cluster: the simulated cluster with its sockets, clock and journal.
+
+This module joins the parts and gives tests one object to call. It knows no wire format and no
+HTTP; the parts are in ``serving``, the control port in ``control``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
+
+from kproto.dialects import dialect
+from kproto.schema.versions import Versions
+from kproto.transcript import Transcript
+from kproto.znodes import Stat, ZnodeStore
+from mockbroker.errors import ClusterError, FaultError, raise_together
+from mockbroker.faults.documents import fault_of
+from mockbroker.faults.matching import ActiveFault, Predicate
+from mockbroker.faults.members import FaultMembers
+from mockbroker.faults.rule import Fault
+from mockbroker.options import Clock, ClusterOptions, Level, takes_cluster_options
+from mockbroker.profiles import Profile, profile
+from mockbroker.running.data_methods import DataMethods
+from mockbroker.serving.broker_sockets import BrokerSockets
+from mockbroker.serving.cluster_clock import ClusterClock
+from mockbroker.serving.dispatch import Dispatcher
+from mockbroker.serving.endpoints import Advertised
+from mockbroker.serving.fault_steps import FaultSteps
+from mockbroker.serving.inter_broker_setup import (
+    brokers_to_register,
+    inter_broker_network,
+    racks_of,
+    software_versions,
+)
+from mockbroker.serving.limits import BufferBudget
+from mockbroker.serving.listeners import BrokerListener
+from mockbroker.serving.operations import Operations, SuspendedOperations
+from mockbroker.serving.preloading import preload
+from mockbroker.serving.replay_stage import Replay
+from mockbroker.serving.scripts import Script, Scripted
+from mockbroker.serving.served_versions import check_release, served_versions
+from mockbroker.serving.server import BrokerProtocol
+from mockbroker.simulation.brokers.inter_broker.broker_memory import BrokerMemory
+from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_BROKER
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations import CommandCall, parse_command
+from mockbroker.simulation.reassignment import keeps_znodes
+from mockbroker.simulation.security.policy import Security
+from mockbroker.simulation.state.actions import Action
+from mockbroker.simulation.state.model import Partition, TopicPartition
+from mockbroker.simulation.state.timers import Alarm, sleep, wall_ms
+from mockbroker.simulation.topics.spec import parse_topic_partition
+
+__all__ = ["Clock", "ClusterOptions", "MockCluster"]
+
+_log = logging.getLogger("mockbroker")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
+_SESSION_TIMEOUT_MS = 6_000
+
+
+class MockCluster(DataMethods):
+    """Brokers that real Kafka clients can connect to, in this process::
+
+        async with MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-4.1") as mock:
+            admin = SomeClient(bootstrap_servers=mock.bootstrap)
+            ...                                     # the client starts a reassignment of foo-0
+            mock.join_isr("foo-0", 4)               # the reassignment proceeds
+            assert mock.journal.select(api=45, direction="request")
+
+    The arguments are those of ``ClusterOptions``, which documents them; ``from_options`` takes the
+    object itself.
+
+    Raises ClusterError or UnknownNameError for options that make no sense, and OSError from
+    ``start`` if an address is not available. Call everything from the event loop that ran
+    ``start``.
+
+    Steps such as ``join_isr`` are plain methods. With a real ZooKeeper server, use
+    ``await mock.run_command("join-isr foo-0 4")`` or ``await mock.take(mock.join_isr, "foo-0", 4)``
+    instead: these wait for the server without blocking the event loop.
+    """
+
+    @takes_cluster_options
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._set_up(ClusterOptions(*arguments, **options))
+
+    @classmethod
+    def from_options(cls, options: ClusterOptions) -> Self:
+        """A cluster with these options."""
+        made = cls.__new__(cls)
+        made._set_up(options)
+        return made
+
+    def _set_up(self, options: ClusterOptions) -> None:
+        self.options = options
+        limits = options.limits
+        self.profile: Profile = (
+            profile(options.profile) if isinstance(options.profile, str) else options.profile
+        )
+        named = self.profile.dialect if options.dialect is None else options.dialect
+        self.dialect = dialect(named) if isinstance(named, str) else named
+        self.journal = limits.journal() if options.journal is None else options.journal
+        self.clock: Clock = options.clock
+        self.auto_progress_ms = options.auto_progress_ms
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        check_release(self.profile, self.dialect, options.apis or {})
+        self.operations = Operations()
+        self._znodes = self._znode_store(options)
+        served = served_versions(
+            self.profile, self.dialect, options.apis, implemented_only=options.implemented_only,
+            client_telemetry=options.client_telemetry,
+        )  # fmt: skip
+        self.cluster = self._simulated_cluster(options, served)
+        for reason, names in (
+            ("that the mock does not know", self.cluster.unknown_configs()),
+            ("that no rule of the mock reads", self.cluster.unread_configs()),
+        ):
+            listed = ", ".join(name for name in names if name != _SESSION_TIMEOUT)
+            if listed:
+                _log.warning("broker configs %s have no effect: %s", reason, listed)
+        if isinstance(self.operations, SuspendedOperations):
+            self.cluster.turn = self.operations.turn
+        self.cluster.on_death = lambda broker_id: self._schedule(self._sockets.close(broker_id))
+        self._clock = ClusterClock(
+            self.cluster,
+            self.operations,
+            partial(Alarm, lambda: self._loop),
+            follows_wall=options.clock == "wall",
+        )
+        security = Security.of(
+            options.authorizer, options.sasl, options.scram_iterations, options.scram_final,
+            options.oauth_clients, self.profile.line,
+        )  # fmt: skip
+        self.token_issuer = None if security.sasl is None else security.sasl.issuer
+        """Gives signed tokens to OAuth clients; None without any."""
+        if security.sasl is not None:
+            security.sasl.use_stored(self.cluster.scram)
+            security.sasl.use_tokens(self.cluster.tokens.login)
+        self._dispatcher = Dispatcher(
+            cluster=self.cluster,
+            profile=self.profile,
+            codec=self.dialect,
+            served=served,
+            journal=self.journal,
+            reply35=options.reply35,
+            follow_clock=self._clock.follow,
+            security=security,
+            operations=self.operations,
+            perform_step=lambda call, broker_id: self._fault_steps.perform(call, broker_id),
+        )
+        self._budget = BufferBudget(limits)
+        self._sockets = BrokerSockets(
+            self.cluster,
+            self._make_listeners(options),
+            inter_broker_network(
+                self._dispatcher, self.journal, options.external_brokers, options.inter_broker
+            ),
+            Advertised(options.advertise),
+            self._set_endpoint,
+        )
+        self._fault_steps = FaultSteps(
+            self.cluster, self._clock, self._sockets, self._schedule, self._change_software
+        )
+
+    def _simulated_cluster(
+        self, options: ClusterOptions, served: Mapping[int, Versions]
+    ) -> Cluster:
+        return Cluster(
+            brokers_to_register(
+                options.brokers, options.external_brokers, self.profile, self.dialect, served,
+                options.broker_levels, racks_of(options.racks, options.own_broker_configs),
+            ),
+            topics=options.topics,
+            now_ms=wall_ms() if options.clock == "wall" else 0,
+            auto_progress_ms=options.auto_progress_ms,
+            reassignment=self.profile.reassignment,
+            elections=self.profile.elections,
+            busy_elections_fail=options.busy_elections_fail,
+            administration=self.profile.administration,
+            config_release=self.profile.line,
+            features=options.features,
+            znodes=self._znodes,
+            zxid=options.zxid,
+            newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
+            log_bytes=options.log_bytes,
+            data_actions=options.data_actions,
+            auto_retention_ms=options.auto_retention_ms,
+            virtual_waits=options.data_waits == "virtual",
+            cut_last_batch=options.cut_last_batch,
+            broker_configs={
+                "auto.create.topics.enable": str(options.auto_create_topics).lower(),
+                **options.broker_configs,
+            },
+            own_broker_configs=options.own_broker_configs,
+        )  # fmt: skip
+
+    def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener[BrokerProtocol]]:
+        return {
+            broker_id: BrokerListener(
+                broker_id,
+                options.host,
+                options.port + place if options.port else 0,
+                self._make_protocol,
+                options.tls,
+                options.limits.idle_timeout_ms,
+                self._dispatcher.note_refused,
+            )
+            for place, broker_id in enumerate(self.cluster.brokers)
+            if broker_id not in options.external_brokers
+        }
+
+    async def _set_endpoint(self, broker_id: int, host: str, port: int) -> None:
+        await self.take(self.cluster.set_endpoint, broker_id, host, port)
+
+    def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
+        return BrokerProtocol(self._dispatcher, broker_id, connections, self._budget)
+
+    # ---- starting and stopping ---------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+        if error is None:
+            self.check()
+
+    async def start(self) -> None:
+        """Open every live broker's listener. Once this returns, clients can connect."""
+        preload(self.dialect, self.served)
+        self._loop = asyncio.get_running_loop()
+        self.operations.bind(self._loop)
+        try:
+            await self._sockets.start()
+        except OSError:
+            await self.stop()
+            raise
+        if self.options.propagation_ms:
+            # Only now, so that every broker knows all addresses from the start.
+            await self.take(self.set_propagation, self.options.propagation_ms)
+        self._clock.start()
+
+    async def stop(self) -> None:
+        """Close every listener and connection. Stopping twice is harmless."""
+        self._clock.stop()
+        self._loop = None
+        if self._znodes is not None:
+            await asyncio.to_thread(self._znodes.close)
+        self.operations.bind(None)
+        await self._sockets.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of every broker's listener, comma-separated."""
+        return ",".join(self.addresses.values())
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Broker id -> ``host:port`` that a client on this machine can dial."""
+        return self._sockets.addresses
+
+    @property
+    def served(self) -> Mapping[int, Versions]:
+        """API key -> versions, as ApiVersions lists them."""
+        return self._dispatcher.served
+
+    def connections(self, broker_id: int) -> int:
+        """The number of open client connections to a broker; 0 for a broker of another process."""
+        self.cluster.broker(broker_id)
+        listener = self._sockets.listeners.get(broker_id)
+        return 0 if listener is None else len(listener.connections)
+
+    def follow_clock(self) -> None:
+        """Bring the simulated time up to real time, unless the clock is manual."""
+        self._clock.follow()
+
+    def _schedule(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        if self._loop is None:
+            return coroutine.close()
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        return task.add_done_callback(self._tasks.discard)
+
+    # ---- commands ----------------------------------------------------------------------------
+
+    async def run_command(self, command: str | CommandCall) -> list[Action]:
+        """Run a command of ``mockbroker ctl`` and return the actions that followed::
+
+            await mock.run_command("join-isr foo-0 4")
+
+        Waits for its turn, and for ZooKeeper, without blocking the event loop. Raises ClusterError
+        for text that is not a command, and if the cluster cannot carry it out.
+        """
+        call = parse_command(command) if isinstance(command, str) else command
+        offset = len(self.cluster.log)
+        await self.take(self._run, call)
+        return list(self.cluster.log.since(offset))
+
+    def _run(self, call: CommandCall) -> object:
+        self._clock.follow()
+        return call.run(self)
+
+    async def take(
+        self, step: Callable[P, T | Awaitable[T]], /, *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        """Take a step and wait for it without blocking the event loop::
+
+            await mock.take(mock.join_isr, "foo-0", 4)
+
+        This matters with a real ZooKeeper server only. A step that is called directly there blocks
+        until the server answers, and raises ClusterError while another one waits.
+        """
+        done = await self.operations.run(partial(step, *arguments, **options))
+        return await done if inspect.isawaitable(done) else done
+
+    def create_topic(self, topic: str) -> None:
+        """Create a topic: ``"foo:2:3"`` with two partitions of three replicas each, or
+        ``"foo=1,2,3/2,3,4"``, which lists the replicas of each partition."""
+        self._clock.follow()
+        self.cluster.add_topic(topic)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic."""
+        self._clock.follow()
+        self.cluster.remove_topic(topic)
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Add partitions to a topic, which has ``count`` then."""
+        self._clock.follow()
+        self.cluster.add_partitions(topic, count)
+
+    def join_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
+        """Let a replica of ``"foo-0"`` or ``("foo", 0)`` catch up and join the ISR."""
+        self._clock.follow()
+        return self.cluster.join_isr(_topic_partition(partition), broker_id)
+
+    def leave_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
+        """Let a follower fall behind and leave the ISR."""
+        self._clock.follow()
+        return self.cluster.leave_isr(_topic_partition(partition), broker_id)
+
+    def failover(self, to: int) -> None:
+        """Make another live broker the controller."""
+        self._clock.follow()
+        self.cluster.failover(to)
+
+    def resign_controller(self) -> None:
+        """Leave the cluster without a controller until ``failover``, or until a broker starts."""
+        self._clock.follow()
+        self.cluster.resign_controller()
+
+    def expire_session(self, broker_id: int) -> None:
+        """Expire a broker's ZooKeeper session. The broker registers again; if it was the
+        controller, another broker is now."""
+        self._clock.follow()
+        self.cluster.expire_session(broker_id)
+
+    def kill_controller_after(self, changes: int) -> None:
+        """Kill the controller during its next operation, after this many more changes."""
+        self.cluster.kill_controller_after(changes)
+
+    async def stop_broker(self, broker_id: int) -> None:
+        """Stop a broker: its connections break, its port refuses, its partitions get other
+        leaders."""
+        self._clock.follow()
+        await self.operations.run(partial(self.cluster.stop_broker, broker_id))
+        await self._sockets.close(broker_id)
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Restart a stopped broker on the same port."""
+        self._clock.follow()
+        self.cluster.broker(broker_id)
+        await self._sockets.reopen(broker_id)
+        await self.operations.run(partial(self.cluster.start_broker, broker_id))
+
+    async def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
+        """Fail a log directory of a live broker, None: every one. Its replicas have error 56,
+        and their leaders move. Before Kafka 1.0 the broker stops."""
+        self._clock.follow()
+        await self.operations.run(partial(self.cluster.fail_log_dir, broker_id, directory))
+        if not self.cluster.broker(broker_id).live:
+            await self._sockets.close(broker_id)
+
+    async def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
+        """Repair a failed log directory of a broker, None: every one. A live broker
+        restarts, because it takes a directory back only then."""
+        self._clock.follow()
+        await self.operations.run(partial(self.cluster.mend_log_dir, broker_id, directory))
+        self._sockets.hang_up(broker_id)
+
+    async def close_listener(self, broker_id: int) -> None:
+        """Close a broker's listener and connections; the cluster takes it for live."""
+        self.cluster.broker(broker_id)
+        await self._sockets.close(broker_id)
+
+    async def open_listener(self, broker_id: int) -> None:
+        """Reopen a broker's listener on the same port."""
+        self.cluster.broker(broker_id)
+        await self._sockets.reopen(broker_id)
+
+    async def set_level(self, broker_id: int, level: Level) -> None:
+        """Upgrade or downgrade a broker's software, which breaks its connections. The controller
+        resends nothing to the broker. If the broker is the controller, it is elected again and
+        sends everything to all brokers."""
+        self._clock.follow()
+        await self.operations.run(partial(self._change_software, broker_id, level))
+
+    def _change_software(self, broker_id: int, level: Level) -> None:
+        own = software_versions(level, self.profile, self.dialect, self.served)
+        self.cluster.set_level(broker_id, own)
+        self._sockets.hang_up(broker_id)
+
+    def throttle_client(self, client_id: str, milliseconds: int) -> None:
+        """Give every answer to a client this throttle time, and mute its connections for as long,
+        as a quota does (KIP-219); 0 ends it. Before Kafka 2.0 the answers come so much later."""
+        self.cluster.throttle_client(client_id, milliseconds)
+
+    def advertise(self, broker_id: int, address: str) -> None:
+        """Send clients of a broker to another ``host:port``, such as a forwarded port. The broker
+        keeps listening where it does."""
+        self._clock.follow()
+        self._sockets.advertise(broker_id, address)
+
+    def hold_metadata(self, broker_id: int) -> None:
+        """Freeze the metadata that a broker serves."""
+        self._clock.follow()
+        self.cluster.hold_metadata(broker_id)
+
+    def release_metadata(self, broker_id: int) -> None:
+        """Bring a broker's frozen metadata up to date."""
+        self._clock.follow()
+        self.cluster.release_metadata(broker_id)
+
+    def set_propagation(self, milliseconds: int) -> None:
+        """Delay the metadata of every broker by this much; 0 removes the delay."""
+        self._clock.follow()
+        self.cluster.set_propagation(milliseconds)
+
+    def hold_elections(self) -> None:
+        """Keep elections waiting in the controller's queue, and their callers with them."""
+        self._clock.follow()
+        self.cluster.hold_elections()
+
+    def release_elections(self) -> None:
+        """Process the elections that wait in the controller's queue."""
+        self._clock.follow()
+        self.cluster.release_elections()
+
+    def advance(self, milliseconds: int) -> None:
+        """Advance the simulated clock at once; a wall clock then runs ahead of real time."""
+        self._clock.advance(milliseconds)
+
+    def write_znode(self, path: str, text: str | None) -> None:
+        """Create or change a znode as any ZooKeeper client can; None deletes it."""
+        self._clock.follow()
+        self.cluster.write_znode(path, text)
+
+    def append_znode(self, prefix: str, text: str) -> str:
+        """Create a sequential znode and return its path."""
+        self._clock.follow()
+        return self.cluster.append_znode(prefix, text)
+
+    def read_znode(self, path: str) -> tuple[str, Stat] | None:
+        """The text and stat of a znode; None if there is none at this path."""
+        return self.cluster.read_znode(path)
+
+    # ---- inter-broker requests ---------------------------------------------------------------
+
+    async def settled(self, timeout: float = 10.0) -> None:
+        """Wait until every broker has answered all requests that the action log says the controller
+        sent. Raises ClusterError after ``timeout`` seconds, naming the brokers that have not."""
+        if self._sockets.network is not None:
+            await self._sockets.network.settled(timeout)
+
+    def broker_knows(self, broker_id: int) -> BrokerMemory:
+        """What a broker of this process has learnt from LeaderAndIsr, StopReplica and
+        UpdateMetadata since it started. Await ``settled`` first."""
+        self.cluster.broker(broker_id)
+        return self.cluster.memory(broker_id)
+
+    # ---- faults ------------------------------------------------------------------------------
+
+    def fault(
+        self,
+        fault: Fault | None = None,
+        /,
+        *,
+        when: Predicate | None = None,
+        **members: Unpack[FaultMembers],
+    ) -> ActiveFault:
+        """Add a rule in front of the existing ones: a ``Fault``, or its members::
+
+            rule = mock.fault(api=45, error="NOT_CONTROLLER", times=1)
+
+        ``when`` is a further condition: a function of the ``Call`` that handlers take. Raises
+        FaultError.
+        """
+        if fault is not None and members:
+            raise FaultError("give a Fault or its members, not both")
+        (added,) = self.load_faults([fault_of(members) if fault is None else fault], when=when)
+        return added
+
+    def load_faults(
+        self, faults: Sequence[Fault], *, when: Predicate | None = None
+    ) -> list[ActiveFault]:
+        """Add these rules, in this order, in front of the existing ones. Raises FaultError if one
+        of them cannot be used, and then adds none."""
+        self._clock.follow()
+        return self._dispatcher.faults.add(faults, when)
+
+    @property
+    def faults(self) -> list[ActiveFault]:
+        """Every rule in the order in which they are tried, including those that have ended."""
+        self._clock.follow()
+        return [*self._dispatcher.faults]
+
+    def remove_fault(self, rule: ActiveFault | str) -> None:
+        """Remove a rule, given as an object or by name. Raises FaultError if there is none."""
+        self._dispatcher.faults.remove(rule)
+
+    def clear_faults(self) -> None:
+        """Remove every rule."""
+        self._dispatcher.faults.clear()
+
+    async def wait_for_hit(self, rule: ActiveFault | str, hits: int = 1) -> None:
+        """Wait until the rule has this many hits in total. Raises FaultError once that is
+        impossible. Callers set their own limit, for example with ``asyncio.timeout``."""
+        found = self._dispatcher.faults.find(rule) if isinstance(rule, str) else rule
+        await found.wait_for_hits(hits, self._clock.follow)
+
+    def unused_faults(self) -> list[ActiveFault]:
+        """The rules that no request has hit."""
+        return self._dispatcher.faults.unused()
+
+    def failed_faults(self) -> list[ActiveFault]:
+        """The rules that could not do what they are for; ``failed`` of each says what."""
+        return self._dispatcher.faults.failed()
+
+    def assert_faults_used(self) -> None:
+        """Raise AssertionError if there are rules that no request has hit, or that could not do
+        what they are for."""
+        unused = self.unused_faults()
+        if unused:
+            each = "; ".join(f"{rule.name} ({rule.fault.describe()})" for rule in unused)
+            raise AssertionError(f"fault rules that no request has hit: {each}")
+        failed = [f"{rule.name}: {text}" for rule in self.failed_faults() for text in rule.failed]
+        if failed:
+            raise AssertionError(f"fault rules failed: {'; '.join(failed)}")
+
+    # ---- scripted answers --------------------------------------------------------------------
+
+    def on(self, api_key: int, *, times: int | None = None) -> Callable[[Script], Script]:
+        """Register the decorated function to answer an API key in place of the broker::
+
+            @mock.on(3)
+            def metadata(call):
+                return None if call.broker_id == 1 else MetadataResponse(...)
+
+        It returns a response message, or its JSON, or None to leave the request to the broker. An
+        exception is answered with UNKNOWN_SERVER_ERROR(-1), journalled, and raised by ``check`` at
+        the latest. ``times`` limits the number of requests. The function added last is called
+        first.
+        """
+        self._check_served(api_key)
+
+        def register(script: Script) -> Script:
+            self._dispatcher.scripts.add(api_key, script, times)
+            return script
+
+        return register
+
+    def script(self, api_key: int, reply: Scripted, *, times: int | None = None) -> None:
+        """Answer an API key with this response: a message, or JSON for the requested version."""
+        self._check_served(api_key)
+        self._dispatcher.scripts.add(api_key, lambda _call: reply, times)
+
+    def clear_scripts(self, api_key: int | None = None) -> None:
+        """Return to the broker's own answers, for one API key or for all."""
+        self._dispatcher.scripts.clear(api_key)
+
+    def take_handler_errors(self) -> list[Exception]:
+        """Return and forget the exceptions that functions given to ``on`` and ``fault(when=...)``
+        have raised, and those of replies that could not be sent. A test that provokes one takes it;
+        otherwise ``check`` raises it."""
+        errors = self._dispatcher.scripts.errors
+        taken = list(errors)
+        errors.clear()
+        return taken
+
+    def check(self) -> None:
+        """Raise what a test must not pass with: the errors of ``take_handler_errors``, and
+        AssertionError for fault rules that no request has hit or that failed if the option
+        ``strict_faults`` is on. Leaving the ``with`` block without an exception calls it."""
+        raise_together("handlers of the test failed", self.take_handler_errors())
+        if self.options.strict_faults:
+            self.assert_faults_used()
+
+    def replay(self, transcript: Transcript, *, latency: bool = False) -> None:
+        """Answer from a transcript if it has an answer, otherwise as without it; the latter is
+        journalled as ``replay-miss``. ``latency`` repeats the recorded response times.
+
+        This affects connections opened from now on, so call it before ``start``.
+        """
+        self._dispatcher.replay(Replay(transcript, self.cluster, latency=latency, sleep=sleep))
+
+    def _check_served(self, api_key: int) -> None:
+        if api_key not in self.served:
+            raise ClusterError(f"API key {api_key} is not served; its requests never arrive")
+
+    # ---- ZooKeeper ---------------------------------------------------------------------------
+
+    def _znode_store(self, options: ClusterOptions) -> ZnodeStore | None:
+        zookeeper, zxid = options.zookeeper, options.zxid
+        if not 0 <= zxid < 2**63 or (zxid and zookeeper is not None):
+            raise ClusterError(
+                f"zxid {zxid}: must be 0 to {2**63 - 1}, and 0 with a ZooKeeper server"
+            )
+        if (zookeeper is not None or zxid) and not keeps_znodes(self.profile.reassignment):
+            raise ClusterError(
+                f"profile {self.profile.name} does not use ZooKeeper; `mockbroker profiles` lists "
+                "those that do"
+            )
+        if not isinstance(zookeeper, str):
+            return zookeeper
+        from kproto.client.zookeeper import KazooStore  # kazoo is an extra
+
+        self.operations = operations = SuspendedOperations()
+        timeout_ms = int(options.broker_configs.get(_SESSION_TIMEOUT, _SESSION_TIMEOUT_MS))
+        return KazooStore(
+            zookeeper,
+            session_timeout=timeout_ms / 1000,
+            wakeup=self._on_watch_events,
+            suspend=operations.suspend,
+        )
+
+    def _on_watch_events(self) -> None:
+        """Called on one of kazoo's threads."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._react)
+
+    def _react(self) -> None:
+        if self._loop is None:
+            return
+        self._clock.follow()
+        if self._znodes is not None and self._znodes.expired:
+            self.operations.preempt()
+        self.operations.spawn(self.cluster.react)
+
+
+def _topic_partition(partition: str | TopicPartition) -> TopicPartition:
+    return parse_topic_partition(partition) if isinstance(partition, str) else partition

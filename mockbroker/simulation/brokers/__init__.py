@@ -1,0 +1,1 @@
+"""Brokers start, stop, fail and catch up, and the controller sends them requests."""

@@ -1,0 +1,1 @@
+"""What brokers keep about their clients: quotas, and the metrics that clients push."""

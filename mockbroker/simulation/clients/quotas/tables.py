@@ -1,0 +1,260 @@
+"""What AlterClientQuotas and DescribeClientQuotas refuse, as rows in the order in which Kafka
+checks."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.releases.rows import Row
+
+__all__ = [
+    "CLIENT_ID",
+    "COMPONENT_ROWS",
+    "ENTITY_ROWS",
+    "FILTER_ROWS",
+    "IP",
+    "USER",
+    "VALUE_ROWS",
+    "Component",
+    "ComponentRow",
+    "EntityCheck",
+    "FilterCheck",
+    "ValueCheck",
+]
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+_TYPES: Final = (USER, CLIENT_ID, IP)
+
+EXACT: Final = 0
+DEFAULT: Final = 1
+SPECIFIED: Final = 2
+
+_LARGEST: Final = {"INT": float(2**31 - 1), "LONG": float(2**63 - 1)}
+_CLIENT_KEYS: Final = {
+    "producer_byte_rate": "LONG",
+    "consumer_byte_rate": "LONG",
+    "request_percentage": "DOUBLE",
+    "controller_mutation_rate": "DOUBLE",
+}
+_IP_KEYS: Final = {"connection_creation_rate": "INT"}
+
+
+class EntityCheck(msgspec.Struct):
+    """An entity whose quotas a request alters: names by type, None for the default. ``repeated``: a
+    quota of it, or the entity, is named twice. ``shown`` is Kafka's text of it."""
+
+    names: Mapping[str, str | None]
+    repeated: bool
+    shown: str
+    code: ErrorCode = ErrorCode.NONE
+    text: str | None = None
+
+    @property
+    def unknown_type(self) -> str | None:
+        return next((each for each in self.names if each not in _TYPES), None)
+
+    @property
+    def empty_type(self) -> str | None:
+        return next((each for each, name in self.names.items() if name == ""), None)
+
+    @property
+    def ip(self) -> str | None:
+        return self.names.get(IP)
+
+
+class ValueCheck(msgspec.Struct):
+    """A quota that a request sets."""
+
+    names: Mapping[str, str | None]
+    key: str
+    value: float
+    code: ErrorCode = ErrorCode.NONE
+    text: str | None = None
+
+    @property
+    def type(self) -> str | None:
+        """The type of the quota, None if the entity has no such quota."""
+        return (_IP_KEYS if IP in self.names else _CLIENT_KEYS).get(self.key)
+
+    @property
+    def article(self) -> str:
+        return "an" if self.type == "INT" else "a"
+
+
+class Component(msgspec.Struct):
+    """A component of a filter. ``known`` are the types of the components before it."""
+
+    type: str
+    match_type: int
+    match: str | None
+    known: Sequence[str]
+    code: ErrorCode = ErrorCode.NONE
+    text: str | None = None
+
+
+class FilterCheck(msgspec.Struct):
+    """The types of all components of a filter."""
+
+    types: frozenset[str]
+    code: ErrorCode = ErrorCode.NONE
+    text: str | None = None
+
+
+_Check: TypeAlias = EntityCheck | ValueCheck | Component | FilterCheck
+
+
+class RefuseQuota(msgspec.Struct, frozen=True):
+    """Refuse with a text, which may have fields of what is checked."""
+
+    text: str
+    code: ErrorCode = ErrorCode.INVALID_REQUEST
+
+    def perform(self, subject: _Check, /) -> None:
+        subject.code, subject.text = self.code, self.text.format(check=subject)
+
+
+def _unresolvable(check: EntityCheck) -> bool:
+    if check.ip is None or check.ip == "localhost":
+        return False
+    try:
+        ipaddress.ip_address(check.ip)
+    except ValueError:
+        return True
+    return False
+
+
+ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
+    Row(
+        "QUOTA-01",
+        lambda check: check.repeated,
+        (RefuseQuota("Ignoring duplicate entity {check.shown}"),),
+    ),
+    Row(
+        "QUOTA-02",
+        lambda check: not check.names,
+        (RefuseQuota("Invalid empty client quota entity"),),
+    ),
+    Row(
+        "QUOTA-03",
+        lambda check: check.unknown_type is not None,
+        (RefuseQuota("Unhandled client quota entity type: {check.unknown_type}"),),
+    ),
+    Row(
+        "QUOTA-03",
+        lambda check: check.empty_type is not None,
+        (RefuseQuota("Empty {check.empty_type} not supported"),),
+    ),
+    Row(
+        "QUOTA-04",
+        lambda check: IP in check.names and len(check.names) > 1,
+        (
+            RefuseQuota(
+                "Invalid quota entity combination, IP entity shouldnot be combined with User or "
+                "ClientId"
+            ),
+        ),
+    ),
+    Row(
+        "QUOTA-04",
+        _unresolvable,
+        (RefuseQuota("{check.ip} is not a valid IP or resolvable host."),),
+    ),
+)
+
+VALUE_ROWS: Final[Sequence[Row[ValueCheck, ValueCheck]]] = (
+    Row(
+        "QUOTA-05",
+        lambda check: check.type is None,
+        (RefuseQuota("Invalid configuration key {check.key}"),),
+    ),
+    Row(
+        "QUOTA-06",
+        lambda check: not math.isfinite(check.value),
+        (RefuseQuota("Quota {check.key} must be a finite number"),),
+        since=(4, 4),
+    ),
+    Row(
+        "QUOTA-06",
+        lambda check: check.value <= 0,
+        (RefuseQuota("Quota {check.key} must be greater than 0"),),
+    ),
+    Row(
+        "QUOTA-07",
+        lambda check: check.value > _LARGEST.get(check.type or "", math.inf),
+        (
+            RefuseQuota(
+                "Proposed value for {check.key} is too large for {check.article} {check.type}."
+            ),
+        ),
+    ),
+    Row(
+        "QUOTA-07",
+        lambda check: check.type in _LARGEST and abs(math.fmod(check.value, 1)) > 1e-6,
+        (RefuseQuota("{check.key} cannot be a fractional value."),),
+    ),
+)
+
+ComponentRow: TypeAlias = Row[Component, Component]
+
+COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
+    Row(
+        "QUOTA-08",
+        lambda part: not part.type,
+        (RefuseQuota("Invalid empty entity type."),),
+    ),
+    Row(
+        "QUOTA-08",
+        lambda part: part.type in part.known,
+        (RefuseQuota("Entity type {check.type} cannot appear more than once in the filter."),),
+    ),
+    Row(
+        "QUOTA-08",
+        lambda part: part.type not in _TYPES,
+        (RefuseQuota("Unsupported entity type {check.type}", ErrorCode.UNSUPPORTED_VERSION),),
+    ),
+    Row(
+        "QUOTA-09",
+        lambda part: part.match_type == EXACT and part.match is None,
+        (RefuseQuota("Request specified MATCH_TYPE_EXACT, but set match string to null."),),
+    ),
+    Row(
+        "QUOTA-09",
+        lambda part: part.match_type == DEFAULT and part.match is not None,
+        (RefuseQuota("Request specified MATCH_TYPE_DEFAULT, but also specified a match string."),),
+    ),
+    Row(
+        "QUOTA-09",
+        lambda part: part.match_type == SPECIFIED and part.match is not None,
+        (
+            RefuseQuota(
+                "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string."
+            ),
+        ),
+    ),
+    Row(
+        "QUOTA-09",
+        lambda part: part.match_type not in (EXACT, DEFAULT, SPECIFIED),
+        (RefuseQuota("Unknown match type {check.match_type}"),),
+    ),
+)
+
+FILTER_ROWS: Final[Sequence[Row[FilterCheck, FilterCheck]]] = (
+    Row(
+        "QUOTA-10",
+        lambda check: IP in check.types and len(check.types) > 1,
+        (
+            RefuseQuota(
+                "Invalid entity filter component combination. IP filter component should not be "
+                "used with user or clientId filter component."
+            ),
+        ),
+    ),
+)

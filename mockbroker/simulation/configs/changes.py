@@ -1,0 +1,370 @@
+"""Changing configs: IncrementalAlterConfigs (44), AlterConfigs (33), and the configs of new topics.
+
+Checks that a broker makes before it forwards a request come first. The order and the texts of the
+controller's own checks depend on the release (``eras``); ``values`` checks single values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from kproto.error_codes import ErrorCode
+from mockbroker.errors import Refusal
+from mockbroker.simulation.configs.client_metrics import CONFIG_ROWS, SubscriptionCheck
+from mockbroker.simulation.configs.definitions import ConfigDefinition
+from mockbroker.simulation.configs.effective import EffectiveConfigs, integer
+from mockbroker.simulation.configs.eras import ConfigEra
+from mockbroker.simulation.configs.group_limits import (
+    ON_GROUP_CONFIGS,
+    ON_GROUP_TEXTS,
+    GroupConfigCheck,
+)
+from mockbroker.simulation.configs.values import check_value
+from mockbroker.simulation.releases.rows import Release, Row, apply_first, rows_of_release
+from mockbroker.simulation.state.actions import ConfigChanged
+from mockbroker.simulation.state.cluster_state import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.results import AlterConfigsResult
+from mockbroker.simulation.state.topic_names import check_topic_name
+
+__all__ = ["SET", "ConfigChanges", "check_no_nulls"]
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+_OPERATION_NAMES: Final = {APPEND: "append", SUBTRACT: "subtract"}
+
+_NOT_A_LIST: Final = "Config value {operation} is not allowed for config key: {name}"
+_NULL_POINTER: Final = (
+    'Cannot invoke "String.split(String)" because the return value of '
+    '"java.util.Properties.getProperty(String)" is null'
+)
+"""The text of Java 15 and later; earlier NullPointerExceptions have none."""
+
+_Operations: TypeAlias = Sequence[tuple[str, int, str | None]]
+"""[(config, operation, value)]"""
+
+
+class ConfigChanges:
+    """Changes the configs of one cluster, as the controllers of one era do."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        configs: EffectiveConfigs,
+        era: ConfigEra,
+        release: Release = (4, 4),
+    ) -> None:
+        self._controller = controller
+        self._configs = configs
+        self._era = era
+        self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
+        self._group_text_rows = rows_of_release(ON_GROUP_TEXTS, release)
+        self._group_rows = rows_of_release(ON_GROUP_CONFIGS, release)
+
+    def alter_incrementally(
+        self,
+        resources: Sequence[tuple[int, str, _Operations]],
+        *,
+        validate_only: bool,
+        cause: str = "incremental_alter_configs",
+    ) -> tuple[AlterConfigsResult, ...]:
+        """Change each resource entirely or not at all. A resource named twice is refused once."""
+        repeated = {
+            key for key, times in Counter((r[0], r[1]) for r in resources).items() if times > 1
+        }
+        results: dict[tuple[int, str], AlterConfigsResult] = {}
+        for resource_type, name, operations in resources:
+            key = (resource_type, name)
+            try:
+                if key in repeated:
+                    raise _invalid("Each resource must appear at most once.")
+                after = self._altered(resource_type, name, operations)
+            except Refusal as refusal:
+                results[key] = AlterConfigsResult(
+                    resource_type, name, refusal.code, refusal.message
+                )
+                continue
+            results[key] = AlterConfigsResult(resource_type, name)
+            if not validate_only:
+                before = dict(self._controller.state.configs.get(key, {}))
+                self._store(cause, key, before, after)
+        return tuple(results.values())
+
+    def replace(
+        self,
+        resources: Sequence[tuple[int, str, _Operations]],
+        *,
+        validate_only: bool,
+    ) -> tuple[AlterConfigsResult, ...]:
+        """As ``alter_incrementally``; configs without an operation are deleted."""
+        replacing = [
+            (resource_type, name, [*operations, *self._deletions(resource_type, name, operations)])
+            for resource_type, name, operations in resources
+        ]
+        return self.alter_incrementally(
+            replacing, validate_only=validate_only, cause="alter_configs"
+        )
+
+    def _deletions(
+        self, resource_type: int, name: str, operations: _Operations
+    ) -> list[tuple[str, int, None]]:
+        kept = {config for config, _, _ in operations}
+        present = self._controller.state.configs.get((resource_type, name), {})
+        return [(config, DELETE, None) for config in present if config not in kept]
+
+    def topic_values(self, configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+        """Return the configs of a new topic. Raises Refusal, as CreateTopics does."""
+        values = {name: value or "" for name, value in configs}
+        self._check_values(TOPIC, values)
+        return values
+
+    def store_new(self, topic: str, values: Mapping[str, str]) -> None:
+        """Set the configs of a topic that was just created."""
+        self._store("create_topics", (TOPIC, topic), {}, values)
+
+    # ---- one resource ------------------------------------------------------------------------
+
+    def _altered(self, resource_type: int, name: str, operations: _Operations) -> dict[str, str]:
+        """Return all values of the resource after the operations."""
+        era = self._era
+        times = Counter(config for config, _, _ in operations)
+        repeated = [config for config, count in times.items() if count > 1]
+        if repeated:
+            raise _invalid(era.repeated.format(names=",".join(repeated)))
+        nulls = [config for config, how, value in operations if how != DELETE and value is None]
+        if nulls:
+            raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
+        if resource_type == BROKER:
+            self._check_broker(name)
+            return self._altered_broker(name, operations)
+        if resource_type == GROUP and self._configs.definitions.group:
+            return self._altered_group(name, operations)
+        if (
+            resource_type == CLIENT_METRICS
+            and self._configs.definitions.client_metrics
+            and not self._controller.keeps_znodes
+        ):
+            return self._altered_subscription(name, operations)
+        if resource_type != TOPIC:
+            raise _invalid(f"Unknown resource type {resource_type}")
+        return self._altered_topic(name, operations)
+
+    def _altered_topic(self, name: str, operations: _Operations) -> dict[str, str]:
+        """Operations are applied before the topic is looked up."""
+        era = self._era
+        after = self._edited(TOPIC, name, operations, era.not_a_list)
+        if not name:
+            raise _invalid("Default topic resources are not allowed.")
+        if era.names_checked:
+            check_topic_name(name)
+        if not era.values_first:
+            self._check_exists(name)
+        try:
+            self._check_values(TOPIC, _touched(after, operations))
+        except _BadValue as bad:
+            raise Refusal(
+                era.wrong, era.bad_value.format(topic=name, problem=bad.message)
+            ) from None
+        self._check_exists(name)
+        return after
+
+    def _altered_broker(self, name: str, operations: _Operations) -> dict[str, str]:
+        """Brokers check broker configs themselves, so the era does not matter here."""
+        after = self._edited(BROKER, name, operations, _NOT_A_LIST)
+        static = [
+            config for config, _, _ in operations
+            if not self._configs.broker_definition(config).dynamic
+        ]  # fmt: skip
+        if static:
+            names = ", ".join(sorted(static))
+            raise _invalid(self._era.static.format(names=names))
+        try:
+            self._check_values(BROKER, _touched(after, operations))
+        except _BadValue as bad:
+            # Kafka keeps this error code for compatibility (KAFKA-13609).
+            raise Refusal(ErrorCode.INVALID_REQUEST, bad.message) from None
+        return after
+
+    def _altered_group(self, name: str, operations: _Operations) -> dict[str, str]:
+        """A group has configs whether or not it exists."""
+        era = self._era
+        after = self._edited(GROUP, name, operations, era.not_a_list)
+        if not name:
+            raise _invalid("Default group resources are not allowed.")
+        for config in after:
+            if config not in self._configs.definitions.group:
+                raise Refusal(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {config}")
+        self._check_group(name, after, self._group_text_rows)
+        try:
+            self._check_values(GROUP, after)
+        except _BadValue as bad:
+            raise Refusal(ErrorCode.INVALID_CONFIG, bad.message) from None
+        self._check_group(name, after, self._group_rows)
+        return after
+
+    def _altered_subscription(self, name: str, operations: _Operations) -> dict[str, str]:
+        """Kafka's controllers do not know which configs of a subscription are lists, and refuse to
+        append to any."""
+        after = self._edited(CLIENT_METRICS, name, operations, self._era.not_a_list)
+        check = SubscriptionCheck(name, after, self._configs.definitions.client_metrics)
+        apply_first(self._subscription_rows, check, check)
+        if check.code:
+            raise Refusal(check.code, check.text)
+        return after
+
+    def _check_group(
+        self,
+        name: str,
+        after: Mapping[str, str],
+        rows: Sequence[Row[GroupConfigCheck, GroupConfigCheck]],
+    ) -> None:
+        """Raise Refusal for the first row that applies."""
+        configs, broker_id = self._configs, self._controller.state.controller_id
+
+        def in_use(config: str) -> int:
+            return int(after.get(config) or configs.group(name, config, broker_id).value or 0)
+
+        check = GroupConfigCheck(after, configs.controller_value, in_use)
+        apply_first(rows, check, check)
+        if check.code:
+            raise Refusal(check.code, check.text)
+
+    def _check_exists(self, name: str) -> None:
+        if name not in self._controller.state.topics:
+            code, text = self._era.unknown_topic
+            raise Refusal(code, text.format(name=name))
+
+    def _check_broker(self, name: str) -> None:
+        broker_id = integer(name)
+        if name and broker_id is None:
+            raise _invalid("Unable to parse broker name as a base 10 number.")
+        if broker_id is not None and broker_id < 0:
+            raise _invalid("Invalid negative broker ID.")
+        if broker_id is not None and not self._controller.state.is_registered(broker_id):
+            raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker_id} found.")
+
+    def _edited(
+        self,
+        resource_type: int,
+        name: str,
+        operations: _Operations,
+        not_a_list: str,
+    ) -> dict[str, str]:
+        """Return all values after the operations, unchecked."""
+        era = self._era
+        after = dict(self._controller.state.configs.get((resource_type, name), {}))
+        for config, how, value in operations:
+            if how == DELETE:
+                after.pop(config, None)
+            elif how == SET:
+                after[config] = value or ""
+            elif how in _OPERATION_NAMES:
+                definition = self._definition(resource_type, config)
+                if definition.type != "LIST":
+                    verb = _OPERATION_NAMES[how]
+                    text = not_a_list.format(operation=verb, OPERATION=verb.upper(), name=config)
+                    raise Refusal(era.wrong, text)
+                present = after.get(config)
+                if present is None and era.null_lists:
+                    raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, _NULL_POINTER)
+                present = definition.default or "" if present is None else present
+                edited = _edited_text if era.lists == "texts" else _edited_set
+                after[config] = edited(present, how, value or "")
+            else:
+                # Kafka fails with a NullPointerException.
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return after
+
+    def _check_values(self, resource_type: int, values: Mapping[str, str]) -> None:
+        if resource_type == TOPIC:
+            for name in values:
+                if name not in self._configs.definitions.topic:
+                    raise Refusal(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+        for name, value in values.items():
+            try:
+                check_value(self._definition(resource_type, name), value)
+            except Refusal as refusal:
+                raise _BadValue(refusal.code, refusal.message) from None
+
+    def _definition(self, resource_type: int, name: str) -> ConfigDefinition:
+        if resource_type == CLIENT_METRICS:
+            return ConfigDefinition(name, "UNKNOWN", None)
+        if resource_type == TOPIC:
+            return self._configs.definitions.topic.get(name) or ConfigDefinition(
+                name, "UNKNOWN", None
+            )
+        if resource_type == GROUP:
+            return self._configs.definitions.group.get(name) or ConfigDefinition(
+                name, "UNKNOWN", None
+            )
+        return self._configs.broker_definition(name)
+
+    def _store(
+        self,
+        cause: str,
+        key: tuple[int, str],
+        before: Mapping[str, str],
+        after: Mapping[str, str],
+    ) -> None:
+        for name in {**before, **after}:
+            if before.get(name) != after.get(name):
+                change = ConfigChanged(*key, name, before.get(name), after.get(name))
+                self._controller.record(cause, change)
+
+
+class _BadValue(Refusal):
+    """The value of a known config is invalid."""
+
+
+def check_no_nulls(configs: Sequence[tuple[str, str | None]]) -> None:
+    """Raise Refusal for null values, as CreateTopics does."""
+    nulls = [name for name, value in configs if value is None]
+    if nulls:
+        raise Refusal(
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {','.join(nulls)}",
+        )
+
+
+def _touched(after: Mapping[str, str], operations: _Operations) -> dict[str, str]:
+    return {name: after[name] for name, how, _ in operations if how != DELETE}
+
+
+def _edited_set(present: str, how: int, value: str) -> str:
+    items = [item for item in present.split(",") if item]
+    for item in value.split(","):
+        if how == APPEND and item not in items:
+            items.append(item)
+        elif how == SUBTRACT and item in items:
+            items.remove(item)
+    return ",".join(items)
+
+
+def _edited_text(present: str, how: int, value: str) -> str:
+    """Edit the list as text: an empty list has one empty item, so appending adds a comma."""
+    items, changed = _java_split(present), _java_split(value)
+    if how == APPEND:
+        items += changed
+    else:
+        for item in changed:
+            if item in items:
+                items.remove(item)
+    return ",".join(items)
+
+
+def _java_split(text: str) -> list[str]:
+    """Split like ``String.split(",")``: empty items at the end are dropped, but not of ""."""
+    if not text:
+        return [""]
+    items = text.split(",")
+    while items and not items[-1]:
+        items.pop()
+    return items
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,566 @@
+"""The configs of topics, groups, brokers and subscriptions to clients' metrics. Data, no state.
+
+Topic configs are those of ``LogConfig`` in Kafka 0.11 to 4.4; each names the broker config that
+provides its default. Broker configs are those and the ones that clients, tools and this mock's
+rules read. Each row lists the releases for which it holds, so a config that changed has several
+rows. Of a real broker's other configs, about three hundred, ``broker_facts`` has names and types:
+they are accepted, and DescribeConfigs omits them until they are set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
+
+__all__ = [
+    "NEWEST_CONFIGS",
+    "ConfigDefinition",
+    "ConfigDefinitions",
+    "ConfigType",
+    "config_definitions",
+]
+
+ConfigType: TypeAlias = Literal[
+    "UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"
+]
+
+Line: TypeAlias = tuple[int, int]
+"""A line of releases: (3, 9). Before Kafka 1.0 the first number is 0."""
+
+_EVER: Final = (0, 0)
+_STILL: Final = (99, 0)
+
+
+class ConfigDefinition(msgspec.Struct, frozen=True):
+    """One config in the releases from ``since`` to ``until``, both included.
+
+    ``default`` is the text in DescribeConfigs. ``synonym`` is the broker config that provides the
+    default of a topic's or a group's config. ``dynamic``: a running broker accepts changes.
+    ``only_set``: DescribeConfigs omits it unless it is set. ``internal``: Kafka documents it
+    nowhere, and omits it unless it is set; clients may set it all the same.
+    ``called_read_only``: DescribeConfigs reports it as read-only although it is not.
+    ``of_replicas``: the value lists replicas, or is an asterisk. ``is_read`` is False if no rule of
+    this mock looks at it.
+    """
+
+    name: str
+    type: ConfigType
+    default: str | None
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    synonym: str | None = None
+    dynamic: bool = True
+    only_set: bool = False
+    internal: bool = False
+    called_read_only: bool = False
+    of_replicas: bool = False
+    is_read: bool = True
+    since: Line = _EVER
+    until: Line = _STILL
+
+
+class ConfigDefinitions(NamedTuple):
+    """The configs that one release defines, by name."""
+
+    topic: Mapping[str, ConfigDefinition]
+    broker: Mapping[str, ConfigDefinition]
+    group: Mapping[str, ConfigDefinition]
+    client_metrics: Mapping[str, ConfigDefinition]
+
+
+_MAX_LONG = str(2**63 - 1)
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_OLD_CODECS = ("uncompressed", "snappy", "lz4", "gzip", "producer")
+
+
+def _topic(
+    name: str,
+    type_: ConfigType,
+    default: str,
+    synonym: str | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    *,
+    since: Line = _EVER,
+    until: Line = _STILL,
+) -> ConfigDefinition:
+    return ConfigDefinition(
+        name, type_, default, minimum, maximum, choices, synonym, since=since, until=until
+    )
+
+
+def _throttled(name: str) -> ConfigDefinition:
+    return ConfigDefinition(name, "LIST", "", of_replicas=True)
+
+
+def _static(
+    name: str,
+    type_: ConfigType,
+    default: str | None,
+    *,
+    minimum: float | None = None,
+    since: Line = _EVER,
+    until: Line = _STILL,
+) -> ConfigDefinition:
+    return ConfigDefinition(name, type_, default, minimum, dynamic=False, since=since, until=until)
+
+
+def _message_format(since: Line, until: Line, default: str) -> ConfigDefinition:
+    """Return the message format of these releases; since 3.0 it is fixed."""
+    return _topic(
+        "message.format.version", "STRING", default, "log.message.format.version",
+        since=since, until=until,
+    )  # fmt: skip
+
+
+_SEGMENT: Final = (4, 1)
+"""The first release with a size of segments for tests, below the least ``segment.bytes``."""
+
+_TOPIC = (
+    _topic("cleanup.policy", "LIST", "delete", "log.cleanup.policy", choices=("compact", "delete")),
+    _topic("compression.gzip.level", "INT", "-1", "compression.gzip.level", -1, 9, since=(3, 8)),
+    _topic("compression.lz4.level", "INT", "9", "compression.lz4.level", 1, 17, since=(3, 8)),
+    _topic(
+        "compression.type", "STRING", "producer", "compression.type", choices=_OLD_CODECS,
+        until=(2, 0),
+    ),
+    _topic(
+        "compression.type", "STRING", "producer", "compression.type", choices=_CODECS, since=(2, 1)
+    ),
+    _topic(
+        "compression.zstd.level", "INT", "3", "compression.zstd.level", -131072, 22, since=(3, 8)
+    ),
+    _topic("delete.retention.ms", "LONG", "86400000", "log.cleaner.delete.retention.ms", 0),
+    _topic("errors.deadletterqueue.group.enable", "BOOLEAN", "false", since=(4, 4)),
+    _topic("file.delete.delay.ms", "LONG", "60000", "log.segment.delete.delay.ms", 0),
+    _topic("flush.messages", "LONG", _MAX_LONG, "log.flush.interval.messages", 0, until=(3, 2)),
+    _topic("flush.messages", "LONG", _MAX_LONG, "log.flush.interval.messages", 1, since=(3, 3)),
+    _topic("flush.ms", "LONG", _MAX_LONG, "log.flush.interval.ms", 0),
+    _throttled("follower.replication.throttled.replicas"),
+    _topic("index.interval.bytes", "INT", "4096", "log.index.interval.bytes", 0),
+    _throttled("leader.replication.throttled.replicas"),
+    ConfigDefinition(
+        "internal.segment.bytes", "INT", None, only_set=True, internal=True, since=_SEGMENT
+    ),
+    _topic("local.retention.bytes", "LONG", "-2", "log.local.retention.bytes", -2, since=(3, 6)),
+    _topic("local.retention.ms", "LONG", "-2", "log.local.retention.ms", -2, since=(3, 6)),
+    _topic(
+        "max.compaction.lag.ms", "LONG", _MAX_LONG, "log.cleaner.max.compaction.lag.ms", 1,
+        since=(2, 3),
+    ),
+    _topic(
+        "max.decompressed.message.bytes", "INT", "2147483639", "max.decompressed.message.bytes", 1,
+        2147483639, since=(4, 2), until=(4, 2),
+    ),
+    _topic(
+        "max.decompressed.message.bytes", "INT", "2147483639", "max.decompressed.message.bytes", 1,
+        2147483639, since=(4, 4),
+    ),
+    _topic("max.message.bytes", "INT", "1000012", "message.max.bytes", 0, until=(2, 4)),
+    _topic("max.message.bytes", "INT", "1048588", "message.max.bytes", 0, since=(2, 5)),
+    _topic(
+        "message.downconversion.enable", "BOOLEAN", "true", "log.message.downconversion.enable",
+        since=(2, 0), until=(3, 9),
+    ),
+    _message_format(_EVER, (0, 10), "0.10.2-IV0"),
+    _message_format((0, 11), (0, 11), "0.11.0-IV2"),
+    _message_format((1, 0), (1, 0), "1.0-IV0"),
+    _message_format((1, 1), (1, 1), "1.1-IV0"),
+    _message_format((2, 0), (2, 0), "2.0-IV1"),
+    _message_format((2, 1), (2, 1), "2.1-IV2"),
+    _message_format((2, 2), (2, 2), "2.2-IV1"),
+    _message_format((2, 3), (2, 3), "2.3-IV1"),
+    _message_format((2, 4), (2, 4), "2.4-IV1"),
+    _message_format((2, 5), (2, 5), "2.5-IV0"),
+    _message_format((2, 6), (2, 6), "2.6-IV0"),
+    _message_format((2, 7), (2, 7), "2.7-IV2"),
+    _message_format((2, 8), (2, 8), "2.8-IV1"),
+    _message_format((3, 0), (3, 9), "3.0-IV1"),
+    _topic(
+        "message.timestamp.after.max.ms", "LONG", _MAX_LONG, "log.message.timestamp.after.max.ms",
+        0, since=(3, 6), until=(3, 9),
+    ),
+    _topic(
+        "message.timestamp.after.max.ms", "LONG", "3600000", "log.message.timestamp.after.max.ms",
+        0, since=(4, 0),
+    ),
+    _topic(
+        "message.timestamp.before.max.ms", "LONG", _MAX_LONG, "log.message.timestamp.before.max.ms",
+        0, since=(3, 6),
+    ),
+    _topic(
+        "message.timestamp.difference.max.ms", "LONG", _MAX_LONG,
+        "log.message.timestamp.difference.max.ms", 0, until=(3, 9),
+    ),
+    _topic(
+        "message.timestamp.type", "STRING", "CreateTime", "log.message.timestamp.type",
+        choices=("CreateTime", "LogAppendTime"),
+    ),
+    _topic("min.cleanable.dirty.ratio", "DOUBLE", "0.5", "log.cleaner.min.cleanable.ratio", 0, 1),
+    _topic("min.compaction.lag.ms", "LONG", "0", "log.cleaner.min.compaction.lag.ms", 0),
+    _topic("min.insync.replicas", "INT", "1", "min.insync.replicas", 1),
+    _topic("preallocate", "BOOLEAN", "false", "log.preallocate"),
+    _topic("remote.copy.lag.bytes", "LONG", "-1", "log.remote.copy.lag.bytes", -1, since=(4, 4)),
+    _topic("remote.copy.lag.ms", "LONG", "0", "log.remote.copy.lag.ms", -1, since=(4, 4)),
+    _topic("remote.log.copy.disable", "BOOLEAN", "false", since=(3, 9)),
+    _topic("remote.log.delete.on.disable", "BOOLEAN", "false", since=(3, 9)),
+    _topic("remote.storage.enable", "BOOLEAN", "false", since=(3, 6)),
+    _topic("retention.bytes", "LONG", "-1", "log.retention.bytes"),
+    _topic("retention.ms", "LONG", "604800000", "log.retention.ms", -1),
+    _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 14, until=(3, 9)),
+    _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 1048576, since=(4, 0)),
+    _topic("segment.index.bytes", "INT", "10485760", "log.index.size.max.bytes", 4),
+    _topic("segment.jitter.ms", "LONG", "0", "log.roll.jitter.ms", 0),
+    _topic("segment.ms", "LONG", "604800000", "log.roll.ms", 1),
+    _topic(
+        "unclean.leader.election.enable", "BOOLEAN", "true", "unclean.leader.election.enable",
+        until=(0, 10),
+    ),
+    _topic(
+        "unclean.leader.election.enable", "BOOLEAN", "false", "unclean.leader.election.enable",
+        since=(0, 11),
+    ),
+)  # fmt: skip
+
+
+def _group(
+    name: str,
+    default: str,
+    synonym: str | None = None,
+    minimum: float | None = 1,
+    choices: tuple[str, ...] = (),
+    *,
+    type_: ConfigType = "INT",
+    since: Line = (4, 0),
+    dynamic: bool = False,
+    only_set: bool = False,
+) -> ConfigDefinition:
+    """``dynamic`` is about the broker config behind it."""
+    least = minimum if type_ in ("INT", "LONG") else None
+    return ConfigDefinition(
+        name, type_, default, least, None, choices, synonym, dynamic=dynamic, only_set=only_set,
+        since=since,
+    )  # fmt: skip
+
+
+def _internal(
+    name: str, type_: ConfigType, default: str, minimum: float | None = None
+) -> ConfigDefinition:
+    """Kafka documents no internal config; clients may set them all the same."""
+    return _group(name, default, f"group.{name}", minimum, type_=type_, since=(4, 4), only_set=True)
+
+
+def _assignment_interval(kind: str) -> ConfigDefinition:
+    name = f"{kind}.assignment.interval.ms"
+    return _group(name, "1000", f"group.{name}", 0, since=_INTERVAL_SINCE, dynamic=True)
+
+
+_INTERVAL_SINCE: Final = (4, 3)
+
+_GROUP = (
+    _assignment_interval("consumer"),
+    _internal("consumer.assignor.offload.enable", "BOOLEAN", "true"),
+    _group("consumer.heartbeat.interval.ms", "5000", "group.consumer.heartbeat.interval.ms"),
+    _group("consumer.session.timeout.ms", "45000", "group.consumer.session.timeout.ms"),
+    _group("errors.deadletterqueue.copy.record.enable", "false", type_="BOOLEAN", since=(4, 4)),
+    _group("errors.deadletterqueue.topic.name", "", type_="STRING", since=(4, 4)),
+    _assignment_interval("share"),
+    _internal("share.assignor.offload.enable", "BOOLEAN", "true"),
+    _group("share.auto.offset.reset", "latest", type_="STRING"),
+    _group("share.delivery.count.limit", "5", "group.share.delivery.count.limit", 2,
+           since=_INTERVAL_SINCE),
+    _group("share.heartbeat.interval.ms", "5000", "group.share.heartbeat.interval.ms"),
+    _group("share.isolation.level", "read_uncommitted",
+           choices=("read_committed", "read_uncommitted"), type_="STRING", since=(4, 1)),
+    _group("share.partition.max.record.locks", "2000", "group.share.partition.max.record.locks",
+           100, since=_INTERVAL_SINCE),
+    _group("share.record.lock.duration.ms", "30000", "group.share.record.lock.duration.ms", 1000),
+    _group("share.renew.acknowledge.enable", "true", type_="BOOLEAN", since=_INTERVAL_SINCE),
+    _group("share.session.timeout.ms", "45000", "group.share.session.timeout.ms"),
+    _internal("streams.acceptable.recovery.lag", "LONG", "10000", 0),
+    _assignment_interval("streams"),
+    _internal("streams.assignor.offload.enable", "BOOLEAN", "true"),
+    _group("streams.assignor.name", "sticky", "group.streams.assignors", type_="STRING",
+           since=(4, 4)),
+    _group("streams.heartbeat.interval.ms", "5000", "group.streams.heartbeat.interval.ms",
+           since=(4, 1)),
+    _group("streams.initial.rebalance.delay.ms", "3000",
+           "group.streams.initial.rebalance.delay.ms", 0, since=(4, 2)),
+    _group("streams.num.standby.replicas", "0", "group.streams.num.standby.replicas", 0,
+           since=(4, 1)),
+    _internal("streams.num.warmup.replicas", "INT", "2", 0),
+    _group("streams.rack.aware.assignment.tags", "", "group.streams.rack.aware.assignment.tags",
+           type_="LIST", since=(4, 4)),
+    _group("streams.session.timeout.ms", "45000", "group.streams.session.timeout.ms",
+           since=(4, 1)),
+    _internal("streams.task.offset.interval.ms", "INT", "60000", 1),
+)  # fmt: skip
+
+
+def _rate(name: str) -> tuple[ConfigDefinition, ConfigDefinition]:
+    """A replication throttle, in bytes a second; unlimited unless set."""
+    rate = ConfigDefinition(name, "LONG", _MAX_LONG, minimum=0, only_set=True, since=(4, 3))
+    return rate, replace(rate, called_read_only=True, since=_EVER, until=(4, 2))
+
+
+_TOKENS: Final = (1, 1)
+"""The first release with delegation tokens."""
+
+_BROKER = (
+    _static("advertised.listeners", "LIST", None),
+    _static("auto.create.topics.enable", "BOOLEAN", "true"),
+    _static("auto.leader.rebalance.enable", "BOOLEAN", "true"),
+    ConfigDefinition("background.threads", "INT", "10", 1),
+    _static("broker.id", "INT", None),
+    _static("broker.rack", "STRING", None),
+    ConfigDefinition("connections.max.reauth.ms", "LONG", "0", dynamic=False, since=(2, 2)),
+    _static("controlled.shutdown.enable", "BOOLEAN", "true"),
+    _static("default.replication.factor", "INT", "1"),
+    _static(
+        "delegation.token.expiry.check.interval.ms", "LONG", "3600000", minimum=1, since=_TOKENS
+    ),
+    _static("delegation.token.expiry.time.ms", "LONG", "86400000", minimum=1, since=_TOKENS),
+    _static("delegation.token.master.key", "PASSWORD", None, since=_TOKENS, until=(3, 9)),
+    _static("delegation.token.max.lifetime.ms", "LONG", "604800000", minimum=1, since=_TOKENS),
+    _static("delegation.token.secret.key", "PASSWORD", None, since=(2, 8)),
+    _static("delete.topic.enable", "BOOLEAN", "true"),
+    *_rate("follower.replication.throttled.rate"),
+    ConfigDefinition("fetch.max.bytes", "INT", "57671680", 1024, dynamic=False, since=(2, 5)),
+    _static("group.consumer.assignors", "LIST", "uniform,range", since=(3, 7)),
+    _static("group.consumer.max.assignment.interval.ms", "INT", "15000", since=_INTERVAL_SINCE),
+    _static("group.consumer.max.heartbeat.interval.ms", "INT", "15000", since=(3, 7)),
+    _static("group.consumer.max.session.timeout.ms", "INT", "60000", since=(3, 7)),
+    _static("group.consumer.max.size", "INT", str(2**31 - 1), minimum=1, since=(3, 7)),
+    _static("group.consumer.migration.policy", "STRING", "disabled", since=(3, 8), until=(3, 9)),
+    _static("group.consumer.migration.policy", "STRING", "bidirectional", since=(4, 0)),
+    _static("group.consumer.min.assignment.interval.ms", "INT", "0", since=_INTERVAL_SINCE),
+    _static("group.consumer.min.heartbeat.interval.ms", "INT", "5000", since=(3, 7)),
+    _static("group.consumer.min.session.timeout.ms", "INT", "45000", since=(3, 7)),
+    _static("group.consumer.regex.refresh.interval.ms", "INT", "600000", since=(4, 1)),
+    _static("group.coordinator.rebalance.protocols", "LIST", "classic", since=(3, 7), until=(3, 9)),
+    _static(
+        "group.coordinator.rebalance.protocols",
+        "LIST",
+        "classic,consumer",
+        since=(4, 0),
+        until=(4, 0),
+    ),
+    _static(
+        "group.coordinator.rebalance.protocols", "LIST", "classic,consumer,streams", since=(4, 1)
+    ),
+    _static("group.share.delivery.count.limit", "INT", "5", minimum=2, since=(4, 0), until=(4, 2)),
+    _static("group.share.max.share.sessions", "INT", "2000", minimum=1, since=(4, 1)),
+    _static("group.share.max.size", "INT", "200", minimum=1, since=(4, 0)),
+    _static(
+        "group.share.partition.max.record.locks",
+        "INT",
+        "2000",
+        minimum=100,
+        since=(4, 0),
+        until=(4, 2),
+    ),
+    _static("group.streams.max.assignment.interval.ms", "INT", "15000", since=_INTERVAL_SINCE),
+    _static("group.streams.max.heartbeat.interval.ms", "INT", "15000", since=(4, 1)),
+    _static("group.streams.max.session.timeout.ms", "INT", "60000", since=(4, 1)),
+    _static("group.streams.max.size", "INT", str(2**31 - 1), minimum=1, since=(4, 2)),
+    _static("group.streams.max.standby.replicas", "INT", "2", since=(4, 1)),
+    replace(
+        _static("group.streams.max.warmup.replicas", "INT", "20", minimum=0, since=(4, 4)),
+        only_set=True,
+    ),
+    _static("group.streams.min.assignment.interval.ms", "INT", "0", since=_INTERVAL_SINCE),
+    _static("group.streams.min.heartbeat.interval.ms", "INT", "5000", since=(4, 1)),
+    replace(
+        _static(
+            "group.streams.min.task.offset.interval.ms", "INT", "15000", minimum=1, since=(4, 4)
+        ),
+        only_set=True,
+    ),
+    _static("group.streams.min.session.timeout.ms", "INT", "45000", since=(4, 1)),
+    # Kafka's default is 3000; the properties file that it ships sets 0.
+    _static("group.initial.rebalance.delay.ms", "INT", "0", since=(0, 11)),
+    _static("group.max.session.timeout.ms", "INT", "300000", until=(2, 2)),
+    _static("group.max.session.timeout.ms", "INT", "1800000", since=(2, 3)),
+    _static("group.max.size", "INT", str(2**31 - 1), minimum=1, since=(2, 2)),
+    _static("group.min.session.timeout.ms", "INT", "6000"),
+    _static("inter.broker.listener.name", "STRING", None),
+    *_rate("leader.replication.throttled.rate"),
+    _static("leader.imbalance.check.interval.seconds", "LONG", "300"),
+    _static("leader.imbalance.per.broker.percentage", "INT", "10", until=(3, 9)),
+    _static("listeners", "LIST", None),
+    ConfigDefinition("log.cleaner.backoff.ms", "LONG", "15000", 0),
+    ConfigDefinition("log.cleaner.threads", "INT", "1", 0),
+    _static("log.dirs", "LIST", "/var/lib/kafka/data"),
+    ConfigDefinition("max.connections", "INT", str(2**31 - 1), 0),
+    ConfigDefinition("max.connections.per.ip", "INT", str(2**31 - 1), 0),
+    ConfigDefinition(
+        "max.incremental.fetch.session.cache.slots", "INT", "1000", 0, dynamic=False, since=(1, 1)
+    ),
+    _static("node.id", "INT", None),
+    ConfigDefinition("num.io.threads", "INT", "8", 1),
+    ConfigDefinition("num.network.threads", "INT", "3", 1),
+    _static("num.partitions", "INT", "1"),
+    ConfigDefinition("num.replica.fetchers", "INT", "1", 1),
+    _static("offset.metadata.max.bytes", "INT", "4096"),
+    _static("offsets.commit.timeout.ms", "INT", "5000"),
+    _static("offsets.retention.check.interval.ms", "LONG", "600000"),
+    ConfigDefinition("offsets.retention.minutes", "INT", "1440", 1, dynamic=False, until=(1, 1)),
+    ConfigDefinition("offsets.retention.minutes", "INT", "10080", 1, dynamic=False, since=(2, 0)),
+    _static("offsets.topic.num.partitions", "INT", "50"),
+    _static("offsets.topic.replication.factor", "INT", "3"),
+    _static("offsets.topic.segment.bytes", "INT", "104857600"),
+    _static("process.roles", "LIST", "broker,controller"),
+    *_rate("replica.alter.log.dirs.io.max.bytes.per.second"),
+    _static("replica.lag.time.max.ms", "LONG", "30000"),
+    ConfigDefinition("replica.selector.class", "STRING", None, dynamic=False, since=(2, 4)),
+    _static("request.timeout.ms", "INT", "30000"),
+    *(
+        ConfigDefinition(name, "INT", default, 1, dynamic=False, since=(4, 0))
+        for name, default in (
+            ("share.coordinator.state.topic.min.isr", "2"),
+            ("share.coordinator.state.topic.num.partitions", "50"),
+            ("share.coordinator.state.topic.replication.factor", "3"),
+            ("share.coordinator.state.topic.segment.bytes", "104857600"),
+        )
+    ),
+    # Internal: DescribeConfigs never has it.
+    replace(
+        _static(
+            "producer.id.expiration.check.interval.ms", "INT", "600000", minimum=1, since=(3, 4)
+        ),
+        only_set=True,
+    ),
+    _static("producer.id.expiration.ms", "INT", "86400000", minimum=1, since=(3, 4), until=(3, 4)),
+    ConfigDefinition("producer.id.expiration.ms", "INT", "86400000", 1, since=(3, 5)),
+    ConfigDefinition("ssl.keystore.password", "PASSWORD", None),
+    _static("telemetry.max.bytes", "INT", "1048576", minimum=1, since=(3, 7)),
+    _static(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "INT",
+        "60000",
+        since=(0, 11),
+        until=(2, 4),
+    ),
+    _static(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms", "INT", "10000", since=(2, 5)
+    ),
+    _static("transaction.max.timeout.ms", "INT", "900000", since=(0, 11)),
+    ConfigDefinition(
+        "transaction.partition.verification.enable",
+        "BOOLEAN",
+        "true",
+        dynamic=False,
+        since=(3, 6),
+        until=(3, 6),
+    ),
+    ConfigDefinition("transaction.partition.verification.enable", "BOOLEAN", "true", since=(3, 7)),
+    _static(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "INT",
+        "3600000",
+        since=(0, 11),
+    ),
+    _static("transaction.state.log.min.isr", "INT", "2"),
+    _static("transaction.state.log.num.partitions", "INT", "50"),
+    _static("transaction.state.log.replication.factor", "INT", "3"),
+    _static("transaction.state.log.segment.bytes", "INT", "104857600"),
+    _static("transactional.id.expiration.ms", "INT", "604800000", since=(0, 11)),
+)
+
+
+_SUBSCRIPTION: Final[tuple[tuple[str, ConfigType, str], ...]] = (
+    ("interval.ms", "INT", "300000"),
+    ("match", "LIST", ""),
+    ("metrics", "LIST", ""),
+)
+_CLIENT_METRICS: Final = (
+    *(
+        ConfigDefinition(name, type_, default, only_set=only_set, since=since, until=until)
+        for name, type_, default in _SUBSCRIPTION
+        for only_set, since, until in ((True, (3, 7), (4, 0)), (False, (4, 1), _STILL))
+    ),
+)
+
+_NULL_BY_DEFAULT: Final = frozenset(
+    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
+)
+"""Broker configs in milliseconds that have no default: others, in hours, give the topics' one."""
+
+
+def _behind(config: ConfigDefinition) -> ConfigDefinition:
+    """The broker config that gives a config its default: same type, values and releases."""
+    assert config.synonym is not None
+    return replace(
+        config,
+        name=config.synonym,
+        default=None if config.synonym in _NULL_BY_DEFAULT else config.default,
+        synonym=None,
+    )
+
+
+@cache
+def config_definitions(release: Line) -> ConfigDefinitions:
+    """Those of a release line."""
+    topic = _by_name(_TOPIC, release)
+    group = _by_name(_GROUP, release)
+    behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
+    rows = _by_name((*_BROKER, *behind), release)
+    broker = {
+        name: fact
+        for name, fact in _by_name(_facts(), release).items()
+        if release >= _FIRST_FACTS or name in rows or name not in _names_with_rows()
+    }
+    broker |= {name: _as_in_kafka(each, broker.get(name)) for name, each in rows.items()}
+    broker = dict(sorted(broker.items()))
+    return ConfigDefinitions(topic, broker, group, _by_name(_CLIENT_METRICS, release))
+
+
+_FIRST_FACTS: Final = (2, 4)
+"""The first release that ``broker_facts`` was made from. It stands for earlier ones, too, but the
+rows of this module say since when a config exists."""
+
+
+@cache
+def _names_with_rows() -> frozenset[str]:
+    return frozenset(row.name for row in _BROKER)
+
+
+_LISTENERS: Final = frozenset({"advertised.listeners", "listeners"})
+"""A running broker of this mock keeps its addresses."""
+
+
+def _as_in_kafka(row: ConfigDefinition, fact: ConfigDefinition | None) -> ConfigDefinition:
+    """The row, with what ``broker_facts`` has about the release."""
+    if fact is None:
+        return row
+    is_dynamic = row.dynamic if row.name in _LISTENERS else fact.dynamic
+    hidden = row.only_set or fact.internal
+    return replace(row, type=fact.type, dynamic=is_dynamic, internal=fact.internal, only_set=hidden)
+
+
+@cache
+def _facts() -> tuple[ConfigDefinition, ...]:
+    return tuple(
+        ConfigDefinition(
+            name, cast("ConfigType", type_), None, dynamic="d" in flags, only_set=True,
+            internal="i" in flags, is_read=False, since=since, until=until,
+        )
+        for name, type_, flags, since, until in BROKER_FACTS
+    )  # fmt: skip
+
+
+def _by_name(rows: Iterable[ConfigDefinition], release: Line) -> dict[str, ConfigDefinition]:
+    held = [row for row in rows if row.since <= release <= row.until]
+    return {row.name: row for row in sorted(held, key=lambda row: row.name)}
+
+
+NEWEST_CONFIGS: Final = config_definitions((4, 4))
+"""Those of the newest release there is."""

@@ -1,0 +1,324 @@
+"""Effective configs of topics, groups, brokers and subscriptions, and DescribeConfigs (32).
+
+Precedence is Kafka's: the own value of the topic or group, the broker's dynamic value, the
+cluster-wide dynamic default, the static value, the built-in default. Rules read the values they
+need through ``EffectiveConfigs``; ``changes`` changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+from msgspec.structs import replace as replace_definition
+
+from kproto.error_codes import ErrorCode
+from mockbroker.errors import Refusal
+from mockbroker.simulation.configs.definitions import ConfigDefinition, ConfigDefinitions
+from mockbroker.simulation.configs.values import config_type_number, shown_value
+from mockbroker.simulation.state.cluster_state import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    ClusterState,
+)
+from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.results import (
+    ConfigEntry,
+    ConfigSynonym,
+    DescribeConfigsResult,
+)
+from mockbroker.simulation.state.topic_names import check_topic_name
+
+__all__ = ["UNCLEAN_ELECTION", "UNTHROTTLED", "EffectiveConfigs", "integer"]
+
+UNTHROTTLED: Final = 2**63 - 1
+"""Java's Long.MAX_VALUE, in bytes per second."""
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+
+# ConfigSource numbers of DescribeConfigs.
+DYNAMIC_TOPIC: Final = 1
+DYNAMIC_BROKER: Final = 2
+DYNAMIC_DEFAULT_BROKER: Final = 3
+STATIC_BROKER: Final = 4
+DEFAULT: Final = 5
+CLIENT_METRICS_CONFIG: Final = 7
+DYNAMIC_GROUP: Final = 8
+
+
+class EffectiveConfigs:
+    """The configs of one cluster: its current state, and the configs that its release defines."""
+
+    def __init__(self, state: ClusterState, definitions: ConfigDefinitions) -> None:
+        self._state = state
+        self.definitions = definitions
+
+    # ---- effective values --------------------------------------------------------------------
+
+    def topic(self, topic: str, name: str) -> ConfigEntry:
+        """Return one topic config as the controller sees it.
+
+        Raises KeyError for a config that the release does not define.
+        """
+        overrides = self._state.configs.get((TOPIC, topic), {})
+        return self._topic_entry(self.definitions.topic[name], overrides, self._state.controller_id)
+
+    def topic_value(self, topic: str, name: str) -> str | None:
+        """Return the value of ``topic``, without looking further for synonyms."""
+        definition = self.definitions.topic[name]
+        overrides = self._state.configs.get((TOPIC, topic), {})
+        sources = self._topic_sources(definition, overrides, self._state.controller_id)
+        return _first_value(definition, sources)
+
+    def group(self, group_id: str, name: str, broker_id: int) -> ConfigEntry:
+        """Return one config of a group, which need not exist, as a broker sees it.
+
+        Raises KeyError for a config that the release does not define.
+        """
+        definition = self.definitions.group[name]
+        own = self._state.configs.get((GROUP, group_id), {}).get(name)
+        synonyms = []
+        if own is not None:
+            synonyms.append(ConfigSynonym(name, shown_value(definition, own), DYNAMIC_GROUP))
+        if definition.synonym is not None:
+            broker_config = self.definitions.broker[definition.synonym]
+            synonyms += self._broker_sources(broker_config, broker_id)
+        elif definition.default is not None:
+            synonyms.append(ConfigSynonym(name, definition.default, DEFAULT))
+        return replace(_entry(definition, synonyms), read_only=False)
+
+    def broker(self, broker_id: int, name: str) -> ConfigEntry:
+        """Return one broker config. Raises KeyError for a config that this mock does not define."""
+        definition = self.definitions.broker[name]
+        return _entry(definition, self._broker_sources(definition, broker_id))
+
+    def controller_value(self, name: str) -> str:
+        """Return the controller's own value of a broker config that has a default."""
+        definition = self.definitions.broker[name]
+        return (
+            _first_value(definition, self._broker_sources(definition, self._state.controller_id))
+            or ""
+        )
+
+    def unclean_election_enabled(self, topic: str) -> bool:
+        """Return whether a replica that is not in sync may be elected leader for this topic."""
+        return self.topic_value(topic, UNCLEAN_ELECTION) == "true"
+
+    def of_new_topic(self, overrides: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
+        """Return the configs of a topic created with these overrides, as CreateTopics does."""
+        return tuple(self._topic_entries(overrides, self._state.controller_id))
+
+    def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
+        """Return the throttle (KIP-73) of a broker's replica, in bytes per second.
+
+        ``side`` is "leader" or "follower". A replica is throttled if its topic lists it, at the
+        rate of its broker; otherwise the result is ``UNTHROTTLED``.
+        """
+        listed = self.topic(tp[0], f"{side}.replication.throttled.replicas").value or ""
+        replicas = {each.strip() for each in listed.split(",")}
+        if not replicas & {"*", f"{tp[1]}:{broker_id}"}:
+            return UNTHROTTLED
+        rate = self.broker(broker_id, f"{side}.replication.throttled.rate").value
+        # ZooKeeper may hold a value that a broker would have refused.
+        readable = rate is not None and rate.isascii() and rate.isdigit()
+        return min(int(rate), UNTHROTTLED) if rate and readable else UNTHROTTLED
+
+    def broker_definition(self, name: str) -> ConfigDefinition:
+        """Return the definition of a broker config.
+
+        Brokers accept configs they do not define, since plugins may read them, and treat their
+        values as sensitive.
+        """
+        return self.definitions.broker.get(name) or ConfigDefinition(name, "UNKNOWN", None)
+
+    def _topic_entries(self, overrides: Mapping[str, str], broker_id: int) -> Iterator[ConfigEntry]:
+        """Yield the configs of a topic, without those that are omitted until they are set."""
+        for name, definition in self.definitions.topic.items():
+            if not definition.only_set or name in overrides:
+                yield self._topic_entry(definition, overrides, broker_id)
+
+    def _topic_entry(
+        self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
+    ) -> ConfigEntry:
+        return _entry(definition, self._topic_sources(definition, overrides, broker_id))
+
+    def _topic_sources(
+        self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
+    ) -> Iterator[ConfigSynonym]:
+        """Yield the possible sources of a topic config's value, by descending precedence."""
+        if definition.name in overrides:
+            own = shown_value(definition, overrides[definition.name])
+            yield ConfigSynonym(definition.name, own, DYNAMIC_TOPIC)
+        if definition.synonym is not None:
+            broker_config = self.definitions.broker[definition.synonym]
+            yield from self._broker_sources(broker_config, broker_id)
+
+    def _broker_sources(
+        self, definition: ConfigDefinition, broker_id: int
+    ) -> Iterator[ConfigSynonym]:
+        """Yield the possible sources of a broker config's value, by descending precedence."""
+        name, configs = definition.name, self._state.configs
+        for resource, source in ((broker_id, DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT_BROKER)):
+            value = configs.get((BROKER, str(resource)), {}).get(name)
+            if value is not None:
+                yield ConfigSynonym(name, value, source)
+        static = _static_value(self._state, broker_id, name)
+        if static is not None:
+            yield ConfigSynonym(name, static, STATIC_BROKER)
+        if definition.default is not None:
+            yield ConfigSynonym(name, definition.default, DEFAULT)
+
+    # ---- DescribeConfigs ---------------------------------------------------------------------
+
+    def describe(
+        self,
+        resource_type: int,
+        resource_name: str,
+        names: Sequence[str] | None,
+        *,
+        receiver: int | None,
+    ) -> DescribeConfigsResult:
+        """Describe one resource; ``names`` None or empty means all configs.
+
+        A broker describes only itself and the cluster-wide default: ``receiver`` is the id of the
+        broker that received the request, or None to skip that check.
+        """
+        try:
+            entries = tuple(self._describe(resource_type, resource_name, receiver))
+        except Refusal as refusal:
+            return DescribeConfigsResult(
+                resource_type, resource_name, refusal.code, refusal.message
+            )
+        if names:
+            entries = tuple(entry for entry in entries if entry.name in names)
+        return DescribeConfigsResult(resource_type, resource_name, configs=entries)
+
+    def _describe(
+        self, resource_type: int, resource_name: str, receiver: int | None
+    ) -> Iterator[ConfigEntry]:
+        state = self._state
+        if resource_type == TOPIC:
+            check_topic_name(resource_name)
+            if resource_name not in state.topics:
+                raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            overrides = state.configs.get((TOPIC, resource_name), {})
+            seen_from = state.controller_id if receiver is None else receiver
+            yield from self._topic_entries(overrides, seen_from)
+        elif resource_type == BROKER and resource_name == "":
+            # Only the cluster-wide dynamic configs.
+            for name, value in sorted(state.configs.get((BROKER, ""), {}).items()):
+                synonym = ConfigSynonym(name, value, DYNAMIC_DEFAULT_BROKER)
+                yield _entry(self.broker_definition(name), [synonym])
+        elif resource_type == BROKER:
+            broker_id = _described_broker(resource_name, receiver)
+            extra = {
+                name
+                for resource in ("", str(broker_id))
+                for name in state.configs.get((BROKER, resource), {})
+            }
+            known = self.definitions.broker
+            shown = {
+                name
+                for name, definition in known.items()
+                if not definition.only_set or state.static_config(broker_id, name) is not None
+            }
+            for name in sorted(extra | shown):
+                definition = self.broker_definition(name)
+                yield _entry(definition, self._broker_sources(definition, broker_id))
+        elif resource_type == GROUP and self.definitions.group:
+            if not resource_name:
+                raise _invalid("Group name must not be empty")
+            seen_from = state.controller_id if receiver is None else receiver
+            own = state.configs.get((GROUP, resource_name), {})
+            for name, definition in self.definitions.group.items():
+                if not definition.only_set or name in own:
+                    yield self.group(resource_name, name, seen_from)
+        elif resource_type == CLIENT_METRICS and self.definitions.client_metrics:
+            if not resource_name:
+                raise _invalid("Client metrics subscription name must not be empty")
+            yield from self._subscription(resource_name)
+        else:
+            raise _invalid(f"Unsupported resource type: {resource_type}")
+
+    def _subscription(self, name: str) -> Iterator[ConfigEntry]:
+        """Yield the configs of a subscription, which need not exist. Those with ``only_set`` are of
+        releases that show neither types nor defaults."""
+        own = self._state.configs.get((CLIENT_METRICS, name), {})
+        for definition in self.definitions.client_metrics.values():
+            value = own.get(definition.name)
+            if definition.only_set:
+                if value is not None:
+                    synonym = ConfigSynonym(definition.name, value, CLIENT_METRICS_CONFIG)
+                    entry = _entry(replace_definition(definition, type="STRING"), [synonym])
+                    yield replace(entry, config_type=0, synonyms=())
+                continue
+            synonyms = []
+            if value is not None:
+                shown = shown_value(definition, value)
+                synonyms.append(ConfigSynonym(definition.name, shown, CLIENT_METRICS_CONFIG))
+            yield _entry(definition, synonyms)
+
+
+def _static_value(state: ClusterState, broker_id: int, name: str) -> str | None:
+    """Return the value in this broker's properties file."""
+    broker = state.brokers.get(broker_id)
+    if broker is None:
+        return None
+    given = state.static_config(broker_id, name)
+    if given is not None:
+        return given
+    match name:
+        case "broker.id" | "node.id":
+            return str(broker_id)
+        case "broker.rack":
+            return broker.rack
+        case "listeners":
+            return f"PLAINTEXT://{broker.host}:{broker.port}"
+    return None
+
+
+def _first_value(definition: ConfigDefinition, sources: Iterator[ConfigSynonym]) -> str | None:
+    """Return the value of a config that is not sensitive."""
+    found = next(sources, None)
+    return definition.default if found is None else found.value
+
+
+def _entry(definition: ConfigDefinition, sources: Iterable[ConfigSynonym]) -> ConfigEntry:
+    sensitive = definition.type in ("PASSWORD", "UNKNOWN")
+    shown = tuple(ConfigSynonym(s.name, None, s.source) if sensitive else s for s in sources)
+    return ConfigEntry(
+        name=definition.name,
+        value=shown[0].value if shown else definition.default,
+        read_only=definition.called_read_only or not definition.dynamic,
+        source=shown[0].source if shown else DEFAULT,
+        sensitive=sensitive,
+        config_type=config_type_number(definition.type),
+        documentation=None,
+        synonyms=shown,
+    )
+
+
+def _described_broker(resource_name: str, receiver: int | None) -> int:
+    broker_id = integer(resource_name)
+    if broker_id is None:
+        raise _invalid(f"Broker id must be an integer, but it is: {resource_name}")
+    if receiver is not None and broker_id != receiver:
+        raise _invalid(
+            f"Unexpected broker id, expected {receiver} or empty string, "
+            f"but received {resource_name}"
+        )
+    return broker_id
+
+
+def integer(text: str) -> int | None:
+    """Return the broker id that a resource name stands for, or None if it is not a number."""
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,80 @@
+"""What committed offsets depend on in groups, which are a layer above.
+
+``OffsetStore`` asks these questions, and the packages of ``mockbroker.simulation.groups`` answer
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.state.model import TopicPartition
+
+__all__ = ["EMPTY", "SIMPLE", "STABLE", "GroupFacts", "GroupStanding"]
+
+EMPTY: Final = "Empty"
+STABLE: Final = "Stable"
+
+
+class GroupStanding(msgspec.Struct, frozen=True):
+    """What the age of a group's offsets depends on.
+
+    ``protocol_type`` is empty for a simple group, which only stores offsets. ``state`` is the name
+    that DescribeGroups shows. ``empty_since_ms`` is the time at which the group lost its last
+    member; None if it has members or is simple.
+    """
+
+    protocol_type: str = ""
+    state: str = EMPTY
+    empty_since_ms: int | None = None
+
+
+SIMPLE: Final = GroupStanding()
+
+
+class GroupFacts(Protocol):
+    """The groups of a cluster, as their committed offsets see them."""
+
+    def validate_commit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        version: int = 0,
+        transactional: bool = False,
+        partitions: Iterable[TopicPartition] = (),
+    ) -> ErrorCode:
+        """Return the error of a commit by this member; without one its session is renewed. A group
+        that does not exist is made, unless a generation is named. ``version`` is OffsetCommit's, or
+        TxnOffsetCommit's if ``transactional``; ``partitions`` are those that it concerns."""
+        ...
+
+    def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Return the error of a fetch; only groups of the newer protocol (KIP-848) have one."""
+        ...
+
+    def validate_offset_delete(self, group_id: str) -> ErrorCode:
+        """Return the group's error in OffsetDelete: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
+        ...
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        """Whether a member subscribes to the topic, or may."""
+        ...
+
+    def standing(self, group_id: str) -> GroupStanding | None:
+        """Return the standing of a group, None if there is no such group."""
+        ...
+
+    def group_ids(self) -> Iterable[str]:
+        """The ids of all groups."""
+        ...
+
+    def offsets_gone(self, group_id: str) -> None:
+        """The group has no offsets (any more): it goes if it is empty."""
+        ...

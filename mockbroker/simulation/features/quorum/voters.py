@@ -1,0 +1,107 @@
+"""The voters of the metadata quorum (KIP-853), and the requests that change the quorum."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.features.quorum.tables import (
+    ADD_ROWS,
+    CONTROLLER_ROWS,
+    REMOVE_ROWS,
+    QuorumChange,
+    QuorumRow,
+)
+from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.state.actions import VotersChanged
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.model import Voter
+
+__all__ = ["Outcome", "Quorum"]
+
+_NO_DIRECTORY: Final = uuid.UUID(int=0)
+_DIRECTORIES: Final = uuid.UUID("5a86b5a5-a1f9-4f0c-9d2e-3f6a3f1d0c11")
+
+
+class Outcome(NamedTuple):
+    """The answer to one request; ``text`` is None on success."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    text: str | None = None
+
+
+class Quorum:
+    """The quorum of one cluster: the controller, and the voters that requests add. Added voters
+    are not contacted. ``level`` gives the level of a feature."""
+
+    def __init__(self, controller: Controller, level: Callable[[str], int]) -> None:
+        self._controller = controller
+        self._level = level
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """The voters; the first is the leader's."""
+        state = self._controller.state
+        if state.voters is not None:
+            return state.voters
+        directory = _NO_DIRECTORY
+        if self._level("kraft.version"):
+            directory = uuid.uuid5(_DIRECTORIES, f"{state.cluster_id} {state.controller_id}")
+        return (Voter(state.controller_id, directory),)
+
+    def add_voter(
+        self,
+        cluster_id: str | None,
+        voter_id: int,
+        directory_id: uuid.UUID,
+        listeners: Sequence[tuple[str, str, int]],
+    ) -> Outcome:
+        change = self._change(voter_id, cluster_id, directory_id, tuple(listeners))
+        outcome = _checked(ADD_ROWS, change)
+        if not outcome.error_code:
+            added = Voter(voter_id, directory_id, tuple(listeners))
+            self._store("add_raft_voter", (*self.voters, added))
+        return outcome
+
+    def remove_voter(
+        self, cluster_id: str | None, voter_id: int, directory_id: uuid.UUID
+    ) -> Outcome:
+        outcome = _checked(REMOVE_ROWS, self._change(voter_id, cluster_id, directory_id))
+        if not outcome.error_code:
+            left = tuple(each for each in self.voters if each.voter_id != voter_id)
+            self._store("remove_raft_voter", left)
+        return outcome
+
+    def unregister_controller(self, controller_id: int) -> Outcome:
+        """Check the request; an unregistered controller stays a voter."""
+        return _checked(CONTROLLER_ROWS, self._change(controller_id))
+
+    def _change(
+        self,
+        node_id: int,
+        cluster_id: str | None = None,
+        directory_id: uuid.UUID = _NO_DIRECTORY,
+        listeners: tuple[tuple[str, str, int], ...] = (),
+    ) -> QuorumChange:
+        state = self._controller.state
+        return QuorumChange(
+            node_id,
+            state.cluster_id,
+            cluster_id,
+            directory_id,
+            listeners,
+            self.voters,
+            self._level("kraft.version"),
+            self._level("metadata.version"),
+            state.controller_id,
+        )
+
+    def _store(self, cause: str, after: tuple[Voter, ...]) -> None:
+        self._controller.record(cause, VotersChanged(self.voters, after))
+
+
+def _checked(rows: Sequence[QuorumRow], change: QuorumChange) -> Outcome:
+    apply_first(rows, change, change)
+    return Outcome(change.code, change.text)

@@ -1,0 +1,166 @@
+"""Older messages for older clients: Fetch 0 and 1 know magic 0 only, 2 and 3 magic 0 and 1.
+
+Releases before 4.0 convert what they store as magic 2. Headers are lost, control batches left out;
+batches of zstd cannot be converted (KIP-110). Logs of an older format (``message.format.version``)
+give all clients messages of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from kproto.errors import MissingExtraError
+from kproto.records import Batch, Compression, Record, RecordBatches, TimestampType, build_batch
+from mockbroker.simulation.fetching.query import FetchQuery, PartitionAnswer
+from mockbroker.simulation.log.settings import LogSettings
+from mockbroker.simulation.releases.rows import Row, always
+
+__all__ = [
+    "CONVERSION",
+    "FORMAT_REFUSALS",
+    "OLDEST_AS_STORED",
+    "Conversion",
+    "UnsupportedCompressionError",
+    "converted",
+]
+
+OLDEST_AS_STORED: Final = 10
+"""From this version on, records go out as they are stored, whatever the topic's configs."""
+
+_NEWEST_MAGIC: Final = 2
+_TOO_LARGE: Final = struct.Struct(">qi")
+_BATCH_OVERHEAD: Final = 61
+
+
+class Conversion:
+    """A partition's answer to a fetch, with the configs of its topic."""
+
+    __slots__ = ("answer", "magic", "query", "settings")
+
+    def __init__(self, answer: PartitionAnswer, settings: LogSettings, query: FetchQuery) -> None:
+        self.answer = answer
+        self.settings = settings
+        self.query = query
+        version = query.version
+        self.magic = min(0 if version <= 1 else 1 if version <= 3 else 2, settings.magic)
+
+
+class _Fail(msgspec.Struct, frozen=True):
+    """Answer with an error alone."""
+
+    code: ErrorCode
+
+    def perform(self, subject: Conversion, /) -> None:
+        subject.answer.fail(self.code)
+
+
+class _Convert(msgspec.Struct, frozen=True):
+    """Replace the records by older ones."""
+
+    def perform(self, subject: Conversion, /) -> None:
+        answer = subject.answer
+        try:
+            data = converted(answer.records or (), subject.magic, answer.position.offset)
+        except UnsupportedCompressionError:
+            return _Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE).perform(subject)
+        answer.records, answer.size = (memoryview(data),), len(data)
+        return None
+
+
+CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
+    Row(
+        "DP-FORMAT-05",
+        lambda at: at.query.version < OLDEST_AS_STORED and at.settings.compression_type == "zstd",
+        (_Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
+        since=(2, 1),
+        until=(4, 0),
+    ),
+    Row(
+        "DP-FORMAT-04",
+        lambda at: (
+            at.magic < at.settings.magic
+            and not at.query.from_replica
+            and not at.settings.down_conversion
+        ),
+        (_Fail(ErrorCode.UNSUPPORTED_VERSION),),
+        since=(2, 0),
+    ),
+    Row(
+        "DP-FORMAT-03",
+        lambda at: at.magic < _NEWEST_MAGIC and at.answer.size > 0,
+        (_Convert(),),
+    ),
+)
+
+
+class _EmptyListNullRecords(msgspec.Struct, frozen=True):
+    """Kafka's classes leave these two fields at their defaults."""
+
+    def perform(self, subject: PartitionAnswer, /) -> None:
+        subject.aborted, subject.records = [], None
+
+
+FORMAT_REFUSALS: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
+    Row("DP-FORMAT-04", always, (_EmptyListNullRecords(),), since=(3, 0)),
+)
+"""How a refusal by ``CONVERSION`` differs from other errors."""
+
+
+class UnsupportedCompressionError(Exception):
+    """A batch of zstd, which older formats do not have, or of a codec whose library is missing."""
+
+
+def converted(slices: Sequence[memoryview], magic: int, offset: int) -> bytes:
+    """Convert whole batches to messages of ``magic`` 0 or 1, for a reader at ``offset``.
+
+    As many bytes come out as there were, or the first batch if that is larger: the rest is the
+    beginning of a message that is too large, which clients leave alone. Raises
+    UnsupportedCompressionError if the first batch cannot be converted.
+    """
+    parts: list[bytes] = []
+    batch, size = None, sum(map(len, slices))
+    for batch in RecordBatches(b"".join(slices), check_crc=False, allow_partial=True):
+        if batch.is_control:
+            continue
+        try:
+            messages = _messages(batch, magic, offset)
+        except UnsupportedCompressionError:
+            if parts:
+                break  # the client's next fetch begins here, and fails
+            raise
+        if messages:
+            parts.append(messages)
+    if batch is None:
+        return b""
+    size = max(size, len(parts[0]) if parts else _TOO_LARGE.size)
+    data = b"".join(parts)[:size]
+    left = size - len(data)
+    return (data + _TOO_LARGE.pack(-1, max(left + 1, _BATCH_OVERHEAD))).ljust(size, b"\0")[:size]
+
+
+def _messages(batch: Batch, magic: int, offset: int) -> bytes:
+    """A batch as messages. Without compression those before ``offset`` are left out."""
+    if batch.compression is Compression.ZSTD:
+        raise UnsupportedCompressionError
+    try:
+        records = batch.records()
+    except MissingExtraError as error:
+        raise UnsupportedCompressionError from error
+    if batch.compression is Compression.NONE:
+        records = [each for each in records if each.offset >= offset]
+    if not records:
+        return b""
+    appended = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+    return build_batch(
+        [Record(each.offset, each.timestamp, each.key, each.value) for each in records],
+        magic=magic,
+        compression=batch.compression,
+        timestamp_type=batch.timestamp_type if magic else TimestampType.NO_TIMESTAMP_TYPE,
+        log_append_time=batch.max_timestamp if appended else -1,
+        base_offset=records[0].offset,
+    )

@@ -1,0 +1,408 @@
+"""ListOffsets: the offset that stands for a timestamp, and which timestamps have a special meaning.
+
+``ROWS`` are applied in the order in which a broker checks; ``ANSWERS`` has a row for each meaning.
+Version 0 of the api asks for starts of segments instead (``segment_starts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from kproto.errors import DecodeError, MissingExtraError
+from mockbroker.simulation.log.leadership import ANY_EPOCH, access_error
+from mockbroker.simulation.log.logs import Logs, PartitionData
+from mockbroker.simulation.log.partition_log import PartitionLog
+from mockbroker.simulation.log.timestamps import TimedOffset, first_at_or_after, first_of_newest
+from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.state.model import Partition, TopicPartition
+
+__all__ = [
+    "ANSWERS",
+    "CONSUMER",
+    "DEBUGGER",
+    "EARLIEST",
+    "LATEST",
+    "REFUSALS",
+    "ListedOffset",
+    "OffsetQuery",
+    "list_offset",
+    "old_timestamp_error",
+    "segment_starts",
+]
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+CONSUMER: Final = -1
+DEBUGGER: Final = -2
+"""The replica id with which any replica answers, up to the end of its log."""
+
+_KIP_207: Final[Release] = (2, 2)
+_KIP_734: Final[Release] = (3, 0)
+_BATCH_IS_READ: Final[Release] = (3, 8)
+_KIP_405: Final[Release] = (3, 5)
+_TIMESTAMPS_CHECKED: Final[Release] = (3, 9)
+_KIP_1005: Final[Release] = (3, 9)
+_KIP_1023: Final[Release] = (4, 2)
+
+_LEAST_VERSIONS: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""Special timestamp -> the version of ListOffsets that introduced it."""
+_OFFSET_NOT_AVAILABLE_VERSION: Final = 5
+
+
+class OffsetQuery(msgspec.Struct, frozen=True):
+    """What a client asks of one partition. ``version`` is that of ListOffsets; ``duplicate`` says
+    that the request names the partition more than once."""
+
+    tp: TopicPartition
+    broker_id: int
+    timestamp: int
+    version: int
+    leader_epoch: int = ANY_EPOCH
+    replica_id: int = CONSUMER
+    read_committed: bool = False
+    duplicate: bool = False
+
+
+class ListedOffset(msgspec.Struct):
+    """An answer; -1 stands for what is not known."""
+
+    error_code: int = 0
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+class _Lookup:
+    """A query and the partition that it is about: context and subject of the rows."""
+
+    __slots__ = ("_data", "_logs", "answer", "found", "partition", "query")
+
+    def __init__(self, logs: Logs, partition: Partition | None, query: OffsetQuery) -> None:
+        self._logs = logs
+        self._data: PartitionData | None = None
+        self.query = query
+        self.partition = partition
+        self.found: TimedOffset | None = None
+        self.answer = ListedOffset()
+
+    @property
+    def access_error(self) -> ErrorCode:
+        query = self.query
+        leader_only = query.replica_id != DEBUGGER
+        return access_error(
+            self.partition,
+            query.broker_id,
+            query.leader_epoch,
+            leader_only=leader_only,
+            is_failed=self._logs.is_failed(query.tp, query.broker_id),
+        )
+
+    @property
+    def data(self) -> PartitionData:
+        if self._data is None:
+            self._data = self._logs.data(self.query.tp)
+        return self._data
+
+    @property
+    def log(self) -> PartitionLog:
+        return self.data.log
+
+    @property
+    def replica_end(self) -> int:
+        """The end offset of this broker's replica."""
+        assert self.partition is not None, "an unknown partition is refused first"
+        return self.data.replication.end_of(self.query.broker_id, self.partition)
+
+    @property
+    def visible_end(self) -> int:
+        """The offset at which the client's view of the log ends."""
+        if self.query.replica_id != CONSUMER:
+            return self.replica_end
+        if self.query.read_committed:
+            return self.log.last_stable_offset
+        return self.log.high_watermark
+
+    @property
+    def behind_own_epoch(self) -> bool:
+        """Whether a consumer asks a new leader whose high watermark has not reached the records
+        of its own epoch yet."""
+        own = self.query.replica_id == CONSUMER
+        return own and self.log.epochs.latest_start > self.log.high_watermark
+
+
+_LookupRow: TypeAlias = Row[_Lookup, _Lookup]
+
+
+def _timestamp_is(timestamp: int) -> Callable[[_Lookup], bool]:
+    return lambda lookup: lookup.query.timestamp == timestamp
+
+
+def _timestamp_is_unsupported(lookup: _Lookup) -> bool:
+    query = lookup.query
+    least = _LEAST_VERSIONS.get(query.timestamp)
+    return query.timestamp < 0 and (least is None or query.version < least)
+
+
+def _latest_is_unknown(lookup: _Lookup) -> bool:
+    return lookup.query.timestamp == LATEST and lookup.behind_own_epoch
+
+
+def _newest_while_behind(lookup: _Lookup) -> bool:
+    return lookup.query.timestamp == MAX_TIMESTAMP and lookup.behind_own_epoch
+
+
+class Refuse(msgspec.Struct, frozen=True):
+    """Answer with an error."""
+
+    error_code: ErrorCode
+
+    def perform(self, lookup: _Lookup) -> None:
+        lookup.answer = ListedOffset(self.error_code)
+
+
+class RefuseAccess(msgspec.Struct, frozen=True):
+    """Answer with the error of a broker that may not answer for the partition."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        lookup.answer = ListedOffset(lookup.access_error)
+
+
+class RefuseAsUnavailable(msgspec.Struct, frozen=True):
+    """Answer that the offset is not known yet (KIP-207)."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        known = lookup.query.version >= _OFFSET_NOT_AVAILABLE_VERSION
+        code = ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE
+        lookup.answer = ListedOffset(code)
+
+
+class AnswerStart(msgspec.Struct, frozen=True):
+    """Answer with the start of the log."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        offset = lookup.log.start_offset
+        epoch = lookup.log.epochs.epoch_of(offset)
+        lookup.answer = ListedOffset(offset=offset, leader_epoch=epoch)
+
+
+class AnswerEnd(msgspec.Struct, frozen=True):
+    """Answer with the end of what the client may read."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        assert lookup.partition is not None, "an unknown partition is refused first"
+        epoch = lookup.partition.leader_epoch
+        lookup.answer = ListedOffset(offset=lookup.visible_end, leader_epoch=epoch)
+
+
+class AnswerUnknown(msgspec.Struct, frozen=True):
+    """Answer that there is no such offset."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        lookup.answer = ListedOffset()
+
+
+class FindTime(msgspec.Struct, frozen=True):
+    """Find the first record with at least the timestamp."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        end_offset, timestamp = lookup.replica_end, lookup.query.timestamp
+        lookup.found = first_at_or_after(lookup.log, timestamp, end_offset)
+
+
+class FindNewest(msgspec.Struct, frozen=True):
+    """Find the first of the records with the largest timestamp."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        lookup.found = first_of_newest(lookup.log, lookup.replica_end)
+
+
+class FindIndexed(msgspec.Struct, frozen=True):
+    """Find the record with the largest timestamp as a segment remembers it: only of a batch that
+    was not compressed is it the very record, and the epoch is the newest of the log."""
+
+    def perform(self, lookup: _Lookup) -> None:
+        log = lookup.log
+        newest, epoch = first_of_newest(log, lookup.replica_end), log.epochs.latest
+        batch = None if newest is None else log.batch_of(newest.offset)
+        if newest is None or batch is None:
+            lookup.found = TimedOffset(-1, -1, epoch)
+            return
+        is_exact = not batch.header.codec and not batch.header.has_append_time
+        offset = newest.offset if is_exact else batch.header.last_offset
+        lookup.found = TimedOffset(newest.timestamp, offset, epoch)
+
+
+class AnswerFound(msgspec.Struct, frozen=True):
+    """Answer with the record that was found, if the client may read it. ``otherwise`` is what
+    becomes of the answer if it may not, or if none was found."""
+
+    otherwise: AnswerUnknown | RefuseAsUnavailable = AnswerUnknown()
+
+    def perform(self, lookup: _Lookup) -> None:
+        found = lookup.found
+        if found is None or found.offset >= lookup.visible_end:
+            self.otherwise.perform(lookup)
+        else:
+            lookup.answer = ListedOffset(0, found.timestamp, found.offset, found.leader_epoch)
+
+
+REFUSALS: Final[tuple[_LookupRow, ...]] = (
+    Row(
+        "DP-LISTOFF-10",
+        lambda lookup: lookup.query.duplicate,
+        (Refuse(ErrorCode.INVALID_REQUEST),),
+    ),
+    Row(
+        "DP-LISTOFF-09",
+        _timestamp_is_unsupported,
+        (Refuse(ErrorCode.UNSUPPORTED_VERSION),),
+        since=_TIMESTAMPS_CHECKED,
+    ),
+    Row("DP-LISTOFF-12", lambda lookup: bool(lookup.access_error), (RefuseAccess(),)),
+)
+"""The errors that a broker looks for before it looks at the log."""
+
+ANSWERS: Final[tuple[_LookupRow, ...]] = (
+    Row("DP-LISTOFF-02", _timestamp_is(EARLIEST), (AnswerStart(),)),
+    Row("DP-LISTOFF-11", _latest_is_unknown, (RefuseAsUnavailable(),), since=_KIP_207),
+    Row("DP-LISTOFF-03", _timestamp_is(LATEST), (AnswerEnd(),)),
+    Row(
+        "DP-LISTOFF-11",
+        _newest_while_behind,
+        (FindIndexed(), AnswerFound(otherwise=RefuseAsUnavailable())),
+        since=_KIP_734,
+        until=_BATCH_IS_READ,
+    ),
+    Row(
+        "DP-LISTOFF-04",
+        _timestamp_is(MAX_TIMESTAMP),
+        (FindIndexed(), AnswerFound()),
+        since=_KIP_734,
+        until=_BATCH_IS_READ,
+    ),
+    Row(
+        "DP-LISTOFF-11",
+        _newest_while_behind,
+        (FindNewest(), AnswerFound(otherwise=RefuseAsUnavailable())),
+        since=_BATCH_IS_READ,
+    ),
+    Row(
+        "DP-LISTOFF-04",
+        _timestamp_is(MAX_TIMESTAMP),
+        (FindNewest(), AnswerFound()),
+        since=_BATCH_IS_READ,
+    ),
+    Row("DP-LISTOFF-05", _timestamp_is(EARLIEST_LOCAL), (AnswerStart(),), since=_KIP_405),
+    Row("DP-LISTOFF-06", _timestamp_is(LATEST_TIERED), (), since=_KIP_1005),
+    Row("DP-LISTOFF-07", _timestamp_is(EARLIEST_PENDING_UPLOAD), (), since=_KIP_1023),
+    Row(
+        "DP-LISTOFF-11",
+        lambda lookup: lookup.behind_own_epoch,
+        (FindTime(), AnswerFound(otherwise=RefuseAsUnavailable())),
+        since=_KIP_207,
+    ),
+    Row("DP-LISTOFF-08", always, (FindTime(), AnswerFound())),
+)
+"""What a broker without tiered storage answers. A row without effects: there is no such offset.
+Releases that do not check timestamps take an unknown negative one for a time, before that of every
+record."""
+
+
+@cache
+def _rows(release: Release) -> tuple[_LookupRow, ...]:
+    return rows_of_release((*REFUSALS, *ANSWERS), release)
+
+
+def list_offset(logs: Logs, partition: Partition | None, query: OffsetQuery) -> ListedOffset:
+    """Answer a query of version 1 or later. ``partition`` is as the receiving broker knows it, None
+    if it does not know it."""
+    lookup = _Lookup(logs, partition, query)
+    try:
+        apply_first(_rows(logs.release), lookup, lookup)
+    except DecodeError:
+        return ListedOffset(ErrorCode.CORRUPT_MESSAGE)
+    except MissingExtraError:
+        return ListedOffset(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    return lookup.answer
+
+
+class _OldQuery(msgspec.Struct):
+    """The timestamp of a query of version 0, and its error."""
+
+    timestamp: int
+    error: ErrorCode = ErrorCode.NONE
+
+
+class _RefuseOld(msgspec.Struct, frozen=True):
+    error: ErrorCode
+
+    def perform(self, query: _OldQuery) -> None:
+        query.error = self.error
+
+
+OLD_REFUSALS: Final[tuple[Row[_OldQuery, _OldQuery], ...]] = (
+    Row(
+        "DP-LISTOFF-09",
+        lambda query: query.timestamp < EARLIEST,
+        (_RefuseOld(ErrorCode.UNSUPPORTED_VERSION),),
+        since=_TIMESTAMPS_CHECKED,
+    ),
+)
+"""Version 0 knows the special timestamps -1 and -2."""
+
+
+@cache
+def _old_refusals(release: Release) -> tuple[Row[_OldQuery, _OldQuery], ...]:
+    return rows_of_release(OLD_REFUSALS, release)
+
+
+def old_timestamp_error(release: Release, timestamp: int) -> ErrorCode:
+    """Return the error of a timestamp that version 0 does not have, or NONE."""
+    query = _OldQuery(timestamp)
+    apply_first(_old_refusals(release), query, query)
+    return query.error
+
+
+def segment_starts(
+    log: PartitionLog, timestamp: int, most: int, now_ms: int, *, for_consumer: bool
+) -> list[int]:
+    """Return what version 0 answers: at most ``most`` offsets at which segments begin that were
+    last modified at or before ``timestamp``, newest first.
+
+    The end of the log counts as the start of a segment of this moment, unless the newest segment is
+    empty; for a consumer it is the high watermark. Raises ValueError if ``most`` is negative.
+    """
+    if most < 0:
+        raise ValueError(f"{most} offsets cannot be returned")
+    *full, active = log.segments
+    starts = [(max(each.base_offset, log.start_offset), each.modified_ms) for each in full]
+    starts.append((max(active.base_offset, log.start_offset), log.appended_ms))
+    if active.base_offset < log.end_offset:
+        starts.append((log.end_offset, now_ms))
+    if timestamp == EARLIEST:
+        del starts[1:]
+    elif timestamp != LATEST:
+        while starts and starts[-1][1] > timestamp:
+            starts.pop()
+    offsets = [offset for offset, _ in reversed(starts)][:most]
+    if for_consumer and any(offset > log.high_watermark for offset in offsets):
+        behind = [offset for offset in offsets if offset <= log.high_watermark]
+        return [log.high_watermark, *behind]
+    return offsets

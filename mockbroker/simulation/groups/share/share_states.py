@@ -1,0 +1,332 @@
+"""The share coordinator (KIP-932): what it answers to leaders of partitions, and to administrators.
+
+It keeps the state of each share partition: where the group begins, and what became of the records
+behind that offset. Brokers of the mock know that state without asking; others, and tests, ask.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kproto.error_codes import ErrorCode, message
+from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
+from mockbroker.simulation.groups.modern.topics import GroupTopics
+from mockbroker.simulation.groups.share.share_fetches import ShareFetches
+from mockbroker.simulation.groups.share.share_partition import (
+    UNINITIALIZED,
+    SharePartition,
+    StateBatch,
+)
+from mockbroker.simulation.releases.rows import (
+    Do,
+    Release,
+    Row,
+    always,
+    apply_first,
+    rows_of_release,
+)
+from mockbroker.simulation.state.controller import Controller
+
+__all__ = [
+    "ANY_EPOCH",
+    "MERGE_ROWS",
+    "STATE_ROWS",
+    "ShareStateError",
+    "ShareStates",
+    "StateMerge",
+    "StateQuery",
+    "StoredState",
+    "WrittenState",
+    "combine",
+]
+
+ANY_EPOCH: Final = -1
+"""Until 4.3, an epoch that is not checked."""
+
+
+class ShareStateError(NamedTuple):
+    """Why a request gets nothing of a partition."""
+
+    code: ErrorCode
+    text: str | None
+
+
+class WrittenState(NamedTuple):
+    """What a leader stores. ``start_offset`` -1 keeps the former one."""
+
+    start_offset: int
+    complete: int
+    batches: Sequence[StateBatch]
+
+
+class StoredState(NamedTuple):
+    """The state of a share partition. ``start_offset`` -1: the first fetch decides on it.
+    ``complete`` counts the records behind it that need no more delivery."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    complete: int
+    batches: Sequence[StateBatch]
+
+
+class StateQuery(msgspec.Struct, eq=False):
+    """A request for the state of one partition. ``leader_epoch`` and ``state_epoch`` are those that
+    the request has, if any, and ``newest_leader`` is the newest epoch of a leader that has asked.
+    ``verb`` names the operation if it needs a state that is there."""
+
+    index: int
+    stored: SharePartition | None
+    is_known: bool
+    leader_epoch: int | None = None
+    state_epoch: int | None = None
+    newest_leader: int = 0
+    verb: str = ""
+    error: ShareStateError | None = None
+
+
+class _Fail(msgspec.Struct, frozen=True):
+    code: ErrorCode
+    text: str = ""
+
+    def perform(self, subject: StateQuery) -> None:
+        text = self.text.format(verb=subject.verb) or message(self.code)
+        subject.error = ShareStateError(self.code, text)
+
+
+def _is_older(epoch: int | None, stored: int) -> bool:
+    return epoch is not None and ANY_EPOCH < epoch < stored
+
+
+STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
+    Row(
+        "DP-SHARE-40",
+        lambda query: query.index < 0,
+        (_Fail(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number."),),
+    ),
+    Row(
+        "DP-SHARE-41",
+        lambda query: query.leader_epoch is not None and query.leader_epoch < 0,
+        (_Fail(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number."),),
+        since=(4, 4),
+    ),
+    Row(
+        "DP-SHARE-41",
+        lambda query: query.state_epoch is not None and query.state_epoch < 0,
+        (_Fail(ErrorCode.INVALID_REQUEST, "The state epoch cannot be a negative number."),),
+        since=(4, 4),
+    ),
+    Row(
+        "DP-SHARE-40",
+        lambda query: query.verb != "" and query.stored is None,
+        (
+            _Fail(
+                ErrorCode.INVALID_REQUEST,
+                "{verb} operation on uninitialized share partition not allowed.",
+            ),
+        ),
+    ),
+    Row(
+        "DP-SHARE-41",
+        lambda query: _is_older(query.leader_epoch, query.newest_leader),
+        (_Fail(ErrorCode.FENCED_LEADER_EPOCH),),
+    ),
+    Row(
+        "DP-SHARE-41",
+        lambda query: (
+            query.stored is not None and _is_older(query.state_epoch, query.stored.state_epoch)
+        ),
+        (_Fail(ErrorCode.FENCED_STATE_EPOCH),),
+    ),
+    Row(
+        "DP-SHARE-40",
+        lambda query: not query.is_known,
+        (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+    ),
+)
+
+
+class StateMerge(msgspec.Struct, eq=False):
+    """What a leader stores, and what was there. The rows decide on ``start_offset`` and
+    ``complete``."""
+
+    stored: SharePartition
+    written: WrittenState
+    start_offset: int = UNINITIALIZED
+    complete: int = UNINITIALIZED
+
+
+def _take(merge: StateMerge) -> None:
+    written, kept = merge.written, merge.stored.stored_start
+    merge.start_offset = kept if written.start_offset == UNINITIALIZED else written.start_offset
+    merge.complete = written.complete
+
+
+def _take_later(merge: StateMerge) -> None:
+    stored, written = merge.stored, merge.written
+    merge.start_offset, merge.complete = max(
+        (stored.stored_start, stored.stored_complete), (written.start_offset, written.complete)
+    )
+
+
+MERGE_ROWS: Final[Sequence[Row[StateMerge, StateMerge]]] = (
+    Row("DP-SHARE-42", always, (Do(_take),), until=(4, 4)),
+    Row("DP-SHARE-42", always, (Do(_take_later),), since=(4, 4)),
+)
+
+
+class ShareStates:
+    """The states of the share partitions of a cluster, as the share coordinators have them."""
+
+    def __init__(
+        self, controller: Controller, topics: GroupTopics, fetches: ShareFetches, release: Release
+    ) -> None:
+        self._controller = controller
+        self._topics = topics
+        self._fetches = fetches
+        self._newest_leaders: dict[tuple[str, TopicIdPartition], int] = {}
+        """The newest epoch of a leader that has read a state, which a new state does not end."""
+        self._rows = rows_of_release(STATE_ROWS, release)
+        self._merge_rows = rows_of_release(MERGE_ROWS, release)
+
+    def initialize(
+        self, group_id: str, topic_id: uuid.UUID, index: int, state_epoch: int, start_offset: int
+    ) -> ShareStateError | None:
+        """Begin a state, in place of one that there may be."""
+        query = self._query(group_id, topic_id, index, state_epoch=state_epoch)
+        if query.error is None:
+            self._fetches.initialize(
+                group_id, frozenset(((topic_id, index),)), state_epoch, start_offset
+            )
+        return query.error
+
+    def read(
+        self, group_id: str, topic_id: uuid.UUID, index: int, leader_epoch: int
+    ) -> StoredState | ShareStateError:
+        """Return a state to a leader, whose epoch it has from then on."""
+        query = self._query(group_id, topic_id, index, leader_epoch=leader_epoch, verb="Read")
+        if query.error is not None:
+            return query.error
+        assert query.stored is not None, "rows refuse a state that is not there"
+        if leader_epoch > query.newest_leader:
+            self._newest_leaders[group_id, (topic_id, index)] = leader_epoch
+            query.stored.leader_epoch = leader_epoch
+        return _stored(query.stored)
+
+    def write(
+        self,
+        group_id: str,
+        topic_id: uuid.UUID,
+        index: int,
+        leader_epoch: int,
+        state_epoch: int,
+        written: WrittenState,
+    ) -> ShareStateError | None:
+        """Store what a leader knows. Another leader that has loaded the state goes on with its
+        copy."""
+        query = self._query(
+            group_id,
+            topic_id,
+            index,
+            leader_epoch=leader_epoch,
+            state_epoch=state_epoch,
+            verb="Write",
+        )
+        if query.error is not None:
+            return query.error
+        stored = query.stored
+        assert stored is not None, "rows refuse a state that is not there"
+        merge = StateMerge(stored, written)
+        apply_first(self._merge_rows, merge, merge)
+        batches = combine([*stored.stored_batches(), *written.batches], merge.start_offset)
+        key = (topic_id, index)
+        self._fetches.replace(group_id, key, merge.start_offset, merge.complete, batches)
+        return None
+
+    def delete(self, group_id: str, topic_id: uuid.UUID, index: int) -> ShareStateError | None:
+        """Forget a state, if there is one."""
+        query = self._query(group_id, topic_id, index)
+        if query.error is None:
+            self._newest_leaders.pop((group_id, (topic_id, index)), None)
+            self._fetches.forget(group_id, frozenset(((topic_id, index),)))
+        return query.error
+
+    def summary(
+        self, group_id: str, topic_id: uuid.UUID, index: int
+    ) -> StoredState | ShareStateError | None:
+        """Return a state without changing it; None if there is none."""
+        query = self._query(group_id, topic_id, index)
+        if query.error is not None or query.stored is None:
+            return query.error
+        return _stored(query.stored)
+
+    def _query(
+        self,
+        group_id: str,
+        topic_id: uuid.UUID,
+        index: int,
+        *,
+        leader_epoch: int | None = None,
+        state_epoch: int | None = None,
+        verb: str = "",
+    ) -> StateQuery:
+        topic = self._controller.state.topics.get(self._topics.name_of(topic_id) or "")
+        key = (topic_id, index)
+        stored = self._fetches.partition(group_id, key)
+        newest = self._newest_leaders.get((group_id, key), 0)
+        query = StateQuery(
+            index,
+            stored,
+            topic is not None and topic.partition(index) is not None,
+            leader_epoch,
+            state_epoch,
+            newest if stored is None else max(newest, stored.leader_epoch),
+            verb,
+        )
+        apply_first(self._rows, query, query)
+        return query
+
+
+def _stored(share: SharePartition) -> StoredState:
+    return StoredState(
+        share.state_epoch,
+        share.leader_epoch,
+        share.stored_start,
+        share.stored_complete,
+        combine(share.stored_batches(), share.stored_start),
+    )
+
+
+def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """Return the batches behind the start offset without overlaps: of each record the state with
+    the most deliveries counts, and of these the highest. Neighbours of one state are joined."""
+    kept = [
+        each._replace(first=max(each.first, start_offset))
+        for each in batches
+        if each.last >= start_offset
+    ]
+    kept.sort(key=lambda each: each.first, reverse=True)
+    edges = sorted({each.first for each in kept} | {each.last + 1 for each in kept})
+    found: list[StateBatch] = []
+    over: list[tuple[int, int, int, StateBatch]] = []
+    for first, end in pairwise(edges):
+        while kept and kept[-1].first <= first:
+            each = kept.pop()
+            heappush(over, (-each.deliveries, -each.state, -each.last, each))
+        while over and over[0][-1].last < first:
+            heappop(over)
+        if not over:
+            continue
+        top = over[0][-1]
+        last = found[-1] if found else None
+        if last is not None and last.last + 1 == first and last[2:] == top[2:]:
+            found[-1] = last._replace(last=end - 1)
+        else:
+            found.append(top._replace(first=first, last=end - 1))
+    return found

@@ -1,0 +1,95 @@
+"""Write batches for testers, and read records back: between documents and the bytes of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kproto.errors import KprotoError
+from kproto.records import Compression, Record, RecordBatches, TimestampType, build_batch
+from mockbroker.errors import ClusterError
+from mockbroker.simulation.log.batch_header import HEADER_SIZE, BatchHeader, read_header
+from mockbroker.simulation.log.partition_log import PartitionLog
+from mockbroker.simulation.log.record_documents import (
+    CODECS,
+    BatchDocument,
+    LoggedRecord,
+    UnreadableBatch,
+)
+from mockbroker.simulation.state.model import TopicPartition
+
+__all__ = ["batch_of", "read_records"]
+
+
+def batch_of(given: BatchDocument, now_ms: int, *, append_time: bool) -> tuple[bytes, BatchHeader]:
+    """Return the bytes of a batch and its header.
+
+    ``append_time``: the topic's timestamps are the broker's. Bytes that the tester wrote are
+    checked only as far as the log has to find its way through them. Raises ClusterError.
+    """
+    if given.data is not None:
+        return given.data, _checked_header(given.data)
+    records = [
+        Record(
+            timestamp=now_ms if each.timestamp is None else each.timestamp,
+            key=each.key,
+            value=each.value,
+            headers=each.headers,
+        )
+        for each in given.records
+    ]
+    kind = TimestampType.LOG_APPEND_TIME if append_time else TimestampType.CREATE_TIME
+    try:
+        data = build_batch(
+            records,
+            compression=Compression(CODECS.index(given.codec)),
+            timestamp_type=kind,
+            log_append_time=now_ms if append_time else -1,
+            base_offset=0,
+            producer_id=given.producer_id,
+            producer_epoch=given.producer_epoch,
+            base_sequence=given.base_sequence,
+            is_transactional=given.transactional,
+        )
+    except KprotoError as error:
+        raise ClusterError(f"the batch cannot be built: {error}") from None
+    return data, read_header(data, 0)
+
+
+def _checked_header(data: bytes) -> BatchHeader:
+    if len(data) < HEADER_SIZE:
+        raise ClusterError(f"a batch has a header of {HEADER_SIZE} bytes, not of {len(data)}")
+    header = read_header(data, 0)
+    if header.magic != 2:
+        raise ClusterError(f"the batch has magic {header.magic}; logs hold batches of magic 2")
+    if header.size != len(data):
+        raise ClusterError(f"the batch says that it has {header.size} bytes, not {len(data)}")
+    if header.last_offset_delta < 0:
+        raise ClusterError(f"the last offset delta is {header.last_offset_delta}")
+    return header
+
+
+def read_records(
+    tp: TopicPartition, log: PartitionLog, first_offset: int = 0
+) -> Iterator[LoggedRecord | UnreadableBatch]:
+    """Yield the records of a log in order, without control records, and each batch that cannot be
+    decoded. The log must not change meanwhile."""
+    storage = log.storage
+    first_offset = max(first_offset, log.start_offset)
+    for batch in storage.batches(storage.index_of(first_offset)):
+        try:
+            yield from _records_of(tp, bytes(batch.data), first_offset)
+        except KprotoError as error:
+            header = batch.header
+            yield UnreadableBatch(
+                *tp, header.base_offset, header.last_offset, len(batch.data), str(error)
+            )
+
+
+def _records_of(tp: TopicPartition, data: bytes, first_offset: int) -> list[LoggedRecord]:
+    return [
+        LoggedRecord(*tp, each.offset, each.timestamp, each.key, each.value, each.headers)
+        for batch in RecordBatches(data)
+        if not batch.is_control
+        for each in batch
+        if each.offset >= first_offset
+    ]

@@ -1,0 +1,145 @@
+"""Stored access rules: create (30), describe (29), delete (31).
+
+``mockbroker.simulation.security.authorizer`` applies them. Numbers are those of the protocol, and
+texts those of Kafka's ``AclControlManager``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kproto.error_codes import ErrorCode
+from mockbroker.errors import Refusal
+from mockbroker.simulation.security.authorizer import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from mockbroker.simulation.state.actions import AclAdded, AclRemoved
+from mockbroker.simulation.state.cluster_state import ClusterState
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.results import (
+    AclBinding,
+    AclFilter,
+    CreateAclResult,
+    DeleteAclsResult,
+    DescribeAclsResult,
+)
+
+__all__ = ["create", "delete", "describe"]
+
+ANY: Final = 1
+MATCH: Final = 2
+LITERAL: Final = 3
+PREFIXED: Final = 4
+
+_RESOURCE_TYPES = tuple(each.name for each in ResourceType)
+_PATTERN_TYPES = tuple(each.name for each in PatternType)
+_OPERATIONS = tuple(each.name for each in AclOperation)
+_PERMISSION_TYPES = tuple(each.name for each in PermissionType)
+
+
+def create(controller: Controller, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
+    """Add rules; return one result per rule, in order. A rule that already exists is no error."""
+    return tuple(_create_one(controller, binding) for binding in bindings)
+
+
+def _create_one(controller: Controller, binding: AclBinding) -> CreateAclResult:
+    try:
+        _check(binding)
+    except Refusal as refusal:
+        return CreateAclResult(refusal.code, refusal.message)
+    if binding not in controller.state.acls:
+        controller.record("create_acls", AclAdded(binding))
+    return CreateAclResult()
+
+
+def _check(binding: AclBinding) -> None:
+    _check_known("resourceType", _RESOURCE_TYPES, binding.resource_type, first_allowed=2)
+    _check_known("patternType", _PATTERN_TYPES, binding.pattern_type, first_allowed=LITERAL)
+    _check_known("operation", _OPERATIONS, binding.operation, first_allowed=2)
+    _check_known("permissionType", _PERMISSION_TYPES, binding.permission_type, first_allowed=2)
+    if not binding.resource_name:
+        raise _invalid("Resource name should not be empty")
+    if binding.resource_type == ResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
+        raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if ":" not in binding.principal:
+        raise _invalid(
+            f"Could not parse principal from `{binding.principal}` (no colon is present "
+            "separating the principal type from the principal name)"
+        )
+    if not binding.host:
+        raise _invalid("Host pattern cannot be null or empty")
+
+
+def _check_known(what: str, names: Sequence[str], value: int, *, first_allowed: int) -> None:
+    if not first_allowed <= value < len(names):
+        name = names[value] if 0 <= value < len(names) else "UNKNOWN"
+        raise _invalid(f"Invalid {what} {name}")
+
+
+def describe(state: ClusterState, acl_filter: AclFilter) -> DescribeAclsResult:
+    """Return the rules that the filter matches, sorted."""
+    try:
+        _check_filter(acl_filter)
+    except Refusal as refusal:
+        return DescribeAclsResult(refusal.code, refusal.message)
+    found = sorted(binding for binding in state.acls if _matches(acl_filter, binding))
+    return DescribeAclsResult(bindings=tuple(found))
+
+
+def delete(controller: Controller, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
+    """Remove rules; return one result per filter. All filters match the rules before the call."""
+    found = [describe(controller.state, acl_filter) for acl_filter in filters]
+    for binding in dict.fromkeys(binding for result in found for binding in result.bindings):
+        controller.record("delete_acls", AclRemoved(binding))
+    return tuple(DeleteAclsResult(r.error_code, r.error_message, r.bindings) for r in found)
+
+
+def _check_filter(acl_filter: AclFilter) -> None:
+    if not (
+        _is_known(_RESOURCE_TYPES, acl_filter.resource_type)
+        and _is_known(_PATTERN_TYPES, acl_filter.pattern_type)
+    ):
+        raise _invalid("Unknown patternFilter.")
+    if not (
+        _is_known(_OPERATIONS, acl_filter.operation)
+        and _is_known(_PERMISSION_TYPES, acl_filter.permission_type)
+    ):
+        raise _invalid("Unknown entryFilter.")
+
+
+def _is_known(names: Sequence[str], value: int) -> bool:
+    return 0 < value < len(names)
+
+
+def _matches(requested: AclFilter, binding: AclBinding) -> bool:
+    return (
+        requested.resource_type in (ANY, binding.resource_type)
+        and _matches_pattern(requested, binding)
+        and requested.principal in (None, binding.principal)
+        and requested.host in (None, binding.host)
+        and requested.operation in (ANY, binding.operation)
+        and requested.permission_type in (ANY, binding.permission_type)
+    )
+
+
+def _matches_pattern(requested: AclFilter, binding: AclBinding) -> bool:
+    """KIP-290: MATCH finds every rule that would apply to a resource of that name."""
+    if requested.pattern_type not in (ANY, MATCH, binding.pattern_type):
+        return False
+    if requested.resource_name is None or requested.resource_name == binding.resource_name:
+        return True
+    if requested.pattern_type != MATCH:
+        return False
+    if binding.pattern_type == PREFIXED:
+        return requested.resource_name.startswith(binding.resource_name)
+    return binding.resource_name == WILDCARD
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,193 @@
+"""The controller's state, action log and clock, and the one place that changes the state.
+
+Rules live in the layers above (``topics``, ``elections``, ``reassignment``, ...). They read the
+state, decide, and pass a typed change to ``Controller.record``, which logs and applies it. Nothing
+else writes, so the log is complete: ``replay`` of the log gives an equal state.
+
+This module imports no rules. Layers above attach themselves through the hooks of ``Controller``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from kproto.deprecation import deprecated_names
+from kproto.znodes import ZnodeStore
+from mockbroker.errors import ControllerDiedError, UnknownBrokerError, UnknownPartitionError
+from mockbroker.simulation.state.actions import (
+    Change,
+    PartitionChanged,
+    SentRequest,
+    ZnodeWritten,
+)
+from mockbroker.simulation.state.cluster_state import ActionLog, ClusterState
+from mockbroker.simulation.state.controller_znodes import ControllerZnodes
+from mockbroker.simulation.state.model import NO_CONTROLLER, Broker, Partition, TopicPartition
+from mockbroker.simulation.state.timers import Timers
+
+__all__ = ["ChangeHook", "ChangePartition", "Controller"]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "ClusterState": "mockbroker.simulation.state.cluster_state:ClusterState",
+        "replay": "mockbroker.simulation.state.cluster_state:replay",
+    },
+)
+
+ChangeHook: TypeAlias = Callable[[str, Change], None]
+"""Called with the cause of a change and the change."""
+
+ChangePartition: TypeAlias = Callable[[str, str, Partition], None]
+"""Changes one partition; called with the cause, the topic and the new partition."""
+
+
+class Controller:
+    """The state of a cluster, its action log and its virtual clock.
+
+    ``store`` is the ZooKeeper session of the controller; None in KRaft mode.
+
+    Hooks (``add_hooks``) run around changes of the kinds they are for, and may record further
+    changes. ``complete_request`` fills in what the layers above
+    know of a request to brokers before it is logged.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        static_configs: Mapping[str, str],
+        now_ms: int,
+        *,
+        own_configs: Mapping[int, Mapping[str, str]] = MappingProxyType({}),
+        store: ZnodeStore | None = None,
+    ) -> None:
+        self.state = ClusterState(cluster_id, dict(static_configs), dict(own_configs))
+        self.log = ActionLog()
+        self.timers = Timers(now_ms)
+        self.complete_request: Callable[[SentRequest], Change] = lambda change: change
+        self._before: list[tuple[tuple[type, ...], ChangeHook]] = []
+        self._after: list[tuple[tuple[type, ...], ChangeHook]] = []
+        self.keeps_znodes = store is not None
+        """Whether the controller stores its state in ZooKeeper."""
+        if store is not None:
+            self.znodes = ControllerZnodes(store, self)
+            """The controller's znodes, which exist in ZooKeeper mode only."""
+        self._changes_left: int | None = None
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the virtual clock."""
+        return self.timers.now_ms
+
+    # ---- changes -----------------------------------------------------------------------------
+
+    def record(self, cause: str, change: Change) -> None:
+        """Log a change and apply it, running the hooks around it."""
+        if not isinstance(change, ZnodeWritten):  # ControllerZnodes counts it before it writes
+            self.count_change()
+        if isinstance(change, SentRequest):
+            change = self.complete_request(change)
+        for kinds, before in self._before:
+            if isinstance(change, kinds):
+                before(cause, change)
+        self.state.apply(self.log.append(self.timers.now_ms, cause, change))
+        for kinds, after in self._after:
+            if isinstance(change, kinds):
+                after(cause, change)
+
+    def note(self, cause: str, change: Change) -> None:
+        """Log and apply a change that a broker makes by itself: a controller that dies after so
+        many changes does not count it, and no hook runs."""
+        self.state.apply(self.log.append(self.timers.now_ms, cause, change))
+
+    def add_hooks(
+        self,
+        kinds: tuple[type, ...],
+        *,
+        before: ChangeHook | None = None,
+        after: ChangeHook | None = None,
+    ) -> None:
+        """Call ``before`` before a change of these kinds is logged, ``after`` once it is applied.
+
+        ``kinds`` are types of changes.
+        """
+        if before is not None:
+            self._before.append((kinds, before))
+        if after is not None:
+            self._after.append((kinds, after))
+
+    def change_partition(self, cause: str, topic: str, after: Partition) -> None:
+        """Record the new value of a partition, unless it equals the current one."""
+        before = self.partition((topic, after.index))
+        if after != before:
+            self.record(cause, PartitionChanged(topic, before, after))
+
+    def die_after(self, changes: int) -> None:
+        """Kill the controller once it has made this many more changes."""
+        self._changes_left = changes
+
+    def count_change(self) -> None:
+        """Count one change that is about to be made.
+
+        Raises ControllerDiedError if ``die_after`` allows no more changes.
+        """
+        if self._changes_left is None or self.state.controller_id == NO_CONTROLLER:
+            return
+        if self._changes_left == 0:
+            self._changes_left = None
+            raise ControllerDiedError(self.state.controller_id)
+        self._changes_left -= 1
+
+    # ---- queries -----------------------------------------------------------------------------
+
+    def broker(self, broker_id: int) -> Broker:
+        """Return a registered broker. Raises UnknownBrokerError."""
+        broker = self.state.brokers.get(broker_id)
+        if broker is None:
+            known = ", ".join(map(str, self.state.brokers))
+            raise UnknownBrokerError(f"there is no broker {broker_id}; the cluster has {known}")
+        return broker
+
+    def partition(self, tp: TopicPartition) -> Partition:
+        """Return a partition. Raises UnknownPartitionError."""
+        topic = self.state.topics.get(tp[0])
+        if topic is None:
+            raise UnknownPartitionError(f"there is no topic {tp[0]!r}")
+        partition = topic.partition(tp[1])
+        if partition is None:
+            raise UnknownPartitionError(
+                f"there is no partition {tp[0]}-{tp[1]}: the topic has {len(topic.partitions)}, "
+                "numbered from 0"
+            )
+        return partition
+
+    def is_live(self, broker_id: int) -> bool:
+        """Return whether a broker is registered and live."""
+        broker = self.state.brokers.get(broker_id)
+        return broker is not None and broker.live
+
+    def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Return whether a broker's replica of a partition can lead, as far as the controller
+        knows: the broker is live, and the replica's log directory works."""
+        state = self.state
+        return broker_id in state.live_ids and not state.replica_dirs.is_reported(broker_id, tp)
+
+    def is_served(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Return whether a broker is live and can read and write its replica of a partition."""
+        state = self.state
+        return broker_id in state.live_ids and not state.replica_dirs.is_failed(broker_id, tp)
+
+    def live_ids(self) -> tuple[int, ...]:
+        """Return the ids of the live brokers, ascending."""
+        return self.state.live_ids
+
+    def partitions(self) -> Iterator[tuple[str, Partition]]:
+        """Yield every partition with its topic, by topic name and index ascending.
+
+        Partitions may be changed during the iteration.
+        """
+        for name in sorted(self.state.topics):
+            for partition in self.state.topics[name].partitions:
+                yield name, partition

@@ -1,0 +1,354 @@
+"""Creating topics (19), deleting topics (20) and adding partitions (37).
+
+``eras`` says which checks a release makes, in which order and with which texts. Nothing is
+deferred: a topic and its reassignments are gone when DeleteTopics answers.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
+
+from kproto.error_codes import ErrorCode, message
+from kproto.schema.model import ZERO_UUID
+from mockbroker.errors import ClusterError, Refusal
+from mockbroker.simulation.configs.changes import ConfigChanges
+from mockbroker.simulation.configs.effective import EffectiveConfigs
+from mockbroker.simulation.state.actions import PartitionsAdded, TopicCreated, TopicDeleted
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.model import NO_LEADER, Partition, Topic
+from mockbroker.simulation.state.results import (
+    CreatePartitionsResult,
+    CreateTopicResult,
+    DeleteTopicResult,
+    NewTopic,
+)
+from mockbroker.simulation.topics.assignments import (
+    check_assignment,
+    check_listed,
+    continued,
+    spread,
+)
+from mockbroker.simulation.topics.checks import (
+    CHECKS,
+    TopicDraft,
+    check_absent,
+    check_collisions,
+    check_name,
+    partitions_of,
+    requested_partitions,
+)
+from mockbroker.simulation.topics.eras import AdministrationEra
+from mockbroker.simulation.topics.timeline_order import first_iterated
+
+__all__ = ["TakeQuota", "TopicAdministration", "fresh_cluster_id", "fresh_id", "no_quota"]
+
+_RESERVED: Final = "__cluster_metadata"
+"""The metadata log of a KRaft cluster, which clients cannot create."""
+
+_PATIENCE_MS: Final = 60_000
+
+TakeQuota: TypeAlias = Callable[[int], None]
+"""Counts the partitions that a topic gains or loses towards a quota. Raises Refusal."""
+
+
+def fresh_id(new_id: Callable[[], uuid.UUID]) -> uuid.UUID:
+    """Return an id whose text does not start with '-', which command lines misread."""
+    while True:
+        candidate = new_id()
+        if not base64.urlsafe_b64encode(candidate.bytes).startswith(b"-"):
+            return candidate
+
+
+def fresh_cluster_id() -> str:
+    """Return a random cluster id in the form that KRaft uses."""
+    return base64.urlsafe_b64encode(fresh_id(uuid.uuid4).bytes).rstrip(b"=").decode()
+
+
+def no_quota(_: int) -> None:
+    """No quota applies."""
+
+
+class TopicAdministration:
+    """Creates, extends and deletes the topics of one cluster, as the controllers of one era do.
+
+    ``new_topic_id`` makes topic ids.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        era: AdministrationEra,
+        configs: EffectiveConfigs,
+        new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
+    ) -> None:
+        self._controller = controller
+        self._era = era
+        self._configs = configs
+        self._config_changes = ConfigChanges(controller, configs, era.configs)
+        self._new_topic_id = new_topic_id
+
+    def _draft(self, topic: NewTopic) -> TopicDraft:
+        return TopicDraft(self._controller, self._era, self._configs, self._config_changes, topic)
+
+    def create(
+        self,
+        topics: Sequence[NewTopic],
+        *,
+        validate_only: bool,
+        wait_ms: int = _PATIENCE_MS,
+        take_quota: TakeQuota = no_quota,
+    ) -> tuple[CreateTopicResult, ...]:
+        """Create topics, each on its own: one result for each distinct name, in request order.
+
+        In eras that repeat results there is one for each requested topic. ``wait_ms`` is the
+        time-out of the request; ``validate_only`` creates nothing.
+        """
+        era = self._era.creation
+        times = Counter(topic.name for topic in topics)
+        requested = sum(requested_partitions(self._configs, topic) for topic in topics)
+        results: dict[str, CreateTopicResult] = {}
+        for topic in topics:
+            try:
+                if topic.name == _RESERVED:
+                    raise Refusal(*era.reserved)
+                if times[topic.name] > 1:
+                    raise Refusal(ErrorCode.INVALID_REQUEST, era.repeated)
+                if era.most_partitions is not None and requested > era.most_partitions:
+                    raise Refusal(
+                        ErrorCode.POLICY_VIOLATION,
+                        "Excessively large number of partitions per request.",
+                    )
+                created = self._create_one(topic, take_quota, validate_only=validate_only)
+                results[topic.name] = created
+                if self._gives_up(wait_ms) and not validate_only:
+                    results[topic.name] = CreateTopicResult(
+                        topic.name, ErrorCode.REQUEST_TIMED_OUT, topic_id=created.topic_id
+                    )
+            except Refusal as refusal:
+                results[topic.name] = CreateTopicResult(topic.name, refusal.code, refusal.message)
+        if era.repeats_results:
+            return tuple(results[topic.name] for topic in topics)
+        return tuple(results.values())
+
+    def add(
+        self,
+        name: str,
+        assignment: Sequence[Sequence[int]],
+        topic_id: uuid.UUID | None = None,
+    ) -> Topic:
+        """Create a topic with these replicas; partitions may differ in their number of replicas.
+        Without ``topic_id`` it gets a new one.
+
+        Raises ClusterError for anything else that CreateTopics would refuse.
+        """
+        try:
+            new = self._draft(NewTopic(name))
+            for check in (check_absent, check_name, check_collisions):
+                check(new)
+            if not assignment:
+                raise Refusal(ErrorCode.INVALID_PARTITIONS, "a topic needs at least one partition")
+            for broker_ids in assignment:
+                check_assignment(self._controller, broker_ids)
+            if topic_id is None:
+                topic_id = fresh_id(self._new_topic_id)
+            topic = Topic(name, topic_id, partitions_of(self._controller, 0, assignment))
+        except Refusal as refusal:
+            raise ClusterError(f"topic {name!r}: {refusal.message}") from None
+        self._controller.record("add_topic", TopicCreated(topic))
+        return topic
+
+    def _gives_up(self, wait_ms: int) -> bool:
+        """Return whether a request times out at once because it must wait but has no time."""
+        return self._era.waits and wait_ms <= 0
+
+    def _create_one(
+        self,
+        topic: NewTopic,
+        take_quota: TakeQuota,
+        *,
+        validate_only: bool,
+    ) -> CreateTopicResult:
+        new = self._draft(topic)
+        for check in new.era.checks:
+            CHECKS[check](new)
+        take_quota(len(new.partitions))
+        partitions, configs = new.partitions, new.configs
+        drawn = new.era.ids_drawn or not validate_only
+        topic_id = fresh_id(self._new_topic_id) if drawn else ZERO_UUID
+        result = CreateTopicResult(
+            topic.name,
+            topic_id=topic_id,
+            num_partitions=len(partitions),
+            replication_factor=len(partitions[0].replicas),
+            configs=self._configs.of_new_topic(configs),
+        )
+        if not validate_only:
+            created = Topic(topic.name, topic_id, partitions)
+            self._controller.record("create_topics", TopicCreated(created))
+            self._config_changes.store_new(topic.name, configs)
+        return result
+
+    def add_partitions(
+        self,
+        topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]],
+        *,
+        validate_only: bool,
+        wait_ms: int = _PATIENCE_MS,
+        take_quota: TakeQuota = no_quota,
+    ) -> tuple[CreatePartitionsResult, ...]:
+        """Add partitions. Each row is (name, new total count, None or the broker ids of each new
+        partition).
+        """
+        era = self._era.growth
+        times = Counter(name for name, _, _ in topics)
+        added_in_total = self._requested_additions(topics)
+        results: dict[str, CreatePartitionsResult] = {}
+        for name, count, assignments in topics:
+            try:
+                if times[name] > 1:
+                    raise Refusal(ErrorCode.INVALID_REQUEST, era.repeated)
+                if era.most_partitions is not None and added_in_total > era.most_partitions:
+                    raise Refusal(
+                        ErrorCode.POLICY_VIOLATION,
+                        "Excessively large number of additional partitions per request.",
+                    )
+                added = self._additional_partitions(name, count, assignments, take_quota)
+            except Refusal as refusal:
+                results[name] = CreatePartitionsResult(name, refusal.code, refusal.message)
+                continue
+            results[name] = CreatePartitionsResult(name)
+            if not validate_only:
+                self._controller.record("create_partitions", PartitionsAdded(name, added))
+                leaders = [each.leader for each in self._controller.state.topics[name].partitions]
+                leaderless = era.awaits_leaders and NO_LEADER in leaders
+                if leaderless or self._gives_up(wait_ms):
+                    results[name] = CreatePartitionsResult(name, ErrorCode.REQUEST_TIMED_OUT)
+        return tuple(results.values())
+
+    def _requested_additions(
+        self, topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]]
+    ) -> int:
+        known = self._controller.state.topics
+        return sum(
+            max(0, count - len(known[name].partitions))
+            for name, count, _ in topics
+            if name in known
+        )
+
+    def _additional_partitions(
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None,
+        take_quota: TakeQuota,
+    ) -> tuple[Partition, ...]:
+        era = self._era.growth
+        topic = self._controller.state.topics.get(name)
+        if topic is None:
+            text = era.unknown_topic
+            raise Refusal(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                None if text is None else text.format(name=name),
+            )
+        if era.in_flight is not None and any(each.reassigning for each in topic.partitions):
+            raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, era.in_flight.format(name=name))
+        present = len(topic.partitions)
+        if count <= present:
+            text = era.as_many if count == present else era.fewer
+            raise Refusal(
+                ErrorCode.INVALID_PARTITIONS, text.format(name=name, present=present, wanted=count)
+            )
+        additional = count - present
+        if era.quota_first and (assignments is None or len(assignments) == additional):
+            take_quota(additional)
+        first = topic.partitions[0].replicas
+        model = first_iterated(present) if era.model == "hashed" else 0
+        factor = len(topic.partitions[model].replicas)
+        if assignments is not None:
+            lists = {present + place: broker_ids for place, broker_ids in enumerate(assignments)}
+            check_listed(self._controller, era.listed, lists, expected=factor, added=additional)
+        elif era.continued:
+            assignments = continued(
+                self._controller, self._era, first[0], present, additional, factor
+            )
+        else:
+            assignments = spread(self._controller, self._era, present, additional, factor)
+        if not era.quota_first:
+            take_quota(additional)
+        return partitions_of(self._controller, present, assignments)
+
+    def delete(
+        self,
+        topics: Sequence[tuple[str | None, uuid.UUID]],
+        *,
+        wait_ms: int = _PATIENCE_MS,
+        take_quota: TakeQuota = no_quota,
+    ) -> tuple[DeleteTopicResult, ...]:
+        """Delete topics, each given by name with the zero uuid, or by id with None as its name.
+
+        Results keep the order of the request.
+        """
+        era = self._era.deletion
+        times = Counter(self._identity(*topic) for topic in topics)
+        results: dict[tuple[str | None, uuid.UUID], DeleteTopicResult] = {}
+        for name, topic_id in topics:
+            key = (name, topic_id)
+            if key in results:
+                continue
+            try:
+                results[key] = self._delete_one(name, topic_id, times, take_quota)
+                if self._gives_up(wait_ms):
+                    results[key] = replace(results[key], error_code=ErrorCode.REQUEST_TIMED_OUT)
+            except Refusal as refusal:
+                text = refusal.message if era.explains else None
+                results[key] = DeleteTopicResult(name, topic_id, refusal.code, text)
+        # Where repeating a topic is no error, its result is repeated, too.
+        return tuple(results[topic] for topic in (results if era.repeated_refused else topics))
+
+    def _identity(self, name: str | None, topic_id: uuid.UUID) -> str | uuid.UUID:
+        """Return the topic's name, or an unknown id, so that repeated topics compare equal."""
+        return (
+            name if name is not None else self._controller.state.topic_names.get(topic_id, topic_id)
+        )
+
+    def _delete_one(
+        self,
+        name: str | None,
+        topic_id: uuid.UUID,
+        times: Counter[str | uuid.UUID],
+        take_quota: TakeQuota,
+    ) -> DeleteTopicResult:
+        era = self._era.deletion
+        by_id = topic_id != ZERO_UUID
+        if name is not None and by_id:
+            raise _invalid("You may not specify both topic name and topic id.")
+        if name is None and not by_id:
+            raise Refusal(era.neither, "Neither topic name nor id were specified.")
+        if self._configs.controller_value("delete.topic.enable") != "true":
+            raise Refusal(
+                ErrorCode.TOPIC_DELETION_DISABLED, message(ErrorCode.TOPIC_DELETION_DISABLED)
+            )
+        if era.repeated_refused and times[self._identity(name, topic_id)] > 1:
+            raise _invalid("Duplicate topic id." if by_id else "Duplicate topic name.")
+        if by_id and topic_id not in self._controller.state.topic_names:
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, message(ErrorCode.UNKNOWN_TOPIC_ID))
+        found = self._controller.state.topics.get(
+            self._controller.state.topic_names[topic_id] if name is None else name
+        )
+        if found is None:
+            raise Refusal(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            )
+        take_quota(len(found.partitions))
+        self._controller.record("delete_topics", TopicDeleted(found.name, found.topic_id))
+        return DeleteTopicResult(found.name, found.topic_id if era.ids_found else topic_id)
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,362 @@
+"""How releases differ in administering topics and configs: which checks they make, in which order,
+and their texts. Data only.
+
+``administration``, ``checks`` and ``assignments`` read the columns on topics, ``configs`` those
+on configs. Codes and texts are those that Kafka 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
+from mockbroker.simulation.configs.eras import ConfigEra
+
+__all__ = [
+    "ERAS",
+    "KRAFT",
+    "AdministrationEra",
+    "CreationEra",
+    "DeletionEra",
+    "GrowthEra",
+    "ListedReplicas",
+    "TopicCheck",
+    "administration_era",
+]
+
+TopicCheck: TypeAlias = Literal[
+    "absent", "nulls", "counts", "spread", "name", "collisions", "listed", "values"
+]
+"""The checks of CreateTopics: no topic has the name; no config is null; counts and replica lists
+are not both given; the counts are possible (this chooses the replicas); the name is valid; it does
+not collide with another; the listed replicas are possible; the configs are valid."""
+
+ListCheck: TypeAlias = Literal["miscounted", "empty", "brokers", "unknown", "repeated", "length"]
+"""The checks of replica lists: there is one list for each partition; no list is empty; each broker
+in turn is known and not repeated, ids ascending; all brokers are known; no broker is repeated;
+every list has the required length."""
+
+
+class ListedReplicas(msgspec.Struct, frozen=True):
+    """How a release checks replica lists.
+
+    ``checks`` run in this order: all of them on one list after another, or each of them on all
+    lists if ``together``. ``texts`` are formatted with {index}, {broker_id}, {broker_ids}, {count},
+    {expected}, {lists}, {added}, {indexes}, {counts} and {assignment}, the lists as Scala prints
+    them.
+    """
+
+    checks: tuple[ListCheck, ...]
+    texts: Mapping[ListCheck, str]
+    together: bool = False
+
+
+class CreationEra(msgspec.Struct, frozen=True):
+    """How a release answers CreateTopics (19).
+
+    ``checks`` run in this order. ``repeated`` is the text for a topic that is requested twice;
+    ``repeats_results``: such a topic has a result for each time. ``ids_drawn``: topics that are
+    only validated have an id in the result. ``reserved`` is the error for ``__cluster_metadata``.
+
+    Texts are formatted with ``both_given``: {field}, the first count given beside replica lists;
+    ``few_brokers``: {factor} and {brokers}; ``no_broker_is_live``: {factor}; ``collides``: {name}
+    and {others}; ``marked``, for a topic that is being deleted, None if that is no error: {name};
+    ``numbered_twice``, None if the last list counts: {index}.
+    """
+
+    checks: tuple[TopicCheck, ...]
+    repeated: str
+    repeats_results: bool
+    ids_drawn: bool
+    reserved: tuple[ErrorCode, str]
+    most_partitions: int | None
+    both_given: str
+    bad_factor: str
+    bad_count: str
+    few_brokers: str
+    no_broker_is_live: str
+    collides: str
+    marked: str | None
+    numbered_twice: str | None
+    listed: ListedReplicas
+
+
+class GrowthEra(msgspec.Struct, frozen=True):
+    """How a release answers CreatePartitions (37).
+
+    ``repeated`` is the text for a topic that is requested twice. ``continued``: chosen replicas
+    continue from partition 0; otherwise they start at broker p mod N as for new topics. ``model``
+    is the partition that determines the replication factor: partition 0, or the first one that the
+    hash table of KRaft's controller iterates. ``awaits_leaders``: the response waits until every
+    partition of the topic has a leader. ``quota_first``: replica lists are checked after the quota
+    of changes has been taken.
+
+    Texts are formatted with ``in_flight``, None if a topic may grow during a reassignment: {name};
+    ``unknown_topic``: {name}; ``fewer`` and ``as_many``: {name}, {present} and {wanted}.
+    """
+
+    repeated: str
+    most_partitions: int | None
+    in_flight: str | None
+    unknown_topic: str | None
+    fewer: str
+    as_many: str
+    continued: bool
+    model: Literal["partition 0", "hashed"]
+    awaits_leaders: bool
+    quota_first: bool
+    listed: ListedReplicas
+
+
+class DeletionEra(msgspec.Struct, frozen=True):
+    """How a release answers DeleteTopics (20).
+
+    ``explains``: errors have texts. ``repeated_refused``: a topic that is requested twice is an
+    error, reported once; otherwise it is deleted and its result is repeated. ``ids_found``: the
+    result of a topic deleted by name has its id. ``neither`` is the error for a topic with neither
+    name nor id.
+    """
+
+    explains: bool
+    repeated_refused: bool
+    ids_found: bool
+    neither: ErrorCode
+
+
+class AdministrationEra(msgspec.Struct, frozen=True):
+    """How the controllers of some releases administer topics and configs.
+
+    ``knows_only_live``: a broker that is not live is unknown, since its znode is gone. ``waits``:
+    CreateTopics, CreatePartitions and DeleteTopics are answered once they are done, so a request
+    without a time-out fails with REQUEST_TIMED_OUT (7).
+    """
+
+    name: str
+    creation: CreationEra
+    growth: GrowthEra
+    deletion: DeletionEra
+    configs: ConfigEra
+    knows_only_live: bool
+    waits: bool
+
+
+_RESERVED: Final = (
+    ErrorCode.INVALID_REQUEST,
+    "Creation of internal topic __cluster_metadata is prohibited.",
+)
+
+
+# ---- KRaft ---------------------------------------------------------------------------------------
+
+_KRAFT_LISTED: Final = ListedReplicas(
+    checks=("empty", "brokers", "length"),
+    texts={
+        "empty": "The manual partition assignment includes an empty replica list.",
+        "unknown": "The manual partition assignment includes broker {broker_id}, "
+        "but no such broker is registered.",
+        "repeated": "The manual partition assignment includes the broker {broker_id} "
+        "more than once.",
+        "length": "The manual partition assignment includes a partition with {count} replica(s), "
+        "but this is not consistent with previous partitions, which have {expected} replica(s).",
+        "miscounted": "Attempted to add {added} additional partition(s), but only {lists} "
+        "assignment(s) were specified.",
+    },
+)
+
+_KRAFT_4_3: Final = AdministrationEra(
+    name="kraft-4.3",
+    creation=CreationEra(
+        checks=("absent", "name", "collisions", "nulls", "values", "counts", "listed", "spread"),
+        repeated="Duplicate topic name.",
+        repeats_results=False,
+        ids_drawn=True,
+        reserved=_RESERVED,
+        most_partitions=10_000,
+        both_given="A manual partition assignment was specified, but {field} was not set to -1.",
+        bad_factor="Replication factor must be larger than 0, or -1 to use the default value.",
+        bad_count="Number of partitions was set to an invalid non-positive value.",
+        few_brokers="Unable to replicate the partition {factor} time(s): The target replication "
+        "factor of {factor} cannot be reached because only {brokers} broker(s) are registered or "
+        "some brokers have all their log directories cordoned.",
+        no_broker_is_live="Unable to replicate the partition {factor} time(s): "
+        "All brokers are currently fenced, or have all their log directories cordoned.",
+        collides="Topic '{name}' collides with existing topic: {others}",
+        marked=None,
+        numbered_twice="Found multiple manual partition assignments for partition {index}",
+        listed=_KRAFT_LISTED,
+    ),
+    growth=GrowthEra(
+        repeated="Duplicate topic name.",
+        most_partitions=10_000,
+        in_flight=None,
+        unknown_topic=None,
+        fewer="The topic {name} currently has {present} partition(s); "
+        "{wanted} would not be an increase.",
+        as_many="Topic already has {present} partition(s).",
+        continued=False,
+        model="hashed",
+        awaits_leaders=False,
+        quota_first=True,
+        listed=replace(_KRAFT_LISTED, checks=("miscounted", *_KRAFT_LISTED.checks)),
+    ),
+    deletion=DeletionEra(
+        explains=True, repeated_refused=True, ids_found=True, neither=ErrorCode.INVALID_REQUEST
+    ),
+    configs=ConfigEra(
+        names_checked=True,
+        values_first=True,
+        bad_value="{problem}",
+        not_a_list="Can't {OPERATION} to key {name} because its type is not LIST.",
+        static="Cannot update these configs dynamically: [{names}]",
+    ),
+    knows_only_live=False,
+    waits=False,
+)
+KRAFT: Final = replace(
+    _KRAFT_4_3,
+    name="kraft-3.3",
+    creation=replace(
+        _KRAFT_4_3.creation,
+        few_brokers="Unable to replicate the partition {factor} time(s): The target replication "
+        "factor of {factor} cannot be reached because only {brokers} broker(s) are registered.",
+        no_broker_is_live="Unable to replicate the partition {factor} time(s): "
+        "All brokers are currently fenced.",
+    ),
+    configs=replace(
+        _KRAFT_4_3.configs, static="Cannot update these configs dynamically: Set({names})"
+    ),
+)
+"""Before 4.3: log directories were never cordoned, names of configs were a set of Scala's."""
+
+# ---- ZooKeeper -----------------------------------------------------------------------------------
+
+_MOST_REPLICAS: Final = "Replication factor: {factor} larger than available brokers: {brokers}."
+
+_ZOOKEEPER: Final = AdministrationEra(
+    name="zookeeper",
+    creation=CreationEra(
+        checks=("absent", "nulls", "counts", "spread", "name", "collisions", "listed", "values"),
+        repeated="Found multiple entries for this topic.",
+        repeats_results=True,
+        ids_drawn=False,
+        reserved=_RESERVED,
+        most_partitions=None,
+        both_given="Both numPartitions or replicationFactor and replicasAssignments were set. "
+        "Both cannot be used at the same time.",
+        bad_factor="Replication factor must be larger than 0.",
+        bad_count="Number of partitions must be larger than 0.",
+        few_brokers=_MOST_REPLICAS,
+        no_broker_is_live=_MOST_REPLICAS,
+        collides="Topic '{name}' collides with existing topics: {others}",
+        marked="Topic '{name}' is marked for deletion.",
+        numbered_twice=None,
+        listed=ListedReplicas(
+            checks=("length", "repeated"),
+            texts={
+                "length": "All partitions should have the same number of replicas",
+                "repeated": "Duplicate replica assignment found: {assignment}",
+            },
+            together=True,
+        ),
+    ),
+    growth=GrowthEra(
+        repeated="Duplicate topic in request.",
+        most_partitions=None,
+        in_flight="A partition reassignment is in progress for the topic '{name}'.",
+        unknown_topic="The topic '{name}' does not exist.",
+        fewer="Topic currently has {present} partitions, which is higher than the requested "
+        "{wanted}.",
+        as_many="Topic already has {present} partitions.",
+        continued=True,
+        model="partition 0",
+        awaits_leaders=True,
+        quota_first=False,
+        listed=ListedReplicas(
+            checks=("unknown", "miscounted", "empty", "repeated", "length"),
+            texts={
+                "unknown": "Unknown broker(s) in replica assignment: {broker_ids}.",
+                "miscounted": "Increasing the number of partitions by {added} but {lists} "
+                "assignments provided.",
+                "empty": "Cannot have replication factor of 0 for partition id {index}.",
+                "repeated": "Duplicate brokers not allowed in replica assignment: {replicas} "
+                "for partition id {index}.",
+                "length": "Inconsistent replication factor between partitions, partition 0 has "
+                "{expected} while partitions [{indexes}] have replication factors [{counts}], "
+                "respectively.",
+            },
+            together=True,
+        ),
+    ),
+    deletion=DeletionEra(
+        explains=False,
+        repeated_refused=False,
+        ids_found=False,
+        neither=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ),
+    configs=ConfigEra(
+        names_checked=False,
+        values_first=False,
+        bad_value="Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
+        "{problem}",
+        not_a_list="Config value {operation} is not allowed for config key: {name}",
+        static=KRAFT.configs.static,
+    ),
+    knows_only_live=True,
+    waits=True,
+)
+
+_ZOOKEEPER_3_2: Final = replace(
+    _ZOOKEEPER,
+    name="zookeeper-3.2",
+    configs=replace(_ZOOKEEPER.configs, wrong=ErrorCode.INVALID_REQUEST, lists="texts"),
+)
+_ZOOKEEPER_3_1: Final = replace(
+    _ZOOKEEPER_3_2,
+    name="zookeeper-3.1",
+    configs=replace(
+        _ZOOKEEPER_3_2.configs, repeated="Error due to duplicate config keys : {names}"
+    ),
+)
+_ZOOKEEPER_2_7: Final = replace(
+    _ZOOKEEPER_3_1,
+    name="zookeeper-2.7",
+    creation=replace(_ZOOKEEPER.creation, marked="Topic '{name}' already exists."),
+)
+"""Before 3.1, ``AdminZkClient.createTopic`` did not look for the mark."""
+_ZOOKEEPER_2_6: Final = replace(
+    _ZOOKEEPER_2_7,
+    name="zookeeper-2.6",
+    configs=replace(
+        _ZOOKEEPER_2_7.configs,
+        unknown_topic=(ErrorCode.UNKNOWN_SERVER_ERROR, 'Topic "{name}" does not exist.'),
+    ),
+)
+_ZOOKEEPER_0_10: Final = replace(
+    _ZOOKEEPER_2_6,
+    name="zookeeper-0.10",
+    configs=replace(_ZOOKEEPER_2_6.configs, null_lists=True),
+)
+
+ERAS: Final[Mapping[str, AdministrationEra]] = {
+    each.name: each
+    for each in (
+        _ZOOKEEPER_0_10, _ZOOKEEPER_2_6, _ZOOKEEPER_2_7, _ZOOKEEPER_3_1, _ZOOKEEPER_3_2, _ZOOKEEPER,
+        KRAFT, _KRAFT_4_3,
+    )
+}  # fmt: skip
+"""By name. What else controllers in ZooKeeper's time said is taken to be what the last one said.
+Configs were compared with ``AdminManager``, ``ZkAdminManager`` and ``ConfigAdminManager`` of 2.4.1,
+2.5.1, 2.6.3, 2.7.2, 2.8.2 and the last releases of 3.0 to 3.9."""
+
+
+def administration_era(name: str) -> AdministrationEra:
+    """Raises ClusterError."""
+    found = ERAS.get(name)
+    if found is None:
+        raise ClusterError(f"unknown era of administration {name!r}; choose from {', '.join(ERAS)}")
+    return found

@@ -1,0 +1,141 @@
+"""The log directories of brokers: which one each replica is in, DescribeLogDirs (35) and
+AlterReplicaLogDirs (34).
+
+A broker has the directories of its config ``log.dirs``. A new replica goes into the working one
+with the fewest replicas, the first of several; a broker with a single directory needs no placement.
+
+The lag of a replica is 0, as Kafka's is: a broker compares the end of a replica with the high
+watermark that this replica knows, which is never behind its own end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.state.actions import (
+    Change,
+    PartitionChanged,
+    PartitionsAdded,
+    ReplicaPlaced,
+    TopicCreated,
+)
+from mockbroker.simulation.state.cluster_state import ClusterState
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.model import Broker, Partition, Topic, TopicPartition
+from mockbroker.simulation.state.replica_dirs import ReplicaDirs
+from mockbroker.simulation.state.results import LogDir, LogDirReplica
+
+__all__ = ["PLACED_BY", "ReplicaPlacement", "describe", "move"]
+
+PLACED_BY = (TopicCreated, PartitionsAdded, PartitionChanged)
+"""The kinds of changes that may bring new replicas."""
+
+
+class ReplicaPlacement:
+    """Places the new replicas of brokers that have several directories."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        controller.add_hooks(PLACED_BY, after=self._place_new)
+
+    def _place_new(self, cause: str, change: Change) -> None:
+        match change:
+            case TopicCreated(Topic(name, _, partitions)) | PartitionsAdded(name, partitions):
+                pass
+            case PartitionChanged(name, _, partition):
+                partitions = (partition,)
+            case _:
+                return
+        brokers, placed = self._controller.state.brokers, self._controller.state.replica_dirs.placed
+        for partition in partitions:
+            tp = (name, partition.index)
+            for broker_id in partition.hosts:
+                broker = brokers.get(broker_id)
+                if broker and len(broker.log_dirs) > 1 and (broker_id, tp) not in placed:
+                    self._controller.note(
+                        cause, ReplicaPlaced(*tp, broker_id, self._choose(broker))
+                    )
+
+    def _choose(self, broker: Broker) -> str:
+        dirs = self._controller.state.replica_dirs
+        counts = dict.fromkeys(broker.log_dirs, 0)
+        for (broker_id, _), directory in dirs.placed.items():
+            if broker_id == broker.broker_id:
+                counts[directory] += 1
+        failed = dirs.failed.get(broker.broker_id, frozenset())
+        working = [each for each in broker.log_dirs if each not in failed]
+        return min(working or broker.log_dirs, key=counts.__getitem__)
+
+
+def describe(
+    state: ClusterState,
+    broker_id: int,
+    topics: Sequence[tuple[str, Sequence[int]]] | None,
+    size_of: Callable[[TopicPartition], int],
+) -> tuple[LogDir, ...]:
+    """Return the log directories of a broker with its requested replicas; None requests all.
+    ``size_of`` returns the bytes of the broker's replica."""
+    requested: list[tuple[Topic, Sequence[int]]]
+    if topics is None:
+        requested = [(t, range(len(t.partitions))) for _, t in sorted(state.topics.items())]
+    else:
+        requested = [(state.topics[n], indexes) for n, indexes in topics if n in state.topics]
+    dirs = state.replica_dirs
+    failed = dirs.failed.get(broker_id, frozenset())
+    found = []
+    for directory in state.brokers[broker_id].log_dirs:
+        if directory in failed:
+            found.append(LogDir(directory, (), ErrorCode.KAFKA_STORAGE_ERROR))
+            continue
+        rows = (
+            (
+                each.name,
+                _replicas(each.name, _placed(dirs, each, indexes, broker_id, directory), size_of),
+            )
+            for each, indexes in requested
+        )
+        found.append(LogDir(directory, tuple(row for row in rows if row[1])))
+    return tuple(found)
+
+
+def move(controller: Controller, broker_id: int, tp: TopicPartition, directory: str) -> ErrorCode:
+    """Move a replica of this broker into a directory, at once, and return the error; 0 if it is
+    there."""
+    state = controller.state
+    broker, dirs = state.brokers[broker_id], state.replica_dirs
+    failed = dirs.failed.get(broker_id, frozenset())
+    if directory not in broker.log_dirs:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if directory in failed:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    topic = state.topics.get(tp[0])
+    partition = None if topic is None else topic.partition(tp[1])
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker_id not in partition.replicas:
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    if dirs.directory(broker_id, tp) == directory:
+        return ErrorCode.NONE
+    if failed:
+        # A broker creates no second log of a partition while it cannot see all of its directories.
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    controller.note("alter_replica_log_dirs", ReplicaPlaced(*tp, broker_id, directory))
+    return ErrorCode.NONE
+
+
+def _placed(
+    dirs: ReplicaDirs, topic: Topic, indexes: Iterable[int], broker_id: int, directory: str
+) -> Iterable[Partition]:
+    """The partitions of which the broker has a replica in this directory."""
+    for index in indexes:
+        partition = topic.partition(index)
+        is_here = dirs.directory(broker_id, (topic.name, index)) == directory
+        if is_here and partition is not None and broker_id in partition.replicas:
+            yield partition
+
+
+def _replicas(
+    topic: str, partitions: Iterable[Partition], size_of: Callable[[TopicPartition], int]
+) -> tuple[LogDirReplica, ...]:
+    return tuple(LogDirReplica(each.index, size_of((topic, each.index))) for each in partitions)

@@ -1,0 +1,49 @@
+"""The broker configs that transactions follow, and the bounds that this mock sets itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from mockbroker.simulation.configs.effective import EffectiveConfigs
+
+__all__ = [
+    "MOST_TRANSACTIONS",
+    "TransactionSettings",
+    "transaction_settings",
+]
+
+MOST_TRANSACTIONS: Final = 10_000
+"""Transactional ids; a request that would make more gets COORDINATOR_NOT_AVAILABLE(15)."""
+
+
+class TransactionSettings(msgspec.Struct, frozen=True):
+    """Times are milliseconds."""
+
+    max_timeout_ms: int
+    id_expiration_ms: int
+    timeout_check_ms: int
+    expiration_check_ms: int
+    verifies: bool
+
+
+def transaction_settings(configs: EffectiveConfigs) -> TransactionSettings:
+    """Read the settings of the brokers. A config that the release lacks has the value of which
+    nothing is seen."""
+
+    def text(name: str, otherwise: str) -> str:
+        known = name in configs.definitions.broker
+        return configs.controller_value(name) if known else otherwise
+
+    return TransactionSettings(
+        max_timeout_ms=int(text("transaction.max.timeout.ms", "900000")),
+        id_expiration_ms=int(text("transactional.id.expiration.ms", "604800000")),
+        timeout_check_ms=int(
+            text("transaction.abort.timed.out.transaction.cleanup.interval.ms", "10000")
+        ),
+        expiration_check_ms=int(
+            text("transaction.remove.expired.transaction.cleanup.interval.ms", "3600000")
+        ),
+        verifies=text("transaction.partition.verification.enable", "false") == "true",
+    )

@@ -1,0 +1,162 @@
+"""How a partition's leader makes sure that its partition belongs to a transaction (KIP-890)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.placement import Coordinators
+from mockbroker.simulation.log.logs import Logs
+from mockbroker.simulation.log.producers import Guard
+from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.model import NO_LEADER, TopicPartition
+from mockbroker.simulation.transactions.coordinator import TransactionCoordinator
+from mockbroker.simulation.transactions.partition_tables import (
+    ON_FIRST_BATCH,
+    ON_PRODUCE_REPLY,
+    ON_REPLY,
+    Question,
+    Reply,
+)
+from mockbroker.simulation.transactions.settings import TransactionSettings
+
+__all__ = ["Verification", "VerificationRequest", "Verified", "Verifier"]
+
+Verified: TypeAlias = Callable[["Verification"], None]
+_GUARDED_SINCE: Final[Release] = (3, 6)
+
+
+class VerificationRequest(msgspec.Struct, frozen=True):
+    """A request with transactional records. ``adds``: partitions join the transaction if need be;
+    ``knows_abortable``: the client's version has TRANSACTION_ABORTABLE(120)."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    adds: bool
+    knows_abortable: bool
+
+
+class Verification(msgspec.Struct):
+    """What became of a request: the errors of partitions with their texts, and the guards of those
+    that were verified. ``is_concurrent``: the coordinator still ends the transaction before."""
+
+    errors: dict[TopicPartition, tuple[ErrorCode, str | None]] = msgspec.field(default_factory=dict)
+    guards: dict[TopicPartition, Guard] = msgspec.field(default_factory=dict)
+    is_concurrent: bool = False
+
+
+class Verifier:
+    """Asks the coordinators of one cluster, which runs ``release``."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        logs: Logs,
+        coordinators: Coordinators,
+        transactions: TransactionCoordinator,
+        settings: Callable[[], TransactionSettings],
+        release: Release,
+    ) -> None:
+        self._controller = controller
+        self._logs = logs
+        self._coordinators = coordinators
+        self._transactions = transactions
+        self._settings = settings
+        self._guards = release >= _GUARDED_SINCE
+        self._on_first_batch = rows_of_release(ON_FIRST_BATCH, release)
+        self._on_reply = rows_of_release(ON_REPLY, release)
+        self._on_produce_reply = rows_of_release(ON_PRODUCE_REPLY, release)
+
+    def guards(self, request: VerificationRequest) -> bool:
+        """Whether a batch is refused that was not verified."""
+        return self._guards and (request.adds or self._settings().verifies)
+
+    def verify(
+        self,
+        request: VerificationRequest,
+        partitions: Iterable[TopicPartition],
+        done: Verified,
+        *,
+        produces: bool = True,
+    ) -> None:
+        """Verify partitions that this cluster's brokers lead, and call ``done``, at once unless the
+        coordinator has to wait. ``produces``: the errors are those of Produce."""
+        found = Verification()
+        asked: list[TopicPartition] = []
+        verifies = self._settings().verifies
+        for tp in partitions:
+            known = self._logs.log(tp).producers.get(request.producer_id)
+            question = Question(known, request.epoch, request.adds, verifies)
+            apply_first(self._on_first_batch, question, question)
+            if question.code:
+                found.errors[tp] = (question.code, None)
+            elif question.asks:
+                asked.append(tp)
+                found.guards[tp] = self._logs.log(tp).producers.guard(request.producer_id)
+        if not asked:
+            done(found)
+            return
+
+        def replied(codes: Mapping[TopicPartition, ErrorCode]) -> None:
+            for tp, code in codes.items():
+                if code:
+                    found.is_concurrent |= code == ErrorCode.CONCURRENT_TRANSACTIONS
+                    found.errors[tp] = self._error(request, code, produces=produces)
+                    del found.guards[tp]
+                    self._logs.log(tp).producers.drop_guard(request.producer_id)
+            done(found)
+
+        self._ask(request, asked, replied)
+
+    def _error(
+        self, request: VerificationRequest, code: ErrorCode, *, produces: bool
+    ) -> tuple[ErrorCode, str | None]:
+        reply = Reply(code, request.knows_abortable, request.adds)
+        apply_first(self._on_reply, reply, reply)
+        if produces:
+            apply_first(self._on_produce_reply, reply, reply)
+        return reply.code, reply.text
+
+    def _ask(
+        self,
+        request: VerificationRequest,
+        partitions: list[TopicPartition],
+        replied: Callable[[Mapping[TopicPartition, ErrorCode]], None],
+    ) -> None:
+        """Ask the coordinator as a broker does that knows where it is."""
+        broker_id = self._coordinator(request.transactional_id)
+        if broker_id == NO_LEADER:
+            replied(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
+        if not request.adds:
+            replied(
+                self._transactions.verify_partitions(
+                    broker_id,
+                    request.transactional_id,
+                    request.producer_id,
+                    request.epoch,
+                    partitions,
+                )
+            )
+            return
+        self._transactions.add_partitions(
+            broker_id,
+            request.transactional_id,
+            request.producer_id,
+            request.epoch,
+            partitions,
+            lambda code: replied(dict.fromkeys(partitions, code)),
+            version=2,
+        )
+
+    def _coordinator(self, transactional_id: str) -> int:
+        tp = self._coordinators.partition_of(CoordinatorKind.TRANSACTION, transactional_id)
+        topic = self._controller.state.topics.get(tp[0])
+        partition = None if topic is None else topic.partition(tp[1])
+        return NO_LEADER if partition is None else partition.leader

@@ -1,0 +1,47 @@
+"""The options of a cluster are one object, whichever way a cluster is made."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+
+import pytest
+
+from mockbroker import ClusterOptions, MockCluster
+from mockbroker.errors import ClusterError
+from mockbroker.running.fixture import MockKafka
+from mockbroker.running.threaded import ThreadedCluster
+
+KINDS = (MockCluster, ThreadedCluster, MockKafka)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arguments_are_the_options(kind: type) -> None:
+    assert list(inspect.signature(kind).parameters) == [
+        each.name for each in fields(ClusterOptions)
+    ]
+    with pytest.raises(TypeError, match="no_such_option"):
+        kind(no_such_option=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keywords_and_an_object_make_the_same_cluster(kind: type) -> None:
+    options = ClusterOptions(2, topics=["foo:1:2"], clock="manual", journal_entries=7)
+    for made in (
+        kind(2, topics=["foo:1:2"], clock="manual", journal_entries=7),
+        kind.from_options(options),
+    ):
+        assert (made.options.brokers, made.options.clock) == (2, "manual")
+        assert made.options.limits.journal_entries == 7
+
+
+def test_limits_out_of_range_are_refused() -> None:
+    with pytest.raises(ClusterError, match="max_connections"):
+        MockCluster(max_connections=0)
+
+
+def test_the_journal_of_the_fixture_has_the_size_of_the_options() -> None:
+    with MockKafka(brokers=1, journal_entries=5) as mock:
+        assert mock.journal is mock.options.journal
+        with pytest.warns(DeprecationWarning, match="journal_text"):
+            assert mock.said() == mock.journal_text() == ""

@@ -1,0 +1,280 @@
+"""AlterClientQuotas and DescribeClientQuotas."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from kproto.error_codes import ErrorCode
+from kproto.messages import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from kproto.messages.alter_client_quotas_request import EntityData, EntryData, OpData
+from kproto.messages.describe_client_quotas_request import ComponentData
+from mockbroker.serving.exchange import Outcome
+from mockbroker.simulation.clients.quotas.client_quotas import Limit
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.security.authorizer import Authorizer
+from mockbroker.simulation.security.policy import OPEN, Security
+from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.broker import DirectBroker
+
+Names = dict[str, str | None]
+REFUSED = ErrorCode.INVALID_REQUEST
+ALICE: Names = {"user": "alice"}
+RATE = "producer_byte_rate"
+
+
+class QuotaBroker(DirectBroker):
+    """Answers to clients that have a quota come from the event loop."""
+
+    def send(self, frame: bytes, *, broker_id: int = 1) -> Outcome:
+        outcome = super().send(frame, broker_id=broker_id)
+        return asyncio.run(_waited(outcome)) if isinstance(outcome, Awaitable) else outcome
+
+
+async def _waited(outcome: Awaitable[Any]) -> Outcome:
+    found: Outcome = await outcome
+    return found
+
+
+def broker(release: tuple[int, int] = (4, 4), security: Security = OPEN) -> DirectBroker:
+    name = f"kafka-{release[0]}.{release[1]}"
+    return QuotaBroker(Cluster(1, config_release=release), profile_name=name, security=security)
+
+
+def entry(names: Names, *values: tuple[str, float | None]) -> EntryData:
+    return EntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()],
+        ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values],
+    )
+
+
+def alter(
+    at: DirectBroker, *entries: EntryData, validate_only: bool = False
+) -> list[tuple[int, str | None]]:
+    answer = at.ask(AlterClientQuotasRequest(entries=entries, validate_only=validate_only), 1)
+    return [(each.error_code, each.error_message) for each in answer.entries]
+
+
+def one(at: DirectBroker, names: Names, *values: tuple[str, float | None]) -> str | None:
+    """The text of a refusal, after which nothing has changed; None for a success."""
+    length = len(at.cluster.log)
+    ((code, text),) = alter(at, entry(names, *values or ((RATE, 1.0),)))
+    if code:
+        assert code == REFUSED
+        assert len(at.cluster.log) == length
+        assert text
+    else:
+        assert text is None
+    return text
+
+
+def describe(
+    at: DirectBroker, *parts: tuple[str, int, str | None], strict: bool = False
+) -> dict[tuple[tuple[str, str | None], ...], dict[str, float]]:
+    components = [
+        ComponentData(entity_type=kind, match_type=how, match=match) for kind, how, match in parts
+    ]
+    answer = at.ask(DescribeClientQuotasRequest(components=components, strict=strict), 1)
+    assert (answer.error_code, answer.error_message) == (0, "")
+    return {
+        tuple((name.entity_type, name.entity_name) for name in each.entity): {
+            value.key: value.value for value in each.values
+        }
+        for each in answer.entries
+    }
+
+
+def refusal(at: DirectBroker, *parts: tuple[str, int, str | None]) -> tuple[int, str | None]:
+    components = [
+        ComponentData(entity_type=kind, match_type=how, match=match) for kind, how, match in parts
+    ]
+    answer = at.ask(DescribeClientQuotasRequest(components=components), 0)
+    assert answer.entries is None
+    return answer.error_code, answer.error_message
+
+
+@pytest.mark.requirement("QUOTA-01")
+def test_nothing_is_named_twice() -> None:
+    at = broker()
+    text = "Ignoring duplicate entity ClientQuotaEntity(entries={user=alice})"
+    assert one(at, ALICE, (RATE, 1.0), (RATE, 2.0)) == text
+    assert alter(at, entry(ALICE, (RATE, 1.0)), entry(ALICE, (RATE, 2.0))) == [(REFUSED, text)]
+    # What comes before the repetition is carried out.
+    assert describe(at) == {(("user", "alice"),): {RATE: 1.0}}
+    both: Names = {"client-id": None, "user": "alice"}
+    shown = "ClientQuotaEntity(entries={client-id=null, user=alice})"
+    assert one(at, both, (RATE, 1.0), (RATE, 1.0)) == f"Ignoring duplicate entity {shown}"
+
+
+@pytest.mark.requirement("QUOTA-02", "QUOTA-03")
+def test_entities_have_types_and_names() -> None:
+    at = broker()
+    assert one(at, {}) == "Invalid empty client quota entity"
+    assert one(at, {"other": "a"}) == "Unhandled client quota entity type: other"
+    assert one(at, {"client-id": ""}) == "Empty client-id not supported"
+    assert one(at, {"client-id": None}) is None
+
+
+@pytest.mark.requirement("QUOTA-04")
+def test_addresses() -> None:
+    at = broker()
+    rate = ("connection_creation_rate", 1.0)
+    combination = (
+        "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+    )
+    assert one(at, {"ip": "1.2.3.4", "user": "a"}, rate) == combination
+    assert one(at, {"ip": "1.2.3.400"}, rate) == "1.2.3.400 is not a valid IP or resolvable host."
+    for name in ("1.2.3.4", "::1", "localhost", None):
+        assert one(at, {"ip": name}, rate) is None
+
+
+@pytest.mark.requirement("QUOTA-05")
+def test_each_kind_of_entity_has_its_quotas() -> None:
+    at = broker()
+    connections = "connection_creation_rate"
+    assert one(at, ALICE, (connections, 1.0)) == f"Invalid configuration key {connections}"
+    assert one(at, {"ip": "1.2.3.4"}, (RATE, 1.0)) == f"Invalid configuration key {RATE}"
+    keys = (RATE, "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+    for key in keys:
+        assert one(at, ALICE, (key, 1.0)) is None
+
+
+@pytest.mark.requirement("QUOTA-06")
+def test_quotas_are_positive_numbers() -> None:
+    for value in (0.0, -0.5):
+        text = one(broker(), ALICE, ("request_percentage", value))
+        assert text == "Quota request_percentage must be greater than 0"
+    infinite = ("request_percentage", math.inf)
+    assert one(broker(), ALICE, infinite) == "Quota request_percentage must be a finite number"
+    assert one(broker((4, 3)), ALICE, infinite) is None
+
+
+@pytest.mark.requirement("QUOTA-07")
+def test_whole_quotas() -> None:
+    at = broker()
+    assert one(at, ALICE, (RATE, 1.5)) == f"{RATE} cannot be a fractional value."
+    assert one(at, ALICE, ("request_percentage", 1.5)) is None
+    assert one(at, ALICE, (RATE, 1e19)) == f"Proposed value for {RATE} is too large for a LONG."
+    assert one(at, ALICE, (RATE, 2.0**63)) is None
+    key = "connection_creation_rate"
+    text = one(at, {"ip": None}, (key, 2.0**31))
+    assert text == f"Proposed value for {key} is too large for an INT."
+    assert one(at, {"ip": None}, (key, 2.0**31 - 1)) is None
+
+
+@pytest.mark.requirement("QUOTA-12")
+def test_an_entity_changes_together_or_not_at_all() -> None:
+    at = broker()
+    assert one(at, ALICE, (RATE, 1.0), ("nothing", 1.0)) is not None
+    assert describe(at) == {}
+    results = alter(at, entry(ALICE, (RATE, 0.0)), entry({"user": "bob"}, (RATE, 2.0)))
+    assert [code for code, _ in results] == [REFUSED, 0]
+    assert describe(at) == {(("user", "bob"),): {RATE: 2.0}}
+    assert alter(at, entry({"user": "bob"}, (RATE, 3.0)), validate_only=True) == [(0, None)]
+    assert describe(at) == {(("user", "bob"),): {RATE: 2.0}}
+    assert one(at, {"user": "bob"}, (RATE, None), ("consumer_byte_rate", 4.0)) is None
+    assert describe(at) == {(("user", "bob"),): {"consumer_byte_rate": 4.0}}
+    assert one(at, {"user": "bob"}, (RATE, None), ("consumer_byte_rate", None)) is None
+    assert describe(at) == {}
+    cluster = at.cluster
+    assert replay(cluster.cluster_id, cluster.log).quotas == {}
+
+
+@pytest.mark.requirement("QUOTA-08")
+def test_components_have_known_types_once() -> None:
+    at = broker()
+    assert refusal(at, ("", 0, None)) == (REFUSED, "Invalid empty entity type.")
+    twice = "Entity type user cannot appear more than once in the filter."
+    assert refusal(at, ("user", 0, "a"), ("user", 2, None)) == (REFUSED, twice)
+    unknown = (ErrorCode.UNSUPPORTED_VERSION, "Unsupported entity type other")
+    assert refusal(at, ("other", 7, None)) == unknown
+
+
+@pytest.mark.requirement("QUOTA-09")
+@pytest.mark.parametrize(
+    ("how", "match", "text"),
+    [
+        (0, None, "Request specified MATCH_TYPE_EXACT, but set match string to null."),
+        (1, "a", "Request specified MATCH_TYPE_DEFAULT, but also specified a match string."),
+        (2, "a", "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string."),
+        (3, None, "Unknown match type 3"),
+        (-1, "a", "Unknown match type -1"),
+    ],
+)
+def test_match_types(how: int, match: str | None, text: str) -> None:
+    assert refusal(broker(), ("user", how, match)) == (REFUSED, text)
+
+
+@pytest.mark.requirement("QUOTA-10")
+def test_a_filter_does_not_combine_addresses() -> None:
+    text = (
+        "Invalid entity filter component combination. IP filter component should not be used with "
+        "user or clientId filter component."
+    )
+    for other in ("user", "client-id"):
+        assert refusal(broker(), (other, 2, None), ("ip", 0, "a")) == (REFUSED, text)
+    assert describe(broker(), ("ip", 0, "a")) == {}
+
+
+@pytest.mark.requirement("QUOTA-11")
+def test_filters() -> None:
+    at = broker()
+    entities: dict[str, Names] = {
+        "alice": ALICE,
+        "alice c": {"client-id": "c", "user": "alice"},
+        "alice *": {"client-id": None, "user": "alice"},
+        "*": {"user": None},
+        "c": {"client-id": "c"},
+    }
+    for names in entities.values():
+        assert one(at, names) is None
+
+    def found(*parts: tuple[str, int, str | None], strict: bool = False) -> set[str]:
+        shown = describe(at, *parts, strict=strict)
+        by_names = {tuple(sorted(names.items())): name for name, names in entities.items()}
+        return {by_names[key] for key in shown}
+
+    assert found() == set(entities)
+    assert found(strict=True) == set()
+    assert found(("user", 0, "alice")) == {"alice", "alice c", "alice *"}
+    assert found(("user", 0, "alice"), strict=True) == {"alice"}
+    assert found(("user", 1, None)) == {"*"}
+    assert found(("user", 2, None)) == {"alice", "alice c", "alice *", "*"}
+    assert found(("user", 2, None), ("client-id", 1, None)) == {"alice *"}
+    assert found(("client-id", 0, "c"), strict=True) == {"c"}
+    assert found(("ip", 2, None)) == set()
+
+
+@pytest.mark.requirement("QUOTA-13")
+def test_the_most_specific_entity_decides() -> None:
+    at = broker()
+    quotas = at.cluster.quotas
+    both, user, client = ("alice", "c"), ("alice", ""), ("", "c")
+    order: list[tuple[Names, tuple[str, str]]] = [
+        ({"client-id": None}, client),
+        ({"client-id": "c"}, client),
+        ({"user": None}, user),
+        ({"client-id": None, "user": None}, both),
+        ({"client-id": "c", "user": None}, both),
+        (ALICE, user),
+        ({"client-id": None, "user": "alice"}, both),
+        ({"client-id": "c", "user": "alice"}, both),
+    ]
+    assert quotas.limit(RATE, "alice", "c") is None
+    for number, (names, shared) in enumerate(order, 1):
+        assert one(at, names, (RATE, float(number))) is None
+        assert quotas.limit(RATE, "alice", "c") == Limit(number, *shared)
+        assert quotas.limit("consumer_byte_rate", "alice", "c") is None
+    assert quotas.limit(RATE, "bob", "d") == Limit(4, "bob", "d")
+
+
+def test_quotas_need_rights() -> None:
+    at = broker(security=Security(authorizer=Authorizer(frozenset())))
+    denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert refusal(at, ("user", 0, "a"))[0] == denied
+    ((code, _),) = alter(at, entry(ALICE, (RATE, 1.0)))
+    assert code == denied

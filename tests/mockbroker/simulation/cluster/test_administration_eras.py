@@ -1,0 +1,254 @@
+"""Topics and configs as controllers of ZooKeeper's time administered them, and which configs each
+release has. What real ones answer is compared in ``tests/real``; here is what that cannot show.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.schema.model import ZERO_UUID
+from mockbroker.errors import ClusterError
+from mockbroker.profiles import all_profiles, profile
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.configs import definitions
+from mockbroker.simulation.configs.definitions import config_definitions
+from mockbroker.simulation.state.results import NewTopic
+from mockbroker.simulation.topics.eras import ERAS, administration_era
+
+
+def zookeeper(brokers: int = 4, *topics: str, release: tuple[int, int] = (3, 9)) -> Cluster:
+    return Cluster(
+        brokers, topics=topics, reassignment="zookeeper", administration="zookeeper",
+        config_release=release,
+    )  # fmt: skip
+
+
+def test_every_profile_has_an_era_and_an_unknown_one_is_told_of() -> None:
+    used = {each.administration for each in all_profiles()}
+    assert used == set(ERAS)
+    assert profile("kafka-3.3-zk").administration == "zookeeper"
+    assert profile("kafka-3.0-zk").administration == "zookeeper-2.7"
+    assert profile("kafka-1.1").administration == "zookeeper-0.10"
+    with pytest.raises(ClusterError, match="unknown era of administration 'x'"):
+        administration_era("x")
+
+
+def test_the_same_broker_once_is_no_error_unknown_or_not() -> None:
+    cluster = zookeeper()
+    (made,) = cluster.create_topics([NewTopic("t", assignments=((0, (1, 9)),))])
+    assert made.error_code == 0
+    partition = cluster.partition("t", 0)
+    assert (partition.replicas, partition.isr, partition.leader) == ((1, 9), (1,), 1)
+
+
+def test_who_does_not_wait_is_told_so_and_it_is_done() -> None:
+    cluster = zookeeper()
+    (made,) = cluster.create_topics([NewTopic("t", assignments=((0, (1,)),))], wait_ms=0)
+    assert (made.error_code, made.error_message, made.num_partitions) == (7, None, -1)
+    assert made.topic_id == cluster.topics["t"].topic_id
+    (grown,) = cluster.create_partitions([("t", 3, None)], wait_ms=0)
+    assert (grown.error_code, len(cluster.topics["t"].partitions)) == (7, 3)
+    (gone,) = cluster.delete_topics([("t", ZERO_UUID)], wait_ms=-1)
+    assert (gone.error_code, "t" in cluster.topics) == (7, False)
+    (only,) = cluster.create_topics([NewTopic("t", 1, 1)], wait_ms=0, validate_only=True)
+    assert (only.error_code, "t" in cluster.topics) == (0, False)
+
+
+@pytest.mark.parametrize("first", [1, 2, 4])
+@pytest.mark.parametrize("factor", [1, 2, 4])
+def test_partitions_go_on_from_partition_0(first: int, factor: int) -> None:
+    """Leaders in turn from the first one's, no broker twice, and each broker leads as often."""
+    replicas = [(first - 1 + i) % 4 + 1 for i in range(factor)]
+    cluster = zookeeper(4, f"t={','.join(map(str, replicas))}")
+    assert cluster.create_partitions([("t", 13, None)])[0].error_code == 0
+    lists = [each.replicas for each in cluster.topics["t"].partitions]
+    assert [each[0] for each in lists] == [(first - 1 + i) % 4 + 1 for i in range(13)]
+    assert all(len(set(each)) == factor for each in lists)
+    if factor == 2:
+        followers = [each[1] for each in lists if each[0] == first]
+        assert len(set(followers[1:])) > 1, "the followers shift in each round"
+
+
+@pytest.mark.parametrize("release", [(2, 4), (3, 9)])
+def test_partitions_are_added_in_vain_while_another_has_no_leader(release: tuple[int, int]) -> None:
+    """Seen so on 2.4.1 and 3.9.2, which answer when their time-out is over; the partition stays."""
+    cluster = zookeeper(4, "foo=4/1", "bar=1,4/2", release=release)
+    cluster.stop_broker(4)
+    (grown,) = cluster.create_partitions([("foo", 3, None)])
+    assert (grown.error_code, grown.error_message) == (7, None)
+    assert cluster.partition("foo", 2).leader in (1, 2, 3)
+    (tried,) = cluster.create_partitions([("foo", 4, None)], validate_only=True)
+    assert (tried.error_code, len(cluster.topics["foo"].partitions)) == (0, 3)
+    (other,) = cluster.create_partitions([("bar", 3, None)])
+    assert other.error_code == 0
+    kraft = Cluster(4, topics=["foo=4/1"])
+    kraft.stop_broker(4)
+    (grown,) = kraft.create_partitions([("foo", 3, None)])
+    assert grown.error_code == 0
+
+
+FIRST_OF_KRAFT = {1: 0, 2: 0, 3: 2, 5: 2, 6: 5, 10: 5, 11: 0, 13: 0, 14: 13, 30: 0, 64: 34, 70: 34}
+"""By the number of partitions, the first key of Kafka 3.9.2's ``TimelineHashMap`` with these."""
+
+
+@pytest.mark.parametrize(("present", "model"), FIRST_OF_KRAFT.items())
+def test_new_partitions_have_as_many_replicas_as_one_that_the_era_takes(
+    present: int, model: int
+) -> None:
+    topic = "t=" + "/".join("1,2,3" if index == model else "1" for index in range(present))
+    cluster = Cluster(4, topics=[topic])
+    (refused,) = cluster.create_partitions([("t", present + 1, [[1]])])
+    assert refused.error_code == 39
+    (grown,) = cluster.create_partitions([("t", present + 1, None)])
+    assert grown.error_code == 0
+    assert len(cluster.partition("t", present).replicas) == 3
+    cluster = zookeeper(4, topic)
+    (grown,) = cluster.create_partitions([("t", present + 1, None)])
+    assert len(cluster.partition("t", present).replicas) == (3 if model == 0 else 1)
+
+
+APPEND, SUBTRACT = 2, 3
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(
+    ("name", "appended", "twice", "subtracted"),
+    [
+        ("kafka-2.5", None, "0:1,0:1", None),
+        ("kafka-2.6", ",0:1", "0:1,0:1", ""),
+        ("kafka-3.2-zk", ",0:1", "0:1,0:1", ""),
+        ("kafka-3.3-zk", "0:1", "0:1", ""),
+    ],
+)
+def test_lists_were_texts_before_3_3(
+    name: str, appended: str | None, twice: str, subtracted: str | None
+) -> None:
+    """To 2.5 a list without a value of its own ended in a null pointer (Kafka 2.4.1); then its
+    default was an item, too, also an empty one (2.8.2). None stands for error -1."""
+    assert _edited(name, None, APPEND) == appended
+    assert _edited(name, None, SUBTRACT) == subtracted
+    assert _edited(name, "0:1", APPEND) == twice
+    assert _edited(name, "0:1,0:2,0:1", SUBTRACT) == "0:2,0:1"
+
+
+def _edited(name: str, before: str | None, operation: int) -> str | None:
+    cluster = _of(name)
+    topic = (2, "t")
+    if before is not None:
+        cluster.incremental_alter_configs([(*topic, [(THROTTLED, 0, before)])])
+    (result,) = cluster.incremental_alter_configs([(*topic, [(THROTTLED, operation, "0:1")])])
+    if result.error_code:
+        assert result.error_code == -1
+        assert "is null" in (result.error_message or "")
+        return None
+    return cluster.topic_config("t", THROTTLED).value
+
+
+@pytest.mark.parametrize(
+    ("name", "bad_value", "unknown", "repeated"),
+    [
+        ("kafka-2.6", 42, (-1, 'Topic "u" does not exist.'), "keys : retention.ms"),
+        ("kafka-2.7", 42, (3, "The topic 'u' does not exist."), "keys : retention.ms"),
+        ("kafka-3.2-zk", 42, (3, "The topic 'u' does not exist."), "keys"),
+        ("kafka-3.3-zk", 40, (3, "The topic 'u' does not exist."), "keys"),
+    ],
+)
+def test_configs_are_refused_as_by_their_release(
+    name: str, bad_value: int, unknown: tuple[int, str], repeated: str
+) -> None:
+    """From the classes of each release; 2.4.1 was seen to answer so."""
+    cluster = _of(name)
+    good = ("retention.ms", 0, "1")
+    rows = [
+        (2, "t", [("retention.ms", 0, "soon")]),
+        (2, "t", [("retention.ms", APPEND, "1")]),
+        (2, "u", [good]),
+        (2, "t", [good, good]),
+    ]
+    results = [cluster.incremental_alter_configs([row])[0] for row in rows]
+    assert [each.error_code for each in results] == [bad_value, bad_value, unknown[0], 42]
+    assert results[2].error_message == unknown[1]
+    assert results[3].error_message == f"Error due to duplicate config {repeated}"
+
+
+def _of(name: str) -> Cluster:
+    chosen = profile(name)
+    return Cluster(
+        4, topics=["t=1,2"], reassignment="zookeeper", administration=chosen.administration,
+        config_release=chosen.line,
+    )  # fmt: skip
+
+
+def test_a_stopped_broker_is_no_broker() -> None:
+    cluster = zookeeper(3, "t=1,2,3")
+    cluster.stop_broker(3)
+    (row,) = cluster.create_partitions([("t", 2, [[1, 2, 3]])])
+    assert row.error_message == "Unknown broker(s) in replica assignment: 3."
+    (row,) = cluster.create_partitions([("t", 2, None)])
+    assert row.error_message == "Replication factor: 3 larger than available brokers: 2."
+    (created,) = cluster.create_topics([NewTopic("u", 1, 3)])
+    assert (created.error_code, created.error_message) == (
+        38,
+        "Replication factor: 3 larger than available brokers: 2.",
+    )
+
+
+def test_checks_come_in_the_eras_order() -> None:
+    """What is wrong twice is told of once: KRaft looks at the name first, ZooKeeper's at nulls."""
+    wrong = NewTopic("a b", configs=(("retention.ms", None),))
+    (zk,) = zookeeper().create_topics([wrong])
+    (kraft,) = Cluster(3).create_topics([wrong])
+    assert (zk.error_code, kraft.error_code) == (40, 17)
+
+
+# ---- configs by release --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "releases"),
+    [
+        ("message.format.version", {(0, 10), (2, 4), (3, 9)}),
+        ("compression.gzip.level", {(3, 9), (4, 0), (4, 2), (4, 3), (4, 4)}),
+        ("remote.copy.lag.ms", {(4, 4)}),
+        ("max.decompressed.message.bytes", {(4, 2), (4, 4)}),
+        ("segment.bytes", {(0, 10), (2, 4), (3, 9), (4, 0), (4, 2), (4, 3), (4, 4)}),
+    ],
+)
+def test_a_config_is_there_in_its_releases_alone(name: str, releases: set[tuple[int, int]]) -> None:
+    some = [(0, 10), (2, 4), (3, 9), (4, 0), (4, 2), (4, 3), (4, 4)]
+    assert {each for each in some if name in config_definitions(each).topic} == releases
+
+
+@pytest.mark.parametrize("release", [each.line for each in all_profiles()])
+def test_no_config_has_two_rows_in_a_release(release: tuple[int, int]) -> None:
+    for rows in (definitions._TOPIC, definitions._BROKER):
+        held = [row.name for row in rows if row.since <= release <= row.until]
+        assert len(held) == len(set(held))
+    defined = config_definitions(release)
+    assert all(each.synonym in defined.broker for each in defined.topic.values() if each.synonym)
+
+
+def test_a_config_of_another_release_is_unknown() -> None:
+    asked = [(2, "t", [("message.format.version", 0, "2.0")])]
+    (old,) = zookeeper(1, "t=1").incremental_alter_configs(asked)
+    (new,) = Cluster(1, topics=["t=1"]).incremental_alter_configs(asked)
+    assert (old.error_code, new.error_code) == (0, 40)
+
+
+@pytest.mark.parametrize(
+    ("era", "text"),
+    [("zookeeper-0.10", "already exists"), ("zookeeper", "is marked for deletion")],
+)
+def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it(
+    era: str, text: str
+) -> None:
+    """Real Kafka 3.9.2 with ZooKeeper keeps the deletion until the broker is back; 2.4.1 does, and
+    does not say so."""
+    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper", administration=era)
+    cluster.stop_broker(2)
+    cluster.delete_topics([("foo", ZERO_UUID)])
+    (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])
+    assert (result.error_code, result.error_message) == (36, f"Topic 'foo' {text}.")
+    cluster.start_broker(2)
+    (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])
+    assert result.error_code == 0

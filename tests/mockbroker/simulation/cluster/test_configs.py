@@ -1,0 +1,218 @@
+"""DescribeConfigs (32) and IncrementalAlterConfigs (44)."""
+
+from __future__ import annotations
+
+import pytest
+
+from mockbroker.profiles import profile
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.results import AlterConfigsResult, ConfigSynonym
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster(2, topics=["foo:1:1"], broker_configs={"broker.rack": "r1"})
+
+
+def alter(
+    cluster: Cluster, resource: tuple[int, str], *operations: tuple[str, int, str | None]
+) -> tuple[int, str | None]:
+    (result,) = cluster.incremental_alter_configs([(*resource, operations)])
+    assert (result.resource_type, result.resource_name) == resource
+    return result.error_code, result.error_message
+
+
+def test_who_decides_a_topics_config(cluster: Cluster) -> None:
+    def effective() -> tuple[str | None, int]:
+        entry = cluster.topic_config("foo", "retention.ms")
+        return entry.value, entry.source
+
+    assert effective() == ("604800000", 5)
+    alter(cluster, (BROKER, ""), ("log.retention.ms", SET, "1"))
+    assert effective() == ("1", 3)
+    alter(cluster, (BROKER, "1"), ("log.retention.ms", SET, "2"))
+    assert effective() == ("2", 2)
+    alter(cluster, (TOPIC, "foo"), ("retention.ms", SET, "3"))
+    assert effective() == ("3", 1)
+    assert cluster.topic_config("foo", "retention.ms").synonyms == (
+        ConfigSynonym("retention.ms", "3", 1),
+        ConfigSynonym("log.retention.ms", "2", 2),
+        ConfigSynonym("log.retention.ms", "1", 3),
+    )
+    # Broker 2 has no value of its own: it sees the cluster's behind the topic's.
+    seen = cluster.describe_configs(TOPIC, "foo", ["retention.ms"], receiver=2).configs[0]
+    assert [s.value for s in seen.synonyms] == ["3", "1"]
+    alter(cluster, (TOPIC, "foo"), ("retention.ms", DELETE, None))
+    assert effective() == ("2", 2)
+
+
+def test_a_brokers_configs(cluster: Cluster) -> None:
+    alter(cluster, (BROKER, "2"), ("follower.replication.throttled.rate", SET, "9"))
+    alter(cluster, (BROKER, "2"), ("my.plugin.key", SET, "secret"))
+    described = cluster.describe_configs(BROKER, "2", receiver=2)
+    entries = {entry.name: entry for entry in described.configs}
+    assert (entries["broker.id"].value, entries["broker.id"].read_only) == ("2", True)
+    assert entries["broker.rack"].value == "r1"
+    assert entries["follower.replication.throttled.rate"].value == "9"
+    assert not entries["follower.replication.throttled.rate"].read_only
+    # What Kafka does not know it keeps to itself.
+    assert (entries["my.plugin.key"].value, entries["my.plugin.key"].sensitive) == (None, True)
+    assert "my.plugin.key" not in {e.name for e in cluster.describe_configs(BROKER, "1").configs}
+
+
+def test_the_cluster_wide_default_lists_only_what_is_set(cluster: Cluster) -> None:
+    assert cluster.describe_configs(BROKER, "").configs == ()
+    alter(cluster, (BROKER, ""), ("min.insync.replicas", SET, "2"))
+    (entry,) = cluster.describe_configs(BROKER, "").configs
+    assert (entry.name, entry.value, entry.source) == ("min.insync.replicas", "2", 3)
+
+
+def test_names_filter(cluster: Cluster) -> None:
+    names = ["segment.ms", "nosuch", "cleanup.policy"]
+    found = cluster.describe_configs(TOPIC, "foo", names).configs
+    assert [entry.name for entry in found] == ["cleanup.policy", "segment.ms"]
+    everything = cluster.describe_configs(TOPIC, "foo").configs
+    assert cluster.describe_configs(TOPIC, "foo", []).configs == everything
+
+
+@pytest.mark.parametrize(
+    ("resource", "code", "text"),
+    [
+        ((TOPIC, "nosuch"), 3, None),
+        ((TOPIC, "a b"), 17, "Topic name is invalid: 'a b' contains one or more characters other "
+         "than ASCII alphanumerics, '.', '_' and '-'"),
+        ((BROKER, "x"), 42, "Broker id must be an integer, but it is: x"),
+        ((BROKER, "2"), 42, "Unexpected broker id, expected 1 or empty string, but received 2"),
+        ((64, "x"), 42, "Unsupported resource type: 64"),
+    ],
+)  # fmt: skip
+def test_describe_refusals(
+    cluster: Cluster, resource: tuple[int, str], code: int, text: str | None
+) -> None:
+    result = cluster.describe_configs(*resource, receiver=1)
+    assert (result.error_code, result.error_message, result.configs) == (code, text, ())
+
+
+def test_the_former_name_of_the_kind_of_controller_still_works() -> None:
+    with pytest.warns(DeprecationWarning, match="use reassignment"):
+        assert Cluster(2, machine="zookeeper").znodes
+    with pytest.warns(DeprecationWarning, match="use Profile.reassignment"):
+        assert profile("kafka-4.1").machine == "kraft"
+
+
+def test_the_former_name_of_the_receiver_still_works() -> None:
+    with pytest.warns(DeprecationWarning, match="use receiver"):
+        result = Cluster(2).describe_configs(BROKER, "2", asked_broker=1)
+    assert result.error_code == 42
+
+
+def test_lists_grow_and_shrink(cluster: Cluster) -> None:
+    key, foo = "leader.replication.throttled.replicas", (TOPIC, "foo")
+    for operation, value, expected in [
+        (APPEND, "0:1,0:2", "0:1,0:2"),
+        (APPEND, "0:2,1:1", "0:1,0:2,1:1"),
+        (SUBTRACT, "0:1,9:9", "0:2,1:1"),
+        (SET, "", ""),
+        (APPEND, "0:1", "0:1"),
+        (DELETE, None, ""),
+    ]:
+        assert alter(cluster, foo, (key, operation, value)) == (0, None)
+        assert cluster.topic_config("foo", key).value == expected
+    assert alter(cluster, foo, ("cleanup.policy", APPEND, "compact")) == (0, None)
+    assert cluster.topic_config("foo", "cleanup.policy").value == "delete,compact"
+
+
+@pytest.mark.parametrize(
+    ("resource", "operation", "code", "text"),
+    [
+        ((TOPIC, "nosuch"), ("retention.ms", SET, "1"), 3, "The topic 'nosuch' does not exist."),
+        ((TOPIC, "foo"), ("nosuch", SET, "1"), 40, "Unknown topic config name: nosuch"),
+        ((TOPIC, "foo"), ("retention.ms", APPEND, "1"), 40,
+         "Can't APPEND to key retention.ms because its type is not LIST."),
+        ((TOPIC, "foo"), ("retention.ms", SUBTRACT, "1"), 40,
+         "Can't SUBTRACT to key retention.ms because its type is not LIST."),
+        ((TOPIC, "foo"), ("retention.ms", SET, "abc"), 40,
+         "Invalid value abc for configuration retention.ms: Not a number of type LONG"),
+        ((TOPIC, "foo"), ("retention.ms", SET, "9223372036854775808"), 40,
+         "Invalid value 9223372036854775808 for configuration retention.ms: "
+         "Not a number of type LONG"),
+        ((TOPIC, "foo"), ("retention.ms", SET, "1_0"), 40,
+         "Invalid value 1_0 for configuration retention.ms: Not a number of type LONG"),
+        ((TOPIC, "foo"), ("min.insync.replicas", SET, "0"), 40,
+         "Invalid value 0 for configuration min.insync.replicas: Value must be at least 1"),
+        ((TOPIC, "foo"), ("min.cleanable.dirty.ratio", SET, "1.5"), 40,
+         "Invalid value 1.5 for configuration min.cleanable.dirty.ratio: "
+         "Value must be no more than 1"),
+        ((TOPIC, "foo"), ("min.cleanable.dirty.ratio", SET, "x"), 40,
+         "Invalid value x for configuration min.cleanable.dirty.ratio: "
+         "Not a number of type DOUBLE"),
+        ((TOPIC, "foo"), ("preallocate", SET, "yes"), 40,
+         "Invalid value yes for configuration preallocate: "
+         "Expected value to be either true or false"),
+        ((TOPIC, "foo"), ("message.timestamp.type", SET, "Never"), 40,
+         "Invalid value Never for configuration message.timestamp.type: "
+         "String must be one of: CreateTime, LogAppendTime"),
+        ((TOPIC, "foo"), ("cleanup.policy", SET, "delete,burn"), 40,
+         "Invalid value burn for configuration cleanup.policy: "
+         "String must be one of: compact, delete"),
+        ((TOPIC, "foo"), ("retention.ms", SET, None), 42,
+         "Null value not supported for : retention.ms"),
+        ((TOPIC, "foo"), ("retention.ms", 9, "1"), -1, None),
+        ((BROKER, "1"), ("node.id", SET, "7"), 42,
+         "Cannot update these configs dynamically: [node.id]"),
+        ((BROKER, "9"), ("num.io.threads", SET, "7"), 102, "No node with id 9 found."),
+        ((BROKER, "x"), ("num.io.threads", SET, "7"), 42,
+         "Unable to parse broker name as a base 10 number."),
+        ((BROKER, "-1"), ("num.io.threads", SET, "7"), 42, "Invalid negative broker ID."),
+        ((8, "1"), ("kafka", SET, "INFO"), 42, "Unknown resource type 8"),
+    ],
+)  # fmt: skip
+def test_alter_refusals(
+    cluster: Cluster,
+    resource: tuple[int, str],
+    operation: tuple[str, int, str | None],
+    code: int,
+    text: str | None,
+) -> None:
+    before = len(cluster.log)
+    # The good operation beside it is not carried out either.
+    good = ("unclean.leader.election.enable", SET, "true")
+    assert alter(cluster, resource, good, operation) == (code, text)
+    assert len(cluster.log) == before
+
+
+def test_duplicates(cluster: Cluster) -> None:
+    foo = (TOPIC, "foo")
+    assert alter(cluster, foo, ("segment.ms", SET, "1"), ("segment.ms", SET, "2")) == (
+        42,
+        "Error due to duplicate config keys",
+    )
+    operations = [("segment.ms", SET, "1")]
+    assert cluster.incremental_alter_configs([(*foo, operations), (*foo, operations)]) == (
+        AlterConfigsResult(TOPIC, "foo", 42, "Each resource must appear at most once."),
+    )
+    assert cluster.topic_config("foo", "segment.ms").source == 5
+
+
+def test_validate_only(cluster: Cluster) -> None:
+    before = len(cluster.log)
+    (result,) = cluster.incremental_alter_configs(
+        [(TOPIC, "foo", [("segment.ms", SET, "1")])], validate_only=True
+    )
+    assert result.error_code == 0
+    assert len(cluster.log) == before
+
+
+def test_broker_0_sees_a_groups_configs_by_its_own() -> None:
+    cluster = Cluster([Broker(1), Broker(0)])
+    name = "consumer.assignment.interval.ms"
+    alter(cluster, (BROKER, "0"), (f"group.{name}", SET, "7"))
+    values = [
+        cluster.describe_configs(32, "g", [name], receiver=receiver).configs[0].value
+        for receiver in (0, 1)
+    ]
+    assert values == ["7", "1000"]

@@ -1,0 +1,145 @@
+"""Configs that a release has and documents nowhere, or that no rule here reads: they are accepted
+as by Kafka, and hidden until they are set. Kafka 4.4.0 answers in the same way."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.error_codes import ErrorCode
+from kproto.messages import (
+    CreateTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from kproto.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
+from kproto.messages.describe_configs_request import DescribeConfigsResource
+from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+from mockbroker import MockCluster
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.configs.definitions import config_definitions
+from mockbroker.simulation.log.settings import log_settings
+from mockbroker.simulation.operations import parse_command
+from tests.mockbroker.wire import Wire, connect
+
+SEGMENT = "internal.segment.bytes"
+TOPIC, BROKER = 2, 4
+
+
+async def create(wire: Wire, name: str, value: str | None = None):
+    configs = [] if value is None else [CreatableTopicConfig(name=SEGMENT, value=value)]
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
+    answer = await wire.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)
+    return answer.topics[0]
+
+
+async def described(wire: Wire, kind: int, name: str, version: int = 4):
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    answer = await wire.ask(request, version)
+    return {each.name: each for each in answer.results[0].configs}
+
+
+async def alter(wire: Wire, kind: int, name: str, config: str, value: str | None, operation=0):
+    change = AlterableConfig(name=config, config_operation=operation, value=value)
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[change])
+    answer = await wire.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    return answer.responses[0].error_code, answer.responses[0].error_message
+
+
+@pytest.mark.parametrize("profile", ["kafka-4.1", "kafka-4.3", "kafka-4.4"])
+async def test_an_internal_config_of_topics_is_hidden_until_it_is_set(profile):
+    async with MockCluster(profile=profile, brokers=1) as mock, connect(mock) as wire:
+        plain, own = await create(wire, "plain"), await create(wire, "own", "5000")
+        assert (plain.error_code, own.error_code) == (0, 0)
+        assert SEGMENT not in {each.name for each in plain.configs}
+        assert len(own.configs) == len(plain.configs) + 1
+        (shown,) = [each for each in own.configs if each.name == SEGMENT]
+        assert (shown.value, shown.config_source, shown.read_only) == ("5000", 1, False)
+        assert SEGMENT not in await described(wire, TOPIC, "plain")
+        found = (await described(wire, TOPIC, "own"))[SEGMENT]
+        assert (found.value, found.config_source, found.config_type) == ("5000", 1, 3)
+        assert [(s.name, s.value, s.source) for s in found.synonyms] == [(SEGMENT, "5000", 1)]
+        assert await alter(wire, TOPIC, "plain", SEGMENT, "6000") == (0, None)
+        assert (await described(wire, TOPIC, "plain"))[SEGMENT].value == "6000"
+        assert await alter(wire, TOPIC, "plain", SEGMENT, None, 1) == (0, None)
+        assert SEGMENT not in await described(wire, TOPIC, "plain")
+
+
+async def test_its_value_has_a_type_and_no_least_value():
+    async with MockCluster(brokers=1) as mock, connect(mock) as wire:
+        wrong = await create(wire, "wrong", "x")
+        assert wrong.error_code == ErrorCode.INVALID_CONFIG
+        assert wrong.error_message == (
+            f"Invalid value x for configuration {SEGMENT}: Not a number of type INT"
+        )
+        assert (await create(wire, "below", "-5")).error_code == 0
+
+
+async def test_a_release_without_it_refuses_it():
+    async with MockCluster(profile="kafka-4.0", brokers=1) as mock, connect(mock) as wire:
+        refused = await create(wire, "foo", "5000")
+        assert refused.error_code == ErrorCode.INVALID_CONFIG
+        assert refused.error_message == f"Unknown topic config name: {SEGMENT}"
+
+
+async def test_a_log_rolls_at_the_internal_size():
+    """Below the least ``segment.bytes``, which is what it is for."""
+    async with MockCluster(topics=["foo:1:1"], brokers=1) as mock:
+        change = [(TOPIC, "foo", [(SEGMENT, 0, "500")])]
+        assert [each.error_code for each in mock.cluster.incremental_alter_configs(change)] == [0]
+        for _ in range(3):
+            await mock.run_command(parse_command('append foo-0 {"value": {"zeros": 300}}'))
+        assert len(mock.cluster.logs.log(("foo", 0)).segments) == 3
+
+
+def test_the_internal_size_is_effective_and_its_absence_is_not():
+    cluster = Cluster(brokers=1, topics=["foo:1:1"])
+    assert log_settings(cluster._configs, "foo").segment_bytes == 1 << 30
+    cluster.incremental_alter_configs([(TOPIC, "foo", [(SEGMENT, 0, "500")])])
+    assert log_settings(cluster._configs, "foo").segment_bytes == 500
+
+
+async def test_internal_configs_of_brokers():
+    async with MockCluster(profile="kafka-4.4", brokers=1) as mock, connect(mock) as wire:
+        name = "unstable.api.versions.enable"
+        assert name not in await described(wire, BROKER, "1")
+        assert await alter(wire, BROKER, "1", name, "true") == (
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs dynamically: [{name}]",
+        )
+        offload = "group.consumer.assignor.offload.enable"
+        assert offload not in await described(wire, BROKER, "1")
+        assert (await alter(wire, BROKER, "1", offload, "maybe"))[0] == ErrorCode.INVALID_REQUEST
+        assert await alter(wire, BROKER, "1", offload, "false") == (0, None)
+        found = (await described(wire, BROKER, "1"))[offload]
+        assert (found.value, found.config_source, found.config_type) == ("false", 2, 1)
+        assert [(s.value, s.source) for s in found.synonyms] == [("false", 2), ("true", 5)]
+
+
+async def test_a_properties_file_may_set_what_no_rule_here_reads(caplog):
+    given = {"unstable.api.versions.enable": "true", "log.cleaner.dedupe.buffer.size": "1048577"}
+    mock = MockCluster(profile="kafka-4.3", brokers=1, broker_configs=given)
+    async with mock, connect(mock) as wire:
+        found = await described(wire, BROKER, "1")
+        assert {name: found[name].value for name in given} == given
+        assert {found[name].config_source for name in given} == {4}
+        assert {name: found[name].config_type for name in given} == dict(
+            zip(given, (1, 5), strict=True)
+        )
+        assert not any(found[name].is_sensitive for name in given)
+        assert not mock.cluster.unknown_configs()
+    assert [each.getMessage() for each in caplog.records if each.name == "mockbroker"] == [
+        "broker configs that no rule of the mock reads have no effect: "
+        "log.cleaner.dedupe.buffer.size, unstable.api.versions.enable"
+    ]
+
+
+@pytest.mark.parametrize("line", [(2, 8), (3, 9), (4, 1), (4, 3), (4, 4)])
+def test_each_release_has_hundreds_of_broker_configs_and_some_internal_ones(line):
+    broker = config_definitions(line).broker
+    assert len(broker) > 220
+    internal = {name for name, each in broker.items() if each.internal}
+    assert len(internal) > 10
+    assert all(broker[name].only_set for name in internal)

@@ -1,0 +1,66 @@
+"""Clusters with elections to hold, and a short way to ask for them. No assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.elections.queue import StartedElection
+from mockbroker.simulation.state.actions import ElectionEnqueued, ElectionProcessed
+
+__all__ = [
+    "FLAGGED",
+    "MACHINES",
+    "PREFERRED",
+    "QUEUED",
+    "electable",
+    "pending",
+    "queue_log",
+    "start",
+]
+
+PREFERRED = 0
+FLAGGED = "kip-183"
+QUEUED = ("kip-183", "zookeeper-2.2", "zookeeper-2.6")
+MACHINES = ("kip-455-new", "zookeeper-0.10", "zookeeper")
+
+
+def electable(
+    era: str = FLAGGED, *, reassignment: str = "kraft", busy_fails: bool = False
+) -> Cluster:
+    """foo-0 and bar-0 on [1, 2, 3]; broker 1 is back and in sync, and does not lead. Broker 3 is
+    the controller."""
+    cluster = Cluster(
+        3, topics=["foo=1,2,3", "bar=1,2,3"], reassignment=reassignment, elections=era,
+        busy_elections_fail=busy_fails,
+    )  # fmt: skip
+    cluster.stop_broker(1)
+    cluster.start_broker(1)
+    for name in ("foo", "bar"):
+        cluster.join_isr((name, 0), 1)
+    cluster.failover(3)
+    return cluster
+
+
+def start(
+    cluster: Cluster, *names: str, timeout_ms: int = 1000, broker_id: int | None = None
+) -> StartedElection:
+    """The preferred replicas of partition 0 of these topics; of all, if none is named."""
+    wanted: Sequence[tuple[str, Sequence[int]]] | None = [(name, [0]) for name in names] or None
+    return cluster.start_election(PREFERRED, wanted, broker_id=broker_id, timeout_ms=timeout_ms)
+
+
+def pending(started: StartedElection) -> bool:
+    """Whether its caller still waits."""
+    return started.result is None
+
+
+def queue_log(cluster: Cluster) -> list[str]:
+    """``+1`` is enqueued, ``-1`` is processed, ``x1`` is preempted."""
+    marks = []
+    for action in cluster.log:
+        if isinstance(action.change, ElectionEnqueued):
+            marks.append(f"+{action.change.election}")
+        if isinstance(action.change, ElectionProcessed):
+            marks.append(f"{'x' if action.change.preempted else '-'}{action.change.election}")
+    return marks

@@ -1,0 +1,173 @@
+"""What each era answers, one partition after another: codes, texts, and which rows there are.
+
+The rows of Kafka 2.4, 3.9 (ZooKeeper) and KRaft are what real brokers (2.4.1, 3.9.2, 4.4.0) gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kproto.schema.model import ZERO_UUID
+from mockbroker.errors import ClusterError
+from mockbroker.profiles import all_profiles, profile
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.elections.eras import ERAS
+from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
+
+PREFERRED, UNCLEAN = 0, 1
+Row = tuple[int, int, str | None]
+
+NEEDLESS = "Leader election not needed for topic partition."
+NEEDLESS_2_4 = "Leader election not needed for topic partition"
+NO_PARTITION = "The partition does not exist."
+ZOOKEEPER = ("kip-183", "zookeeper-2.2", "zookeeper-2.4", "zookeeper-2.6")
+NOT_NEEDED: dict[str, tuple[int, str | None]] = {
+    "kip-183": (0, None),
+    "zookeeper-2.2": (0, None),
+    "zookeeper-2.4": (84, NEEDLESS_2_4),
+    "zookeeper-2.6": (84, NEEDLESS),
+    "kraft": (84, NEEDLESS),
+}
+
+
+def of(era: str, *topics: str) -> Cluster:
+    return Cluster(4, topics=topics, elections=era)
+
+
+def rows(result: ElectLeadersResult) -> dict[str, list[Row]]:
+    return {
+        topic.name: [(r.partition_index, r.error_code, r.error_message) for r in topic.partitions]
+        for topic in result.topics
+    }
+
+
+def refusal(strategy: str, name: str) -> str:
+    return f"Failed to elect leader for partition {name} under strategy {strategy}"
+
+
+PREFERRED_STRATEGY = "PreferredReplicaPartitionLeaderElectionStrategy"
+UNCLEAN_STRATEGY = "OfflinePartitionLeaderElectionStrategy(true)"
+
+
+@pytest.mark.requirement("A-29")
+@pytest.mark.requirement("K183-10")
+@pytest.mark.parametrize("era", ERAS)
+def test_a_partition_that_is_led_by_its_preferred_replica(era: str) -> None:
+    cluster = of(era, "foo=1,2/2,3")
+    before = cluster.topics
+    answer = cluster.elect_leaders(PREFERRED, [("foo", [1, 0])])
+    assert rows(answer) == {"foo": [(1, *NOT_NEEDED[era]), (0, *NOT_NEEDED[era])]}
+    assert dict(cluster.topics) == dict(before)
+
+
+@pytest.mark.requirement("A-29")
+@pytest.mark.parametrize("era", ERAS)
+def test_everything_is_named_unless_that_would_be_an_error(era: str) -> None:
+    cluster = of(era, "bar=3,1", "foo=1,2/2,3")
+    cluster.stop_broker(1)
+    cluster.start_broker(1)
+    cluster.join_isr(("foo", 0), 1)
+    answer = rows(cluster.elect_leaders(PREFERRED, None))
+    assert cluster.partition("foo", 0).leader == 1
+    if NOT_NEEDED[era][0] == 0:
+        assert answer == {"bar": [(0, 0, None)], "foo": [(0, 0, None), (1, 0, None)]}
+    elif era == "kraft":
+        assert answer == {"bar": [], "foo": [(0, 0, None)]}
+    else:
+        assert answer == {"foo": [(0, 0, None)]}
+
+
+@pytest.mark.requirement("K183-08")
+@pytest.mark.requirement("K183-10")
+@pytest.mark.parametrize("era", ZOOKEEPER)
+def test_each_pair_once_and_no_topic_without_partitions(era: str) -> None:
+    cluster = of(era, "foo=1,2/2,3")
+    asked = [("foo", [0, 0, 9]), ("none", []), ("bar", [1]), ("foo", [1, 9, 0])]
+    needless = NOT_NEEDED[era]
+    assert rows(cluster.elect_leaders(PREFERRED, asked)) == {
+        "foo": [(0, *needless), (9, 3, NO_PARTITION), (1, *needless)],
+        "bar": [(1, 3, NO_PARTITION)],
+    }
+    assert cluster.elect_leaders(PREFERRED, [("foo", [])]) == ElectLeadersResult(0, ())
+
+
+@pytest.mark.requirement("K183-25")
+@pytest.mark.parametrize("era", ZOOKEEPER)
+def test_who_cannot_be_elected(era: str) -> None:
+    cluster = of(era, "foo=4,1", "solo=4")
+    cluster.stop_broker(4)
+    asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0]), ("solo", [0])]
+    preferred = rows(cluster.elect_leaders(PREFERRED, asked))
+    assert preferred == {
+        "foo": [(0, 80, refusal(PREFERRED_STRATEGY, "foo-0"))],
+        "solo": [(0, 80, refusal(PREFERRED_STRATEGY, "solo-0"))],
+    }
+    assert rows(cluster.elect_leaders(PREFERRED, None)) == preferred
+    assert rows(cluster.elect_leaders(UNCLEAN, asked)) == {
+        "foo": [(0, *NOT_NEEDED[era])],
+        "solo": [(0, 83, refusal(UNCLEAN_STRATEGY, "solo-0"))],
+    }
+
+
+@pytest.mark.parametrize(
+    ("era", "text"),
+    [
+        ("zookeeper-2.4", "Value 7 must be one of [PREFERRED, UNCLEAN]"),
+        ("zookeeper-2.6", None),
+    ],
+)
+def test_an_unknown_type_is_an_unknown_error(era: str, text: str | None) -> None:
+    """All that was named comes back as it was, repetitions and empty topics too."""
+    cluster = of(era, "foo=1,2")
+    answer = cluster.elect_leaders(7, [("foo", [0, 0]), ("nope", [1]), ("e", [])])
+    row = PartitionResult(0, -1, text)
+    assert answer == ElectLeadersResult(
+        -1,
+        (
+            TopicResult("foo", (row, row)),
+            TopicResult("nope", (PartitionResult(1, -1, text),)),
+            TopicResult("e", ()),
+        ),
+    )
+    assert cluster.elect_leaders(7, None) == ElectLeadersResult(-1, ())
+
+
+def test_every_profile_has_an_era() -> None:
+    eras = {each.name: each.elections for each in all_profiles()}
+    assert set(eras.values()) <= set(ERAS)
+    assert eras["kafka-2.2"] == eras["kafka-2.3"] == eras["kip-455-new"] == "zookeeper-2.2"
+    assert eras["kafka-2.4"] == "zookeeper-2.4"
+    assert eras["kafka-3.9-zk"] == "zookeeper-2.6"
+    assert eras["kafka-3.9"] == eras["kafka-4.4"] == "kraft"
+    assert profile("kafka-1.0").elections == "zookeeper-2.2"
+
+
+def test_an_unknown_era() -> None:
+    with pytest.raises(ClusterError, match="elections 'zookeeper'; choose from kip-183, "):
+        of("zookeeper", "foo=1")
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_topic_that_a_stopped_broker_still_has(era: str) -> None:
+    """It is being deleted until that broker is back; nobody names it, and nobody sees it."""
+    cluster = of(era, "foo=4,1/1,2", "bar=1,2")
+    cluster.stop_broker(4)
+    cluster.delete_topics([("foo", ZERO_UUID)])
+    asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0, 1, 9])]
+    gone = [(0, 3, NO_PARTITION), (1, 3, NO_PARTITION), (9, 3, NO_PARTITION)]
+    if era == "kraft":
+        gone = [(index, 3, "No such topic as foo") for index in (0, 1, 9)]
+        deleting = gone
+    else:
+        text = "The topic is being deleted"
+        deleting = [(0, 17, text), (1, 17, text), (9, 3, NO_PARTITION)]
+    for election_type in (PREFERRED, UNCLEAN):
+        assert rows(cluster.elect_leaders(election_type, asked)) == {"foo": deleting}
+        assert "foo" not in rows(cluster.elect_leaders(election_type, None))
+    cluster.start_broker(4)
+    assert rows(cluster.elect_leaders(PREFERRED, asked)) == {"foo": gone}
+    cluster.delete_topics([("bar", ZERO_UUID)])
+    answer = rows(cluster.elect_leaders(PREFERRED, [("bar", [0])]))
+    assert [code for _, code, _ in answer["bar"]] == [3], "nobody was stopped"

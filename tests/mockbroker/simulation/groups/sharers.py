@@ -1,0 +1,152 @@
+"""Members of share groups without sockets: heartbeats, fetches and acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.simulation.groups.share.model import ShareGroup, ShareHeartbeat
+from mockbroker.simulation.groups.share.share_fetches import (
+    ShareAnswer,
+    ShareQuery,
+    StartedShareFetch,
+)
+from mockbroker.simulation.groups.share.share_partition import AckBatch, SharePartition
+from tests.mockbroker.simulation.fetching.fetching import append
+
+__all__ = ["Sharers"]
+
+
+class Sharers:
+    """The share groups of a cluster of ``release``, most of all the group "g". Groups begin at the
+    start of their partitions, and targets follow one another at once, unless a config differs."""
+
+    def __init__(
+        self,
+        release: tuple[int, int] = (4, 4),
+        topics: Iterable[str] = ("foo:2:1",),
+        brokers: int = 1,
+        *,
+        group: tuple[tuple[str, str], ...] = (("share.auto.offset.reset", "earliest"),),
+        **configs: object,
+    ) -> None:
+        given = {name.replace("_", "."): str(each) for name, each in configs.items()}
+        if release >= (4, 3):
+            given.setdefault("group.share.assignment.interval.ms", "0")
+        self.cluster = Cluster(brokers, config_release=release, broker_configs=given, topics=topics)
+        self.groups = self.cluster.groups.share
+        self.fetches = self.cluster.share_fetches
+        for name, value in group:
+            self.configure(name, value)
+
+    def configure(self, name: str, value: str) -> None:
+        (result,) = self.cluster.incremental_alter_configs([(32, "g", [(name, 0, value)])])
+        assert result.error_code == 0, result
+
+    # ---- facts -------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> ShareGroup:
+        found = self.groups.group("g")
+        assert found is not None
+        return found
+
+    def key(self, index: int = 0, topic: str = "foo") -> tuple[Any, int]:
+        return self.cluster.topics[topic].topic_id, index
+
+    def share(self, index: int = 0) -> SharePartition:
+        found = self.fetches.partition("g", self.key(index))
+        assert found is not None
+        return found
+
+    def states(self, index: int = 0) -> list[tuple[int, int, str, int]]:
+        """First and last offset, state and delivery count of what is in flight."""
+        return [
+            (first, last, str(each.state), each.count)
+            for first, last, each in self.share(index).deliveries()
+        ]
+
+    def assigned(self, member: str) -> list[str]:
+        by_name = self.groups.topics.by_name(self.group.members[member].assigned)
+        return [f"{name}-{index}" for name, indexes in by_name for index in indexes]
+
+    # ---- the coordinator ---------------------------------------------------------------------
+
+    def beat(self, member: str = "a", epoch: int | None = None, **fields: Any) -> HeartbeatResult:
+        """A heartbeat; without an epoch, of the one that the member has."""
+        group_id = fields.pop("group", "g")
+        error = fields.pop("error", ErrorCode.NONE)
+        topics = fields.pop("topics", None)
+        if epoch is None:
+            epoch = self.group.members[member].epoch
+        request = ShareHeartbeat(
+            group_id,
+            member,
+            epoch,
+            topic_names=None if topics is None else tuple(topics),
+            client_id=fields.pop("client_id", "c"),
+            client_host="/127.0.0.1",
+            **fields,
+        )
+        return self.groups.heartbeat(request, error)
+
+    def join(self, member: str = "a", **fields: Any) -> HeartbeatResult:
+        fields.setdefault("topics", ["foo"])
+        return self.beat(member, 0, **fields)
+
+    def settle(self, *members: str) -> None:
+        """Let members join and have their share of the partitions."""
+        for each in members:
+            self.join(each)
+        for each in members * 2:
+            self.beat(each)
+
+    # ---- the leaders -------------------------------------------------------------------------
+
+    def append(self, count: int, index: int = 0) -> None:
+        """Append a batch of so many records."""
+        append(self.cluster, *(b"%d" % each for each in range(count)), tp=("foo", index))
+
+    def start(self, member: str = "a", **fields: Any) -> StartedShareFetch:
+        indexes = fields.pop("indexes", [0])
+        given: dict[str, Any] = {
+            "broker_id": 1,
+            "group_id": "g",
+            "member_id": member,
+            "session_epoch": 0,
+            "partitions": [("foo", self.key(each)) for each in indexes],
+            "max_wait_ms": 0,
+            "min_bytes": 1,
+            "max_bytes": 1_000_000,
+            "max_records": 500,
+            "batch_size": 500,
+        }
+        return self.fetches.start(ShareQuery(**{**given, **fields}))
+
+    def answer(self, member: str = "a", **fields: Any) -> ShareAnswer:
+        (answer,) = self.start(member, **fields).answer()
+        return answer
+
+    def fetch(self, member: str = "a", **fields: Any) -> list[tuple[int, int, int]]:
+        """What is acquired of foo-0."""
+        answers = self.start(member, **fields).answer()
+        assert not any(each.error_code for each in answers)
+        return [(first, last, times) for each in answers for first, last, times in each.acquired]
+
+    def ack(self, member: str, *batches: tuple[int, int, list[int]], index: int = 0) -> Any:
+        """Acknowledge; returns the error and its text."""
+        started = self.fetches.acknowledge(
+            1,
+            "g",
+            member,
+            self.key(index),
+            [AckBatch(first, last, tuple(types)) for first, last, types in batches],
+        )
+        started.complete()
+        return started.code, started.text
+
+    def advance(self, milliseconds: int) -> None:
+        self.cluster.advance(milliseconds)

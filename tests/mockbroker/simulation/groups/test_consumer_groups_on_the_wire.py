@@ -1,0 +1,255 @@
+"""Consumer groups on the wire: ConsumerGroupHeartbeat, ConsumerGroupDescribe, ListGroups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.error_codes import ErrorCode, message
+from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kproto.messages.consumer_group_heartbeat_request import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from kproto.messages.delete_groups_request import DeleteGroupsRequest
+from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kproto.messages.describe_groups_request import DescribeGroupsRequest
+from kproto.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kproto.messages.list_groups_request import ListGroupsRequest
+from mockbroker import MockCluster
+from mockbroker.profiles import profile
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.security.policy import OPEN, Security
+from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulation.security.enforced import ADMIN, ALICE, ENFORCED, allow, on_topic
+from tests.mockbroker.wire import connect
+
+GROUP = 32
+
+
+def joins(member: str = "m", **fields: Any) -> ConsumerGroupHeartbeatRequest:
+    fields.setdefault("subscribed_topic_names", ["foo"])
+    return ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id=member, rebalance_timeout_ms=60_000, topic_partitions=[], **fields
+    )
+
+
+def broker(
+    profile_name: str = "kafka-4.4", *, security: Security = OPEN, **configs: str
+) -> DirectBroker:
+    cluster = Cluster(
+        1,
+        config_release=profile(profile_name).line,
+        topics=["foo:2:1", "bar:1:1"],
+        broker_configs={name.replace("_", "."): each for name, each in configs.items()},
+    )
+    cluster.set_offset("simple", "foo-0", 0)  # makes the internal topic
+    return DirectBroker(cluster, profile_name=profile_name, security=security, principal=ADMIN)
+
+
+async def test_a_member_lives_on_the_wire() -> None:
+    async with MockCluster(1, topics=["foo:2:1"]) as mock, connect(mock, 1) as wire:
+        mock.set_offset("other", "foo-0", 0)
+        joined = await wire.ask(joins(server_assignor="uniform", rack_id="r"), 1)
+        assert (joined.error_code, joined.error_message, joined.member_id) == (0, None, "m")
+        assert (joined.member_epoch, joined.heartbeat_interval_ms) == (1, 5000)
+        (topic,) = joined.assignment.topic_partitions
+        assert (topic.topic_id, topic.partitions) == (mock.cluster.topics["foo"].topic_id, [0, 1])
+        beat = ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id="m", member_epoch=1, topic_partitions=[
+                TopicPartitions(topic_id=topic.topic_id, partitions=[0, 1])
+            ],
+        )  # fmt: skip
+        again = await wire.ask(beat, 1)
+        assert (again.error_code, again.assignment) == (0, None)
+        described = await wire.ask(ConsumerGroupDescribeRequest(group_ids=["g", "other"]), 1)
+        group, other = described.groups
+        assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 1, 1)
+        assert (group.assignor_name, group.authorized_operations) == ("uniform", -(2**31))
+        (member,) = group.members
+        assert (member.member_id, member.member_epoch, member.member_type) == ("m", 1, 1)
+        assert (member.client_id, member.client_host, member.rack_id) == ("wire", "/127.0.0.1", "r")
+        assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (["foo"], "")
+        for shown in (member.assignment, member.target_assignment):
+            (topic,) = shown.topic_partitions
+            assert (topic.topic_name, topic.partitions) == ("foo", [0, 1])
+        assert (other.error_code, other.error_message) == (
+            ErrorCode.GROUP_ID_NOT_FOUND, "Group other is not a consumer group.",
+        )  # fmt: skip
+        view = mock.group("g")
+        assert (view.type, view.state, view.generation) == ("consumer", "Stable", 1)
+        assert view.members[0].target == (("foo", 0), ("foo", 1))
+
+
+@pytest.mark.requirement("DP-CGH-01", "DP-VER-06")
+@pytest.mark.parametrize(
+    ("profile_name", "protocols", "served"),
+    [
+        ("kafka-3.9", None, False),
+        ("kafka-3.9", "classic,consumer", True),
+        ("kafka-4.0", None, True),
+        ("kafka-4.4", None, True),
+        ("kafka-4.4", "classic", False),
+    ],
+)
+def test_consumer_groups_can_be_off(profile_name: str, protocols: str | None, served: bool) -> None:
+    configs = {} if protocols is None else {"group_coordinator_rebalance_protocols": protocols}
+    at = broker(profile_name, **configs)
+    refusal = ErrorCode.UNSUPPORTED_VERSION
+    answer = at.ask(joins(), 0)
+    assert answer.error_code == (0 if served else refusal)
+    text = None if profile_name == "kafka-3.9" else message(refusal)
+    assert served or answer.error_message == text
+    described = at.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
+    assert described.groups[0].error_code == (0 if served else refusal)
+
+
+@pytest.mark.requirement("DP-CGH-01", "DP-CGH-02", "DP-MIGRATE-08")
+def test_callers_need_permissions() -> None:
+    at = broker(security=ENFORCED)
+    alice = DirectBroker(at.cluster, security=ENFORCED, principal=ALICE)
+    refused = alice.ask(joins(), 1)
+    assert (refused.error_code, refused.error_message) == (
+        ErrorCode.GROUP_AUTHORIZATION_FAILED, message(ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    )  # fmt: skip
+    allow(at.cluster, AclOperation.READ, "g", ResourceType.GROUP)
+    refused = alice.ask(joins(), 1)
+    assert (refused.error_code, refused.error_message) == (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED, None,
+    )  # fmt: skip
+    assert at.cluster.groups.group("g") is None
+    on_topic(at.cluster, AclOperation.DESCRIBE, "foo")
+    assert (alice.ask(joins(), 1)).error_code == 0
+    both = joins(subscribed_topic_names=["foo", "bar"])
+    refused = alice.ask(both, 1)
+    assert refused.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    matched = joins("n", subscribed_topic_names=[], subscribed_topic_regex=".*")
+    assert (alice.ask(matched, 1)).error_code == 0
+    group = at.cluster.groups.consumer.group("g")
+    assert group is not None
+    assert group.resolved[".*"].topics == {"foo"}, "it may not know of the others"
+    describe = ConsumerGroupDescribeRequest(group_ids=["g"], include_authorized_operations=True)
+    shown = (alice.ask(describe, 1)).groups[0]
+    assert (shown.error_code, len(shown.members)) == (0, 2)
+    assert shown.authorized_operations == 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
+    assert (at.ask(both, 1)).error_code == 0
+    at.cluster.advance(1000)
+    assert (at.ask(both, 1)).error_code == 0
+    shown = (alice.ask(describe, 1)).groups[0]
+    assert (shown.error_code, shown.error_message, shown.members) == (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "The group has described topic(s) that the client is not authorized to describe.",
+        [],
+    )
+
+
+@pytest.mark.requirement("DP-MIGRATE-08")
+@pytest.mark.parametrize(("profile_name", "shown"), [("kafka-4.2", [0]), ("kafka-4.3", [0, 1])])
+def test_partitions_that_are_given_up_are_shown_since_4_3(
+    profile_name: str, shown: list[int]
+) -> None:
+    at = broker(profile_name)
+    epoch = at.ask(joins(), 1).member_epoch
+    at.cluster.advance(1000)
+    at.ask(joins("n"), 1)
+    beat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch)
+    assert (at.ask(beat, 1)).assignment.topic_partitions[0].partitions == [0]
+    group = (at.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 1)).groups[0]
+    assert group.group_state == "Reconciling"
+    assert group.members[0].assignment.topic_partitions[0].partitions == shown
+    assert group.members[0].target_assignment.topic_partitions[0].partitions == [0]
+    assert group.members[1].assignment.topic_partitions == []
+
+
+@pytest.mark.requirement("DP-OFFSET-20", "DP-OFFSET-23", "DP-OFFSET-24")
+def test_groups_of_both_kinds_are_listed() -> None:
+    at = broker()
+    at.ask(joins(), 1)
+
+    def listed(**filters: Any) -> list[tuple[str, str, str, str]]:
+        answer = at.ask(ListGroupsRequest(**filters), 5)
+        return [
+            (each.group_id, each.protocol_type, each.group_state, each.group_type)
+            for each in answer.groups
+        ]
+
+    simple, group = ("simple", "", "Empty", "classic"), ("g", "consumer", "Stable", "consumer")
+    assert listed() == [simple, group]
+    assert listed(types_filter=["Consumer"]) == [group]
+    assert listed(types_filter=["classic"]) == [simple]
+    assert listed(states_filter=["stable"]) == [group]
+    assert listed(states_filter=["empty"], types_filter=["consumer"]) == []
+    described = (at.ask(DescribeGroupsRequest(groups=["g"]), 6)).groups[0]
+    assert (described.group_state, described.error_code, described.error_message) == (
+        "Dead", ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a classic group.",
+    )  # fmt: skip
+    described = (at.ask(DescribeGroupsRequest(groups=["g"]), 5)).groups[0]
+    assert (described.group_state, described.error_code) == ("Dead", 0)
+    deleted = at.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
+    assert deleted.results[0].error_code == ErrorCode.NON_EMPTY_GROUP
+
+
+@pytest.mark.requirement("DP-CGH-25")
+def test_groups_have_configs() -> None:
+    at = broker("kafka-4.3")
+
+    def alter(name: str, value: str, group: str = "g") -> tuple[int, str | None]:
+        resource = AlterConfigsResource(
+            resource_type=GROUP, resource_name=group, configs=[
+                AlterableConfig(name=name, config_operation=0, value=value)
+            ],
+        )  # fmt: skip
+        answer = at.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        return answer.responses[0].error_code, answer.responses[0].error_message
+
+    heartbeat, session = "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms"
+    assert alter(heartbeat, "7000") == (0, None)
+    bad = ErrorCode.INVALID_CONFIG
+    limit = "group.consumer.max.heartbeat.interval.ms"
+    assert alter(heartbeat, "15001") == (
+        bad, f"{heartbeat} must be less than or equal to {limit}",
+    )  # fmt: skip
+    limit = "group.consumer.min.session.timeout.ms"
+    assert alter(session, "44999") == (
+        bad, f"{session} must be greater than or equal to {limit}",
+    )  # fmt: skip
+    assert alter("unknown", "1") == (bad, "Unknown group config name: unknown")
+    assert alter(heartbeat, "7000", "") == (
+        ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.",
+    )  # fmt: skip
+    described = at.ask(
+        DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(resource_type=GROUP, resource_name="g"),
+                DescribeConfigsResource(resource_type=GROUP, resource_name=""),
+            ],
+            include_synonyms=True,
+        ),
+        4,
+    )
+    found, unnamed = described.results
+    assert (unnamed.error_code, unnamed.error_message) == (
+        ErrorCode.INVALID_REQUEST, "Group name must not be empty",
+    )  # fmt: skip
+    by_name = {each.name: each for each in found.configs}
+    assert (by_name[heartbeat].value, by_name[heartbeat].config_source) == ("7000", 8)
+    assert [(each.name, each.value, each.source) for each in by_name[heartbeat].synonyms] == [
+        (heartbeat, "7000", 8), (f"group.{heartbeat}", "5000", 5),
+    ]  # fmt: skip
+    assert (by_name[session].value, by_name[session].config_source) == ("45000", 5)
+    assert not by_name[session].read_only
+    assert by_name["share.auto.offset.reset"].value == "latest"
+
+
+@pytest.mark.requirement("DP-CGH-25")
+def test_earlier_releases_have_no_configs_of_groups() -> None:
+    at = broker("kafka-3.9")
+    resource = DescribeConfigsResource(resource_type=GROUP, resource_name="g")
+    answer = at.ask(DescribeConfigsRequest(resources=[resource]), 4)
+    assert answer.results[0].error_code == ErrorCode.INVALID_REQUEST

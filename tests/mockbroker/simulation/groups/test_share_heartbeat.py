@@ -1,0 +1,386 @@
+"""ShareGroupHeartbeat: who is refused, what a member gets, when it is fenced."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
+from mockbroker.simulation.groups.share.assignor import simple
+from tests.mockbroker.simulation.groups.consumers import Consumers
+from tests.mockbroker.simulation.groups.sharers import Sharers
+
+REJOIN = "The member must abandon all its partitions and rejoin."
+
+
+def refused(result: Any) -> tuple[int, str | None]:
+    assert (result.member_id, result.assignment) == (None, None)
+    return result.error_code, result.error_message
+
+
+# ---- the request itself --------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-01", "DP-SHARE-20")
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"member": " "}, "MemberId can't be empty."),
+        ({"group": " "}, "GroupId can't be empty."),
+        ({"rack_id": ""}, "RackId can't be empty."),
+        ({"topics": None}, "SubscribedTopicNames must be set in first request."),
+        ({"topics": []}, "SubscribedTopicNames must be set in first request."),
+    ],
+)
+def test_a_member_that_joins_says_what_it_wants(fields: dict[str, Any], text: str) -> None:
+    at = Sharers()
+    assert refused(at.join(**fields)) == (ErrorCode.INVALID_REQUEST, text)
+    assert at.groups.group("g") is None
+
+
+@pytest.mark.requirement("DP-SHARE-20")
+def test_there_is_no_epoch_below_minus_one() -> None:
+    at = Sharers()
+    at.join()
+    assert refused(at.beat(epoch=-2)) == (ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+    assert at.beat(epoch=-1).error_code == 0
+
+
+# ---- the group -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-21")
+def test_only_a_member_that_joins_makes_a_group() -> None:
+    at = Sharers()
+    missing = ErrorCode.GROUP_ID_NOT_FOUND
+    assert refused(at.beat(epoch=1)) == (missing, "Share group g not found.")
+    assert refused(at.beat(epoch=-1)) == (missing, "Group g not found.")
+    assert refused(at.join(error=ErrorCode.NOT_COORDINATOR)) == (ErrorCode.NOT_COORDINATOR, None)
+    assert at.groups.group("g") is None
+    assert at.join().error_code == 0
+
+
+@pytest.mark.requirement("DP-SHARE-21")
+def test_an_id_belongs_to_one_kind_of_group() -> None:
+    at = Consumers((4, 4))
+    at.join()
+    share = Sharers()
+    share.groups, share.cluster = at.cluster.groups.share, at.cluster
+    problem = (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a share group.")
+    assert refused(share.join()) == problem
+    assert refused(share.beat(epoch=-1)) == problem
+    other = Sharers()
+    other.join()
+    consumers = Consumers((4, 4))
+    consumers.groups = other.cluster.groups.consumer
+    problem = (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a consumer group.")
+    assert refused(consumers.join()) == problem
+
+
+@pytest.mark.requirement("DP-SHARE-22")
+def test_where_epochs_begin() -> None:
+    for release, first in (((4, 2), 1), ((4, 3), 2), ((4, 4), 2)):
+        at = Sharers(release)
+        assert at.join("a").member_epoch == first
+        assert at.join("b").member_epoch == first + 1, "the group is there"
+
+
+@pytest.mark.requirement("DP-SHARE-22")
+def test_an_empty_group_needs_no_target_since_4_4() -> None:
+    for release, settled in (((4, 3), False), ((4, 4), True)):
+        at = Sharers(release)
+        at.join("a")
+        at.join("b")
+        at.beat("a", -1)
+        assert at.group.target_epoch < at.group.epoch
+        epoch = at.group.epoch
+        at.beat("b", -1)
+        assert at.group.epoch == epoch + 1
+        assert (at.group.target_epoch == at.group.epoch) is settled
+        assert at.group.state == "Empty"
+
+
+# ---- the member ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-23")
+def test_a_full_group_takes_no_new_member() -> None:
+    at = Sharers(group_share_max_size=1)
+    at.join("a")
+    text = "The share group has reached its maximum capacity of 1 members."
+    assert refused(at.join("b")) == (ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+    assert at.beat("a").error_code == 0
+    text = "Member b is not a member of group g."
+    assert refused(at.beat("b", -1)) == (ErrorCode.UNKNOWN_MEMBER_ID, text)
+
+
+@pytest.mark.requirement("DP-SHARE-24")
+def test_unknown_members() -> None:
+    at = Sharers()
+    at.join("a")
+    problem = (ErrorCode.UNKNOWN_MEMBER_ID, "Member b is not a member of group g.")
+    assert refused(at.beat("b", 2)) == problem
+    assert refused(at.beat("b", -1)) == problem
+    gone = at.beat("a", -1)
+    assert (gone.error_code, gone.member_id, gone.member_epoch) == (0, "a", -1)
+    assert (gone.interval_ms, gone.assignment) == (0, None)
+
+
+@pytest.mark.requirement("DP-SHARE-25")
+def test_members_have_the_epoch_of_the_coordinator_or_the_one_before() -> None:
+    at = Sharers()
+    at.settle("a")
+    assert at.group.members["a"].epoch == 3
+    known = "known by the group coordinator (3)"
+    assert refused(at.beat("a", 4)) == (
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The share group member has a greater member epoch (4) than the one {known}. {REJOIN}",
+    )
+    assert at.beat("a", 2).error_code == 0
+    assert refused(at.beat("a", 1)) == (
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The share group member has a smaller member epoch (1) than the one {known}, and it does "
+        f"not match the previous member epoch (2). {REJOIN}",
+    )
+    assert at.join("a").member_epoch == 3
+    assert at.beat("a", -1).error_code == 0
+
+
+# ---- targets -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-26", "DP-SHARE-27")
+def test_partitions_are_assigned_once_their_state_exists() -> None:
+    at = Sharers()
+    joined = at.join("a")
+    assert (joined.member_epoch, joined.assignment, joined.interval_ms) == (2, frozenset(), 5000)
+    second = at.beat("a")
+    assert (second.member_epoch, len(second.assignment or ())) == (3, 2)
+    third = at.beat("a")
+    assert (third.member_epoch, third.assignment) == (3, None)
+    full = at.beat("a", topics=["foo"])
+    assert (full.member_epoch, len(full.assignment or ())) == (3, 2)
+
+
+@pytest.mark.requirement("DP-SHARE-26")
+def test_other_topics_ask_for_another_target() -> None:
+    at = Sharers(topics=("foo:2:1", "bar:1:1"))
+    at.settle("a")
+    assert at.assigned("a") == ["foo-0", "foo-1"]
+    changed = at.beat("a", topics=["bar"])
+    assert (changed.member_epoch, changed.assignment) == (4, frozenset())
+    at.beat("a")
+    assert at.assigned("a") == ["bar-0"]
+    at.cluster.create_partitions([("bar", 2, None)])
+    assert at.beat("a").member_epoch == 6
+    at.beat("a")
+    assert at.assigned("a") == ["bar-0", "bar-1"]
+
+
+@pytest.mark.requirement("DP-SHARE-22", "DP-SHARE-28")
+def test_the_next_member_of_an_empty_group_has_a_target_at_once() -> None:
+    at = Sharers(group_share_assignment_interval_ms=1000)
+    at.advance(5)
+    at.settle("a")
+    at.beat("a", -1)
+    assert (at.group.target_epoch, at.group.target_ms) == (at.group.epoch, 0)
+    at.join("b")
+    assert at.group.target_epoch == at.group.epoch
+
+
+@pytest.mark.requirement("DP-SHARE-26")
+def test_a_member_that_joins_raises_the_epoch_once() -> None:
+    at = Sharers()
+    at.settle("a")
+    epoch, made_ms = at.group.epoch, at.group.target_ms
+    at.advance(10)
+    at.beat("a")
+    assert (at.group.epoch, at.group.target_ms) == (epoch, made_ms)
+    at.join("b")
+    assert at.group.epoch == epoch + 1
+    at.beat("b")
+    assert at.group.epoch == epoch + 1
+
+
+@pytest.mark.requirement("DP-SHARE-26")
+def test_a_topic_that_goes_raises_the_epoch() -> None:
+    at = Sharers(topics=("foo:2:1", "bar:1:1"))
+    at.join("a", topics=["bar", "foo"])
+    at.beat("a")
+    assert at.assigned("a") == ["bar-0", "foo-0", "foo-1"]
+    epoch = at.group.epoch
+    at.cluster.delete_topics([("bar", uuid.UUID(int=0))])
+    at.beat("a")
+    assert at.group.epoch == epoch + 1
+    at.beat("a")
+    assert at.assigned("a") == ["foo-0", "foo-1"]
+
+
+@pytest.mark.requirement("DP-SHARE-26")
+def test_members_that_leave_raise_the_epoch() -> None:
+    at = Sharers()
+    at.settle("a", "b")
+    epoch = at.group.epoch
+    at.beat("b", -1)
+    assert at.group.epoch == epoch + 1
+    at.beat("a")
+    assert at.assigned("a") == ["foo-0", "foo-1"]
+
+
+@pytest.mark.requirement("DP-SHARE-28")
+def test_targets_do_not_follow_one_another_at_once_since_4_3() -> None:
+    for release, waits in (((4, 2), False), ((4, 3), True)):
+        at = Sharers(release, group=())
+        at.configure("share.auto.offset.reset", "earliest")
+        if release >= (4, 3):
+            at.configure("share.assignment.interval.ms", "1000")
+        at.advance(1)
+        at.join("a")
+        at.beat("a")
+        assert (at.assigned("a") == []) is waits
+        at.advance(999)
+        at.beat("a")
+        assert (at.assigned("a") == []) is waits
+        at.advance(1)
+        at.beat("a")
+        assert at.assigned("a") == ["foo-0", "foo-1"]
+
+
+@pytest.mark.requirement("DP-SHARE-01")
+def test_a_session_that_ends_fences_its_member() -> None:
+    at = Sharers()
+    at.join("a")
+    at.advance(44_999)
+    at.beat("a")
+    at.advance(44_999)
+    assert list(at.group.members) == ["a"]
+    at.advance(1)
+    assert not at.group.members
+
+
+# ---- the assignor --------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-02")
+def test_members_share_partitions_if_there_are_too_few() -> None:
+    at = Sharers()
+    at.settle("a", "b", "c")
+    every = [at.assigned(each) for each in ("a", "b", "c")]
+    assert all(every), "nobody is idle"
+    assert {tp for each in every for tp in each} == {"foo-0", "foo-1"}
+
+
+@pytest.mark.requirement("DP-SHARE-02")
+@pytest.mark.parametrize("members", range(1, 8))
+@pytest.mark.parametrize("partitions", range(1, 6))
+def test_the_assignor_balances(members: int, partitions: int) -> None:
+    topic = Sharers().key()[0]
+    every = [(topic, index) for index in range(partitions)]
+    names = [f"m{number}" for number in range(members)]
+    topics = dict.fromkeys(names, frozenset({topic}))
+    targets = simple(topics, every, {})
+    sizes = [len(each) for each in targets.values()]
+    assert min(sizes) >= 1
+    assert max(sizes) - min(sizes) <= 1
+    assert frozenset().union(*targets.values()) == frozenset(every)
+    assert simple(topics, every, targets) == targets, "what a member has stays with it"
+
+
+@pytest.mark.requirement("DP-SHARE-02")
+def test_subscriptions_may_differ() -> None:
+    at = Sharers(topics=("foo:2:1", "bar:1:1"))
+    at.join("a", topics=["foo"])
+    at.join("b", topics=["bar"])
+    for each in ("a", "b", "a", "b"):
+        at.beat(each)
+    assert (at.assigned("a"), at.assigned("b")) == (["foo-0", "foo-1"], ["bar-0"])
+
+
+# ---- steps of a tester, and what is written ------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-CTL-36")
+def test_steps_on_a_share_group() -> None:
+    at = Sharers()
+    at.settle("a")
+    epoch = at.group.epoch
+    at.cluster.rebalance("g")
+    assert at.group.epoch == epoch + 1
+    at.cluster.hold_assignment("g")
+    assert at.beat("a").member_epoch == epoch
+    with pytest.raises(ClusterError, match="is held already"):
+        at.cluster.hold_assignment("g")
+    at.cluster.release_assignment("g")
+    with pytest.raises(ClusterError, match="is not held"):
+        at.cluster.release_assignment("g")
+    assert at.beat("a").member_epoch == epoch + 1
+    with pytest.raises(ClusterError, match="no member 'z'; its members: a"):
+        at.cluster.expire_member("g", "z")
+    with pytest.raises(ClusterError, match="it has no instances"):
+        at.cluster.fence_instance("g", "i")
+    with pytest.raises(ClusterError, match="it has no generations"):
+        at.cluster.set_generation("g", 1)
+    with pytest.raises(ClusterError, match="is a share group: it has no joins to hold"):
+        at.cluster.hold_joins("g")
+    at.cluster.remove_member("g", "a")
+    assert at.group.state == "Empty"
+
+
+@pytest.mark.requirement("DP-SHARE-29")
+def test_the_coordinator_writes_what_changes() -> None:
+    at = Sharers()
+    written: list[tuple[str, bool]] = []
+
+    def write(_group_id: str, records: Any) -> None:
+        written.extend((type(key).__name__, value is None) for key, value in records)
+
+    at.groups.write = write
+    at.join("a")
+    assert written == [
+        ("ShareGroupMemberMetadataKey", False),
+        ("ShareGroupMetadataKey", False),
+        ("ShareGroupTargetAssignmentMetadataKey", False),
+        ("ShareGroupCurrentMemberAssignmentKey", False),
+        ("ShareGroupStatePartitionMetadataKey", False),
+        ("ShareGroupStatePartitionMetadataKey", False),
+    ]
+    written.clear()
+    at.beat("a")
+    assert written == [
+        ("ShareGroupMetadataKey", False),
+        ("ShareGroupTargetAssignmentMemberKey", False),
+        ("ShareGroupTargetAssignmentMetadataKey", False),
+        ("ShareGroupCurrentMemberAssignmentKey", False),
+    ]
+    written.clear()
+    at.beat("a", -1)
+    assert written[:3] == [
+        ("ShareGroupCurrentMemberAssignmentKey", True),
+        ("ShareGroupTargetAssignmentMemberKey", True),
+        ("ShareGroupMemberMetadataKey", True),
+    ]
+    written.clear()
+    assert at.cluster.groups.delete("g") is ErrorCode.NONE
+    assert written == [
+        ("ShareGroupTargetAssignmentMetadataKey", True),
+        ("ShareGroupStatePartitionMetadataKey", True),
+        ("ShareGroupMetadataKey", True),
+    ]
+    assert at.fetches.partitions_of("g") == []
+
+
+@pytest.mark.requirement("DP-SHARE-29")
+def test_another_coordinator_goes_on() -> None:
+    at = Sharers()
+    at.settle("a")
+    at.groups.unload(["g", "other"])
+    at.advance(100_000)
+    assert list(at.group.members) == ["a"], "no sessions run"
+    at.groups.load(["g", "other"])
+    at.advance(44_999)
+    assert list(at.group.members) == ["a"]
+    at.advance(1)
+    assert not at.group.members

@@ -1,0 +1,719 @@
+"""Share groups on the wire: sessions, acknowledgements that come along, offsets, administration."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kproto.error_codes import ErrorCode, message
+from kproto.messages import alter_share_group_offsets_request as alter
+from kproto.messages import delete_share_group_offsets_request as delete
+from kproto.messages import describe_share_group_offsets_request as describe
+from kproto.messages import join_group_request as join
+from kproto.messages import share_acknowledge_request as ack
+from kproto.messages import share_fetch_request as fetch
+from kproto.messages.delete_groups_request import DeleteGroupsRequest
+from kproto.messages.describe_groups_request import DescribeGroupsRequest
+from kproto.messages.list_groups_request import ListGroupsRequest
+from kproto.messages.share_group_describe_request import ShareGroupDescribeRequest
+from kproto.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from mockbroker import MockCluster
+from mockbroker.profiles import profile
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.security.policy import OPEN, Security
+from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulation.fetching.fetching import append
+from tests.mockbroker.simulation.security.enforced import ADMIN, ALICE, ENFORCED, allow, on_topic
+from tests.mockbroker.wire import connect
+
+ACCEPT, RELEASE, RENEW = 1, 2, 4
+
+
+def broker(
+    profile_name: str = "kafka-4.4",
+    brokers: int = 1,
+    *,
+    security: Security = OPEN,
+    **configs: str,
+) -> DirectBroker:
+    given = {name.replace("_", "."): each for name, each in configs.items()}
+    line = profile(profile_name).line
+    if line >= (4, 3):
+        given.setdefault("group.share.assignment.interval.ms", "0")
+    cluster = Cluster(
+        brokers, config_release=line, topics=["foo:2:1", "bar:1:1"], broker_configs=given
+    )
+    prepare(cluster)
+    return DirectBroker(cluster, profile_name=profile_name, security=security, principal=ADMIN)
+
+
+def prepare(cluster: Cluster) -> None:
+    """Let the group "g" begin at the start, and create the internal topic."""
+    cluster.incremental_alter_configs([(32, "g", [("share.auto.offset.reset", 0, "earliest")])])
+    cluster.set_offset("simple", "foo-0", 0)
+
+
+class Member:
+    """A member of the group "g", in front of one broker."""
+
+    def __init__(self, at: DirectBroker, name: str = "m") -> None:
+        self.at = at
+        self.name = name
+
+    @property
+    def topic_id(self) -> uuid.UUID:
+        return self.at.cluster.topics["foo"].topic_id
+
+    def beat(self, epoch: int, **fields: Any) -> Any:
+        return self.at.ask(
+            ShareGroupHeartbeatRequest(
+                group_id="g", member_id=self.name, member_epoch=epoch, **fields
+            ),
+            1,
+        )
+
+    def join(self) -> None:
+        epoch = self.beat(0, subscribed_topic_names=["foo"]).member_epoch
+        self.beat(epoch)
+
+    def fetch(
+        self,
+        epoch: int,
+        partitions: Sequence[int] = (),
+        acks: Sequence[tuple[int, int, list[int]]] = (),
+        version: int = 2,
+        **fields: Any,
+    ) -> Any:
+        given = {"max_wait_ms": 0, "max_records": 100, "batch_size": 100, **fields}
+        rows = {index: fetch.FetchPartition(partition_index=index) for index in partitions}
+        if acks:
+            rows.setdefault(0, fetch.FetchPartition(partition_index=0)).acknowledgement_batches = [
+                fetch.AcknowledgementBatch(first_offset=a, last_offset=b, acknowledge_types=types)
+                for a, b, types in acks
+            ]
+        topics = []
+        if rows:
+            topics = [fetch.FetchTopic(topic_id=self.topic_id, partitions=list(rows.values()))]
+        body = fetch.ShareFetchRequest(
+            group_id="g", member_id=self.name, share_session_epoch=epoch, topics=topics, **given
+        )
+        return self.at.ask(body, version)
+
+    def ack(self, epoch: int, *acks: tuple[int, int, list[int]], **fields: Any) -> Any:
+        batches = [
+            ack.AcknowledgementBatch(first_offset=a, last_offset=b, acknowledge_types=types)
+            for a, b, types in acks
+        ]
+        topics = [
+            ack.AcknowledgeTopic(
+                topic_id=fields.pop("topic_id", self.topic_id),
+                partitions=[
+                    ack.AcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
+                ],
+            )
+        ]
+        body = ack.ShareAcknowledgeRequest(
+            group_id="g",
+            member_id=self.name,
+            share_session_epoch=epoch,
+            topics=topics if acks else [],
+            **fields,
+        )
+        return self.at.ask(body, 2)
+
+
+def row(response: Any) -> Any:
+    (topic,) = response.responses
+    (partition,) = topic.partitions
+    return partition
+
+
+def ranges(response: Any) -> list[tuple[int, int, int]]:
+    return [
+        (each.first_offset, each.last_offset, each.delivery_count)
+        for topic in response.responses
+        for partition in topic.partitions
+        for each in partition.acquired_records
+    ]
+
+
+def settled(at: DirectBroker, name: str = "m", count: int = 4) -> Member:
+    member = Member(at, name)
+    member.join()
+    if count:
+        append(at.cluster, *(b"%d" % each for each in range(count)), tp=("foo", 0))
+    return member
+
+
+# ---- switches ------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-VER-05")
+def test_4_1_has_share_groups_switched_off() -> None:
+    at = broker("kafka-4.1")
+    text = message(ErrorCode.UNSUPPORTED_VERSION)
+    member = Member(at)
+    answers = [
+        member.fetch(0, [0], version=1),
+        at.ask(ack.ShareAcknowledgeRequest(group_id="g", member_id="m"), 1),
+    ]
+    assert {(each.error_code, each.error_message) for each in answers} == {(35, None)}
+    answers = [
+        at.ask(alter.AlterShareGroupOffsetsRequest(group_id="g"), 0),
+        at.ask(delete.DeleteShareGroupOffsetsRequest(group_id="g"), 0),
+    ]
+    assert {(each.error_code, each.error_message) for each in answers} == {(35, text)}
+    refused = member.beat(0, subscribed_topic_names=["foo"])
+    assert (refused.error_code, refused.error_message) == (35, None)
+    (group,) = at.ask(ShareGroupDescribeRequest(group_ids=["g"]), 1).groups
+    assert group.error_code == 35
+    (group,) = at.ask(
+        describe.DescribeShareGroupOffsetsRequest(
+            groups=[describe.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[])]
+        ),
+        0,
+    ).groups
+    assert group.error_code == 35
+
+
+@pytest.mark.requirement("DP-SHARE-20")
+def test_member_ids_have_a_length() -> None:
+    at = broker()
+    for name in ("", "x" * 37):
+        member = Member(at, name)
+        for answer in (
+            member.fetch(0, [0]),
+            member.ack(1, (0, 0, [ACCEPT])),
+        ):
+            assert answer.error_code == 42
+            assert answer.error_message is None
+        refused = member.beat(0, subscribed_topic_names=["foo"])
+        assert (refused.error_code, refused.error_message) == (42, None)
+    assert Member(at, "x" * 36).beat(0, subscribed_topic_names=["foo"]).error_code == 0
+    for body in (
+        fetch.ShareFetchRequest(member_id="m"),
+        ack.ShareAcknowledgeRequest(member_id="m"),
+    ):
+        answer = at.ask(body, 2)
+        assert (answer.error_code, answer.error_message) == (42, None)
+
+
+# ---- sessions ------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-03", "DP-SHARE-10")
+def test_a_session() -> None:
+    at = broker()
+    member = settled(at)
+    assert member.fetch(1).error_code == 122
+    assert member.fetch(-1).error_code == 122
+    assert member.ack(0).error_code == 123
+    assert member.ack(1).error_code == 122
+    assert member.fetch(0, [0], [(0, 0, [ACCEPT])]).error_code == 42
+    first = member.fetch(0, [0])
+    assert (ranges(first), first.acquisition_lock_timeout_ms) == ([(0, 3, 1)], 30_000)
+    assert member.fetch(2).error_code == 123
+    second = member.fetch(1)
+    assert (second.error_code, second.responses) == (0, [])
+    third = member.fetch(2, [1])
+    assert [each.partition_index for each in third.responses[0].partitions] == [1]
+    assert member.fetch(3).responses == [], "a partition without news is left out"
+    assert member.ack(5).error_code == 123
+    assert row(member.ack(4, (0, 0, [ACCEPT]))).error_code == 0
+    last = member.fetch(-1)
+    assert (last.error_code, last.responses) == (0, [])
+    assert member.fetch(5).error_code == 122
+    assert ranges(member.fetch(0, [0])) == [(1, 3, 2)], "what was acquired was released"
+    assert ranges(member.fetch(0, [0])) == [], "a session that begins anew releases nothing"
+    assert member.ack(-1).error_code == 0
+    assert member.fetch(1).error_code == 122
+
+
+@pytest.mark.requirement("DP-SHARE-03")
+def test_the_epoch_of_a_session_begins_anew_at_1() -> None:
+    at = broker()
+    member = settled(at)
+    member.fetch(0, [0])
+    session = at.cluster.share_fetches.session(1, "g", "m")
+    assert session is not None
+    session.epoch = 2**31 - 1
+    assert member.fetch(2**31 - 1).error_code == 0
+    assert member.fetch(1).error_code == 0
+    assert [(each, found.member_id) for each, found in at.cluster.share_fetches.sessions()] == [
+        (1, "m")
+    ]
+
+
+@pytest.mark.requirement("DP-SHARE-34")
+async def test_sessions_are_limited() -> None:
+    configs = {"group.share.max.share.sessions": "1"}
+    async with (
+        MockCluster(1, profile="kafka-4.4", topics=["foo:1:1"], broker_configs=configs) as mock,
+        connect(mock, 1) as wire,
+    ):
+        answers = [
+            await wire.ask(fetch.ShareFetchRequest(group_id="g", member_id=each, max_wait_ms=1), 2)
+            for each in ("a", "b", "a")
+        ]
+        assert [each.error_code for each in answers] == [0, 133, 0]
+
+
+@pytest.mark.requirement("DP-SHARE-10")
+async def test_a_session_goes_with_its_connection() -> None:
+    async with MockCluster(1, profile="kafka-4.4", topics=["foo:1:1"]) as mock:
+        async with connect(mock, 1) as wire:
+            body = fetch.ShareFetchRequest(group_id="g", member_id="a")
+            assert (await wire.ask(body, 2)).error_code == 0
+            assert len(list(mock.cluster.share_fetches.sessions())) == 1
+        async with connect(mock, 1) as wire:
+            for _ in range(1000):
+                await wire.ask(ListGroupsRequest(), 5)
+                if not list(mock.cluster.share_fetches.sessions()):
+                    break
+            assert not list(mock.cluster.share_fetches.sessions())
+
+
+@pytest.mark.requirement("DP-CTL-36")
+def test_a_tester_ends_a_session() -> None:
+    at = broker()
+    member = settled(at)
+    member.fetch(0, [0])
+    assert at.cluster.expire_share_session("g", "m") == 1
+    assert at.cluster.expire_share_session("g", "m") == 0
+    assert member.fetch(1).error_code == 122
+    assert ranges(member.fetch(0, [0])) == [(0, 3, 2)]
+
+
+@pytest.mark.requirement("DP-SHARE-10")
+def test_a_broker_that_stops_forgets_its_sessions() -> None:
+    at = broker(brokers=2)
+    member = settled(at)
+    member.fetch(0, [0])
+    at.cluster.stop_broker(1)
+    assert not list(at.cluster.share_fetches.sessions())
+
+
+# ---- acknowledgements ----------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-05", "DP-SHARE-08", "DP-SHARE-30", "DP-SHARE-35")
+def test_acknowledgements_come_with_fetches() -> None:
+    at = broker()
+    member = settled(at)
+    member.fetch(0, [0])
+    found = row(member.fetch(1, acks=[(0, 1, [ACCEPT]), (2, 2, [RELEASE])]))
+    assert (found.acknowledge_error_code, found.acknowledge_error_message) == (0, None)
+    assert found.acquired_records == []
+    found = row(member.fetch(2, acks=[(0, 0, [9])]))
+    assert found.acknowledge_error_code == 42
+    assert [each.first_offset for each in found.acquired_records] == [2]
+    found = row(member.fetch(3, acks=[(3, 3, [ACCEPT]), (9, 9, [ACCEPT])]))
+    text = "Batch record not found. The first offset in request is past acquired records."
+    assert (found.acknowledge_error_code, found.acknowledge_error_message) == (42, text)
+
+
+@pytest.mark.requirement("DP-SHARE-30", "DP-SHARE-10")
+def test_acknowledgements_of_their_own() -> None:
+    at = broker()
+    member = settled(at)
+    member.fetch(0, [0])
+    answer = member.ack(1, (0, 3, [RELEASE]))
+    assert (row(answer).error_code, answer.acquisition_lock_timeout_ms) == (0, 30_000)
+    found = row(member.ack(2, (0, 3, [ACCEPT])))
+    text = "The batch cannot be acknowledged. The batch is not in the acquired state."
+    assert (found.error_code, found.error_message) == (121, text)
+    found = row(member.ack(3, (0, 3, [ACCEPT]), topic_id=uuid.UUID(int=7)))
+    assert found.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+@pytest.mark.requirement("DP-SHARE-31")
+def test_a_request_that_renews_locks_fetches_nothing() -> None:
+    at = broker()
+    member = settled(at)
+    member.fetch(0, [0])
+    nothing = {"max_bytes": 0, "min_bytes": 0, "max_records": 0, "max_wait_ms": 0}
+    refused = member.fetch(
+        1, acks=[(0, 3, [RENEW])], is_renew_ack=True, **{**nothing, "max_bytes": 1}
+    )
+    assert (refused.error_code, refused.error_message) == (42, None)
+    at.cluster.advance(20_000)
+    found = row(member.fetch(1, acks=[(0, 3, [RENEW])], is_renew_ack=True, **nothing))
+    assert (found.acknowledge_error_code, found.records) == (0, b"")
+    at.cluster.advance(20_000)
+    assert row(member.ack(2, (0, 3, [ACCEPT]))).error_code == 0
+    at.cluster.advance(40_000)
+    assert ranges(member.fetch(3)) == [], "an acceptance renews nothing"
+
+
+@pytest.mark.requirement("DP-SHARE-35")
+async def test_what_a_fetch_releases_comes_after_everything_else() -> None:
+    configs = {"group.share.assignment.interval.ms": "0"}
+    async with (
+        MockCluster(1, profile="kafka-4.4", topics=["foo:1:1"], broker_configs=configs) as mock,
+        connect(mock, 1) as wire,
+    ):
+        topic_id = mock.cluster.topics["foo"].topic_id
+        prepare(mock.cluster)
+        beat = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0)
+        beat.subscribed_topic_names = ["foo"]
+        await wire.ask(beat, 1)
+        append(mock.cluster, b"0", b"1", tp=("foo", 0))
+
+        async def read(epoch: int, *released: int) -> list[tuple[int, int, int]]:
+            batches = [
+                fetch.AcknowledgementBatch(first_offset=each, last_offset=each,
+                                           acknowledge_types=[RELEASE])
+                for each in released
+            ]  # fmt: skip
+            partition = fetch.FetchPartition(partition_index=0, acknowledgement_batches=batches)
+            body = fetch.ShareFetchRequest(
+                group_id="g", member_id="m", share_session_epoch=epoch, max_wait_ms=60_000,
+                min_bytes=1, max_records=100, batch_size=100,
+                topics=[fetch.FetchTopic(topic_id=topic_id, partitions=[partition])],
+            )  # fmt: skip
+            return ranges(await wire.ask(body, 2))
+
+        assert await read(0) == [(0, 1, 1)]
+        append(mock.cluster, b"2", tp=("foo", 0))
+        assert await read(1, 0, 1) == [(2, 2, 1)]
+        assert await read(2) == [(0, 1, 2)]
+        assert await read(3, 0, 1) == [(0, 1, 3)], "there was nothing else"
+
+
+@pytest.mark.requirement("DP-SHARE-09")
+def test_there_are_two_acquire_modes() -> None:
+    at = broker()
+    member = settled(at)
+    member.fetch(0, [0])
+    assert member.fetch(1, acks=[(0, 0, [ACCEPT])], share_acquire_mode=2).error_code == -1
+    found = row(member.ack(2, (0, 0, [ACCEPT]), (1, 3, [ACCEPT])))
+    assert found.error_code == 0, "a record before the start offset counts for nothing"
+
+
+@pytest.mark.requirement("DP-SHARE-03", "DP-SHARE-37")
+@pytest.mark.parametrize(("name", "code"), [("kafka-4.3", -1), ("kafka-4.4", 0)])
+def test_a_topic_that_was_deleted_in_a_session(name: str, code: int) -> None:
+    at = broker(name)
+    member = settled(at)
+    assert member.fetch(0, [0]).error_code == 0
+    at.cluster.delete_topics([("foo", uuid.UUID(int=0))])
+    answer = member.fetch(1)
+    assert answer.error_code == code
+    if code:
+        assert answer.responses == []
+        return
+    found = [each.error_code for each in answer.responses[0].partitions]
+    assert found == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    again = Member(at, "n")
+    topic = fetch.FetchTopic(
+        topic_id=uuid.UUID(int=7), partitions=[fetch.FetchPartition(partition_index=0)]
+    )
+    body = fetch.ShareFetchRequest(group_id="g", member_id=again.name, topics=[topic])
+    body.max_records = 1
+    assert row(at.ask(body, 2)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+# ---- leaders -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-13")
+def test_clients_hear_who_leads() -> None:
+    at = broker(brokers=2)
+    member = settled(at)
+    led = at.cluster.topics["foo"].partitions[1].leader
+    assert led == 2
+    answer = member.fetch(0, [1])
+    found = row(answer)
+    assert (found.error_code, found.current_leader.leader_id) == (6, 2)
+    assert [each.node_id for each in answer.node_endpoints] == [2]
+    assert [each.error_code for each in member.fetch(1).responses[0].partitions] == [6]
+
+
+# ---- offsets -------------------------------------------------------------------------------------
+
+
+def offsets(at: DirectBroker, topics: Any = None, version: int = 1) -> Any:
+    group = describe.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=topics)
+    (found,) = at.ask(describe.DescribeShareGroupOffsetsRequest(groups=[group]), version).groups
+    return found
+
+
+@pytest.mark.requirement("DP-SHARE-11")
+def test_offsets_are_described() -> None:
+    at = broker()
+    assert offsets(at).topics == []
+    member = settled(at)
+    (topic,) = offsets(at).topics
+    assert [(each.partition_index, each.start_offset, each.lag) for each in topic.partitions] == [
+        (0, -1, -1), (1, -1, -1),
+    ]  # fmt: skip
+    member.fetch(0, [0])
+    member.ack(1, (1, 1, [ACCEPT]))
+    first = offsets(at).topics[0].partitions[0]
+    assert (first.start_offset, first.lag) == (0, 3)
+    asked = [
+        describe.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=[0])
+        for name in ("foo", "none")
+    ]
+    known, unknown = offsets(at, asked, 0).topics
+    assert (known.topic_name, known.partitions[0].start_offset) == ("foo", 0)
+    assert (unknown.topic_id.int, unknown.partitions[0].start_offset) == (0, -1)
+
+
+@pytest.mark.requirement("DP-SHARE-11")
+def test_offsets_are_described_once_or_not_at_all() -> None:
+    at = broker()
+    settled(at)
+
+    def asked(*rows: tuple[str, list[int]]) -> list[Any]:
+        return [
+            describe.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=indexes)
+            for name, indexes in rows
+        ]
+
+    found = offsets(at, asked(("foo", [0]), ("none", [0]), ("foo", [1, 0, 1]), ("none", [0])))
+    assert [
+        (each.topic_name, [row.partition_index for row in each.partitions]) for each in found.topics
+    ] == [("foo", [0, 1]), ("none", [0]), ("none", [0])]
+    assert offsets(at, asked(("none", []))).error_code == 0
+    refused = offsets(at, asked(("foo", []), ("bar", [0])))
+    text = message(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert (refused.error_code, refused.error_message, refused.topics) == (-1, text, [])
+
+
+def change(at: DirectBroker, name: str, index: int, offset: int) -> Any:
+    partition = alter.AlterShareGroupOffsetsRequestPartition(
+        partition_index=index, start_offset=offset
+    )
+    topic = alter.AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=[partition])
+    return at.ask(alter.AlterShareGroupOffsetsRequest(group_id="g", topics=[topic]), 0)
+
+
+def forget(at: DirectBroker, *names: str) -> Any:
+    topics = [delete.DeleteShareGroupOffsetsRequestTopic(topic_name=each) for each in names]
+    return at.ask(delete.DeleteShareGroupOffsetsRequest(group_id="g", topics=topics), 0)
+
+
+@pytest.mark.requirement("DP-SHARE-11")
+def test_offsets_are_altered_while_the_group_is_empty() -> None:
+    at = broker()
+    assert row(change(at, "foo", 0, 2)).error_code == 0
+    assert offsets(at).topics[0].partitions[0].start_offset == 2
+    group = at.cluster.groups.share.group("g")
+    assert group is not None
+    assert (group.epoch, group.target_epoch) == (1, 1)
+    assert row(change(at, "foo", 9, 2)).error_code == 3
+    assert row(change(at, "none", 0, 2)).error_code == 3
+    member = settled(at)
+    assert change(at, "foo", 0, 1).error_code == ErrorCode.NON_EMPTY_GROUP
+    assert ranges(member.fetch(0, [0])) == [(2, 3, 1)]
+
+
+@pytest.mark.requirement("DP-SHARE-11")
+def test_the_lag_of_an_offset_below_zero() -> None:
+    at = broker()
+    for offset, lag in ((-2, 2), (-1, -1)):
+        change(at, "foo", 0, offset)
+        found = offsets(at).topics[0].partitions[0]
+        assert (found.start_offset, found.lag) == (offset, lag)
+
+
+@pytest.mark.requirement("DP-SHARE-36")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "kafka-4.3",
+            "The share coordinator rejected the request because the share-group state epoch did "
+            "not match.",
+        ),
+        (
+            "kafka-4.4",
+            "The coordinator rejected the request because the state epoch did not match.",
+        ),
+    ],
+)
+def test_a_leader_goes_on_with_offsets_that_were_altered(name: str, text: str) -> None:
+    at = broker(name)
+    member = settled(at)
+    member.fetch(0, [0])
+    member.ack(1, (0, 0, [ACCEPT]))
+    member.beat(-1)
+    assert row(change(at, "foo", 0, 3)).error_code == 0
+    assert offsets(at).topics[0].partitions[0].start_offset == 3
+    assert member.fetch(2).responses == [], "the leader waits for records behind what it has"
+    answer = member.ack(3, (1, 1, [ACCEPT]))
+    found = row(answer)
+    assert (found.error_code, found.error_message) == (6, f"Error in write state RPC. {text}")
+    assert (found.current_leader.leader_id, answer.node_endpoints[0].node_id) == (1, 1)
+    assert row(member.ack(4, (1, 1, [ACCEPT]))).error_code == 3
+    assert ranges(member.fetch(5)) == [(3, 3, 1)]
+    # The group's epoch is that at which the leader has loaded the state: it may store what it has.
+    assert row(change(at, "foo", 0, 1)).error_code == 0
+    assert offsets(at).topics[0].partitions[0].start_offset == 1
+    assert row(member.ack(6, (3, 3, [ACCEPT]))).error_code == 0
+    assert offsets(at).topics[0].partitions[0].start_offset == 3
+
+
+@pytest.mark.requirement("DP-SHARE-36")
+def test_a_leader_goes_on_with_offsets_that_were_deleted() -> None:
+    at = broker()
+    member = settled(at)
+    member.fetch(0, [0])
+    member.beat(-1)
+    assert [each.error_code for each in forget(at, "foo", "foo").responses] == [0]
+    assert member.fetch(1).responses == []
+    found = row(member.ack(2, (0, 0, [ACCEPT])))
+    text = "Write operation on uninitialized share partition not allowed."
+    assert (found.error_code, found.error_message) == (-1, f"Error in write state RPC. {text}")
+    assert member.fetch(-1).error_code == 0
+    assert ranges(member.fetch(0, [0])) == [], "what the session had could not be released"
+    member.join()
+    assert member.fetch(1).responses == [], "another state makes no difference"
+
+
+@pytest.mark.requirement("DP-SHARE-36")
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_leader_forgets_a_group_without_connections(ends: bool) -> None:
+    configs = {"group.share.assignment.interval.ms": "0"}
+    async with MockCluster(
+        1, profile="kafka-4.4", topics=["foo:1:1"], broker_configs=configs
+    ) as mock:
+        at = DirectBroker(mock.cluster, profile_name="kafka-4.4")
+        prepare(mock.cluster)
+        member = settled(at)
+        topic = fetch.FetchTopic(
+            topic_id=member.topic_id, partitions=[fetch.FetchPartition(partition_index=0)]
+        )
+        body = fetch.ShareFetchRequest(
+            group_id="g", member_id="m", min_bytes=1, max_records=9, batch_size=9, topics=[topic]
+        )
+        async with connect(mock, 1) as wire:
+            assert ranges(await wire.ask(body, 2)) == [(0, 3, 1)]
+            member.beat(-1)
+            change(at, "foo", 0, 2)
+            if ends:
+                body.share_session_epoch, body.topics = -1, []
+                assert (await wire.ask(body, 2)).error_code == 0
+                assert mock.cluster.share_fetches.session(1, "g", "m") is None
+        async with asyncio.timeout(60):
+            while mock.connections(1):
+                await asyncio.sleep(0.01)
+        assert ranges(member.fetch(0, [0])) == [(2, 3, 1)]
+
+
+@pytest.mark.requirement("DP-SHARE-11")
+def test_offsets_are_deleted_while_the_group_is_empty() -> None:
+    at = broker()
+    missing = forget(at, "foo")
+    assert (missing.error_code, missing.error_message) == (69, "Group g not found.")
+    member = settled(at)
+    assert forget(at, "foo").error_code == ErrorCode.NON_EMPTY_GROUP
+    member.beat(-1)
+    for name, text in (
+        ("none", message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+        ("bar", "There is no offset information to delete."),
+    ):
+        (found,) = forget(at, name).responses
+        assert (found.error_code, found.error_message) == (3, text)
+    (found,) = forget(at, "foo").responses
+    assert (found.error_code, found.topic_id) == (0, member.topic_id)
+    assert offsets(at).topics == []
+
+
+# ---- groups of any kind --------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-15")
+def test_a_share_group_among_others() -> None:
+    at = broker()
+    member = settled(at)
+    (listed,) = at.ask(ListGroupsRequest(types_filter=["share"]), 5).groups
+    assert (listed.group_id, listed.protocol_type, listed.group_state, listed.group_type) == (
+        "g", "share", "Stable", "share",
+    )  # fmt: skip
+    (classic,) = at.ask(DescribeGroupsRequest(groups=["g"]), 6).groups
+    assert (classic.error_code, classic.error_message) == (69, "Group g is not a classic group.")
+    (described,) = at.ask(ShareGroupDescribeRequest(group_ids=["g"]), 1).groups
+    assert (described.group_state, described.assignor_name) == ("Stable", "simple")
+    (only,) = described.members
+    (topic,) = only.assignment.topic_partitions
+    assert (only.member_id, topic.topic_name, topic.partitions) == ("m", "foo", [0, 1])
+    for name, code in (("none", 69), ("simple", 69), ("", 24)):
+        (other,) = at.ask(ShareGroupDescribeRequest(group_ids=[name]), 1).groups
+        assert other.error_code == code
+        assert (other.error_message is None) == (code == 24)
+    joined = at.ask(
+        join.JoinGroupRequest(
+            group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=[join.JoinGroupRequestProtocol(name="range", metadata=b"")],
+        ),
+        9,
+    )  # fmt: skip
+    assert joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    groups = at.cluster.groups
+    assert groups.validate_commit("g", "m", None, 3) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert groups.validate_fetch("g", None, -1) is ErrorCode.NONE, "it has no offsets"
+    assert groups.validate_offset_delete("g") is ErrorCode.GROUP_ID_NOT_FOUND
+    gone = DeleteGroupsRequest(groups_names=["g"])
+    assert at.ask(gone, 2).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
+    member.beat(-1)
+    assert at.ask(gone, 2).results[0].error_code == 0
+    assert at.cluster.groups.group("g") is None
+
+
+@pytest.mark.requirement("DP-CTL-36")
+async def test_a_tester_sees_what_is_in_flight() -> None:
+    async with MockCluster(1, profile="kafka-4.4", topics=["foo:1:1"]) as mock:
+        at = DirectBroker(mock.cluster, profile_name="kafka-4.4")
+        mock.set_offset("simple", "foo-0", 0)
+        prepare(mock.cluster)
+        member = settled(at)
+        member.fetch(0, [0])
+        view = mock.group("g")
+        assert (view.type, view.state, view.protocol) == ("share", "Stable", "simple")
+        assert view.share_partitions is not None
+        (shared,) = view.share_partitions
+        (flight,) = shared.in_flight
+        assert (flight.first, flight.last, flight.state, flight.member_id) == (
+            0, 3, "Acquired", "m",
+        )  # fmt: skip
+
+
+# ---- permissions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DP-SHARE-21", "DP-SHARE-11")
+def test_permissions() -> None:
+    at = broker(security=ENFORCED)
+    settled(at)
+    at.principal = ALICE
+    member = Member(at)
+
+    def codes() -> list[int]:
+        answers: list[Any] = [
+            member.beat(0, subscribed_topic_names=["foo"]),
+            member.fetch(0, [0]),
+            member.ack(1, (0, 0, [ACCEPT])),
+            at.ask(alter.AlterShareGroupOffsetsRequest(group_id="g"), 0),
+            at.ask(delete.DeleteShareGroupOffsetsRequest(group_id="g"), 0),
+            at.ask(ShareGroupDescribeRequest(group_ids=["g"]), 1).groups[0],
+            offsets(at),
+        ]
+        return [each.error_code for each in answers]
+
+    assert codes() == [30] * 7
+    for operation in (AclOperation.READ, AclOperation.DELETE):
+        allow(at.cluster, operation, "g", ResourceType.GROUP)
+    assert codes() == [29, 0, 0, 68, 68, 29, 0]
+    assert row(member.fetch(0, [0])).error_code == 29
+    assert row(member.ack(1, (0, 0, [ACCEPT]))).error_code == 29
+    assert offsets(at).topics == []
+    on_topic(at.cluster, AclOperation.READ, "foo")
+    assert codes()[:1] == [0]

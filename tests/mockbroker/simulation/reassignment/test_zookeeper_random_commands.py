@@ -1,0 +1,132 @@
+"""Any commands in any order on the ZooKeeper controller, and what must hold after each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+
+from kproto.znodes.kafka_znodes import partition_state_path, topic_path
+from mockbroker.simulation.reassignment.zookeeper.controller import KafkaZooKeeperController
+from mockbroker.simulation.state.actions import PartitionChanged, StopReplicaSent
+from mockbroker.simulation.state.cluster_state import replay
+from mockbroker.simulation.state.model import NO_LEADER, Partition
+from tests.mockbroker.simulation.reassignment.commands import (
+    BROKERS,
+    TARGETS,
+    TPS,
+    AnyCommands,
+    cluster_of,
+    has_controller,
+)
+from tests.mockbroker.simulation.reassignment.zookeeper_story import PLAN, ZK, plan_of, planned
+
+
+class Commands(AnyCommands):
+    @initialize()
+    def start(self) -> None:
+        self.cluster = cluster_of(ZK)
+        self.seen = 0
+        self.known: dict[tuple[str, int], Partition] = {}
+        for name, topic in self.cluster.topics.items():
+            self.known |= {(name, each.index): each for each in topic.partitions}
+
+    @precondition(has_controller)
+    @rule(tp=TPS, asked=st.one_of(TARGETS, TARGETS, st.none()))
+    def alter(self, tp: tuple[str, int], asked: list[int] | None) -> None:
+        before = self.cluster.partition(*tp)
+        since = len(self.cluster.log)
+        result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
+        code = result.topics[0].partitions[0].error_code
+        partition = self.cluster.partition(*tp)
+        if code:
+            assert code == (85 if asked is None else 39)
+            assert partition == before
+            # A text that is no plan, or one of nothing, goes with any request.
+            assert not [a for a in self.cluster.log.since(since) if a.kind != "ZnodeWritten"]
+        elif asked is None:
+            assert not partition.reassigning
+            assert set(partition.replicas) == set(before.replicas) - set(before.adding)
+        else:
+            assert (partition.target or partition.replicas) == tuple(asked)
+            assert tp not in (planned(self.cluster) or {})
+
+    @rule(plan=st.dictionaries(TPS, TARGETS, max_size=3))
+    def submit(self, plan: dict[tuple[str, int], list[int]]) -> None:
+        fresh = PLAN not in self.cluster.znodes
+        before = self.cluster.list_partition_reassignments(None)
+        self.cluster.write_znode(PLAN, plan_of(plan))
+        if not fresh:
+            assert self.cluster.list_partition_reassignments(None) == before
+
+    @rule()
+    def delete_the_plan(self) -> None:
+        before = self.cluster.list_partition_reassignments(None)
+        if self.cluster.read_znode(PLAN) is not None:
+            self.cluster.write_znode(PLAN, None)
+        assert self.cluster.list_partition_reassignments(None) == before
+
+    @rule(broker=BROKERS)
+    def fail_over(self, broker: int) -> None:
+        before = self.cluster.list_partition_reassignments(None)
+        nothing_new = PLAN not in self.cluster.znodes
+        if self.perhaps(lambda: self.cluster.failover(broker)) and nothing_new:
+            assert self.cluster.list_partition_reassignments(None) == before
+
+    @precondition(has_controller)
+    @invariant()
+    def partitions_make_sense(self) -> None:
+        for topic in self.cluster.topics.values():
+            for each in topic.partitions:
+                replicas = set(each.replicas)
+                assert replicas
+                assert len(replicas) == len(each.replicas)
+                assert set(each.adding) | set(each.removing) <= replicas
+                assert not set(each.adding) & set(each.removing)
+                assert each.isr
+                # Only a partition that is offline may remember one that is no replica any more.
+                assert set(each.isr) <= replicas or each.leader == NO_LEADER
+                assert each.leader == NO_LEADER or each.leader in each.isr
+                target = set(each.target or ())
+                if each.reassigning and each.leader != NO_LEADER:
+                    assert not target <= set(each.isr)
+
+    @precondition(has_controller)
+    @invariant()
+    def znodes_hold_what_the_controller_remembers(self) -> None:
+        reassignment = self.cluster._reassignment
+        assert isinstance(reassignment, KafkaZooKeeperController)
+        for name, topic in self.cluster.topics.items():
+            assert self.cluster.znodes[topic_path(name)] == reassignment.topic_text(topic)
+            for each in topic.partitions:
+                text = self.cluster.znodes[partition_state_path(name, each.index)]
+                epoch = json.loads(text)["controller_epoch"]
+                assert epoch <= self.cluster.controller_epoch
+                assert text == reassignment.state_text(each, epoch)
+
+    @invariant()
+    def each_change_is_one_that_kafka_makes(self) -> None:
+        for action in self.cluster.log.since(self.seen):
+            change = action.change
+            if isinstance(change, PartitionChanged):
+                before, after = change.before, change.after
+                assert after.leader_epoch >= before.leader_epoch
+                if after.leader != before.leader:
+                    assert after.leader_epoch > before.leader_epoch
+                self.known[change.topic, after.index] = after
+            elif isinstance(change, StopReplicaSent):
+                assert not set(change.to) & set(self.known[change.topic, change.index].replicas)
+        self.seen = len(self.cluster.log)
+
+    @invariant()
+    def the_log_replays(self) -> None:
+        replayed = replay("c", self.cluster.log)
+        assert replayed.topics == self.cluster.topics
+        assert replayed.znodes == self.cluster.znodes
+
+
+TestCommands = pytest.mark.requirement("K455-42")(Commands.TestCase)
+TestCommands.settings = settings(stateful_step_count=30)

@@ -1,0 +1,26 @@
+"""The plan of a package: rooms, arrows and floors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scripts import house
+
+
+def test_the_house_has_few_rooms_and_floors(capsys: pytest.CaptureFixture[str]) -> None:
+    """The bounds fall to 18 rooms and 10 floors as the parts of the cluster are separated."""
+    assert house.main(["mockbroker", "mockbroker.simulation", "--json"]) == 0
+    for plan in json.loads(capsys.readouterr().out):
+        assert plan["rooms"] <= 21, plan["lines"]
+        assert len(plan["floors"]) <= 13, plan["floors"]
+
+
+def test_a_room_stands_above_what_it_imports() -> None:
+    plan = house.plan_of("mockbroker")
+    floor = {room: number for number, rooms in enumerate(plan.floors) for room in rooms}
+    assert plan.arrows["apis"] >= {"simulation", "profiles"}
+    for room, below in plan.arrows.items():
+        assert all(floor[each] < floor[room] for each in below)
+    assert sum(plan.lines.values()) > 70_000
