@@ -1,7 +1,7 @@
 """The clients that the suite can install and drive.
 
 This module states facts about released clients. ``runner.install`` installs them. Besides these,
-``kspec.wrong`` provides ``reference`` and ``wrong:NAME``.
+``kspec.defects`` provides ``reference`` and ``wrong:NAME``.
 """
 
 from __future__ import annotations

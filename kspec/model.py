@@ -322,7 +322,7 @@ STAGE_STEPS: Final = (
 class Wrong(Strict, frozen=True):
     """The proof that the case can fail.
 
-    ``by`` names the misbehaviour that must fail it, or must get ``verdict`` non-strict if the case
+    ``by`` names the defect that must fail it, or must get ``verdict`` non-strict if the case
     can give no worse. ``also`` names others that fail it too, and ``lax`` others that only break a
     should.
     """
@@ -359,8 +359,8 @@ class Case(Strict, frozen=True):
     group: str = ""
 
     @property
-    def misbehaviours(self) -> Sequence[str]:
-        """The misbehaviours that are known to fail it or to break a should, the proof's first."""
+    def defects(self) -> Sequence[str]:
+        """The defects that are known to fail it or to break a should, the proof's first."""
         wrong = self.wrong
         return () if wrong is None else (wrong.by, *wrong.also, *wrong.lax)
 

@@ -23,10 +23,10 @@ from kproto.dialects import dialect
 from kproto.schema.versions import Versions
 from kproto.znodes import Stat
 from kspec.adapter_protocol import ADAPTER_CALLS
+from kspec.defects.catalog import DEFECTS
 from kspec.model import Case, Expectation
 from kspec.runner.files import load_cases
 from kspec.sources import sources_of
-from kspec.wrong.catalog import MISBEHAVIOURS
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.coverage import coverage, gaps
 from mockbroker.control import ROUTES
@@ -318,7 +318,7 @@ def _adapter_calls() -> str:
 
 
 def _wrong_clients() -> str:
-    """Which cases catch which misbehaviour, and in which it only breaks a should."""
+    """Which cases catch which defect, and in which it only breaks a should."""
     fails: dict[str, list[str]] = {}
     lax: dict[str, list[str]] = {}
     for file in load_cases():
@@ -335,10 +335,10 @@ def _wrong_clients() -> str:
             lax.setdefault(name, []).append(link)
     rows = [
         [_code(name), each.about, ", ".join(fails.get(name, [])), ", ".join(lax.get(name, []))]
-        for name, each in sorted(MISBEHAVIOURS.items())
+        for name, each in sorted(DEFECTS.items())
     ]
-    count = f"{len(rows)} misbehaviours, {len(fails)} of which fail a case.\n\n"
-    return count + _table("misbehaviour", "what it does", "fails", "non-strict in", rows=rows)
+    count = f"{len(rows)} defects, {len(fails)} of which fail a case.\n\n"
+    return count + _table("defect", "what it does", "fails", "non-strict in", rows=rows)
 
 
 def _sources(case: Case) -> str:

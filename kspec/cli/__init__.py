@@ -1,4 +1,4 @@
-"""``kspec run``, ``list``, ``clients``, ``misbehaviours``, ``prove``.
+"""``kspec run``, ``list``, ``clients``, ``defects``, ``prove``.
 
 The exit status of ``run`` is 0 if every failure is in the baseline, and 1 if one is not or if fewer
 cases could be judged than required. It is 2 for bad usage, an invalid case file or baseline among
@@ -38,6 +38,7 @@ from kproto.outputs import open_folder_output
 from kproto.tools.texts import plural
 from kspec.catalog import CLIENTS
 from kspec.cli.publish import FINDINGS, read_sentences
+from kspec.defects.catalog import DEFECTS
 from kspec.errors import KspecError, own_failure
 from kspec.report import (
     as_client_html,
@@ -56,7 +57,6 @@ from kspec.runner.clients import select_clients, words_of
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.processes import interruptible
 from kspec.runner.proof import prove
-from kspec.wrong.catalog import MISBEHAVIOURS
 
 __all__ = ["main"]
 
@@ -107,7 +107,7 @@ def case_ids(context: click.Context, _option: click.Parameter, incomplete: str) 
 def client_names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
     """Complete a client that `kspec run` accepts."""
     names = ["reference", *(each.name for each in CLIENTS)]
-    return starting_with(incomplete, [*names, *(f"wrong:{name}" for name in MISBEHAVIOURS)])
+    return starting_with(incomplete, [*names, *(f"wrong:{name}" for name in DEFECTS)])
 
 
 _folder = click.option(
@@ -138,7 +138,7 @@ def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
                 "since": each.case.since,
                 "profile": each.case.profile,
                 "variants": [variant.name for variant in each.variants if variant.name],
-                "wrong": list(each.case.misbehaviours),
+                "wrong": list(each.case.defects),
             }
             for each in cases
         ]
@@ -164,12 +164,12 @@ def list_clients() -> None:
 
 
 @commands.command("misbehaviours")
-def list_misbehaviours() -> None:
-    """List the misbehaviours that prove that cases can fail."""
-    table = Table("name", "misbehaviour", box=None)
-    for name, each in sorted(MISBEHAVIOURS.items()):
+def list_defects() -> None:
+    """List the defects that prove that cases can fail."""
+    table = Table("name", "defect", box=None)
+    for name, each in sorted(DEFECTS.items()):
         table.add_row(name, each.about)
-    print_table(table, ("misbehaviour",))
+    print_table(table, ("defect",))
 
 
 @commands.command("prove")
@@ -179,8 +179,8 @@ def list_misbehaviours() -> None:
 def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
     """Show that each case can fail.
 
-    The reference client must pass it. The misbehaviour it names must fail it, and no other
-    misbehaviour of its group may.
+    The reference client must pass it. The defect it names must fail it, and no other
+    defect of its group may.
     """
     _silence_the_mock()
     every = load_cases(folder)

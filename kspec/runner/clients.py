@@ -11,10 +11,10 @@ from pathlib import Path
 
 from kspec.catalog import CLIENTS
 from kspec.catalog import client as client_named
+from kspec.defects.catalog import DEFECTS, wrong_client
 from kspec.errors import AbsentError, KspecError
 from kspec.runner.adapters import Adapter, LocalAdapter, ProcessAdapter
 from kspec.runner.install import Launch, install
-from kspec.wrong.catalog import MISBEHAVIOURS, wrong_client
 
 __all__ = ["Local", "Program", "select_clients", "words_of"]
 
@@ -60,10 +60,8 @@ def select_clients(
         if name == "reference":
             found.append(Local(name))
         elif name.startswith(_WRONG):
-            if name.removeprefix(_WRONG) not in MISBEHAVIOURS:
-                raise KspecError(
-                    f"{name!r} is not a misbehaviour; `kspec misbehaviours` lists them"
-                )
+            if name.removeprefix(_WRONG) not in DEFECTS:
+                raise KspecError(f"{name!r} is not a defect; `kspec misbehaviours` lists them")
             found.append(Local(name, name.removeprefix(_WRONG)))
         else:
             _install(name, found, absent, on_progress)

@@ -1,7 +1,7 @@
 """``kspec prove``: show that a case can fail, and fails only for what it is about.
 
-The reference client must pass, and everything that the case waits for must come. The misbehaviour
-that the case names must fail, and of the misbehaviours that the cases of its group name, only those
+The reference client must pass, and everything that the case waits for must come. The defect
+that the case names must fail, and of the defects that the cases of its group name, only those
 it declares may fail. Those declared as lax must be non-strict.
 """
 
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kspec.defects.catalog import DEFECTS
 from kspec.judge import Judgement
 from kspec.model import CaseFile
 from kspec.results import Result
 from kspec.runner.clients import Local
 from kspec.runner.schedule import run_pairs
-from kspec.wrong.catalog import MISBEHAVIOURS
 
 __all__ = ["PLAYS_ALONE", "Flaw", "Pair", "confirmed", "prove", "suspected"]
 
@@ -40,17 +40,17 @@ class Flaw:
 async def prove(
     cases: Sequence[CaseFile], beside: Sequence[CaseFile], *, jobs: int = 16
 ) -> list[Flaw]:
-    """Return the flaws of ``cases``. ``beside`` holds all cases, for their misbehaviours.
+    """Return the flaws of ``cases``. ``beside`` holds all cases, for their defects.
 
     With many plays on few cores, waits are late and
     timeouts depend on the machine. Each apparent flaw is therefore played by itself, up to
     ``PLAYS_ALONE`` times, and is none if it does not show again.
     """
     unknown = [
-        Flaw(each.id, f"{name!r} is not a misbehaviour; `kspec misbehaviours` lists them")
+        Flaw(each.id, f"{name!r} is not a defect; `kspec misbehaviours` lists them")
         for each in cases
-        for name in each.case.misbehaviours
-        if name not in MISBEHAVIOURS
+        for name in each.case.defects
+        if name not in DEFECTS
     ]
     return unknown or await confirmed(await suspected(cases, beside, jobs=jobs))
 
@@ -76,16 +76,14 @@ async def _flawed(pairs: Sequence[Pair], jobs: int) -> list[Pair]:
 
 
 def _pairs(cases: Sequence[CaseFile], beside: Sequence[CaseFile]) -> list[Pair]:
-    """The reference client with each case, and each misbehaviour with those of its group."""
+    """The reference client with each case, and each defect with those of its group."""
     reference = Local("reference")
     pairs: list[Pair] = [(reference, each) for each in cases]
     for group in dict.fromkeys(each.group for each in cases):
         members = [each for each in cases if each.group == group]
-        names = {name for each in members for name in each.case.misbehaviours}
+        names = {name for each in members for name in each.case.defects}
         names |= {
-            each.case.misbehaviours[0]
-            for each in beside
-            if each.group == group and each.case.misbehaviours
+            each.case.defects[0] for each in beside if each.group == group and each.case.defects
         }
         clients = [Local(f"wrong:{name}", name) for name in sorted(names)]
         pairs += [(client, each) for client in clients for each in members]

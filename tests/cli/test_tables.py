@@ -12,15 +12,15 @@ from rich.table import Table
 from kproto.cli.tables import print_table
 from kspec.catalog import CLIENTS
 from kspec.clientfuzz.mutate import KINDS
+from kspec.defects.catalog import DEFECTS
 from kspec.runner.files import load_cases
-from kspec.wrong.catalog import MISBEHAVIOURS
 from mockbroker.profiles import all_profiles
 from tests.cli.programs import PROGRAMS
 
 TABLES: dict[str, Callable[[], Iterable[str]]] = {
     "kspec list": lambda: [each.id for each in load_cases()],
     "kspec clients": lambda: [each.name for each in CLIENTS],
-    "kspec misbehaviours": lambda: MISBEHAVIOURS,
+    "kspec misbehaviours": lambda: DEFECTS,
     "kspec fuzz --list-clients": lambda: [each.name for each in CLIENTS],
     "kspec fuzz --list-kinds": lambda: KINDS,
     "mockbroker profiles": lambda: [each.name for each in all_profiles()],

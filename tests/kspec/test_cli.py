@@ -119,7 +119,7 @@ def test_a_run_without_a_client_leaves_an_earlier_run(tmp_path, monkeypatch):
 
 
 def test_an_adapter_of_ones_own_is_run():
-    command = f"{sys.executable} -m kspec.wrong claims-success"
+    command = f"{sys.executable} -m kspec.defects claims-success"
     done = invoke("run", *FAST, "--adapter", command)
     assert done.exit_code == 1, done.output
     assert re.search(r"fail +adapter +reassignment/004", done.output)
@@ -158,7 +158,7 @@ def test_a_client_that_does_less_falls_short_of_the_coverage(tmp_path, required)
 
 
 def test_a_report_has_the_name_that_an_adapter_gives_itself():
-    command = f"{sys.executable} -m kspec.wrong"
+    command = f"{sys.executable} -m kspec.defects"
     done = invoke("run", "--case", "negotiation/004", "--adapter", command)
     assert re.search(r"adapter +reference", done.output), done.output
 
@@ -178,7 +178,7 @@ def test_lists():
     [
         (["list", "nowhere"], "no case matches 'nowhere'"),
         (["run", "--client", "telnet"], "'telnet' is not a known client"),
-        (["run", "--client", "wrong:telnet"], "is not a misbehaviour"),
+        (["run", "--client", "wrong:telnet"], "is not a defect"),
         (["run", "--case", "framing/999"], "no case matches"),
         (["run", "--case", "framin/003"], "did you mean framing/003 or "),
         (["run", "--exclude", "framing/999"], "no case matches"),

@@ -1,4 +1,4 @@
-"""Every case of the suite passes for the reference client, fails for the misbehaviour it names, and
+"""Every case of the suite passes for the reference client, fails for the defect it names, and
 for no other of its group's; and a case that cannot fail is found out."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kspec.case_parser import parse_case
+from kspec.defects.catalog import DEFECTS
 from kspec.runner.files import CASES, load_cases
 from kspec.runner.proof import confirmed, prove, suspected
-from kspec.wrong.catalog import MISBEHAVIOURS
 from tests.support.full import FULL
 
 GROUPS = sorted(path.parent.name for path in CASES.glob("*/001-*.yaml"))
@@ -108,7 +108,7 @@ wrong: {by: claims-success}
     ("text", "problem"),
     [
         (SOUND, "claims-success does not fail it: pass"),
-        (SOUND.replace("claims-success", "unheard-of"), "'unheard-of' is not a misbehaviour"),
+        (SOUND.replace("claims-success", "unheard-of"), "'unheard-of' is not a defect"),
         (SOUND.replace("count: 1", "").replace("AlterPartitionReassignments}", "Produce}"),
          "the reference client: fail: not met: it sends the request"),
         (SOUND.replace("by: claims-success", "by: claims-success, also: [hides-the-error]"),
@@ -123,11 +123,11 @@ async def test_a_case_that_proves_nothing_is_found_out(text, problem):
     assert any(problem in flaw for flaw in flaws), flaws
 
 
-def test_every_misbehaviour_is_caught_by_a_case():
-    caught = {name for each in load_cases() for name in each.case.misbehaviours}
-    assert caught == set(MISBEHAVIOURS)
+def test_every_defect_is_caught_by_a_case():
+    caught = {name for each in load_cases() for name in each.case.defects}
+    assert caught == set(DEFECTS)
 
 
-def test_every_misbehaviour_says_what_is_wrong_and_is_of_use():
-    assert all(each.about and "\n" not in each.about for each in MISBEHAVIOURS.values())
-    assert all(each.client.name == f"wrong:{name}" for name, each in MISBEHAVIOURS.items())
+def test_every_defect_says_what_is_wrong_and_is_of_use():
+    assert all(each.about and "\n" not in each.about for each in DEFECTS.values())
+    assert all(each.client.name == f"wrong:{name}" for name, each in DEFECTS.items())

@@ -19,10 +19,10 @@ from kproto.telemetry.otlp import Metric, read_metrics
 from kspec.case_parser import parse_case
 from kspec.errors import CaseError
 from kspec.model import TelemetrySpec
+from kspec.reference_client.rules import ClientRules
+from kspec.reference_client.telemetry import Telemetry
 from kspec.runner.stage import Stage
 from kspec.telemetry_bodies import with_metrics
-from kspec.wrong.rules import ClientRules
-from kspec.wrong.telemetry import Telemetry
 from mockbroker.errors import ClusterError
 from tests.telemetry.protobuf import gauge, metrics_data
 

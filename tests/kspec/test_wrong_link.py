@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kspec.wrong.link import Link, LinkClosedError
+from kspec.reference_client.link import Link, LinkClosedError
 
 
 async def test_a_link_is_closed_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,163 @@
+"""Defects about committed offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kspec.defects.declaration import defect
+from kspec.reference_client.consumer import Assigned, Consumer
+from kspec.reference_client.link import BrokerError, LinkClosedError, TimedOutError
+from kspec.reference_client.membership import Membership
+from kspec.reference_client.topics import TopicPartition
+
+__all__: list[str] = []
+
+_OLD_GENERATION: Final = (22, 25)
+
+
+@defect("commits-the-last-offset")
+class CommitsTheLastOffset(Consumer):
+    """Commits the offset of the last record that was read, not of the next one."""
+
+    def offset_to_commit(self, position: int) -> int:
+        return max(position - 1, 0)
+
+
+@defect("ignores-committed-offsets")
+class IgnoresCommittedOffsets(Consumer):
+    """Starts where its reset policy says, whatever the group has committed."""
+
+    def start(self, each: Assigned, offset: int, epoch: int) -> None:
+        each.is_committed_known = True
+
+
+@defect("takes-no-offset-for-zero")
+class TakesNoOffsetForZero(Consumer):
+    """Starts at the beginning when nothing was committed, whatever its reset policy says."""
+
+    def start(self, each: Assigned, offset: int, epoch: int) -> None:
+        super().start(each, max(offset, 0), epoch)
+
+
+@defect("returns-to-the-committed-offset")
+class ReturnsToTheCommittedOffset(Consumer):
+    """Asks for the committed offset again when it is out of range."""
+
+    def out_of_range(self, tp: TopicPartition, each: Assigned) -> None:
+        super().out_of_range(tp, each)
+        each.is_committed_known = False
+
+
+@defect("commits-no-epoch")
+class CommitsNoEpoch(Membership):
+    """Commits offsets without the leader epoch of what was read."""
+
+    def commit_body(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Any:
+        return super().commit_body({tp: (offset, -1) for tp, (offset, _) in offsets.items()})
+
+
+@defect("starts-anew-on-an-error")
+class StartsAnewOnAnError(Membership):
+    """Takes an error of OffsetFetch for a group without offsets."""
+
+    def passing_offset_error(self, answer: Any) -> int:
+        return 0
+
+    def check_offsets(self, answer: Any) -> None:
+        """Ignored."""
+
+    def offset_topics(self, answer: Any) -> Sequence[Any]:
+        failed = any(self.offset_errors(answer))
+        return [] if failed else super().offset_topics(answer)
+
+
+@defect("reads-offsets-without-groups")
+class ReadsOffsetsWithoutGroups(Membership):
+    """Looks for offsets where answers have them before version 8, and finds none."""
+
+    def offset_topics(self, answer: Any) -> Sequence[Any]:
+        return list(getattr(answer, "topics", ()) or ())
+
+
+@defect("claims-committed")
+class ClaimsCommitted(Membership):
+    """Reports every commit as done."""
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, tuple[int, int]]
+    ) -> dict[TopicPartition, int]:
+        try:
+            await self.topics.refresh({tp[0] for tp in offsets})
+            await self.ask(self.commit_body(offsets), self.client.timeout)
+        except (LinkClosedError, TimedOutError, BrokerError):
+            self.move_coordinator()
+        return dict.fromkeys(offsets, 0)
+
+
+@defect("drops-outcomes-of-partitions")
+class DropsOutcomesOfPartitions(Membership):
+    """Takes a commit for done if its first partition is."""
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, tuple[int, int]]
+    ) -> dict[TopicPartition, int]:
+        codes = await super().commit(offsets)
+        return dict.fromkeys(codes, codes[min(codes)])
+
+
+@defect("commits-once")
+class CommitsOnce(Membership):
+    """Does not commit again when the coordinator has moved or is loading."""
+
+    async def ask_again(self, body: Any, code_of: Any) -> Any:
+        if callable(body):
+            return await super().ask_again(body, code_of)
+        return await self.ask(body, self.client.timeout)
+
+
+@defect("commits-again-in-a-new-generation")
+class CommitsAgainInANewGeneration(Membership):
+    """Commits once more as soon as it has joined again, whatever has become of its partitions."""
+
+    def heed_commit(self, code: int) -> None:
+        """Ignored."""
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, tuple[int, int]]
+    ) -> dict[TopicPartition, int]:
+        codes = await super().commit(offsets)
+        for code in codes.values():
+            if code in _OLD_GENERATION:
+                self.heed(code)
+        if self.needs_to_join:
+            await self.join_until_done()
+            codes = await super().commit(offsets)
+        return codes
+
+
+@defect("never-commits-backwards")
+class NeverCommitsBackwards(Membership):
+    """Keeps an offset that is before the last one it committed to itself."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.latest: dict[TopicPartition, int] = {}
+
+    def commit_body(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Any:
+        for tp, (offset, _) in offsets.items():
+            self.latest[tp] = max(offset, self.latest.get(tp, 0))
+        return super().commit_body(
+            {tp: (self.latest[tp], epoch) for tp, (_, epoch) in offsets.items()}
+        )
+
+
+@defect("takes-no-ids-of-topics")
+class TakesNoIdsOfTopics(Membership):
+    """Leaves out the ids of topics that OffsetCommit has from version 10 on."""
+
+    def commit_body(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Any:
+        body = super().commit_body(offsets)
+        for topic in body.topics:
+            topic.topic_id = type(topic)().topic_id
+        return body

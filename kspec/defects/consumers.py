@@ -1,0 +1,195 @@
+"""Defects of consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kproto.records import Compression, RecordBatches
+from kproto.records.batch import Batch
+from kspec.defects.declaration import defect
+from kspec.reference_client.consumer import Aborted, Assigned, Consumer, Session
+from kspec.reference_client.link import BrokerError
+from kspec.reference_client.topics import TopicPartition
+
+__all__: list[str] = []
+
+
+@defect("delivers-the-whole-batch")
+class DeliversTheWholeBatch(Consumer):
+    """Delivers all records of a batch, also those before the position."""
+
+    def is_wanted(self, offset: int, position: int) -> bool:
+        return True
+
+
+@defect("delivers-damaged-records")
+class DeliversDamagedRecords(Consumer):
+    """Does not check the checksums of batches."""
+
+    def batches(self, data: bytes | None) -> Iterable[Batch]:
+        return RecordBatches(data, allow_partial=True, check_crc=False)
+
+
+@defect("passes-over-a-damaged-batch")
+class PassesOverADamagedBatch(Consumer):
+    """Goes on behind a batch whose checksum is wrong, and tells nobody."""
+
+    def batches(self, data: bytes | None) -> Iterable[Batch]:
+        every = RecordBatches(data, allow_partial=True, check_crc=False)
+        return (each for each in every if each.crc_is_right())
+
+
+@defect("delivers-control-records")
+class DeliversControlRecords(Consumer):
+    """Delivers the markers of transactions as if they were records."""
+
+    def is_hidden(self, batch: Batch, aborted: Aborted) -> bool:
+        return self.committed_only and aborted.covers(batch)
+
+
+@defect("delivers-aborted-records")
+class DeliversAbortedRecords(Consumer):
+    """Delivers the records of aborted transactions although only committed ones were asked for."""
+
+    def is_hidden(self, batch: Batch, aborted: Aborted) -> bool:
+        return batch.is_control
+
+
+@defect("hides-a-time-of-aborts")
+class HidesATimeOfAborts(Consumer):
+    """Hides every transaction's records while one that was aborted is open."""
+
+    def is_hidden(self, batch: Batch, aborted: Aborted) -> bool:
+        hidden = super().is_hidden(batch, aborted)
+        return hidden or (batch.is_transactional and bool(aborted.open_ids))
+
+
+@defect("moves-by-records")
+class MovesByRecords(Consumer):
+    """Goes on behind the last record that it delivered, not behind the batch."""
+
+    def next_position(self, batch: Batch, position: int, offsets: Sequence[int]) -> int:
+        return offsets[-1] + 1 if offsets else position
+
+
+@defect("fails-on-a-partial-batch")
+class FailsOnAPartialBatch(Consumer):
+    """Takes a last batch that is cut off for an error."""
+
+    def batches(self, data: bytes | None) -> Iterable[Batch]:
+        return RecordBatches(data)
+
+
+@defect("resets-to-the-latest")
+class ResetsToTheLatest(Consumer):
+    """Goes to the end of the log whatever the policy is."""
+
+    async def reset(self, tp: TopicPartition, policy: str) -> None:
+        await super().reset(tp, "latest")
+
+
+@defect("resets-without-a-policy")
+class ResetsWithoutAPolicy(Consumer):
+    """Goes to the start of the log although it has no policy for a position out of range."""
+
+    def out_of_range(self, tp: TopicPartition, each: Assigned) -> None:
+        each.position = None
+
+    async def reset(self, tp: TopicPartition, policy: str) -> None:
+        await super().reset(tp, "earliest" if policy == "none" else policy)
+
+
+@defect("starts-at-zero")
+class StartsAtZero(Consumer):
+    """Starts at offset 0 if it cannot learn where to start."""
+
+    async def reset(self, tp: TopicPartition, policy: str) -> None:
+        await super().reset(tp, policy)
+        if self.assigned[tp].position is None:
+            self.assigned[tp].position = 0
+
+
+@defect("raises-what-passes")
+class RaisesWhatPasses(Consumer):
+    """Reports an error that a new look at the leader mends."""
+
+    def look_again(self, tp: TopicPartition, row: Any, answer: Any) -> None:
+        self.fail(BrokerError(row.error_code))
+
+
+@defect("stays-with-the-old-leader")
+class StaysWithTheOldLeader(Consumer):
+    """Never looks for another leader."""
+
+    def __init__(self, client: Any, options: Any, *more: Any) -> None:
+        super().__init__(client, options, *more)
+        self.first: dict[TopicPartition, int] = {}
+
+    def look_again(self, tp: TopicPartition, row: Any, answer: Any) -> None:
+        """Nothing."""
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        self.first = {**self.topics.leaders, **self.first}
+        self.topics.leaders = dict(self.first)
+
+
+@defect("insists-on-a-fetch-session")
+class InsistsOnItsSession(Consumer):
+    """Goes on with a fetch session that the broker does not know."""
+
+    def keeps(self, session: Session, answer: Any, broker: int) -> bool:
+        before = self.sessions[broker]
+        kept = super().keeps(session, answer, broker)
+        self.sessions[broker] = before
+        return kept
+
+
+@defect("ignores-a-truncation")
+class IgnoresATruncation(Consumer):
+    """Does not ask another leader whether what was read is still there."""
+
+    async def validate(self, tp: TopicPartition, each: Assigned) -> None:
+        """Nothing."""
+
+
+@defect("ignores-the-preferred-replica")
+class IgnoresThePreferredReplica(Consumer):
+    """Fetches from the leader although it names a replica to fetch from."""
+
+    def source(self, each: Assigned, leader: int) -> int:
+        return leader
+
+
+@defect("refuses-what-exceeds-its-limit")
+class RefusesWhatExceedsItsLimit(Consumer):
+    """Drops the records of an answer with more bytes than it asked for."""
+
+    def read(self, tp: TopicPartition, each: Assigned, row: Any) -> None:
+        if len(row.records or b"") <= self.partition_bytes:
+            super().read(tp, each, row)
+
+
+@defect("hides-a-fetch-error")
+class HidesAFetchError(Consumer):
+    """Tells nobody that a partition cannot be read."""
+
+    def fail(self, problem: Exception) -> None:
+        """Nothing."""
+
+
+@defect("passes-over-compressed-batches")
+class PassesOverCompressedBatches(Consumer):
+    """Delivers nothing of a batch that is compressed."""
+
+    def is_hidden(self, batch: Batch, aborted: Aborted) -> bool:
+        return super().is_hidden(batch, aborted) or batch.compression is not Compression.NONE
+
+
+@defect("reads-what-is-not-committed")
+class ReadsWhatIsNotCommitted(Consumer):
+    """Fetches up to the high watermark although only committed records were asked for."""
+
+    def __init__(self, client: Any, options: Mapping[str, Any], *more: Any) -> None:
+        super().__init__(client, {**options, "isolation": "read_uncommitted"}, *more)
