@@ -26,7 +26,7 @@ from mockbroker.faults import documents
 from mockbroker.proxy.kafka_proxy import ProxyOptions
 from mockbroker.serving import acceptor, limits, listeners, loop_turns, server
 from mockbroker.simulation.clients.telemetry import receiver
-from mockbroker.simulation.groups.classic import settings
+from mockbroker.simulation.groups.classic import classic_settings as settings
 from mockbroker.simulation.operations import DEFAULT_BODY_BYTES
 from mockbroker.simulation.operations.arguments import _ZNODE_BODY_BYTES
 

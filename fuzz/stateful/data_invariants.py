@@ -11,7 +11,7 @@ from typing import Final
 
 from fuzz.stateful.data_model import OFFSETS_TOPIC, DataModel
 from fuzz.stateful.world import World
-from mockbroker.simulation.groups.classic.model import Group
+from mockbroker.simulation.groups.classic.classic_group import Group
 from mockbroker.simulation.log.logs import PartitionData
 from mockbroker.simulation.log.record_documents import UnreadableBatch
 from mockbroker.simulation.log.seeding import read_records

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kproto.records import Compression, Record, build_batch
-from mockbroker.simulation.groups.classic.model import Group
+from mockbroker.simulation.groups.classic.classic_group import Group
 from mockbroker.simulation.releases.rows import Release
 from mockbroker.simulation.state.actions import Action, LogStartMoved, RecordsLost, TopicDeleted
 from mockbroker.simulation.state.model import TopicPartition

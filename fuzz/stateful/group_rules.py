@@ -16,7 +16,7 @@ from fuzz.stateful.data_model import Member
 from fuzz.stateful.data_rules import DataRules
 from fuzz.stateful.strategies import BROKER, PICK
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.model import Group
+from mockbroker.simulation.groups.classic.classic_group import Group
 from mockbroker.simulation.operations import parse_command
 from mockbroker.simulation.state.model import TopicPartition
 

@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 from msgspec.structs import force_setattr, replace
 
-from mockbroker.simulation.coordinators.offsets import OffsetStore, OffsetUpdates
+from mockbroker.simulation.coordinators.offset_store import OffsetStore, OffsetUpdates
 from mockbroker.simulation.fetching import reading
-from mockbroker.simulation.groups.classic.coordinator import ClassicGroups
-from mockbroker.simulation.groups.classic.model import Group, GroupState, SyncRequest
+from mockbroker.simulation.groups.classic.classic_group import Group, GroupState, SyncRequest
+from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
 from mockbroker.simulation.groups.classic.rebalancing import Rebalancing
 from mockbroker.simulation.log.answer_holds import AnswerHolds
 from mockbroker.simulation.log.logs import Logs

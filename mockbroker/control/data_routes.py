@@ -23,10 +23,10 @@ from mockbroker.control.routes import (
 from mockbroker.control.schemas import array_of, map_of, ref
 from mockbroker.errors import ClusterError, UnknownPartitionError
 from mockbroker.simulation.clients.telemetry.pushes import telemetry_json
-from mockbroker.simulation.groups.classic.model import GroupState
-from mockbroker.simulation.groups.consumer.model import ConsumerGroupState
-from mockbroker.simulation.groups.descriptions import GroupView, group_json
-from mockbroker.simulation.groups.streams.model import StreamsGroupState
+from mockbroker.simulation.groups.classic.classic_group import GroupState
+from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroupState
+from mockbroker.simulation.groups.group_views import GroupView, group_json
+from mockbroker.simulation.groups.streams.streams_group import StreamsGroupState
 from mockbroker.simulation.log.descriptions import describe_log, summarize_log
 from mockbroker.simulation.log.events import event_json
 from mockbroker.simulation.log.logs import PartitionData

@@ -10,7 +10,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.clients.telemetry.pushes import Push, TelemetryView
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.data_steps import DataSteps
-from mockbroker.simulation.groups.descriptions import GroupView
+from mockbroker.simulation.groups.group_views import GroupView
 from mockbroker.simulation.log.partitioner import partition_of_key
 from mockbroker.simulation.log.record_documents import (
     CODECS,

@@ -44,9 +44,9 @@ from mockbroker.simulation.configs.changes import ConfigChanges
 from mockbroker.simulation.configs.definitions import config_definitions
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.coordinators import znode_offsets
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
-from mockbroker.simulation.coordinators.offsets import FetchedOffset
+from mockbroker.simulation.coordinators.offset_store import FetchedOffset
 from mockbroker.simulation.data_plane import DataPlane
 from mockbroker.simulation.elections.elect import LeaderElections
 from mockbroker.simulation.elections.eras import election_era

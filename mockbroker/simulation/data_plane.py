@@ -10,25 +10,25 @@ from collections.abc import Callable
 from functools import partial
 
 from mockbroker.simulation.configs.effective import EffectiveConfigs
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_log import GroupLog
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
-from mockbroker.simulation.coordinators.offsets import OffsetStore
+from mockbroker.simulation.coordinators.offset_store import OffsetStore
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.fetching.fetches import Fetches
-from mockbroker.simulation.groups.classic.coordinator import ClassicGroups
-from mockbroker.simulation.groups.classic.settings import group_settings
+from mockbroker.simulation.groups.all_groups import Groups
+from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
+from mockbroker.simulation.groups.classic.classic_settings import group_settings
 from mockbroker.simulation.groups.classic.stored_groups import StoredGroups
-from mockbroker.simulation.groups.consumer.coordinator import ConsumerGroups
-from mockbroker.simulation.groups.consumer.settings import consumer_settings
-from mockbroker.simulation.groups.coordinator import Groups
-from mockbroker.simulation.groups.modern.settings import group_times
-from mockbroker.simulation.groups.modern.topics import GroupTopics
-from mockbroker.simulation.groups.share.coordinator import ShareGroups
-from mockbroker.simulation.groups.share.settings import share_settings, share_times
+from mockbroker.simulation.groups.consumer.consumer_groups import ConsumerGroups
+from mockbroker.simulation.groups.consumer.consumer_settings import consumer_settings
+from mockbroker.simulation.groups.modern.group_times import group_times
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.share.share_fetches import ShareFetches
+from mockbroker.simulation.groups.share.share_groups import ShareGroups
+from mockbroker.simulation.groups.share.share_settings import share_settings, share_times
 from mockbroker.simulation.groups.share.share_states import ShareStates
-from mockbroker.simulation.groups.streams.coordinator import StreamsGroups
-from mockbroker.simulation.groups.streams.settings import streams_settings
+from mockbroker.simulation.groups.streams.streams_groups import StreamsGroups
+from mockbroker.simulation.groups.streams.streams_settings import streams_settings
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.produce import Appender
 from mockbroker.simulation.log.producer_ids import ProducerIds

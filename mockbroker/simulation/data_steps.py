@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.turns import Turns
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.data_plane import DataPlane
 from mockbroker.simulation.elections.partition_change import with_epochs
 from mockbroker.simulation.log import cleaning

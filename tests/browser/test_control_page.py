@@ -23,8 +23,8 @@ from kproto.messages import (
 )
 from mockbroker import MockCluster
 from mockbroker.control import ROUTES, ControlServer
-from mockbroker.simulation.groups.classic.model import JoinRequest
-from mockbroker.simulation.groups.consumer.model import HeartbeatRequest
+from mockbroker.simulation.groups.classic.classic_group import JoinRequest
+from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
 from mockbroker.simulation.operations import COMMANDS
 from tests.browser.layout import covered, faint, runs_over
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened

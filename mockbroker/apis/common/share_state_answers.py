@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from kproto.error_codes import ErrorCode, message
 from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind, share_text
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind, share_text
 from mockbroker.simulation.groups.share.share_states import ShareStateError
 from mockbroker.simulation.state.java_maps import hash_order_of_numbers, hash_order_of_uuids
 

@@ -16,7 +16,7 @@ from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import GroupAnswer, may_use_group, when_answered
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.security.authorizer import ResourceType
 
 __all__ = ["add_offsets_to_txn"]

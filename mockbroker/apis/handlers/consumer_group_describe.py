@@ -24,7 +24,7 @@ from mockbroker.apis.common.group_answers import (
 )
 from mockbroker.apis.common.group_descriptions import describe_groups
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.consumer.model import ConsumerGroup
+from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
 
 __all__ = ["consumer_group_describe"]

@@ -25,7 +25,7 @@ from mockbroker.apis.common.group_answers import (
     may_use_group,
 )
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.consumer.model import HeartbeatRequest
+from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 
 __all__ = ["consumer_group_heartbeat"]

@@ -12,7 +12,7 @@ from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
 from mockbroker.apis.common.share_answers import share_groups_served
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.share.model import ShareGroup
+from mockbroker.simulation.groups.share.share_group import ShareGroup
 
 __all__ = ["delete_share_group_offsets"]
 

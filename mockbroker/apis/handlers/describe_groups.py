@@ -17,7 +17,7 @@ from kproto.messages.describe_groups_response import (
 from mockbroker.apis.common.authorized_operations import group_operations
 from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.classic.model import GroupState
+from mockbroker.simulation.groups.classic.classic_group import GroupState
 
 __all__ = ["describe_groups"]
 

@@ -17,7 +17,7 @@ from kproto.error_codes import ErrorCode, message
 from kproto.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind, share_key
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind, share_key
 from mockbroker.simulation.security.authorizer import ResourceType
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.model import Broker

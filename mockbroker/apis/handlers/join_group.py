@@ -18,7 +18,7 @@ from mockbroker.apis.common.group_answers import (
     when_answered,
 )
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.simulation.groups.classic.model import JoinRequest, JoinResult
+from mockbroker.simulation.groups.classic.classic_group import JoinRequest, JoinResult
 
 __all__ = ["join_group"]
 

@@ -12,7 +12,7 @@ from kproto.messages.leave_group_request import LeaveGroupRequest
 from kproto.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.classic.model import LeavingMember
+from mockbroker.simulation.groups.classic.classic_group import LeavingMember
 
 __all__ = ["leave_group"]
 

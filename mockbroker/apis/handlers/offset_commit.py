@@ -30,7 +30,7 @@ from mockbroker.apis.common.offset_rows import (
 )
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
-from mockbroker.simulation.coordinators.offsets import Commitment
+from mockbroker.simulation.coordinators.offset_store import Commitment
 from mockbroker.simulation.security.authorizer import ResourceType
 from mockbroker.simulation.state.timers import wait_for_call
 

@@ -29,7 +29,7 @@ from kproto.messages.offset_fetch_response import (
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names, may
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.coordinators.offsets import FetchedOffset
+from mockbroker.simulation.coordinators.offset_store import FetchedOffset
 from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
 from mockbroker.simulation.security.authorizer import ResourceType
 from mockbroker.simulation.state.metadata_views import MetadataView

@@ -18,7 +18,7 @@ from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_descriptions import describe_groups
 from mockbroker.apis.common.share_answers import share_groups_served
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.share.model import ShareGroup, ShareMember
+from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
 
 __all__ = ["share_group_describe"]
 

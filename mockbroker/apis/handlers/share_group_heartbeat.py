@@ -19,7 +19,7 @@ from mockbroker.apis.common.share_answers import is_member_id, share_groups_serv
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import by_topic
-from mockbroker.simulation.groups.share.model import ShareHeartbeat
+from mockbroker.simulation.groups.share.share_group import ShareHeartbeat
 
 __all__ = ["share_group_heartbeat"]
 

@@ -30,16 +30,16 @@ from mockbroker.apis.common.group_answers import (
 )
 from mockbroker.apis.common.group_descriptions import describe_groups
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.streams.assignor import ASSIGNOR
-from mockbroker.simulation.groups.streams.model import (
+from mockbroker.simulation.groups.streams.streams_group import (
     NO_TASKS,
     StreamsGroup,
     Task,
     TaskOffsets,
     Tasks,
 )
-from mockbroker.simulation.groups.streams.model import Member as GroupMember
-from mockbroker.simulation.groups.streams.records import by_subtopology
+from mockbroker.simulation.groups.streams.streams_group import Member as GroupMember
+from mockbroker.simulation.groups.streams.streams_records import by_subtopology
+from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
 from mockbroker.simulation.groups.streams.topology import InternalTopic
 from mockbroker.simulation.groups.streams.topology import Subtopology as KnownSubtopology
 

@@ -28,7 +28,7 @@ from mockbroker.apis.common.group_answers import (
     streams_groups_served,
 )
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.streams.model import (
+from mockbroker.simulation.groups.streams.streams_group import (
     EndpointPartitions,
     HeartbeatRequest,
     HeartbeatResult,
@@ -37,7 +37,7 @@ from mockbroker.simulation.groups.streams.model import (
     Task,
     TaskOffsets,
 )
-from mockbroker.simulation.groups.streams.records import by_subtopology
+from mockbroker.simulation.groups.streams.streams_records import by_subtopology
 from mockbroker.simulation.groups.streams.topology import (
     CopartitionGroup,
     InternalTopic,

@@ -16,7 +16,7 @@ from mockbroker.apis.common.group_answers import (
     when_answered,
 )
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.simulation.groups.classic.model import SyncRequest, SyncResult
+from mockbroker.simulation.groups.classic.classic_group import SyncRequest, SyncResult
 
 __all__ = ["sync_group"]
 

@@ -36,7 +36,7 @@ from mockbroker.apis.common.offset_rows import (
     valid_rows,
 )
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.log.logs import InternalProducer
 from mockbroker.simulation.security.authorizer import ResourceType

@@ -23,9 +23,9 @@ from kproto.messages.offset_commit_key import OffsetCommitKey
 from kproto.messages.offset_commit_value import OffsetCommitValue
 from kproto.records import Record
 from kproto.schema.model import ZERO_UUID
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import CommittedOffset
-from mockbroker.simulation.coordinators.offsets import OffsetUpdates, Stored
+from mockbroker.simulation.coordinators.offset_store import OffsetUpdates, Stored
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import InternalProducer
 from mockbroker.simulation.log.produce import Appender

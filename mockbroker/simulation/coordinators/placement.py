@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.configs.effective import EffectiveConfigs
-from mockbroker.simulation.coordinators.kinds import (
+from mockbroker.simulation.coordinators.coordinator_kinds import (
     INTERNAL_TOPIC_OF,
     CoordinatorKind,
     partition_for,

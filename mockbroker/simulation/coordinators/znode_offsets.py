@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import ZnodeError
-from mockbroker.simulation.coordinators.offsets import FetchedOffset
+from mockbroker.simulation.coordinators.offset_store import FetchedOffset
 from mockbroker.simulation.state.controller_znodes import ControllerZnodes
 from mockbroker.simulation.state.model import TopicPartition
 

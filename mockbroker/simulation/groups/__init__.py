@@ -1,2 +1,5 @@
-"""Groups of members that a coordinator keeps. ``classic``: JoinGroup, SyncGroup, Heartbeat;
-``consumer``: ConsumerGroupHeartbeat (KIP-848). ``coordinator`` knows which kind a group is."""
+"""Groups: ``classic``, ``consumer`` (KIP-848), ``streams`` (KIP-1071) and ``share`` (KIP-932).
+
+``modern`` holds what the three newer kinds have in common; ``all_groups`` knows which kind a group
+is.
+"""

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release

@@ -15,8 +15,8 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from kproto.records import end_transaction_marker
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.coordinators.kinds import INTERNAL_TOPIC_OF, CoordinatorKind
-from mockbroker.simulation.coordinators.offsets import OffsetStore
+from mockbroker.simulation.coordinators.coordinator_kinds import INTERNAL_TOPIC_OF, CoordinatorKind
+from mockbroker.simulation.coordinators.offset_store import OffsetStore
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.batch_header import read_header
 from mockbroker.simulation.log.logs import Logs

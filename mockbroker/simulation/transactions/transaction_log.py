@@ -15,8 +15,8 @@ from typing import Final
 from kproto.messages.transaction_log_key import TransactionLogKey
 from kproto.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 from kproto.records import Record
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
-from mockbroker.simulation.coordinators.offsets import Stored
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.offset_store import Stored
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.produce import Appender
 from mockbroker.simulation.state.controller import Controller

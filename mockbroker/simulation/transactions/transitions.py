@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.coordinators.offsets import Stored
+from mockbroker.simulation.coordinators.offset_store import Stored
 from mockbroker.simulation.log.producer_ids import ProducerIds
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.transactions.model import (

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.producers import Guard

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from mockbroker import MockCluster
-from mockbroker.simulation.groups.share.model import ShareHeartbeat
+from mockbroker.simulation.groups.share.share_group import ShareHeartbeat
 from tests.mockbroker.clients.tools import Tools
 from tests.mockbroker.simulation.fetching.fetching import append
 from tests.support.toolchain import require

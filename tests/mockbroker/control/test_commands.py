@@ -17,10 +17,10 @@ from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults import Fault
 from mockbroker.running.threaded import ThreadedCluster
 from mockbroker.scenarios import Story
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
-from mockbroker.simulation.groups.classic.model import JoinRequest
-from mockbroker.simulation.groups.consumer.model import ConsumerGroup
-from mockbroker.simulation.groups.streams.model import Member, StreamsGroup
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.groups.classic.classic_group import JoinRequest
+from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup
+from mockbroker.simulation.groups.streams.streams_group import Member, StreamsGroup
 from mockbroker.simulation.log.batch_header import BatchHeader
 from mockbroker.simulation.operations import COMMANDS, STEPS, Command, parse_command
 from tests.mockbroker.control.test_command_line import run_here

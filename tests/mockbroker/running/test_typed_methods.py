@@ -15,7 +15,7 @@ from mockbroker.faults.members import FaultMembers
 from mockbroker.faults.rule import Fault
 from mockbroker.options import Level
 from mockbroker.running.threaded import AsyncMethods, ForwardedMethods, ThreadedCluster
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.log.descriptions import describe_log
 from mockbroker.simulation.operations import COMMANDS, Argument, CommandCall, parse_command
 from mockbroker.simulation.operations import arguments as kinds

@@ -24,7 +24,7 @@ from mockbroker.faults.rule import Fault
 from mockbroker.running.fixture import MockKafka, MockKafkaFactory
 from mockbroker.running.recorded_requests import Request, Requests
 from mockbroker.running.threaded import ThreadedCluster
-from mockbroker.simulation.groups.descriptions import GroupView
+from mockbroker.simulation.groups.group_views import GroupView
 from mockbroker.simulation.log.record_documents import LoggedRecord
 from mockbroker.simulation.state.actions import Action
 from mockbroker.simulation.state.model import Partition

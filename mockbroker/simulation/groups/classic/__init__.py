@@ -1,5 +1,6 @@
 """Classic groups: members join, a leader assigns, heartbeats keep sessions alive.
 
-``model`` holds groups and members, ``tables`` the rules as rows, ``rebalancing`` what rules do to a
-group, ``coordinator`` runs them for requests and timers, ``tester`` for the commands of a tester.
+``classic_group`` holds groups and members, the modules called ``..._rules`` hold rows,
+``rebalancing`` changes groups as rows demand, ``classic_groups`` runs requests and timers, and
+``classic_operations`` is for testers.
 """

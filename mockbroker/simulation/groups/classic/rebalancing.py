@@ -1,7 +1,7 @@
-"""What rules do to a group: begin and complete rebalances, keep sessions, answer what waits.
+"""The state machine of classic groups: rebalances, sessions, and requests that wait.
 
-``tables`` says when. Each function here is one step; the rows that decide between steps come in as
-``Rules``, those of one release.
+Each method is one step. The rows that decide between steps come in as ``Rules``, those of one
+release.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.model import (
+from mockbroker.simulation.groups.classic.classic_group import (
     Group,
     GroupState,
     JoinAnswer,
     JoinResult,
     Member,
-    Session,
     SyncAnswer,
     SyncResult,
 )
-from mockbroker.simulation.groups.classic.settings import GroupSettings
+from mockbroker.simulation.groups.classic.classic_settings import GroupSettings
 from mockbroker.simulation.groups.classic.subscriptions import subscribed_topics
+from mockbroker.simulation.groups.sessions import Session
 from mockbroker.simulation.releases.rows import Row, apply_first
 from mockbroker.simulation.state.timers import Timer, Timers
 

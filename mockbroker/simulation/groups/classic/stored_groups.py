@@ -6,8 +6,8 @@ from typing import Final
 
 from kproto.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from mockbroker.simulation.coordinators.group_log import GroupLog
-from mockbroker.simulation.groups.classic.coordinator import ClassicGroups
-from mockbroker.simulation.groups.classic.model import StoredGroup, StoredMember
+from mockbroker.simulation.groups.classic.classic_group import StoredGroup, StoredMember
+from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
 from mockbroker.simulation.releases.rows import Release
 
 __all__ = ["StoredGroups"]

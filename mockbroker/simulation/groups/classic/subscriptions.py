@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kproto.errors import KprotoError
 from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from mockbroker.simulation.groups.classic.model import CONSUMER, Group
+from mockbroker.simulation.groups.classic.classic_group import CONSUMER, Group
 
 __all__ = ["subscribed_topics"]
 

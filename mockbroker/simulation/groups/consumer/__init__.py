@@ -1,7 +1,7 @@
 """Consumer groups (KIP-848): the broker assigns partitions, and members reconcile by heartbeats.
 
-``model`` holds groups and members, ``tables`` the rules of requests as rows, ``reconciliation`` how
-one member gets to its target, ``membership`` what rules do to a group, ``assignors`` computes
-targets, ``coordinator`` runs all of them for requests and timers, ``tester`` for the commands of a
-tester. ``migration`` turns classic groups into consumer groups and back.
+``consumer_group`` holds groups and members, ``consumer_rules`` the rules of requests as rows,
+``partition_reconciliation`` brings one member to its target, ``consumer_membership`` changes
+groups, ``partition_assignors`` compute targets, and ``consumer_groups`` runs requests and timers.
+``migration`` turns classic groups into consumer groups and back.
 """

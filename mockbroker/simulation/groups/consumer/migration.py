@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.coordinator import ClassicGroups
-from mockbroker.simulation.groups.classic.model import Group as ClassicGroup
-from mockbroker.simulation.groups.classic.model import (
+from mockbroker.simulation.groups.classic.classic_group import Group as ClassicGroup
+from mockbroker.simulation.groups.classic.classic_group import (
     GroupState,
     JoinRequest,
     JoinResult,
@@ -21,27 +20,28 @@ from mockbroker.simulation.groups.classic.model import (
     SyncRequest,
     SyncResult,
 )
-from mockbroker.simulation.groups.classic.model import Member as ClassicMember
+from mockbroker.simulation.groups.classic.classic_group import Member as ClassicMember
+from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
 from mockbroker.simulation.groups.classic.subscriptions import subscribed_topics
-from mockbroker.simulation.groups.consumer.classic_tables import (
+from mockbroker.simulation.groups.consumer.classic_member_rules import (
     ClassicEvent,
     ClassicJoin,
     ClassicSync,
     Replacement,
     classic_rules,
 )
-from mockbroker.simulation.groups.consumer.embedded import (
-    read_assignment,
-    read_subscription,
-    version_of,
-    write_assignment,
-)
-from mockbroker.simulation.groups.consumer.membership import Membership
-from mockbroker.simulation.groups.consumer.model import (
+from mockbroker.simulation.groups.consumer.consumer_group import (
     CONSUMER_TYPE,
     ClassicPart,
     ConsumerGroup,
     Member,
+)
+from mockbroker.simulation.groups.consumer.consumer_membership import Membership
+from mockbroker.simulation.groups.consumer_protocol import (
+    read_assignment,
+    read_subscription,
+    version_of,
+    write_assignment,
 )
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
 from mockbroker.simulation.releases.rows import Release, apply_first

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from kproto.codec.message import Message
-from mockbroker.simulation.groups.modern.topics import TopicFacts
+from mockbroker.simulation.groups.modern.group_topics import TopicFacts
 
 __all__ = ["RecordWriter", "StoredRecord", "metadata_hash"]
 

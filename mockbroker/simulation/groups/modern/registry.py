@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Generic
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.modern.group import GroupT
-from mockbroker.simulation.groups.modern.membership import ModernMembership
+from mockbroker.simulation.groups.modern.modern_group import GroupT
+from mockbroker.simulation.groups.modern.modern_membership import ModernMembership
 
 __all__ = ["GroupRegistry"]
 

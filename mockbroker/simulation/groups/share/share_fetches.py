@@ -21,10 +21,9 @@ from kproto.error_codes import ErrorCode, message
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.fetching.fetches import Fetches
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionPosition
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
-from mockbroker.simulation.groups.modern.topics import GroupTopics
 from mockbroker.simulation.groups.share.deliveries import StoreError, StoreEvent, delivery_rules
-from mockbroker.simulation.groups.share.settings import ShareSettings, ShareTimes
 from mockbroker.simulation.groups.share.share_partition import (
     UNINITIALIZED,
     AckBatch,
@@ -41,6 +40,7 @@ from mockbroker.simulation.groups.share.share_sessions import (
     ShareSession,
     session_rules,
 )
+from mockbroker.simulation.groups.share.share_settings import ShareSettings, ShareTimes
 from mockbroker.simulation.log.batch_header import BatchHeader, read_header
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog

@@ -23,7 +23,7 @@ from mockbroker.simulation.groups.share.deliveries import (
     StoreError,
     Throttle,
 )
-from mockbroker.simulation.groups.share.settings import ShareTimes
+from mockbroker.simulation.groups.share.share_settings import ShareTimes
 from mockbroker.simulation.log.batch_header import BatchHeader
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.model import TopicPartition

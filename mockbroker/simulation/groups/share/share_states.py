@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kproto.error_codes import ErrorCode, message
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
-from mockbroker.simulation.groups.modern.topics import GroupTopics
 from mockbroker.simulation.groups.share.share_fetches import ShareFetches
 from mockbroker.simulation.groups.share.share_partition import (
     UNINITIALIZED,

@@ -1,5 +1,6 @@
 """Streams groups (KIP-1071): applications of Kafka Streams, whose tasks the broker assigns.
 
 A task is a partition of a subtopology. ``topology`` decides how many there are and which internal
-topics they need, ``assignor`` who gets them, ``tables`` and ``reconciliation`` hold the rules.
+topics they need, ``task_assignor`` assigns them, ``streams_rules`` and ``task_reconciliation`` hold
+the rules.
 """

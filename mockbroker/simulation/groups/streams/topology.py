@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from mockbroker.simulation.coordinators.kinds import java_hash
+from mockbroker.simulation.coordinators.coordinator_kinds import java_hash
 from mockbroker.simulation.state.results import NewTopic
 
 __all__ = [

@@ -20,9 +20,9 @@ from kproto.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
-from mockbroker.simulation.coordinators.offsets import OffsetStore
+from mockbroker.simulation.coordinators.offset_store import OffsetStore
 from mockbroker.simulation.log.logs import InternalProducer
 from tests.mockbroker.broker import DirectBroker
 

@@ -11,10 +11,10 @@ from kproto.messages.offset_commit_value import OffsetCommitValue
 from kproto.records import Record, RecordBatches
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_log import group_record, offset_record
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import CommittedOffset, OffsetToCommit
-from mockbroker.simulation.groups.classic.model import (
+from mockbroker.simulation.groups.classic.classic_group import (
     JoinRequest,
     JoinResult,
     SyncRequest,

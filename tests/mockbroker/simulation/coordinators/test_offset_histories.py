@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
-from mockbroker.simulation.coordinators.offsets import Commitment
+from mockbroker.simulation.coordinators.offset_store import Commitment
 from mockbroker.simulation.state.model import TopicPartition
 from tests.mockbroker.simulation.coordinators.offset_requests import (
     coordinated,

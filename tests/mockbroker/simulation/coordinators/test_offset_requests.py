@@ -28,10 +28,10 @@ from kproto.messages.offset_fetch_request import (
 )
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_facts import GroupStanding
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
-from mockbroker.simulation.groups.coordinator import Groups as AllGroups
+from mockbroker.simulation.groups.all_groups import Groups as AllGroups
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.model import TopicPartition
 from tests.mockbroker.broker import DirectBroker

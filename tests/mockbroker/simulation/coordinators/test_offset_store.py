@@ -10,11 +10,11 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_facts import GroupStanding
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
-from mockbroker.simulation.coordinators.offsets import Stored
-from mockbroker.simulation.groups.coordinator import Groups as AllGroups
+from mockbroker.simulation.coordinators.offset_store import Stored
+from mockbroker.simulation.groups.all_groups import Groups as AllGroups
 from mockbroker.simulation.state.timers import wait_for_call
 from tests.mockbroker.simulation.coordinators.offset_requests import (
     coordinated,

@@ -11,7 +11,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.coordinators.kinds import (
+from mockbroker.simulation.coordinators.coordinator_kinds import (
     CoordinatorKind,
     java_hash,
     partition_for,

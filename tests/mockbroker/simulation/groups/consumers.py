@@ -8,7 +8,7 @@ from typing import Any
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.groups.consumer.model import ConsumerGroup, HeartbeatRequest
+from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup, HeartbeatRequest
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import Assignment
 from mockbroker.simulation.state.model import Broker

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.groups.classic.model import (
+from mockbroker.simulation.groups.classic.classic_group import (
     Group,
     JoinRequest,
     JoinResult,

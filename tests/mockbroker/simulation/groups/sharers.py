@@ -8,12 +8,12 @@ from typing import Any
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
-from mockbroker.simulation.groups.share.model import ShareGroup, ShareHeartbeat
 from mockbroker.simulation.groups.share.share_fetches import (
     ShareAnswer,
     ShareQuery,
     StartedShareFetch,
 )
+from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat
 from mockbroker.simulation.groups.share.share_partition import AckBatch, SharePartition
 from tests.mockbroker.simulation.fetching.fetching import append
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.groups.streams.model import (
+from mockbroker.simulation.groups.streams.streams_group import (
     HeartbeatRequest,
     HeartbeatResult,
     Member,

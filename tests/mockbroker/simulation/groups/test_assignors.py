@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.simulation.groups.consumer.assignors import (
+from mockbroker.simulation.groups.consumer.partition_assignors import (
     ASSIGNORS,
     Subscriber,
     range_,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.model import JoinRequest
-from mockbroker.simulation.groups.consumer import settings
+from mockbroker.simulation.groups.classic.classic_group import JoinRequest
+from mockbroker.simulation.groups.consumer import consumer_settings as settings
 from tests.mockbroker.simulation.groups.consumers import Consumers
 
 REJOIN = "The member must abandon all its partitions and rejoin."

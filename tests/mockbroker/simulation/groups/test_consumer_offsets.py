@@ -25,7 +25,7 @@ from kproto.messages.consumer_group_target_assignment_member_value import (
 from kproto.messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.log.record_documents import LoggedRecord
 from mockbroker.simulation.log.seeding import read_records
 from mockbroker.simulation.state.model import Broker

@@ -9,8 +9,8 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.consumer.model import Member
-from mockbroker.simulation.groups.consumer.reconciliation import (
+from mockbroker.simulation.groups.consumer.consumer_group import Member
+from mockbroker.simulation.groups.consumer.partition_reconciliation import (
     ON_RECONCILE,
     ON_TARGET_READ,
     Reconciliation,

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic import join_tables, settings
-from mockbroker.simulation.groups.classic.model import GroupState, Protocols
+from mockbroker.simulation.groups.classic import classic_settings as settings
+from mockbroker.simulation.groups.classic import join_rules
+from mockbroker.simulation.groups.classic.classic_group import GroupState, Protocols
 from tests.mockbroker.simulation.groups.members import RANGE, Coordinator
 
 BOTH: Protocols = (("range", b"r"), ("sticky", b"s"))
@@ -120,7 +121,7 @@ def test_the_refused_member_may_have_been_the_last_that_was_missing_in_2_5() -> 
 def test_this_mock_bounds_members_and_handed_out_ids(
     monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    monkeypatch.setattr(join_tables, "MOST_MEMBERS", 3)
+    monkeypatch.setattr(join_rules, "MOST_MEMBERS", 3)
     at = Coordinator(group_initial_rebalance_delay_ms=1000)
     for _ in range(3):
         at.join(version=version)
@@ -129,7 +130,7 @@ def test_this_mock_bounds_members_and_handed_out_ids(
 
 @pytest.mark.requirement("DP-JOIN-05")
 def test_this_mock_bounds_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mockbroker.simulation.groups.classic.coordinator.MOST_GROUPS", 2)
+    monkeypatch.setattr("mockbroker.simulation.groups.classic.classic_groups.MOST_GROUPS", 2)
     at = Coordinator()
     assert [at.join(group=each).code for each in "abc"] == [0, 0, 15]
     assert at.groups.validate_commit("d", "", None, -1) == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.model import LeavingMember
+from mockbroker.simulation.groups.classic.classic_group import LeavingMember
 from tests.mockbroker.simulation.groups.members import Coordinator
 
 NEWEST, OLD = (4, 4), (1, 1)

@@ -11,13 +11,13 @@ from kproto.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
     TopicPartition,
 )
-from mockbroker.simulation.groups.classic.model import (
+from mockbroker.simulation.groups.classic.classic_group import (
     JoinRequest,
     JoinResult,
     LeavingMember,
     SyncRequest,
 )
-from mockbroker.simulation.groups.consumer.embedded import (
+from mockbroker.simulation.groups.consumer_protocol import (
     read_assignment,
     read_subscription,
     version_of,

@@ -7,7 +7,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from kproto.messages import ConsumerProtocolSubscription
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.classic.model import Protocols
+from mockbroker.simulation.groups.classic.classic_group import Protocols
 from tests.mockbroker.simulation.groups.members import Coordinator
 
 NEWEST = (4, 4)

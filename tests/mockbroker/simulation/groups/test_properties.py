@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.model import GroupState, LeavingMember, SyncResult
+from mockbroker.simulation.groups.classic.classic_group import GroupState, LeavingMember, SyncResult
 from tests.mockbroker.simulation.groups.members import Answer, Coordinator
 
 pytestmark = [

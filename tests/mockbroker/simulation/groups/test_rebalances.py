@@ -6,7 +6,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.groups.classic.settings import group_settings
+from mockbroker.simulation.groups.classic.classic_settings import group_settings
 from tests.mockbroker.simulation.groups.members import Coordinator
 
 # ---- beginning -----------------------------------------------------------------------------------

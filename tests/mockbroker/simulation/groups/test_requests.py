@@ -24,7 +24,7 @@ from kproto.messages.leave_group_request import MemberIdentity
 from kproto.messages.sync_group_request import SyncGroupRequestAssignment
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.security.authorizer import (
     AclOperation,
     Authorizer,

@@ -9,7 +9,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.share.assignor import simple
+from mockbroker.simulation.groups.share.share_assignor import simple
 from tests.mockbroker.simulation.groups.consumers import Consumers
 from tests.mockbroker.simulation.groups.sharers import Sharers
 

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.groups.classic.model import JoinRequest, JoinResult
-from mockbroker.simulation.groups.consumer.model import HeartbeatRequest as ConsumerRequest
-from mockbroker.simulation.groups.modern.settings import GroupTimes
-from mockbroker.simulation.groups.streams.model import Tasks
-from mockbroker.simulation.groups.streams.settings import StreamsSettings, streams_settings
+from mockbroker.simulation.groups.classic.classic_group import JoinRequest, JoinResult
+from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest as ConsumerRequest
+from mockbroker.simulation.groups.modern.group_times import GroupTimes
+from mockbroker.simulation.groups.streams.streams_group import Tasks
+from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings, streams_settings
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Subtopology, Topology
 from tests.mockbroker.simulation.groups.members import RANGE, Answer
 from tests.mockbroker.simulation.groups.streams import COUNTING, PLAIN, Streams, tasks

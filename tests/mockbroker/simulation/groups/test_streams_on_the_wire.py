@@ -20,9 +20,13 @@ from kproto.messages.streams_group_topology_description_update_request import (
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.groups.classic.model import LeavingMember, SyncRequest, SyncResult
-from mockbroker.simulation.groups.streams.model import Member, Tasks
-from mockbroker.simulation.groups.streams.records import StreamsRecords
+from mockbroker.simulation.groups.classic.classic_group import (
+    LeavingMember,
+    SyncRequest,
+    SyncResult,
+)
+from mockbroker.simulation.groups.streams.streams_group import Member, Tasks
+from mockbroker.simulation.groups.streams.streams_records import StreamsRecords
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.model import TopicPartition

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.streams.assignor import Worker, sticky
-from mockbroker.simulation.groups.streams.model import Member, MemberState, Tasks
-from mockbroker.simulation.groups.streams.reconciliation import (
+from mockbroker.simulation.groups.streams.streams_group import Member, MemberState, Tasks
+from mockbroker.simulation.groups.streams.task_assignor import Worker, sticky
+from mockbroker.simulation.groups.streams.task_reconciliation import (
     ON_DIFFERENCE,
     ON_RECONCILE,
     Holders,

@@ -19,7 +19,7 @@ from kproto.messages.produce_request import (
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import Wire, connect
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kproto.records import Record, RecordBatches, build_batch, read_control_record
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.coordinators.kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.log.produce import AppendOutcome
 from mockbroker.simulation.log.produce_checks import RequestFacts
 from mockbroker.simulation.state.model import TopicPartition

@@ -1,0 +1,412 @@
+"""The groups of a cluster, whatever their kind: who has an id, and who answers a request for it.
+
+``classic``, ``consumer``, ``streams`` and ``share`` each keep groups of their kind and share the
+ids. A request goes to the kind that has the group, and else to the kind whose request it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
+from mockbroker.simulation.coordinators.group_facts import STABLE, GroupStanding
+from mockbroker.simulation.groups.classic.classic_group import (
+    GROUP_TYPE,
+    DescribedGroup,
+    Group,
+    GroupState,
+    JoinAnswer,
+    JoinRequest,
+    JoinResult,
+    LeavingMember,
+    SyncAnswer,
+    SyncRequest,
+    SyncResult,
+)
+from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
+from mockbroker.simulation.groups.consumer.consumer_group import CONSUMER_TYPE, ConsumerGroup
+from mockbroker.simulation.groups.consumer.consumer_groups import ConsumerGroups
+from mockbroker.simulation.groups.group_views import GroupView, view_group, view_share_group
+from mockbroker.simulation.groups.share.share_group import SHARE_TYPE, ShareGroup
+from mockbroker.simulation.groups.share.share_groups import ShareGroups
+from mockbroker.simulation.groups.streams.streams_group import STREAMS_TYPE, StreamsGroup
+from mockbroker.simulation.groups.streams.streams_groups import StreamsGroups
+from mockbroker.simulation.state.model import TopicPartition
+
+__all__ = ["Groups", "ListedGroup"]
+
+AnyGroup: TypeAlias = Group | ConsumerGroup | StreamsGroup | ShareGroup
+
+
+class ListedGroup(msgspec.Struct, frozen=True):
+    """A group in ListGroups."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    group_type: str
+
+
+class Groups:
+    """All groups of a cluster. ``on_changed`` are called with the id of a group whose state,
+    members or epoch changed, ``on_deleted`` with the id of a group that is gone."""
+
+    def __init__(
+        self,
+        classic: ClassicGroups,
+        consumer: ConsumerGroups,
+        streams: StreamsGroups,
+        share: ShareGroups,
+    ) -> None:
+        self.classic = classic
+        self.consumer = consumer
+        self.streams = streams
+        self.share = share
+        consumer.is_taken = lambda group_id: (
+            streams.group(group_id) is not None or share.group(group_id) is not None
+        )
+        self.on_changed: list[Callable[[str], None]] = classic.on_changed
+        self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
+
+    # ---- facts -------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> Mapping[str, AnyGroup]:
+        """All groups by id."""
+        kinds = (self.classic, self.consumer, self.streams, self.share)
+        return {group_id: group for kind in kinds for group_id, group in kind.groups.items()}
+
+    def group(self, group_id: str) -> AnyGroup | None:
+        """Return a group; None if there is none of this id."""
+        return (
+            self.consumer.group(group_id)
+            or self.streams.group(group_id)
+            or self.share.group(group_id)
+            or self.classic.group(group_id)
+        )
+
+    def view(self, group_id: str) -> GroupView | None:
+        """Return what a tester sees of a group; None if there is none of this id."""
+        group = self.group(group_id)
+        if group is None:
+            return None
+        if isinstance(group, ShareGroup):
+            return view_share_group(group, self.share.topics, self.share.partitions_of(group_id))
+        assignor = ""
+        if isinstance(group, ConsumerGroup):
+            assignor = self.consumer.assignor_name(group)
+        return view_group(group, self.consumer.topics, assignor)
+
+    # ---- requests of the classic protocol ----------------------------------------------------
+
+    def join(
+        self,
+        request: JoinRequest,
+        answer: JoinAnswer,
+        coordinator_error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        """JoinGroup. An empty group of another kind becomes a classic one."""
+        streams = self.streams.group(request.group_id)
+        if streams is not None and not coordinator_error:
+            self._join_streams_group(streams, request, answer)
+            return
+        group = self.consumer.group(request.group_id)
+        if self._is_shared(request.group_id) and not coordinator_error:
+            answer(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
+        elif group is None or coordinator_error:
+            self.classic.join(request, answer, coordinator_error)
+        elif not self.classic.machine.settings.allows_session(request.session_timeout_ms):
+            answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+        elif group.members:
+            answer(self.consumer.classic_members.join(group, request))
+        else:
+            self.consumer.discard(group)
+            self.classic.join(request, answer, coordinator_error)
+
+    def _join_streams_group(
+        self, group: StreamsGroup, request: JoinRequest, answer: JoinAnswer
+    ) -> None:
+        if not self.classic.machine.settings.allows_session(request.session_timeout_ms):
+            answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+        elif group.members:
+            answer(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
+        else:
+            self.streams.discard(group)
+            self.classic.join(request, answer)
+
+    def sync(
+        self,
+        request: SyncRequest,
+        answer: SyncAnswer,
+        coordinator_error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        """SyncGroup."""
+        if not coordinator_error and self.streams.group(request.group_id) is not None:
+            answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+            return
+        group = self.consumer.group(request.group_id)
+        if group is None or coordinator_error:
+            self.classic.sync(request, answer, coordinator_error)
+        else:
+            answer(self.consumer.classic_members.sync(group, request))
+
+    def heartbeat(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        coordinator_error: ErrorCode = ErrorCode.NONE,
+    ) -> ErrorCode:
+        """Heartbeat (12)."""
+        if not coordinator_error and self.streams.group(group_id) is not None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        group = self.consumer.group(group_id)
+        if group is None or coordinator_error:
+            return self.classic.heartbeat(
+                group_id, member_id, instance_id, generation, coordinator_error
+            )
+        return self.consumer.classic_members.heartbeat(group, member_id, instance_id, generation)
+
+    def leave(
+        self,
+        group_id: str,
+        members: Sequence[LeavingMember],
+        coordinator_error: ErrorCode = ErrorCode.NONE,
+    ) -> tuple[ErrorCode, tuple[ErrorCode, ...]]:
+        """LeaveGroup: an error for the request, and one for each member if that is 0."""
+        if not coordinator_error and self.streams.group(group_id) is not None:
+            return ErrorCode.NONE, tuple(ErrorCode.UNKNOWN_MEMBER_ID for _ in members)
+        group = self.consumer.group(group_id)
+        if group is None or coordinator_error:
+            return self.classic.leave(group_id, members, coordinator_error)
+        return self.consumer.classic_members.leave(group, members)
+
+    # ---- administration ----------------------------------------------------------------------
+
+    def delete(self, group_id: str, coordinator_error: ErrorCode = ErrorCode.NONE) -> ErrorCode:
+        """DeleteGroups, for one group: an empty group goes, with its offsets."""
+        if not coordinator_error and self.streams.group(group_id) is not None:
+            return self.streams.delete(group_id)
+        if self._is_shared(group_id) and not coordinator_error:
+            return self.share.delete(group_id)
+        if self.consumer.group(group_id) is None or coordinator_error:
+            return self.classic.delete(group_id, coordinator_error)
+        return self.consumer.delete(group_id)
+
+    def list_groups(
+        self, states: Iterable[str] = (), types: Iterable[str] = ()
+    ) -> Iterator[ListedGroup]:
+        """ListGroups: the groups in these states and of these types, compared without case; no
+        states or types mean all of them."""
+        wanted_states = {each.strip().lower() for each in states}
+        wanted_types = {each.lower() for each in types}
+        for group_id, group in self.groups.items():
+            if isinstance(group, ConsumerGroup):
+                listed = ListedGroup(group_id, CONSUMER_TYPE, str(group.state), CONSUMER_TYPE)
+            elif isinstance(group, StreamsGroup):
+                listed = ListedGroup(group_id, STREAMS_TYPE, str(group.state), STREAMS_TYPE)
+            elif isinstance(group, ShareGroup):
+                listed = ListedGroup(group_id, SHARE_TYPE, str(group.state), SHARE_TYPE)
+            else:
+                listed = ListedGroup(
+                    group_id, group.protocol_type or "", str(group.state), GROUP_TYPE
+                )
+            if wanted_types and listed.group_type not in wanted_types:
+                continue
+            if not wanted_states or listed.state.lower() in wanted_states:
+                yield listed
+
+    def describe(self, group_id: str) -> DescribedGroup | None:
+        """DescribeGroups, for one group; None if there is no classic group of this id."""
+        return self.classic.describe(group_id)
+
+    # ---- what committed offsets ask ----------------------------------------------------------
+
+    def validate_commit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        version: int = 0,
+        transactional: bool = False,
+        partitions: Iterable[TopicPartition] = (),
+    ) -> ErrorCode:
+        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
+        streams = self.streams.group(group_id)
+        if streams is not None:
+            return self.streams.validate_commit(
+                streams, member_id, instance_id, generation,
+                version=version, transactional=transactional, partitions=partitions,
+            )  # fmt: skip
+        if self._is_shared(group_id):
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        group = self.consumer.group(group_id)
+        if group is None:
+            return self.classic.validate_commit(
+                group_id, member_id, instance_id, generation,
+                version=version, transactional=transactional,
+            )  # fmt: skip
+        return self.consumer.validate_commit(
+            group, member_id, instance_id, generation,
+            version=version, transactional=transactional, partitions=partitions,
+        )  # fmt: skip
+
+    def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Return the error of a fetch. Classic groups ignore member and epoch, and share groups
+        have no offsets."""
+        streams = self.streams.group(group_id)
+        if streams is not None:
+            return self.streams.validate_fetch(streams, member_id, member_epoch)
+        group = self.consumer.group(group_id)
+        if group is None:
+            return ErrorCode.NONE
+        return self.consumer.validate_fetch(group, member_id, member_epoch)
+
+    def validate_offset_delete(self, group_id: str) -> ErrorCode:
+        """Groups with members keep their offsets, unless the members are consumers."""
+        if self._of_newer_kind(group_id) is not None:
+            return ErrorCode.NONE
+        group = self.classic.group(group_id)
+        if group is None or group.is_in(GroupState.DEAD):
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.is_in(GroupState.EMPTY) or group.is_consumer_group:
+            return ErrorCode.NONE
+        return ErrorCode.NON_EMPTY_GROUP
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        """Whether members of a group of consumers consume a topic, or may."""
+        if self.streams.group(group_id) is not None:
+            return self.streams.is_subscribed(group_id, topic)
+        if self.consumer.group(group_id) is not None:
+            return self.consumer.is_subscribed(group_id, topic)
+        return self.classic.is_subscribed(group_id, topic)
+
+    def standing(self, group_id: str) -> GroupStanding | None:
+        """Return the group's protocol type and state. The offsets of consumer and streams groups
+        age from the commit on, unless a member subscribes to the topic."""
+        if self._of_newer_kind(group_id) is not None:
+            return GroupStanding(CONSUMER_TYPE, STABLE)
+        group = self.classic.group(group_id)
+        if group is None:
+            return None
+        return GroupStanding(
+            group.protocol_type or "", group.state, self.classic.empty_since_ms(group_id)
+        )
+
+    def group_ids(self) -> Iterable[str]:
+        """The ids of all groups."""
+        return self.groups
+
+    def offsets_gone(self, group_id: str) -> None:
+        """An empty group goes with its last offset."""
+        newer = self._of_newer_kind(group_id)
+        if self._is_shared(group_id):
+            return
+        if newer is None:
+            self.classic.forget_if_empty(group_id)
+        elif not newer.members:
+            self.delete(group_id)
+
+    # ---- what the placement asks -------------------------------------------------------------
+
+    def unload(self, group_ids: Sequence[str]) -> None:
+        """The coordinator of these groups lost its partition."""
+        for kind in (self.classic, self.consumer, self.streams, self.share):
+            kind.unload(group_ids)
+
+    def load(self, group_ids: Sequence[str]) -> None:
+        """Another coordinator reads these groups from the log."""
+        for kind in (self.classic, self.consumer, self.streams, self.share):
+            kind.load(group_ids)
+
+    # ---- steps of a tester -------------------------------------------------------------------
+
+    def hold_joins(self, group_id: str) -> None:
+        """As ``TesterSteps`` of classic groups."""
+        self._only_classic(group_id, "joins to hold").hold_joins(group_id)
+
+    def complete_join(self, group_id: str) -> None:
+        """As ``TesterSteps`` of classic groups."""
+        self._only_classic(group_id, "joins to complete").complete_join(group_id)
+
+    def force_rebalance(self, group_id: str) -> None:
+        """Begin a rebalance, or raise the epoch of a consumer group."""
+        self._owner(group_id).force_rebalance(group_id)
+
+    def expire_member(self, group_id: str, member: str) -> None:
+        """End the session of a member."""
+        self._owner(group_id).expire_member(group_id, member)
+
+    def remove_member(self, group_id: str, member: str) -> None:
+        """Remove a member as an administrator does."""
+        self._owner(group_id).remove_member(group_id, member)
+
+    def fence_instance(self, group_id: str, instance_id: str) -> str:
+        """Give the instance id of a static member to another member. Returns the other's id."""
+        return self._owner(group_id).fence_instance(group_id, instance_id)
+
+    def set_generation(self, group_id: str, number: int) -> None:
+        """Let a group be in another generation, or at another epoch."""
+        owner = self._owner(group_id)
+        if isinstance(owner, ShareGroups):
+            raise ClusterError(f"group {group_id!r} is a share group: it has no generations")
+        if isinstance(owner, ClassicGroups):
+            owner.set_generation(group_id, number)
+        else:
+            owner.set_epoch(group_id, number)
+
+    def shut_down(self, group_id: str, member: str) -> None:
+        """Let a member of a streams group request that all members shut down."""
+        self.streams.shut_down(group_id, member)
+
+    def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:
+        """Set the target of a group by hand."""
+        self._newer_owner(group_id).set_target(group_id, target)
+
+    def release_assignor(self, group_id: str) -> None:
+        """Let the assignor make targets again."""
+        self._newer_owner(group_id).release_assignor(group_id)
+
+    def hold_assignment(self, group_id: str) -> None:
+        """Keep members from getting to their targets."""
+        self._assigning(group_id).hold_assignment(group_id)
+
+    def release_assignment(self, group_id: str) -> None:
+        """Let members get to their targets again."""
+        self._assigning(group_id).release_assignment(group_id)
+
+    def _assigning(self, group_id: str) -> ConsumerGroups | StreamsGroups | ShareGroups:
+        return self.share if self._is_shared(group_id) else self._newer_owner(group_id)
+
+    def _is_shared(self, group_id: str) -> bool:
+        return self.share.group(group_id) is not None
+
+    def _of_newer_kind(self, group_id: str) -> ConsumerGroup | StreamsGroup | None:
+        return self.consumer.group(group_id) or self.streams.group(group_id)
+
+    def _newer_owner(self, group_id: str) -> ConsumerGroups | StreamsGroups:
+        """Who has a group with targets; groups that do not exist are reported as of consumers."""
+        return self.consumer if self.streams.group(group_id) is None else self.streams
+
+    def _owner(self, group_id: str) -> ClassicGroups | ConsumerGroups | StreamsGroups | ShareGroups:
+        if self._is_shared(group_id):
+            return self.share
+        if self._of_newer_kind(group_id) is None:
+            return self.classic
+        return self._newer_owner(group_id)
+
+    def _only_classic(self, group_id: str, what: str) -> ClassicGroups:
+        if self._is_shared(group_id):
+            raise ClusterError(f"group {group_id!r} is a share group: it has no {what}")
+        newer = self._of_newer_kind(group_id)
+        if newer is not None:
+            kind = "streams" if isinstance(newer, StreamsGroup) else "consumer"
+            raise ClusterError(f"group {group_id!r} is a {kind} group: it has no {what}")
+        return self.classic

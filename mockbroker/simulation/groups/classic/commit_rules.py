@@ -1,0 +1,162 @@
+"""OffsetCommit, DeleteGroups and DescribeGroups, as far as they concern the group, as rows."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.groups.classic.classic_requests import (
+    CommitEvent,
+    DeleteEvent,
+    DescribeEvent,
+    Gate,
+    MissingGroup,
+)
+from mockbroker.simulation.groups.classic.group_conditions import (
+    elsewhere,
+    empty_id,
+    fenced,
+    is_completing,
+    is_dead,
+    is_empty,
+    is_stable,
+    missing,
+    other_generation,
+    unknown_instance,
+    unknown_member,
+)
+from mockbroker.simulation.groups.classic.group_effects import (
+    IN_REBALANCE,
+    NEW_COORDINATOR,
+    refuse_elsewhere,
+    renew_session,
+)
+from mockbroker.simulation.releases.rows import Do, Refuse, Row, always
+
+__all__ = [
+    "ON_COMMIT",
+    "ON_DELETE",
+    "ON_MISSING_IN_COMMIT",
+    "CommitRow",
+    "MissingRow",
+]
+
+CommitRow: TypeAlias = Row[CommitEvent, CommitEvent]
+MissingRow: TypeAlias = Row[MissingGroup, MissingGroup]
+
+
+def _generation_named(event: MissingGroup) -> bool:
+    return event.generation >= 0
+
+
+def _make_group(event: MissingGroup) -> None:
+    event.make()
+
+
+def _new_version(event: MissingGroup) -> bool:
+    return _generation_named(event) and event.version >= 9
+
+
+def _transactional_and_missing(event: MissingGroup) -> bool:
+    return event.transactional
+
+
+def _transactional_and_new_version(event: MissingGroup) -> bool:
+    return event.transactional and _generation_named(event) and event.version >= 6
+
+
+ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
+    # The group is made in any case, and has no such member.
+    Row("DP-TXNOFF-01", _transactional_and_missing, (Do(_make_group),), until=NEW_COORDINATOR),
+    Row(
+        "DP-TXNOFF-01",
+        _transactional_and_new_version,
+        (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
+        since=NEW_COORDINATOR,
+    ),
+    Row(
+        "DP-OFFSET-03",
+        _new_version,
+        (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
+        since=NEW_COORDINATOR,
+    ),
+    Row("DP-OFFSET-03", _generation_named, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-OFFSET-02", always, (Do(_make_group),)),
+)
+"""Offsets are committed for a group that does not exist."""
+
+
+def _simple_and_empty(event: CommitEvent) -> bool:
+    return event.generation < 0 and is_empty(event)
+
+
+def _simple_and_transactional(event: CommitEvent) -> bool:
+    """A transaction names neither a generation nor a member."""
+    unnamed = event.member_id == "" and event.instance_id is None
+    return event.transactional and event.generation < 0 and unnamed
+
+
+def _plain_and_completing(event: CommitEvent) -> bool:
+    return not event.transactional and is_completing(event)
+
+
+def _transactional(event: CommitEvent) -> bool:
+    return event.transactional
+
+
+ON_COMMIT: Final[tuple[CommitRow, ...]] = (
+    Row("DP-OFFSET-04", is_dead, (Refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),)),
+    # Transactions name no member before KIP-447.
+    Row("DP-OFFSET-06", _transactional, (), until=(2, 5)),
+    Row("DP-OFFSET-04", _simple_and_empty, ()),
+    Row("DP-OFFSET-05", _simple_and_transactional, ()),
+    Row("DP-OFFSET-06", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
+    Row("DP-OFFSET-05 DP-OFFSET-06", unknown_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-OFFSET-06", unknown_instance, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), since=(3, 0)),
+    Row("DP-OFFSET-06", other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-OFFSET-07", _plain_and_completing, (IN_REBALANCE,)),
+    Row("DP-OFFSET-07", _transactional, ()),
+    Row("DP-OFFSET-08", always, (Do(renew_session),)),
+)
+
+ON_DELETE_GATE: Final[tuple[Row[Gate, Gate], ...]] = (
+    Row("DP-OFFSET-20", empty_id, (Refuse(ErrorCode.INVALID_GROUP_ID),), until=(2, 0)),
+    Row("DP-COORD-05", elsewhere, (Do(refuse_elsewhere),)),
+    Row("DP-OFFSET-20", missing, (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),)),
+)
+
+ON_DELETE: Final[tuple[Row[DeleteEvent, DeleteEvent], ...]] = (
+    Row("DP-OFFSET-20", is_dead, (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),)),
+    Row("DP-OFFSET-20", is_empty, (Do(lambda event: event.delete(event.group)),)),
+    Row("DP-OFFSET-20", always, (Refuse(ErrorCode.NON_EMPTY_GROUP),)),
+)
+
+# ---- DescribeGroups ------------------------------------------------------------------------------
+
+
+class ShowState(msgspec.Struct, frozen=True):
+    """Show the state under another name."""
+
+    name: str
+
+    def perform(self, subject: DescribeEvent, /) -> None:
+        subject.state = self.name
+
+
+def _show_metadata(event: DescribeEvent) -> None:
+    event.shows_metadata = True
+
+
+def _show_assignments(event: DescribeEvent) -> None:
+    event.shows_assignments = True
+
+
+DescribeRow: TypeAlias = Row[DescribeEvent, DescribeEvent]
+
+ON_DESCRIBE: Final[tuple[DescribeRow, ...]] = (
+    Row("DP-OFFSET-23", is_completing, (ShowState("AwaitingSync"),), until=(1, 1)),
+    Row("DP-OFFSET-23", is_stable, (Do(_show_metadata), Do(_show_assignments))),
+    Row("DP-OFFSET-23", always, (Do(_show_assignments),), since=NEW_COORDINATOR),
+)

@@ -1,0 +1,253 @@
+"""A consumer group and its members, its heartbeats, and their answers.
+
+State without rules. Members are values: a change makes another member. Times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum, StrEnum
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from mockbroker.simulation.groups.classic.classic_group import Protocols
+from mockbroker.simulation.groups.modern.heartbeats import JOINING, LEAVING
+from mockbroker.simulation.groups.modern.modern_group import StaticGroup
+from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
+from mockbroker.simulation.groups.sessions import Session
+from mockbroker.simulation.state.timers import Timer
+
+__all__ = [
+    "CONSUMER_TYPE",
+    "LEAVING_FOR_A_WHILE",
+    "NO_EPOCH",
+    "Assigned",
+    "ClassicPart",
+    "ConsumerGroup",
+    "ConsumerGroupState",
+    "HeartbeatRequest",
+    "Member",
+    "MemberClocks",
+    "MemberState",
+    "ResolvedRegex",
+]
+
+CONSUMER_TYPE: Final = "consumer"
+"""The type of these groups in ListGroups, and the protocol type of their members."""
+LEAVING_FOR_A_WHILE: Final = -2
+NO_EPOCH: Final = -1
+"""Member epochs of a heartbeat that mean something else: -2 is a static member that will be back. A
+commit without a member has -1."""
+
+Assigned: TypeAlias = Mapping[TopicIdPartition, int]
+"""Partition -> the member epoch at which the member got it."""
+
+
+class ConsumerGroupState(StrEnum):
+    """The names that ConsumerGroupDescribe and ListGroups show."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class MemberState(IntEnum):
+    """Where a member is on its way to its target; the numbers are those of Kafka's records."""
+
+    STABLE = 0
+    UNREVOKED = 1
+    """It still has to give up partitions."""
+    UNRELEASED = 2
+    """It waits for partitions that others have to give up."""
+
+
+# ---- requests and answers ------------------------------------------------------------------------
+
+
+class HeartbeatRequest(msgspec.Struct, frozen=True):
+    """``owned``, names, regex, assignor and rack are None where the request leaves them out.
+
+    ``needs_member_id``: version 1 and later, in which clients make their own. ``visible`` returns
+    the topics among some names that the caller may describe."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topic_names: tuple[str, ...] | None = None
+    topic_regex: str | None = None
+    assignor: str | None = None
+    owned: Assignment | None = None
+    client_id: str = ""
+    client_host: str = ""
+    needs_member_id: bool = True
+    visible: Callable[[Iterable[str]], frozenset[str]] = frozenset
+
+    @property
+    def joins(self) -> bool:
+        return self.member_epoch == JOINING
+
+    @property
+    def leaves(self) -> bool:
+        return self.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the member sends everything, as it does after an error."""
+        subscribes = self.topic_names is not None or self.topic_regex is not None
+        return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
+
+
+# ---- members -------------------------------------------------------------------------------------
+
+
+class ClassicPart(msgspec.Struct, frozen=True):
+    """What a member of the classic protocol brings along (JoinGroup)."""
+
+    session_timeout_ms: int
+    protocols: Protocols
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A member. ``previous_epoch`` is -1 until it has had two. ``classic`` is None for members that
+    speak the consumer protocol. ``revoking`` are partitions that it has to give up."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topic_names: frozenset[str] = frozenset()
+    topic_regex: str = ""
+    assignor: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    classic: ClassicPart | None = None
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Assigned = msgspec.field(default_factory=dict)
+    revoking: Assigned = msgspec.field(default_factory=dict)
+
+    @property
+    def metadata(self) -> tuple[object, ...]:
+        """Everything but the assignment: the fields of the record of its metadata."""
+        return (
+            self.instance_id, self.rack_id, self.rebalance_timeout_ms, self.topic_names,
+            self.topic_regex, self.assignor, self.client_id, self.client_host, self.classic,
+        )  # fmt: skip
+
+    @property
+    def progress(self) -> tuple[object, ...]:
+        """The fields of the record of its current assignment."""
+        return self.epoch, self.previous_epoch, self.state, self.assigned, self.revoking
+
+    @property
+    def held(self) -> Assignment:
+        """The partitions that nobody else can have yet."""
+        return frozenset(self.assigned) | frozenset(self.revoking)
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def at_epoch(self, epoch: int) -> Member:
+        return replace(self, epoch=epoch, previous_epoch=self.epoch)
+
+
+class MemberClocks(msgspec.Struct, eq=False):
+    """The timers of one member: ``revocation`` runs while it has to give up partitions, ``join``
+    and ``sync`` until a member of the classic protocol has sent these requests."""
+
+    session: Session
+    revocation: Timer
+    join: Timer
+    sync: Timer
+
+    def stop(self) -> None:
+        self.session.stop()
+        for timer in (self.revocation, self.join, self.sync):
+            timer.set(None)
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+
+class ResolvedRegex(msgspec.Struct, frozen=True):
+    """The topics that a regular expression matched at ``resolved_ms``, when the cluster had created
+    ``version`` topics."""
+
+    topics: frozenset[str]
+    version: int
+    resolved_ms: int
+
+
+class ConsumerGroup(StaticGroup[Member, Assignment, MemberClocks], eq=False):
+    """Its members subscribe to topics, by name or by regular expression."""
+
+    resolved: dict[str, ResolvedRegex] = msgspec.field(default_factory=dict)
+    holders: Counter[TopicIdPartition] = msgspec.field(default_factory=Counter)
+    regexes: Counter[str] = msgspec.field(default_factory=Counter)
+    """How many members have each regular expression."""
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if self.dead:
+            return ConsumerGroupState.DEAD
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(each.is_reconciled_to(self.target_epoch) for each in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def is_free(self, partition: TopicIdPartition) -> bool:
+        return not self.holders[partition]
+
+    def put(self, member: Member) -> None:
+        former = self.members.get(member.member_id)
+        if former is None or former.progress != member.progress:
+            self._release(former)
+            self.holders.update(member.held)
+        if former is None or former.topic_regex != member.topic_regex:
+            self._count(former, -1)
+            self._count(member, 1)
+        StaticGroup.put(self, member)
+
+    def remove(self, member_id: str) -> None:
+        member = self.members[member_id]
+        self._release(member)
+        self._count(member, -1)
+        StaticGroup.remove(self, member_id)
+
+    def _release(self, member: Member | None) -> None:
+        if member is not None:
+            self.holders.subtract(member.held)
+            self.holders = +self.holders
+
+    def _count(self, member: Member | None, number: int) -> None:
+        if member is not None and member.topic_regex:
+            self.regexes[member.topic_regex] += number
+            self.regexes = +self.regexes
+
+    def topics_of(self, member: Member) -> frozenset[str]:
+        """The topics that a member subscribes to, those of its regular expression included."""
+        resolved = self.resolved.get(member.topic_regex)
+        return member.topic_names if resolved is None else member.topic_names | resolved.topics
+
+    @property
+    def subscribed(self) -> frozenset[str]:
+        """The topics that any member subscribes to."""
+        return frozenset().union(*map(self.topics_of, self.members.values()))
+
+    @property
+    def preferred_assignor(self) -> str | None:
+        """The assignor that most members name, uniform rather than range; None if nobody does."""
+        votes = Counter(each.assignor for each in self.members.values() if each.assignor)
+        return max(sorted(votes, reverse=True), key=votes.__getitem__, default=None)

@@ -1,0 +1,317 @@
+"""The state machine of consumer groups: members, targets, reconciliation, regular expressions.
+
+Each method is one step; the rows of ``consumer_rules`` decide. Changes are written to the log as
+records, which ``flush`` hands over in one batch for each request or timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from mockbroker.simulation.groups.consumer.consumer_group import (
+    LEAVING_FOR_A_WHILE,
+    ConsumerGroup,
+    HeartbeatRequest,
+    Member,
+    MemberClocks,
+    MemberState,
+    ResolvedRegex,
+)
+from mockbroker.simulation.groups.consumer.consumer_heartbeats import (
+    GroupEvent,
+    MembersGone,
+    RegexEvent,
+)
+from mockbroker.simulation.groups.consumer.consumer_records import GroupRecords
+from mockbroker.simulation.groups.consumer.consumer_rules import ConsumerRules
+from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
+from mockbroker.simulation.groups.consumer.partition_assignors import ASSIGNORS, Subscriber
+from mockbroker.simulation.groups.consumer.partition_reconciliation import Reconciliation, reconcile
+from mockbroker.simulation.groups.consumer.regexes import matching_names
+from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_times import GroupTimes
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.modern.modern_membership import StaticMembership
+from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment, TopicIdPartition
+from mockbroker.simulation.groups.sessions import Session
+from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.state.timers import Timers
+
+__all__ = ["Downgrade", "Membership"]
+
+Downgrade: TypeAlias = Callable[[ConsumerGroup, Sequence[Member]], None]
+"""Turns a group into a classic one, without these members."""
+
+
+def _updated(member: Member, request: HeartbeatRequest) -> Member:
+    """The member with what a heartbeat says; what it leaves out stays."""
+    names = member.topic_names if request.topic_names is None else frozenset(request.topic_names)
+    timeout_ms = request.rebalance_timeout_ms
+    return replace(
+        member,
+        instance_id=request.instance_id or member.instance_id,
+        rack_id=request.rack_id or member.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        topic_names=names,
+        topic_regex=member.topic_regex if request.topic_regex is None else request.topic_regex,
+        assignor=request.assignor or member.assignor,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        classic=None,
+    )
+
+
+class Membership(StaticMembership[ConsumerGroup]):
+    """The state machine of consumer groups. ``write`` appends records for a group, ``changed`` is
+    called with a group after each change that a tester may wait for."""
+
+    nothing = NOTHING
+    records: GroupRecords
+
+    def __init__(
+        self,
+        timers: Timers,
+        rules: ConsumerRules,
+        records: GroupRecords,
+        topics: GroupTopics,
+        settings: Callable[[], ConsumerSettings],
+        times: Callable[[str], GroupTimes],
+        classic_max_size: Callable[[], int],
+        write: Callable[[str, Iterable[StoredRecord]], None],
+        changed: Callable[[ConsumerGroup], None],
+    ) -> None:
+        super().__init__(timers, write, changed)
+        self.topics = topics
+        self.records = records
+        self.rules = rules
+        self.settings = settings
+        self.times = times
+        self.downgrade: Downgrade = self.remove
+        self._classic_max_size = classic_max_size
+
+    # ---- sessions ----------------------------------------------------------------------------
+
+    def clocks(self, group: ConsumerGroup, member_id: str) -> MemberClocks:
+        """The timers of a member."""
+        found = group.clocks.get(member_id)
+        if found is None:
+            fence = partial(self.fence_member, group, member_id)
+            of = f"group {group.group_id}: %s of {member_id}"
+            found = group.clocks[member_id] = MemberClocks(
+                Session(self.timers, fence, of % "session"),
+                revocation=self.timers.timer(fence, of % "revocation"),
+                join=self.timers.timer(fence, of % "JoinGroup"),
+                sync=self.timers.timer(fence, of % "SyncGroup"),
+            )
+        return found
+
+    def renew(self, group: ConsumerGroup, member: Member) -> None:
+        """Let the session of a member begin anew."""
+        if member.classic is not None:
+            session_ms = member.classic.session_timeout_ms
+        else:
+            session_ms = self.times(group.group_id).session_ms
+        self.clocks(group, member.member_id).session.renew(session_ms)
+
+    def time_revocation(self, group: ConsumerGroup, member: Member) -> None:
+        clocks = self.clocks(group, member.member_id)
+        revokes = member.state is MemberState.UNREVOKED and not group.held
+        due_ms = self.timers.now_ms + member.rebalance_timeout_ms
+        clocks.revocation.set(due_ms if revokes and member.classic is None else None)
+
+    def expel(self, group: ConsumerGroup, member: Member) -> None:
+        self.gone(group, [member])
+
+    # ---- members -----------------------------------------------------------------------------
+
+    def leave_for_a_while(self, group: ConsumerGroup, member: Member) -> None:
+        """A static member keeps its partitions for one session."""
+        self.put(
+            group,
+            replace(
+                member,
+                epoch=LEAVING_FOR_A_WHILE,
+                revoking={},
+                assigned=dict.fromkeys(member.assigned, 0),
+            ),
+        )
+
+    def gone(self, group: ConsumerGroup, members: Sequence[Member]) -> None:
+        """Members leave the group or are fenced."""
+        event = MembersGone(
+            group,
+            members,
+            self.settings(),
+            self._classic_max_size(),
+            self.remove,
+            self.downgrade,
+            self.settle,
+        )
+        apply_first(self.rules.gone, event, event)
+
+    def remove(self, group: ConsumerGroup, members: Sequence[Member]) -> None:
+        """Forget members; the others need another target."""
+        for member in members:
+            self.note(*self.records.member_deletion(group.group_id, member.member_id))
+            group.remove(member.member_id)
+        self._forget_regexes(group)
+        facts = self.topics.facts(group.subscribed)
+        if facts != group.facts:
+            group.facts = facts
+            self.note(*self.records.topics(group))
+        self.bump(group)
+
+    def _forget_regexes(self, group: ConsumerGroup) -> None:
+        """Forget what nobody subscribes to any more."""
+        for regex in group.resolved.keys() - group.regexes.keys():
+            del group.resolved[regex]
+            self.note(self.records.regex(group.group_id, regex, None))
+
+    # ---- epochs and targets ------------------------------------------------------------------
+
+    def follow_request(
+        self, group: ConsumerGroup, member: Member, request: HeartbeatRequest
+    ) -> tuple[Member, bool]:
+        """Take over what a heartbeat says. Returns the member, and whether it subscribes to
+        something else than before."""
+        return self.update(group, member, _updated(member, request))
+
+    def update(self, group: ConsumerGroup, former: Member, member: Member) -> tuple[Member, bool]:
+        """Put a member in the place of its former self, and raise the epoch if that asks for it."""
+        names = former.topic_names != member.topic_names
+        regex = former.topic_regex != member.topic_regex
+        assignor = self.assignor(group)
+        self.put(group, member)
+        resolved = regex and (member.topic_regex == "" or member.topic_regex in group.resolved)
+        if regex:
+            self._forget_regexes(group)
+        other = former.assignor != member.assignor and self.assignor(group) != assignor
+        if names or resolved or other or group.facts_version != self.topics.version:
+            self._compare(
+                group, subscription_changed=names, resolved_changed=resolved, assignor_changed=other
+            )
+        return member, names or regex
+
+    def _compare(
+        self,
+        group: ConsumerGroup,
+        *,
+        subscription_changed: bool = False,
+        resolved_changed: bool = False,
+        assignor_changed: bool = False,
+    ) -> None:
+        """Look at the topics of the group again."""
+        facts = self.topics.facts(group.subscribed)
+        event = GroupEvent(
+            group,
+            self.timers.now_ms,
+            subscription_changed=subscription_changed,
+            resolved_changed=resolved_changed,
+            assignor_changed=assignor_changed,
+            topics_changed=[each[:3] for each in facts] != [each[:3] for each in group.facts],
+            racks_changed=facts != group.facts,
+        )
+        apply_first(self.rules.change, event, event)
+        if facts != group.facts:
+            group.facts = facts
+            self.note(*self.records.topics(group))
+        group.facts_version = self.topics.version
+        if event.bumps:
+            self.bump(group)
+
+    def assignor(self, group: ConsumerGroup) -> str:
+        """The name of the assignor that the group uses."""
+        return group.preferred_assignor or next(iter(self.settings().assignors), "")
+
+    def make_target(self, group: ConsumerGroup) -> None:
+        """Make the target of the group's epoch, if it is time."""
+        interval_ms = self.times(group.group_id).assignment_interval_ms
+        event = GroupEvent(group, self.timers.now_ms, interval_ms)
+        apply_first(self.rules.target, event, event)
+        if not event.makes_target:
+            return
+        self.set_targets(group, self._computed(group))
+
+    def _computed(self, group: ConsumerGroup) -> dict[str, Assignment]:
+        pinned = group.pinned_targets(NOTHING)
+        if pinned is not None:
+            return pinned
+        counts = self.topics.counts(group.subscribed)
+        members = {
+            name: Subscriber(
+                frozenset(self.topics.counts(group.topics_of(each))),
+                each.instance_id,
+                frozenset(
+                    tp for tp in group.target.get(name, NOTHING) if tp[1] < counts.get(tp[0], 0)
+                ),
+            )
+            for name, each in group.members.items()
+        }
+        if not members:
+            return {}
+        return ASSIGNORS[self.assignor(group)](members, counts)
+
+    # ---- reconciliation ----------------------------------------------------------------------
+
+    def reconcile(
+        self,
+        group: ConsumerGroup,
+        member: Member,
+        owned: Assignment | None,
+        *,
+        changed: bool = False,
+    ) -> Member:
+        """Bring a member nearer to its target. A tester may hold that: then nothing is given up,
+        and nothing is free."""
+        if member.is_reconciled_to(group.target_epoch) and not changed:
+            return member
+        subscribed = self.topics.counts(group.topics_of(member))
+
+        def is_subscribed(tp: TopicIdPartition) -> bool:
+            return tp[0] in subscribed
+
+        event = Reconciliation(
+            member,
+            group.target_epoch,
+            group.target.get(member.member_id, NOTHING),
+            None if group.held else owned,
+            (lambda tp: False) if group.held else group.is_free,
+            is_subscribed,
+            changed,
+        )
+        after = reconcile(self.rules.target_read, self.rules.reconcile, event)
+        if after.progress != member.progress:
+            self.put(group, after)
+            self.time_revocation(group, after)
+        return after
+
+    # ---- regular expressions -----------------------------------------------------------------
+
+    def refresh_regexes(
+        self, group: ConsumerGroup, visible: Callable[[Iterable[str]], frozenset[str]]
+    ) -> None:
+        """Resolve regular expressions, if it is time: other topics ask for another target."""
+        if not group.regexes:
+            return
+        event = RegexEvent(
+            group, self.timers.now_ms, self.settings().regex_interval_ms, self.topics.created
+        )
+        apply_first(self.rules.regex, event, event)
+        if not event.resolves:
+            return
+        changed = False
+        for regex in sorted(group.regexes):
+            former = group.resolved.get(regex)
+            found = ResolvedRegex(
+                visible(matching_names(regex, self.topics.names())),
+                self.topics.created,
+                self.timers.now_ms,
+            )
+            changed |= found.topics != (NOTHING if former is None else former.topics)
+            group.resolved[regex] = found
+            self.note(self.records.regex(group.group_id, regex, found))
+        self._compare(group, resolved_changed=changed)

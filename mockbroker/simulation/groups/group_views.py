@@ -1,0 +1,299 @@
+"""Groups as values for testers: what a coordinator knows, held things included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from mockbroker.simulation.groups.classic.classic_group import CONSUMER, GROUP_TYPE, Group, Member
+from mockbroker.simulation.groups.consumer.consumer_group import CONSUMER_TYPE, ConsumerGroup
+from mockbroker.simulation.groups.consumer.consumer_group import Member as ConsumerMember
+from mockbroker.simulation.groups.consumer_protocol import read_assignment
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
+from mockbroker.simulation.groups.share.share_group import SHARE_TYPE, ShareGroup, ShareMember
+from mockbroker.simulation.groups.share.share_partition import SharePartition
+from mockbroker.simulation.groups.streams.streams_group import STREAMS_TYPE, StreamsGroup
+from mockbroker.simulation.groups.streams.streams_group import Member as StreamsMember
+from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
+from mockbroker.simulation.state.model import TopicPartition
+
+__all__ = [
+    "GroupView",
+    "InFlightView",
+    "MemberView",
+    "SharePartitionView",
+    "group_json",
+    "view_group",
+    "view_share_group",
+]
+
+
+class MemberView(msgspec.Struct, frozen=True):
+    """A member. ``assignment`` is None if it is not that of a consumer. ``joining`` and ``syncing``
+    say whether an answer waits; ``session_ends_ms`` is on the simulated clock, None while no
+    session runs.
+
+    Members of consumer groups have an epoch, a state (STABLE, UNREVOKED, UNRELEASED), the target of
+    their assignment and what they have to give up; others have None there. Those of streams groups
+    have tasks: subtopology and partition; ``standby`` are those of which they keep a copy."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: tuple[TopicPartition, ...] | None
+    joining: bool
+    syncing: bool
+    session_ends_ms: int | None
+    epoch: int | None = None
+    state: str | None = None
+    target: tuple[TopicPartition, ...] | None = None
+    revoking: tuple[TopicPartition, ...] | None = None
+    standby: tuple[TopicPartition, ...] | None = None
+
+
+class InFlightView(msgspec.Struct, frozen=True):
+    """Records of a share partition that are in flight, from ``first`` to ``last``. ``state`` is
+    Available, Acquired, Acknowledged or Archived, ``delivery_count`` how often they were delivered;
+    ``member_id`` has acquired them until ``lock_ends_ms`` on the simulated clock."""
+
+    first: int
+    last: int
+    state: str
+    delivery_count: int
+    member_id: str | None
+    lock_ends_ms: int | None
+
+
+class SharePartitionView(msgspec.Struct, frozen=True):
+    """A partition as a share group sees it. ``start_offset`` is -1 until the first fetch, and
+    ``stored_start_offset`` the one that DescribeShareGroupOffsets shows."""
+
+    partition: TopicPartition
+    start_offset: int
+    stored_start_offset: int
+    in_flight: tuple[InFlightView, ...]
+
+
+class GroupView(msgspec.Struct, frozen=True):
+    """A group. ``type`` is classic, consumer, streams or share.
+
+    The ``state`` of a classic group is Empty, PreparingRebalance, CompletingRebalance, Stable or
+    Dead; ``held`` says whether ``hold-joins`` keeps its rebalance from completing.
+
+    The ``state`` of a consumer group is Empty, Assigning, Reconciling, Stable or Dead, its
+    ``generation`` is the epoch and its ``protocol`` the assignor; ``held`` says whether
+    ``hold-assignment`` keeps its members from their targets. ``target_epoch`` is the epoch of its
+    target, and ``pinned`` says whether ``set-target-assignment`` made that.
+
+    A streams group has all that, too, and the state NotReady while topics are missing.
+
+    The ``state`` of a share group is Empty, Stable or Dead. ``share_partitions`` are its share
+    partitions; None for groups of other kinds."""
+
+    group_id: str
+    type: str
+    state: str
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    leader: str | None
+    held: bool
+    members: tuple[MemberView, ...]
+    target_epoch: int | None = None
+    pinned: bool = False
+    share_partitions: tuple[SharePartitionView, ...] | None = None
+
+
+def view_group(
+    group: Group | ConsumerGroup | StreamsGroup, topics: GroupTopics, assignor: str = ""
+) -> GroupView:
+    """Return a view of a group as it is now; ``assignor`` is that of a consumer group whose members
+    name none."""
+    if isinstance(group, ConsumerGroup):
+        return _view_consumer_group(group, topics, assignor)
+    if isinstance(group, StreamsGroup):
+        return _view_streams_group(group)
+    return GroupView(
+        group.group_id,
+        GROUP_TYPE,
+        str(group.state),
+        group.generation,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader,
+        group.held,
+        tuple(_view_member(group, each) for each in group.members.values()),
+    )
+
+
+def _view_member(group: Group, member: Member) -> MemberView:
+    return MemberView(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        _assignment(group, member.assignment),
+        member.member_id in group.joins,
+        member.member_id in group.syncs,
+        member.session.deadline_ms,
+    )
+
+
+def _assignment(group: Group, data: bytes) -> tuple[TopicPartition, ...] | None:
+    if not data:
+        return ()
+    read = read_assignment(data) if group.protocol_type == CONSUMER else None
+    if read is None:
+        return None
+    return tuple(
+        (each.topic, index) for each in read.assigned_partitions for index in each.partitions
+    )
+
+
+def _view_consumer_group(group: ConsumerGroup, topics: GroupTopics, assignor: str) -> GroupView:
+    return GroupView(
+        group.group_id,
+        CONSUMER_TYPE,
+        str(group.state),
+        group.epoch,
+        CONSUMER_TYPE,
+        group.preferred_assignor or assignor,
+        None,
+        group.held,
+        tuple(_view_consumer(group, topics, each) for each in group.members.values()),
+        group.target_epoch,
+        group.pinned is not None,
+    )
+
+
+def _view_consumer(group: ConsumerGroup, topics: GroupTopics, member: ConsumerMember) -> MemberView:
+    clocks = group.clocks.get(member.member_id)
+    return MemberView(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        _named(topics, member.assigned),
+        joining=False,
+        syncing=False,
+        session_ends_ms=None if clocks is None else clocks.session.deadline_ms,
+        epoch=member.epoch,
+        state=member.state.name,
+        target=_named(topics, group.target.get(member.member_id, ())),
+        revoking=_named(topics, member.revoking),
+    )
+
+
+def _view_streams_group(group: StreamsGroup) -> GroupView:
+    return GroupView(
+        group.group_id,
+        STREAMS_TYPE,
+        str(group.state),
+        group.epoch,
+        STREAMS_TYPE,
+        ASSIGNOR,
+        None,
+        group.held,
+        tuple(_view_streams_member(group, each) for each in group.members.values()),
+        group.target_epoch,
+        group.pinned is not None,
+    )
+
+
+def _view_streams_member(group: StreamsGroup, member: StreamsMember) -> MemberView:
+    clocks, target = group.clocks.get(member.member_id), group.target.get(member.member_id)
+    return MemberView(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        tuple(sorted(member.assigned.active)),
+        joining=False,
+        syncing=False,
+        session_ends_ms=None if clocks is None else clocks.session.deadline_ms,
+        epoch=member.epoch,
+        state=member.state.name,
+        target=() if target is None else tuple(sorted(target.active)),
+        revoking=tuple(sorted(member.revoking.active | member.revoking.standby)),
+        standby=tuple(sorted(member.assigned.standby)),
+    )
+
+
+def view_share_group(
+    group: ShareGroup, topics: GroupTopics, partitions: Iterable[SharePartition]
+) -> GroupView:
+    """Return a view of a share group, with its share partitions, as it is now."""
+    return GroupView(
+        group.group_id,
+        SHARE_TYPE,
+        str(group.state),
+        group.epoch,
+        SHARE_TYPE,
+        "simple",
+        None,
+        group.held,
+        tuple(_view_sharer(group, topics, each) for each in group.members.values()),
+        group.target_epoch,
+        share_partitions=tuple(_view_share_partition(each) for each in partitions),
+    )
+
+
+def _view_sharer(group: ShareGroup, topics: GroupTopics, member: ShareMember) -> MemberView:
+    session = group.clocks.get(member.member_id)
+    return MemberView(
+        member.member_id,
+        None,
+        member.client_id,
+        member.client_host,
+        _named(topics, member.assigned),
+        joining=False,
+        syncing=False,
+        session_ends_ms=None if session is None else session.deadline_ms,
+        epoch=member.epoch,
+        target=_named(topics, group.target.get(member.member_id, ())),
+    )
+
+
+def _view_share_partition(share: SharePartition) -> SharePartitionView:
+    return SharePartitionView(
+        share.tp,
+        share.start_offset,
+        share.stored_start,
+        tuple(
+            InFlightView(
+                first,
+                last,
+                str(each.state),
+                each.count,
+                each.member_id or None,
+                None if each.lock is None else each.lock.due_ms,
+            )
+            for first, last, each in share.deliveries()
+        ),
+    )
+
+
+def _named(
+    topics: GroupTopics, partitions: Iterable[TopicIdPartition]
+) -> tuple[TopicPartition, ...]:
+    return tuple((name, index) for name, indexes in topics.by_name(partitions) for index in indexes)
+
+
+def group_json(view: GroupView) -> dict[str, Any]:
+    """Return a group as JSON values; partitions are written ``foo-0``."""
+    found: dict[str, Any] = msgspec.to_builtins(view)
+    for each, member in zip(found["members"], view.members, strict=True):
+        for name in ("assignment", "target", "revoking", "standby"):
+            partitions = getattr(member, name)
+            if partitions is not None:
+                each[name] = [f"{topic}-{index}" for topic, index in partitions]
+    if view.share_partitions is not None:
+        found["share_partitions"] = [
+            {**each, "partition": f"{shared.partition[0]}-{shared.partition[1]}"}
+            for each, shared in zip(found["share_partitions"], view.share_partitions, strict=True)
+        ]
+    return found

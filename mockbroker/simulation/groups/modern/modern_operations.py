@@ -1,0 +1,166 @@
+"""What a tester can do to a group of a newer protocol, which no client could.
+
+Every step raises ClusterError for a group or a member that does not exist.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+from mockbroker.errors import ClusterError
+from mockbroker.simulation.groups.modern.modern_group import GroupT, StaticGroup
+from mockbroker.simulation.groups.modern.modern_membership import StaticMembership
+from mockbroker.simulation.groups.modern.registry import GroupRegistry
+
+__all__ = ["ModernTesterSteps", "StaticTesterSteps"]
+
+_MOST_EPOCHS = 2**31 - 1
+
+StaticGroupT = TypeVar("StaticGroupT", bound=StaticGroup[Any, Any, Any])
+
+
+class ModernTesterSteps(GroupRegistry[GroupT]):
+    """The steps of all kinds of groups. ``kind`` is theirs in texts."""
+
+    kind: ClassVar[str]
+
+    def force_rebalance(self, group_id: str) -> None:
+        """Raise the group's epoch: the next heartbeat makes another target."""
+        group = self._existing(group_id)
+        self.membership.bump(group)
+        self.membership.flush(group)
+
+    def expire_member(self, group_id: str, member: str) -> None:
+        """End the session of a member: it is fenced."""
+        group = self._existing(group_id)
+        self.membership.fence_member(group, self._member(group, member).member_id)
+
+    def remove_member(self, group_id: str, member: str) -> None:
+        """Remove a member as an administrator does."""
+        self.expire_member(group_id, member)
+
+    def hold_assignment(self, group_id: str) -> None:
+        """Keep members from getting to their targets, until ``release_assignment``: members that
+        have to give something up do so, and nothing is free."""
+        group = self._existing(group_id)
+        if group.held:
+            raise ClusterError(f"the assignment of group {group_id!r} is held already")
+        self._hold(group, held=True)
+
+    def release_assignment(self, group_id: str) -> None:
+        """Let members get to their targets again."""
+        group = self._existing(group_id)
+        if not group.held:
+            raise ClusterError(f"the assignment of group {group_id!r} is not held")
+        self._hold(group, held=False)
+
+    def _hold(self, group: GroupT, *, held: bool) -> None:
+        group.held = held
+        self.membership.changed(group)
+
+    def _existing(self, group_id: str) -> GroupT:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise ClusterError(f"there is no {self.kind} group {group_id!r}")
+        return group
+
+    def _member(self, group: GroupT, member: str) -> Any:
+        """The member of this id, or the only one of this client id, or with ``*`` the only one."""
+        named = [each for each in group.members.values() if member in ("*", each.client_id)]
+        found = group.members.get(member) or (named[0] if len(named) == 1 else None)
+        if found is None:
+            known = ", ".join(group.members) or "none"
+            raise ClusterError(
+                f"group {group.group_id!r} has no member {member!r}; its members: {known}"
+            )
+        return found
+
+
+class StaticTesterSteps(ModernTesterSteps[StaticGroupT]):
+    """The steps of groups with static members and assignors. ``member`` is a member id, or the
+    instance id of a static member."""
+
+    seed: ClassVar[int]
+    """Member ids are the same in each run, so that a journal is."""
+    membership: StaticMembership[StaticGroupT]
+
+    def __init__(
+        self,
+        membership: StaticMembership[StaticGroupT],
+        on_changed: list[Callable[[str], None]],
+        on_deleted: list[Callable[[str], None]],
+    ) -> None:
+        super().__init__(membership, on_changed, on_deleted)
+        self._random = random.Random(self.seed)
+
+    def new_member_id(self) -> str:
+        """A member id of the broker's making."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def fence_instance(self, group_id: str, instance_id: str) -> str:
+        """Fence a static member by giving its instance id to another: use of the former member
+        id gets FENCED_INSTANCE_ID(82). Returns the new member id."""
+        group = self._existing(group_id)
+        former = group.static_member(instance_id)
+        if former is None:
+            known = ", ".join(sorted(group.instances)) or "none"
+            raise ClusterError(
+                f"group {group_id!r} has no instance {instance_id!r}; its instances: {known}"
+            )
+        member = self.membership.take_place(group, former, self.new_member_id())
+        self.membership.renew(group, member)
+        self.membership.flush(group)
+        return str(member.member_id)
+
+    def set_epoch(self, group_id: str, number: int) -> None:
+        """Let the group and its members be at another epoch: heartbeats of the former one get
+        FENCED_MEMBER_EPOCH(110), commits STALE_MEMBER_EPOCH(113)."""
+        group = self._existing(group_id)
+        if not 0 <= number <= _MOST_EPOCHS:
+            raise ClusterError(f"an epoch is a number from 0 to {_MOST_EPOCHS}, not {number}")
+        group.epoch = group.target_epoch = number
+        self._note_epochs(group)
+        for member in list(group.members.values()):
+            self.membership.put(group, self._at_epoch(member, number))
+        self.membership.flush(group)
+
+    def release_assignor(self, group_id: str) -> None:
+        """Let the assignor make targets again."""
+        group = self._existing(group_id)
+        if group.pinned is None:
+            raise ClusterError(f"the target of group {group_id!r} is not set by hand")
+        self._pin(group, None)
+
+    def _pin(self, group: StaticGroupT, target: Mapping[str, Any] | None) -> None:
+        group.pinned = target
+        self.membership.bump(group)
+        group.target_ms = 0
+        self._make_target(group)
+        self.membership.flush(group)
+
+    def _hold(self, group: StaticGroupT, *, held: bool) -> None:
+        group.held = held
+        for member in group.members.values():
+            self.membership.time_revocation(group, member)
+        self.membership.changed(group)
+
+    def _member(self, group: StaticGroupT, member: str) -> Any:
+        static = group.static_member(member)
+        return super()._member(group, member) if static is None else static
+
+    # ---- what differs by kind ----------------------------------------------------------------
+
+    def _note_epochs(self, group: StaticGroupT) -> None:
+        """Note the records of the group's epochs."""
+        raise NotImplementedError
+
+    def _at_epoch(self, member: Any, number: int) -> Any:
+        """The member at another epoch, with what it has."""
+        raise NotImplementedError
+
+    def _make_target(self, group: StaticGroupT) -> None:
+        """Make a target, if there is something to assign."""
+        raise NotImplementedError

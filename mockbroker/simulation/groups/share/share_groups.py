@@ -1,0 +1,171 @@
+"""The coordinator of share groups: runs the rows of ``share_rules`` for requests and timers.
+
+One object holds the groups of all brokers; the broker that leads a group's partition of
+``__consumer_offsets`` is its coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_times import GroupTimes
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.modern.heartbeats import JOINING, HeartbeatResult
+from mockbroker.simulation.groups.modern.partitions import Assignment
+from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat
+from mockbroker.simulation.groups.share.share_heartbeats import ShareHeartbeatEvent
+from mockbroker.simulation.groups.share.share_membership import ShareMembership
+from mockbroker.simulation.groups.share.share_operations import ShareTesterSteps
+from mockbroker.simulation.groups.share.share_partition import SharePartition
+from mockbroker.simulation.groups.share.share_records import ShareRecords
+from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatRow, share_rules
+from mockbroker.simulation.groups.share.share_settings import ShareSettings
+from mockbroker.simulation.releases.rows import Release, apply_first
+from mockbroker.simulation.state.timers import Timers
+
+__all__ = ["ShareGroups"]
+
+
+class ShareGroups(ShareTesterSteps):
+    """The share groups of a cluster.
+
+    ``is_taken`` says whether a group of any kind has an id. ``settings`` and ``times`` return
+    the configs that groups follow. ``write`` appends records for a group, ``initialize`` and
+    ``forget`` make and delete the state of share partitions, ``partitions_of`` returns those of a
+    group. ``on_changed`` are called with the id
+    of a group that changed, ``on_deleted`` with the id of one that is gone.
+    """
+
+    def __init__(
+        self,
+        timers: Timers,
+        release: Release,
+        topics: GroupTopics,
+        is_taken: Callable[[str], bool],
+        settings: Callable[[], ShareSettings],
+        times: Callable[[str], GroupTimes],
+        on_changed: list[Callable[[str], None]],
+        on_deleted: list[Callable[[str], None]],
+    ) -> None:
+        self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
+        self.initialize: Callable[[str, Assignment, int], None] = lambda *_: None
+        self.partitions_of: Callable[[str], Sequence[SharePartition]] = lambda group_id: ()
+        self.forget: Callable[[str, Assignment], None] = lambda group_id, partitions: None
+        self._rules = share_rules(release)
+        super().__init__(
+            ShareMembership(
+                timers,
+                self._rules,
+                ShareRecords(release, topics.name_of),
+                topics,
+                times,
+                lambda group_id, records: self.write(group_id, records),
+                self._report,
+                lambda group, partitions: self.initialize(group.group_id, partitions, group.epoch),
+            ),
+            on_changed,
+            on_deleted,
+        )
+        self.topics = topics
+        self._is_taken = is_taken
+        self._settings = settings
+
+    # ---- ShareGroupHeartbeat -----------------------------------------------------------------
+
+    def heartbeat(
+        self, request: ShareHeartbeat, coordinator_error: ErrorCode = ErrorCode.NONE
+    ) -> HeartbeatResult:
+        """A member joins, lives, or leaves. ``coordinator_error`` says whether the broker
+        coordinates the group."""
+        rules = self._rules
+        event = ShareHeartbeatEvent(
+            request,
+            coordinator_error,
+            self._settings(),
+            self._groups.get(request.group_id),
+            request.group_id not in self._groups and self._is_taken(request.group_id),
+        )
+        tables = [rules.read, rules.group, rules.member]
+        if not request.leaves:
+            tables.append(rules.epoch)
+        for rows in tables:
+            refusal = self._refusal(event, rows)
+            if refusal is not None:
+                return refusal
+        return self._leave(event) if request.leaves else self._beat(event)
+
+    @staticmethod
+    def _refusal(
+        event: ShareHeartbeatEvent, rows: tuple[ShareHeartbeatRow, ...]
+    ) -> HeartbeatResult | None:
+        apply_first(rows, event, event)
+        return event.result
+
+    def _beat(self, event: ShareHeartbeatEvent) -> HeartbeatResult:
+        request, group, membership = event.request, event.known, self.membership
+        before = event.member
+        self._groups[group.group_id] = group
+        changed = membership.follow_request(group, before, request)
+        membership.make_target(group)
+        member = membership.reconcile(group, before.member_id, changed=changed)
+        membership.renew(group, member)
+        full = request.joins or request.topic_names is not None
+        sends = full or before.assigned != member.assigned
+        result = HeartbeatResult(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            interval_ms=membership.times(group.group_id).heartbeat_interval_ms,
+            assignment=member.assigned if sends else None,
+        )
+        membership.flush(group)
+        membership.initialize_subscribed(group)
+        return result
+
+    def _leave(self, event: ShareHeartbeatEvent) -> HeartbeatResult:
+        group, request = event.known, event.request
+        self.membership.gone(group, event.member)
+        self.membership.flush(group)
+        return HeartbeatResult(member_id=request.member_id, member_epoch=request.member_epoch)
+
+    # ---- administration ----------------------------------------------------------------------
+
+    def make_empty(self, group_id: str) -> ShareGroup:
+        """Return the group, which is made without members if there is none of this id."""
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = self._new(group_id)
+        return group
+
+    def _new(self, group_id: str) -> ShareGroup:
+        """Return a group at the epoch that one has whose first member joins."""
+        event = ShareHeartbeatEvent(
+            ShareHeartbeat(group_id, "", JOINING), ErrorCode.NONE, self._settings(), None, False
+        )
+        apply_first(self._rules.group, event, event)
+        return event.known
+
+    def initialize_at(self, group: ShareGroup, partitions: Assignment) -> None:
+        """Take note of share partitions whose state was made by AlterShareGroupOffsets."""
+        self.membership.note(self.membership.records.share_states(group, partitions))
+        self.membership.flush(group)
+        self.membership.initialized(group, partitions)
+        self.membership.flush(group)
+
+    def forget_topics(self, group: ShareGroup, partitions: Assignment) -> None:
+        """Delete the state of share partitions."""
+        self.membership.forget(group, partitions)
+        self.membership.flush(group)
+        self.forget(group.group_id, partitions)
+
+    def delete(self, group_id: str) -> ErrorCode:
+        """DeleteGroups, for a group that exists: an empty group goes, with its share state."""
+        group = self._groups[group_id]
+        if group.members:
+            return ErrorCode.NON_EMPTY_GROUP
+        self.discard(group)
+        self.forget(group_id, group.initialized)
+        for call in self.on_deleted:
+            call(group_id)
+        return ErrorCode.NONE

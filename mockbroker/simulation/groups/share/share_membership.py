@@ -1,0 +1,186 @@
+"""The state machine of share groups: members, targets, share partitions.
+
+The rows of ``share_rules`` decide. Changes are written to the log as records, which ``flush`` hands
+over in one batch for each request or timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from msgspec.structs import replace
+
+from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_times import GroupTimes
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.modern.modern_membership import ModernMembership
+from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
+from mockbroker.simulation.groups.sessions import Session
+from mockbroker.simulation.groups.share.share_assignor import simple
+from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat, ShareMember
+from mockbroker.simulation.groups.share.share_heartbeats import ShareGroupEvent
+from mockbroker.simulation.groups.share.share_records import ShareRecords
+from mockbroker.simulation.groups.share.share_rules import ShareRules
+from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.state.timers import Timers
+
+__all__ = ["ShareMembership"]
+
+
+class ShareMembership(ModernMembership[ShareGroup]):
+    """The state machine of share groups. ``write`` appends records for a group, ``changed`` is
+    called with a group after each change, ``initialize`` makes the state of share partitions."""
+
+    records: ShareRecords
+
+    def __init__(
+        self,
+        timers: Timers,
+        rules: ShareRules,
+        records: ShareRecords,
+        topics: GroupTopics,
+        times: Callable[[str], GroupTimes],
+        write: Callable[[str, Iterable[StoredRecord]], None],
+        changed: Callable[[ShareGroup], None],
+        initialize: Callable[[ShareGroup, Assignment], None],
+    ) -> None:
+        super().__init__(timers, write, changed)
+        self.rules = rules
+        self.records = records
+        self.topics = topics
+        self.times = times
+        self._initialize = initialize
+
+    # ---- sessions ----------------------------------------------------------------------------
+
+    def renew(self, group: ShareGroup, member: ShareMember) -> None:
+        member_id = member.member_id
+        session = group.clocks.get(member_id)
+        if session is None:
+            session = group.clocks[member_id] = Session(
+                self.timers,
+                partial(self.fence_member, group, member_id),
+                f"group {group.group_id}: session of {member_id}",
+            )
+        session.renew(self.times(group.group_id).session_ms)
+
+    def expel(self, group: ShareGroup, member: ShareMember) -> None:
+        self.gone(group, member)
+
+    # ---- members -----------------------------------------------------------------------------
+
+    def follow_request(
+        self, group: ShareGroup, former: ShareMember, request: ShareHeartbeat
+    ) -> bool:
+        """Take over what a heartbeat says, and raise the epoch if that asks for it. Returns whether
+        it did."""
+        names = former.topic_names
+        if request.topic_names is not None:
+            names = frozenset(request.topic_names)
+        member = replace(
+            former,
+            rack_id=request.rack_id or former.rack_id,
+            topic_names=names,
+            client_id=request.client_id,
+            client_host=request.client_host,
+        )
+        unassigned = group.target_epoch >= group.epoch and self._has_unassigned(group)
+        self.put(group, member)
+        facts = self.topics.facts(group.subscribed)
+        event = ShareGroupEvent(
+            group,
+            self.timers.now_ms,
+            subscription_changed=former.topic_names != names,
+            topics_changed=facts != group.facts,
+            unassigned=unassigned,
+        )
+        apply_first(self.rules.change, event, event)
+        group.facts = facts
+        if event.bumps:
+            self.bump(group)
+        return event.bumps
+
+    def _has_unassigned(self, group: ShareGroup) -> bool:
+        """Whether share partitions of subscribed topics exist that no target has."""
+        subscribed = self.topics.counts(group.subscribed)
+        assigned = NOTHING.union(*group.target.values())
+        existing = {tp for tp in group.initialized if tp[0] in subscribed}
+        return bool(group.members) and not existing <= assigned
+
+    def gone(self, group: ShareGroup, member: ShareMember) -> None:
+        """A member leaves the group or is fenced; the others need another target."""
+        self.note(*self.records.member_deletion(group.group_id, member.member_id))
+        group.remove(member.member_id)
+        group.facts = self.topics.facts(group.subscribed)
+        event = ShareGroupEvent(group, self.timers.now_ms)
+        apply_first(self.rules.gone, event, event)
+        if event.bumps:
+            self.bump(group)
+        if event.settles:
+            self.settle(group)
+
+    # ---- epochs and targets ------------------------------------------------------------------
+
+    def make_target(self, group: ShareGroup) -> None:
+        """Make the target of the group's epoch, if it is time."""
+        interval_ms = self.times(group.group_id).assignment_interval_ms
+        event = ShareGroupEvent(group, self.timers.now_ms, interval_ms)
+        apply_first(self.rules.target, event, event)
+        if not event.makes_target:
+            return
+        self.set_targets(group, self._computed(group), unwritten=NOTHING)
+
+    def _computed(self, group: ShareGroup) -> dict[str, Assignment]:
+        counts = self.topics.counts(group.subscribed)
+        partitions = [
+            (topic_id, index)
+            for topic_id, count in counts.items()
+            for index in range(count)
+            if (topic_id, index) in group.initialized
+        ]
+        topics = {
+            name: frozenset(self.topics.counts(each.topic_names))
+            for name, each in group.members.items()
+        }
+        return simple(topics, partitions, group.target)
+
+    def reconcile(self, group: ShareGroup, member_id: str, *, changed: bool) -> ShareMember:
+        """Bring a member to its target, at once. A tester may hold that."""
+        member = group.members[member_id]
+        behind = member.epoch != group.target_epoch
+        if group.held or not (behind or changed):
+            return member
+        subscribed = self.topics.counts(member.topic_names)
+        target = group.target.get(member_id, NOTHING)
+        after = replace(member, assigned=frozenset(tp for tp in target if tp[0] in subscribed))
+        if behind:
+            after = replace(after, epoch=group.target_epoch, previous_epoch=member.epoch)
+        self.put(group, after)
+        return after
+
+    # ---- share partitions --------------------------------------------------------------------
+
+    def initialize_subscribed(self, group: ShareGroup) -> None:
+        """Make the state of the share partitions that are subscribed and have none. The next
+        heartbeat assigns them."""
+        counts = self.topics.counts(group.subscribed)
+        every = {(topic, index) for topic, count in counts.items() for index in range(count)}
+        missing = frozenset(every - group.initialized)
+        if not missing:
+            return
+        self.note(self.records.share_states(group, missing))
+        self.flush(group)
+        self._initialize(group, missing)
+        self.initialized(group, missing)
+        self.flush(group)
+
+    def initialized(self, group: ShareGroup, partitions: Assignment) -> None:
+        """Share partitions have a state now."""
+        group.initialized |= partitions
+        self.note(self.records.share_states(group))
+
+    def forget(self, group: ShareGroup, partitions: Assignment) -> None:
+        """Share partitions have no state any more."""
+        group.initialized -= partitions
+        self.note(self.records.share_states(group))

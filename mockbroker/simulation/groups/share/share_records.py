@@ -1,0 +1,139 @@
+"""What the coordinator of share groups writes to ``__consumer_offsets``, as Kafka writes it.
+
+::
+
+    10  member: subscription and client
+    11  group: its epoch, and a hash of what it knows of its topics
+    12  group: the epoch of the target
+    13  member: its target
+    14  member: its assignment
+    15  group: the partitions that have a share state
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+
+from kproto.codec.message import Message
+from kproto.messages import share_group_current_member_assignment_value as current
+from kproto.messages import share_group_state_partition_metadata_value as states
+from kproto.messages import share_group_target_assignment_member_value as target
+from kproto.messages.share_group_current_member_assignment_key import (
+    ShareGroupCurrentMemberAssignmentKey,
+)
+from kproto.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
+from kproto.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
+from kproto.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kproto.messages.share_group_metadata_value import ShareGroupMetadataValue
+from kproto.messages.share_group_state_partition_metadata_key import (
+    ShareGroupStatePartitionMetadataKey,
+)
+from kproto.messages.share_group_target_assignment_member_key import (
+    ShareGroupTargetAssignmentMemberKey,
+)
+from kproto.messages.share_group_target_assignment_metadata_key import (
+    ShareGroupTargetAssignmentMetadataKey,
+)
+from kproto.messages.share_group_target_assignment_metadata_value import (
+    ShareGroupTargetAssignmentMetadataValue,
+)
+from mockbroker.simulation.groups.modern.group_records import StoredRecord, metadata_hash
+from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment, by_topic
+from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
+from mockbroker.simulation.releases.rows import Release
+
+__all__ = ["ShareRecords"]
+
+_TIMESTAMP_SINCE: Release = (4, 3)
+
+
+class ShareRecords:
+    """The records of one release. ``name_of`` returns the name of a topic id."""
+
+    def __init__(self, release: Release, name_of: Callable[[uuid.UUID], str | None]) -> None:
+        self._has_timestamp = release >= _TIMESTAMP_SINCE
+        self._name_of = name_of
+
+    def epoch(self, group: ShareGroup) -> StoredRecord:
+        value = ShareGroupMetadataValue(epoch=group.epoch, metadata_hash=metadata_hash(group.facts))
+        return ShareGroupMetadataKey(group_id=group.group_id), value
+
+    def target_epoch(self, group: ShareGroup) -> StoredRecord:
+        value = ShareGroupTargetAssignmentMetadataValue(
+            assignment_epoch=group.target_epoch,
+            assignment_timestamp=group.target_ms if self._has_timestamp else 0,
+        )
+        return ShareGroupTargetAssignmentMetadataKey(group_id=group.group_id), value
+
+    def share_states(self, group: ShareGroup, initializing: Assignment = NOTHING) -> StoredRecord:
+        """The partitions that have a share state, and those that are getting one."""
+        value = states.ShareGroupStatePartitionMetadataValue(
+            initializing_topics=self._infos(initializing),
+            initialized_topics=self._infos(group.initialized),
+        )
+        return ShareGroupStatePartitionMetadataKey(group_id=group.group_id), value
+
+    def _infos(self, partitions: Assignment) -> list[states.TopicPartitionsInfo]:
+        return [
+            states.TopicPartitionsInfo(
+                topic_id=topic_id,
+                topic_name=self._name_of(topic_id) or "<UNKNOWN>",
+                partitions=indexes,
+            )
+            for topic_id, indexes in by_topic(partitions)
+        ]
+
+    def deletion(self, group: ShareGroup) -> list[StoredRecord]:
+        """The group, which is empty, is no more."""
+        group_id = group.group_id
+        return [
+            (ShareGroupTargetAssignmentMetadataKey(group_id=group_id), None),
+            (ShareGroupStatePartitionMetadataKey(group_id=group_id), None),
+            (ShareGroupMetadataKey(group_id=group_id), None),
+        ]
+
+    def member(self, group_id: str, member: ShareMember) -> StoredRecord:
+        value = ShareGroupMemberMetadataValue(
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=sorted(member.topic_names),
+        )
+        return ShareGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value
+
+    def target(self, group_id: str, member_id: str, partitions: Assignment) -> StoredRecord:
+        value = target.ShareGroupTargetAssignmentMemberValue(
+            topic_partitions=[
+                target.TopicPartition(topic_id=topic_id, partitions=indexes)
+                for topic_id, indexes in by_topic(partitions)
+            ]
+        )
+        return _target_key(group_id, member_id), value
+
+    def current(self, group_id: str, member: ShareMember) -> StoredRecord:
+        value = current.ShareGroupCurrentMemberAssignmentValue(
+            member_epoch=member.epoch,
+            previous_member_epoch=member.previous_epoch,
+            state=0,
+            assigned_partitions=[
+                current.TopicPartitions(topic_id=topic_id, partitions=indexes)
+                for topic_id, indexes in by_topic(member.assigned)
+            ],
+        )
+        return _current_key(group_id, member.member_id), value
+
+    def member_deletion(self, group_id: str, member_id: str) -> Iterable[StoredRecord]:
+        return (
+            (_current_key(group_id, member_id), None),
+            (_target_key(group_id, member_id), None),
+            (ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None),
+        )
+
+
+def _target_key(group_id: str, member_id: str) -> Message:
+    return ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+
+
+def _current_key(group_id: str, member_id: str) -> Message:
+    return ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)

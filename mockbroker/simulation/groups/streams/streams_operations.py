@@ -1,0 +1,57 @@
+"""What a tester can do to a streams group, which no client could.
+
+Every step raises ClusterError for a group or a member that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from mockbroker.errors import ClusterError
+from mockbroker.simulation.groups.modern.modern_operations import StaticTesterSteps
+from mockbroker.simulation.groups.streams.streams_group import Member, StreamsGroup, Tasks
+from mockbroker.simulation.groups.streams.streams_membership import Membership
+from mockbroker.simulation.state.model import TopicPartition
+
+__all__ = ["TesterSteps"]
+
+
+class TesterSteps(StaticTesterSteps[StreamsGroup]):
+    """The steps that ``StreamsGroups`` inherits."""
+
+    kind = "streams"
+    seed = 1071
+    membership: Membership
+
+    def shut_down(self, group_id: str, member: str) -> None:
+        """Let a member request that the whole application shuts down: each member is told with its
+        next heartbeat."""
+        group = self._existing(group_id)
+        found = self._member(group, member)
+        group.shutdown_member = group.shutdown_member or found.member_id
+        self.membership.changed(group)
+
+    def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:
+        """Give members these active tasks, as subtopology and partition, instead of those of the
+        assignor, until ``release_assignor``. Members that are not named get nothing."""
+        group = self._existing(group_id)
+        for tasks in target.values():
+            for name, index in tasks:
+                known = group.configured
+                if known is None or not 0 <= index < known.tasks.get(name, 0):
+                    raise ClusterError(f"group {group_id!r} has no task {name}-{index}")
+        self._pin(group, {name: Tasks(frozenset(tasks)) for name, tasks in target.items()})
+
+    def _note_epochs(self, group: StreamsGroup) -> None:
+        records = self.membership.records
+        self.membership.note(records.epoch(group), records.target_epoch(group))
+
+    def _at_epoch(self, member: Member, number: int) -> Member:
+        epochs = dict.fromkeys(member.epochs, number)
+        return replace(member, epoch=number, previous_epoch=number, epochs=epochs)
+
+    def _make_target(self, group: StreamsGroup) -> None:
+        if group.configured is not None:
+            self.membership.make_target(group, group.configured)
