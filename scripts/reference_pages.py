@@ -1,16 +1,21 @@
-"""Write the generated parts of the reference: tables that come from the code::
+"""The generated parts of the documentation: tables that come from the code.
 
-    .venv/bin/python -m scripts.reference_pages [--check]
+A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->``, between
+which it has a sentence for readers of the source. The site replaces that sentence when it is built
+(``scripts.site_hooks``); the tables are not committed. ``PARTS`` maps the names to functions.
 
-A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->``; ``PARTS``
-maps the names to functions. ``--check`` writes nothing and exits with 1 if a page is stale.
+    .venv/bin/python -m scripts.reference_pages           # list the names
+    .venv/bin/python -m scripts.reference_pages commands  # print a part
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -42,8 +47,10 @@ from mockbroker.simulation.state.model import Broker, Partition, TargetedPartiti
 from mockbroker.simulation.state.results import AclBinding
 from scripts import peer_coverage
 from tests.suites import page as suites
+from tests.support import requirements
+from wiredump.rows.documentation import tables
 
-__all__ = ["DOCS", "PARTS", "main", "refreshed", "stale_pages"]
+__all__ = ["DOCS", "PARTS", "filled", "main"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS: Final = ROOT / "docs"
@@ -356,6 +363,23 @@ def _expected_differences() -> str:
     return _table("id", "difference and reason", rows=rows)
 
 
+# ---- requirements --------------------------------------------------------------------------------
+
+
+def _requirements() -> str:
+    """The requirements with their tests, which pytest collects for this."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tests.json"
+        command = [
+            sys.executable, "-m", "pytest", "-qq", "--collect-only", f"--requirement-tests={path}"
+        ]  # fmt: skip
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if run.returncode:
+            raise RuntimeError(f"the tests cannot be collected:\n{run.stdout}{run.stderr}")
+        tests = json.loads(path.read_text("utf-8"))
+    return requirements.render(requirements.load(DOCS / "reference" / "requirements.json"), tests)
+
+
 # ---- pages ---------------------------------------------------------------------------------------
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
@@ -380,37 +404,25 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "suite-results": partial(_rows, suites.results),
     "suite-failures": partial(_rows, suites.failures),
     "suite-left-out": partial(_rows, suites.left_out),
+    "tables": tables,
+    "requirements": _requirements,
 }
 
 
-def refreshed(text: str) -> str:
-    """Return the page with its generated parts as the code has them now."""
-
-    def part(found: re.Match[str]) -> str:
-        name = found["name"]
-        return f"<!-- generated: {name} -->\n\n{PARTS[name]()}\n<!-- end of {name} -->\n"
-
-    return _PART.sub(part, text)
+def filled(text: str) -> str:
+    """Return the page with its generated parts in place of the sentences between the marks."""
+    return _PART.sub(lambda found: PARTS[found["name"]](), text)
 
 
-def stale_pages() -> dict[Path, str]:
-    """The pages that would change, with their new text."""
-    pages = {path: path.read_text("utf-8") for path in sorted(DOCS.rglob("*.md"))}
-    fresh = {path: refreshed(text) for path, text in pages.items()}
-    return {path: text for path, text in fresh.items() if text != pages[path]}
-
-
-def main() -> int:
-    stale = stale_pages()
-    if "--check" in sys.argv[1:]:
-        for path in stale:
-            print(f"{path.relative_to(ROOT)} is stale: run python -m scripts.reference_pages",
-                  file=sys.stderr)  # fmt: skip
-        return 1 if stale else 0
-    for path, text in stale.items():
-        path.write_text(text, "utf-8")
+def main(arguments: Sequence[str]) -> int:
+    unknown = [each for each in arguments if each not in PARTS]
+    if unknown or not arguments:
+        sys.stderr.write(f"parts: {', '.join(PARTS)}\n")
+        return 2 if unknown else 0
+    for name in arguments:
+        sys.stdout.write(PARTS[name]())
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

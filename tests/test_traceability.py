@@ -54,14 +54,14 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     return run
 
 
-def test_what_is_written_is_fresh_and_stable(suite):
-    assert suite("--requirements=write").ret == 0
-    written = (traceability.DOCS / "requirements.md").read_text()
-    assert "| X-01 | One. | `suite/test_it.py::test_both` (2) | passed |" in written
-    assert "| X-03 | Three. |  | Untestable: a name |" in written
-    assert suite("--requirements=check").ret == 0
-    suite("--requirements=write")
-    assert (traceability.DOCS / "requirements.md").read_text() == written
+def test_the_tests_of_each_requirement_are_listed(suite, tmp_path):
+    path = tmp_path / "tests.json"
+    assert suite("--collect-only", f"--requirement-tests={path}").ret == 0
+    listed = json.loads(path.read_text())
+    assert listed == {each: {"suite/test_it.py::test_both": 2} for each in ("X-01", "X-02")}
+    page = requirements.render(requirements.load(traceability.DOCS / "requirements.json"), listed)
+    assert "| X-01 | One. | `suite/test_it.py::test_both` (2) |" in page
+    assert "| X-03 | Three. | Untestable: a name |" in page
 
 
 @pytest.mark.parametrize(
@@ -71,19 +71,16 @@ def test_what_is_written_is_fresh_and_stable(suite):
         (SUITE.replace("pass", "assert not n"), "X-02 is not shown, none passed of *test_both*"),
         (SUITE.replace("pass", "pytest.skip()"), "X-02 is not shown, none passed of *test_both*"),
         (SUITE.replace('"X-02"', '"X-02", "X-03"'), "X-03 is excused * but * shows it"),
-        (SUITE.replace("test_both", "test_them"), "*stale at X-01, X-02: `make requirements`"),
     ],
-    ids=["nothing", "failed", "skipped", "excused", "renamed"],
+    ids=["nothing", "failed", "skipped", "excused"],
 )
 def test_a_run_that_does_not_hold_fails(suite, source, line):
-    suite("--requirements=write")
     run = suite("--requirements=check", source=source)
     assert run.ret not in (0, 4)
     run.stdout.fnmatch_lines([line])
 
 
 def test_one_passing_variant_is_enough(suite):
-    suite("--requirements=write")
     run = suite("--requirements=check", source=SUITE.replace("pass", "n == 1 or pytest.skip()"))
     assert run.ret == 0
 
@@ -96,20 +93,10 @@ def test_a_test_whose_clean_up_fails_has_not_passed(suite):
     run.stdout.fnmatch_lines(["X-01 is not shown, none passed of *"])
 
 
-def test_what_was_left_out_is_written_as_not_run(suite):
-    other = "\n@pytest.mark.requirement('X-02')\ndef test_other(): pass\n"
-    run = suite("--requirements=write", "-k", "other", source=SUITE + other)
-    run.stdout.no_fnmatch_line("X-01 is not shown*")
-    written = (traceability.DOCS / "requirements.md").read_text()
-    assert "`suite/test_it.py::test_both` (2) | not run |" in written
-    assert "`suite/test_it.py::test_other` | passed |" in written
-    assert suite("--requirements=check", source=SUITE + other).ret == 0
-
-
 @pytest.mark.parametrize("options", [("-k", "1"), ("suite/test_it.py",), ("-x", "--maxfail=1")])
 def test_a_part_of_the_tests_is_not_judged(suite, options):
     run = suite("--requirements=check", *options, source=SUITE.replace("pass", "assert n == 1"))
-    run.stdout.fnmatch_lines(["Requirements were neither checked nor written: *"])
+    run.stdout.fnmatch_lines(["Requirements were not checked: *"])
     assert "X-02" not in run.stdout.str().partition("= requirements =")[2]
 
 
@@ -121,16 +108,12 @@ def test_a_run_shared_out_to_processes(suite, body, ret):
         "requirements": {"C-01": {"says": "One."}, "C-02": {"says": "Two."}},
     }
     source = SUITE.replace("X-", "C-")
-    assert suite("--requirements=write", source=source, facts=facts).ret == 0
     run = suite("--requirements=check", "-n2", source=source.replace("pass", body), facts=facts)
     assert run.ret == ret
     if ret:
         run.stdout.fnmatch_lines(["C-01 is not shown, none passed of *test_both*"])
     run = suite("--requirements=check", "-n2", "-k", "1", source=source, facts=facts)
-    run.stdout.fnmatch_lines(["Requirements were neither checked nor written: *deselected*"])
-    written = (traceability.DOCS / "requirements.md").read_text()
-    suite("--requirements=write", "-n2", source=source, facts=facts)
-    assert (traceability.DOCS / "requirements.md").read_text() == written
+    run.stdout.fnmatch_lines(["Requirements were not checked: *deselected*"])
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,16 @@
 
 ``@pytest.mark.requirement("K455-35")`` names the requirement that a test shows. A mark may hold
 several ids; an unknown id fails the collection. ``--requirements=check`` fails a run if a
-requirement has no passing test or the document is stale; it says so and checks nothing if only some
-tests ran. ``--requirements=write`` writes ``docs/reference/requirements.md``, where deselected
-tests appear as "not run". A run with several processes (``-n``) knows tests only by their reports,
-so it may not deselect any. ``support.requirements`` judges the results and renders the document.
+requirement has no passing test; it checks nothing if only some tests ran, and reports that. A run
+with several processes (``-n``) knows tests only by their reports, so it may not deselect any.
+``--requirement-tests=FILE`` writes the tests of each requirement as JSON, from which the
+documentation site makes its page. ``support.requirements`` judges the results.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,9 +29,14 @@ _PROPERTY = "requirements"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--requirements",
-        choices=("check", "write"),
-        help="after a run of all tests: check that each requirement is shown, or write "
-        "docs/reference/requirements.md",
+        choices=("check",),
+        help="after a run of all tests: check that each requirement is shown",
+    )
+    parser.addoption(
+        "--requirement-tests",
+        metavar="FILE",
+        type=Path,
+        help="after collection: write the tests of each requirement as JSON",
     )
 
 
@@ -89,16 +95,23 @@ class Traceability:
             before = self._outcomes.get(report.nodeid)
             self._outcomes[report.nodeid] = "failed" if before == "failed" else report.outcome
 
-    # ---- check or write ----------------------------------------------------------------------
+    # ---- list or check -----------------------------------------------------------------------
+
+    def pytest_collection_finish(self) -> None:
+        path: Path | None = self._config.getoption("requirement_tests")
+        if path is not None:
+            tests: dict[str, Counter[str]] = defaultdict(Counter)
+            for nodeid, ids in self._ids.items():
+                for each in ids:
+                    tests[each][nodeid.partition("[")[0]] += 1
+            path.write_text(json.dumps(tests))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         why = self._why_incomplete(session)
         if self._mode is not None and why:
-            self._lines = [f"Requirements were neither checked nor written: {why}."]
-        elif self._mode == "write":
-            self._write()
-        elif self._mode == "check":
+            self._lines = [f"Requirements were not checked: {why}."]
+        elif self._mode is not None:
             self._check(session)
 
     def _why_incomplete(self, session: pytest.Session) -> str:
@@ -109,29 +122,15 @@ class Traceability:
             return "no test ran"
         if session.shouldstop or session.shouldfail or session.exitstatus not in (0, 1):
             return "the run was stopped"
-        if self._left_out and self._mode == "check":
+        if self._left_out:
             return f"{self._left_out} tests were deselected"
         chosen = self._config.option.markexpr or self._config.option.keyword
         if shared_out and chosen:  # only the workers know how many
             return "tests were deselected"
         return ""
 
-    def _write(self) -> None:
-        tests = self._tests()
-        (DOCS / "requirements.md").write_text(requirements.render(self._known, tests))
-        self._lines = ["docs/reference/requirements.md was written."]
-        if not self._left_out:
-            self._lines += requirements.problems(self._known, tests)
-
     def _check(self, session: pytest.Session) -> None:
-        tests = self._tests()
-        self._lines = requirements.problems(self._known, tests)
-        document = DOCS / "requirements.md"
-        stale = requirements.stale(
-            self._known, tests, document.read_text() if document.exists() else ""
-        )
-        if stale:
-            self._lines.append(f"{document} is stale at {', '.join(stale)}: `make requirements`")
+        self._lines = requirements.problems(self._known, self._tests())
         if self._lines and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -15,13 +15,9 @@ from mockbroker.faults.descriptions import MEMBERS
 from mockbroker.profiles import all_profiles
 from mockbroker.simulation.operations import COMMANDS
 from mockbroker.simulation.state import actions
-from scripts.reference_pages import DOCS, PARTS, refreshed, stale_pages
+from scripts.reference_pages import DOCS, PARTS, filled, main
 
 PAGES = {path: path.read_text("utf-8") for path in DOCS.rglob("*.md")}
-
-
-def test_the_pages_are_fresh() -> None:
-    assert list(stale_pages()) == [], "run python -m scripts.reference_pages"
 
 
 def test_every_part_is_in_one_page() -> None:
@@ -31,11 +27,24 @@ def test_every_part_is_in_one_page() -> None:
     assert sorted(marks) == sorted(PARTS)
 
 
-def test_a_stale_part_is_replaced_and_the_rest_is_kept() -> None:
-    page = "before\n<!-- generated: commands -->\n{}\n<!-- end of commands -->\nafter\n"
-    fresh = refreshed(page.format("stale"))
-    assert fresh == page.format("\n" + PARTS["commands"]())
-    assert refreshed(fresh) == fresh
+def test_no_table_is_committed() -> None:
+    """Between the marks is a sentence that says where the reader of the source finds the table."""
+    for path, text in PAGES.items():
+        for name, shown in re.findall(r"<!-- generated: (\S+) -->\n(.*?)<!-- end of", text, re.S):
+            assert "|" not in shown, (path, name)
+            assert 0 < len(shown) < 400, (path, name)
+
+
+def test_a_part_replaces_its_sentence_and_the_rest_is_kept() -> None:
+    page = "before\n<!-- generated: commands -->\nSee it.\n<!-- end of commands -->\nafter\n"
+    assert filled(page) == "before\n" + PARTS["commands"]() + "after\n"
+
+
+def test_a_part_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["proposals"]) == 0
+    assert capsys.readouterr().out == PARTS["proposals"]()
+    assert main(["profile"]) == 2
+    assert "proposals" in capsys.readouterr().err
 
 
 def test_the_tables_have_every_profile_command_and_kind() -> None:

@@ -1,4 +1,4 @@
-"""Requirements and the tests that show them: facts, verdict, document. Does not use pytest.
+"""Requirements and the tests that show them: facts, verdict, page. Does not use pytest.
 
 ``docs/reference/requirements.json`` has an entry for every id. ``says`` states the requirement in a
 sentence. ``untestable`` (nothing of it can be observed) or ``absent`` (it is not implemented yet)
@@ -8,7 +8,7 @@ gives the reason why an id has no test. ``partly`` notes which part of it is mis
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,6 @@ __all__ = [
     "load",
     "problems",
     "render",
-    "stale",
 ]
 
 
@@ -48,10 +47,6 @@ class Shown:
     failed: int = 0
     skipped: int = 0
     left_out: int = 0
-
-    @property
-    def variants(self) -> int:
-        return self.passed + self.failed + self.skipped + self.left_out
 
 
 Tests = Mapping[str, Mapping[str, Shown]]
@@ -90,62 +85,26 @@ def problems(known: Requirements, tests: Tests) -> list[str]:
     return found
 
 
-def render(known: Requirements, tests: Tests) -> str:
-    """The document. Equal outcomes give equal documents."""
-    lines = [
-        "# Requirements",
-        "",
-        "<!-- Written by `make requirements` from requirements.json and a run of all tests. -->",
-        "",
-        "The requirements, and the tests that show them. A number in brackets counts a test's "
-        "variants.",
-    ]
+def render(known: Requirements, tests: Mapping[str, Mapping[str, int]]) -> str:
+    """The tables of the documentation's page. ``tests`` has the variants of each test of an id."""
+    lines: list[str] = []
     for prefix, title in known.sections:
-        lines += ["", f"## {title}", "", "| id | what it says | shown by | result |"]
-        lines.append("|---|---|---|---|")
+        lines += [f"## {title}", "", "| id | requirement | tests |", "|---|---|---|"]
         for each in sorted(name for name in known.by_id if name.startswith(f"{prefix}-")):
-            lines.append(_row(each, known, tests.get(each, {})))
-    return "\n".join([*lines, ""])
+            lines.append(_row(each, known.by_id[each], tests.get(each, {})))
+        lines.append("")
+    return "\n".join(lines)
 
 
-def stale(known: Requirements, tests: Tests, document: str) -> list[str]:
-    """The ids whose rows this run would write differently, results and counts aside."""
-    fresh = _comparable(render(known, tests))
-    committed = _comparable(document)
-    return sorted(each for each in {*fresh, *committed} if fresh.get(each) != committed.get(each))
-
-
-def _row(each: str, known: Requirements, shown: Mapping[str, Shown]) -> str:
-    requirement = known.by_id[each]
-    says = " ".join(part for part in (requirement.says, requirement.note) if part)
-    names = [_name(name, shown[name].variants) for name in sorted(shown)]
-    result = requirement.excuse or _result(list(shown.values()))
-    return f"| {each} | {_cell(says)} | {'<br>'.join(names)} | {_cell(result)} |"
+def _row(each: str, requirement: Requirement, tests: Mapping[str, int]) -> str:
+    text = " ".join(part for part in (requirement.says, requirement.note) if part)
+    names = [_name(name, variants) for name, variants in sorted(tests.items())]
+    return f"| {each} | {_cell(text)} | {'<br>'.join(names) or _cell(requirement.excuse)} |"
 
 
 def _name(name: str, variants: int) -> str:
     return f"`{name}`" + (f" ({variants})" if variants > 1 else "")
 
 
-def _result(shown: Sequence[Shown]) -> str:
-    if any(each.failed for each in shown):
-        return "failed"
-    if any(each.passed for each in shown):
-        return "passed"
-    return "not run" if any(each.left_out for each in shown) else "not shown"
-
-
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def _comparable(document: str) -> dict[str, tuple[str, list[str]]]:
-    """Id -> (the requirement, names of its tests)."""
-    rows = (line.strip("|").split(" | ") for line in _rows(document.splitlines()))
-    return {
-        cells[0].strip(): (cells[1], cells[2].split("`")[1::2]) for cells in rows if len(cells) == 4
-    }
-
-
-def _rows(lines: Iterable[str]) -> Iterable[str]:
-    return (line for line in lines if line.startswith("| ") and not line.startswith("| id |"))
