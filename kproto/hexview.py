@@ -16,17 +16,9 @@ from rich.text import Text
 
 from kproto import error_codes
 from kproto.annotate import PARTS, FrameField, PartialFields, plain_value
-from kproto.deprecation import deprecated_names
 from kproto.safe_text import printable
 
 __all__ = ["Redaction", "hex_lines"]
-
-__getattr__ = deprecated_names(
-    __name__,
-    {
-        "Hidden": "kproto.hexview:Redaction",
-    },
-)
 
 BYTES_A_LINE: Final = 12
 LONGEST_ARRAY: Final = 8

@@ -20,7 +20,6 @@ import msgspec
 
 from kproto.codec.message import Buffer, Message
 from kproto.codec.registry import schema_of
-from kproto.deprecation import deprecated_names
 from kproto.dialects import Dialect, dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
@@ -46,14 +45,6 @@ __all__ = [
     "select",
     "squash",
 ]
-
-__getattr__ = deprecated_names(
-    __name__,
-    {
-        "Decoded": "kproto.journal:DecodedEntry",
-        "printable": "kproto.safe_text:printable",
-    },
-)
 
 Direction: TypeAlias = Literal["request", "response", "event"]
 """``event``: an entry without a frame, such as a connection or its end."""

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from kproto.codec.message import Buffer, Message
 from kproto.codec.partial import PartialBody, decode_partly
 from kproto.codec.registry import trailing_bytes
-from kproto.deprecation import deprecated_names
 from kproto.dialects import Dialect
 from kproto.errors import DecodeError, KprotoError
 from kproto.framing import SIZE_LENGTH
@@ -32,9 +31,6 @@ __all__ = [
     "size_error",
     "whole_size",
 ]
-
-
-__getattr__ = deprecated_names(__name__, {"Partial": "kproto.partial:PartialBody"})
 
 
 class PartialFrame(NamedTuple):

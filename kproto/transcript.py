@@ -20,7 +20,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from kproto.deprecation import deprecated_names
 from kproto.errors import DecodeError
 from kproto.journal import ClientSoftware
 from kproto.safe_text import printable_json
@@ -38,16 +37,6 @@ __all__ = [
     "read_transcript",
     "write_transcript",
 ]
-
-__getattr__ = deprecated_names(
-    __name__,
-    {
-        "Said": "kproto.transcript:TranscriptMessage",
-        "Connected": "kproto.transcript:TranscriptConnection",
-        "Beginning": "kproto.transcript:TranscriptHeader",
-        "Ending": "kproto.transcript:TranscriptTrailer",
-    },
-)
 
 FORMAT: Final = 1
 """The version of the format."""

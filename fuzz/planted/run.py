@@ -1,6 +1,6 @@
 """Measure the number of cases and seconds until each planted bug is found.
 
-The frames are those of ``kspec fuzz diff``, with the sample as one of its decoders. The first
+The frames are those of ``mockbroker fuzz diff``, with the sample as one of its decoders. The first
 unexpected disagreement that involves the sample counts. The client runs beside a copy without the
 bug, so that its results are compared too.
 """

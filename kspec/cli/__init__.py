@@ -82,7 +82,6 @@ commands = program(
     "guide, run against real clients on a mock cluster.",
     {
         "compare": "kspec.cli.compare:compare_command",
-        "fuzz": "kspec.clientfuzz.cli:fuzz",
         "publish": "kspec.cli.publish:publish_command",
         "report": "kspec.cli.report:report_command",
         "vectors": "kspec.cli.vectors:vectors_command",

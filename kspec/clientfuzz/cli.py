@@ -1,4 +1,4 @@
-"""``kspec fuzz``, also available as ``mockbroker fuzz``: fuzz a client, a decoder or a broker.
+"""``mockbroker fuzz``: fuzz a client, a decoder or a broker.
 
 The exit status is 0 if nothing was found and 1 if something was, or if a replay reproduces its
 finding. It is 2 if the client cannot be started or the command line is invalid, and 128 plus the
@@ -47,22 +47,7 @@ __all__ = ["fuzz"]
 _DEFAULT_CASES = 300
 
 
-class FuzzGroup(click.Group):
-    """A group that accepts ``--diff`` and ``--broker ADDRESS`` in place of command names."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        if "--diff" in args:
-            args = ["diff", *(each for each in args if each != "--diff")]
-        elif given := [each for each in args if each.startswith("--broker=")]:
-            rest = [each for each in args if each not in given]
-            args = ["broker", given[0].partition("=")[2], *rest]
-        elif "--broker" in args[:-1]:
-            at = args.index("--broker")
-            args = ["broker", args[at + 1], *args[:at], *args[at + 2 :]]
-        return super().parse_args(context, args)
-
-
-@click.group(cls=FuzzGroup, invoke_without_command=True)
+@click.group(invoke_without_command=True)
 @click.pass_context
 @click.option(
     "--client",
@@ -145,8 +130,6 @@ class FuzzGroup(click.Group):
     show_default=True,
     help="Memory limit of the client, in MiB (Linux only).",
 )
-@click.option("--diff", is_flag=True, expose_value=False, help="Same as the command diff.")
-@click.option("--broker", metavar="ADDRESS", expose_value=False, help="Same as command broker.")
 @click.option("--list-clients", is_flag=True, help="List the clients and exit.")
 @click.option("--list-kinds", is_flag=True, help="List the kinds of mutation and exit.")
 def fuzz(

@@ -1,4 +1,4 @@
-"""``kspec fuzz seeds``: corpora for other fuzzers."""
+"""``mockbroker fuzz seeds``: corpora for other fuzzers."""
 
 from __future__ import annotations
 

@@ -66,7 +66,6 @@ def _row(profile: Profile, *, default: bool) -> dict[str, Any]:
         "mode": profile.mode,
         "dialect": profile.dialect,
         "reassignment": profile.reassignment,
-        "machine": profile.reassignment,  # the former name, for one release
         "forwarding": profile.forwarding,
         "api_versions_fallback_row": profile.fallback_row,
         "changes": profile.summary,

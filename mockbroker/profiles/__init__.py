@@ -7,7 +7,6 @@ that were never released are profiles too. This module is data without behaviour
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Final
 
@@ -124,13 +123,6 @@ class Profile(msgspec.Struct, frozen=True):
     dialect: str = "kafka"
     reassignment: str = "kraft"
     elections: str = "kraft"
-
-    @property
-    def machine(self) -> str:
-        """The former name of ``reassignment``."""
-        text = "Profile.machine is deprecated and will be removed in the next release; "
-        warnings.warn(text + "use Profile.reassignment", DeprecationWarning, stacklevel=2)
-        return self.reassignment
 
     @property
     def forwarding(self) -> bool:

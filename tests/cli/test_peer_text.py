@@ -290,18 +290,6 @@ FEEDS: dict[str, Feed] = {
         run(str(place.results), str(place.folder / FILE_NAME)),
     ],
     "kspec completion": bad_argument,
-    "kspec fuzz": lambda place: [
-        run("--client", ARGUMENT),
-        run("--adapter", f"{sys.executable} {ADAPTER}", "--cases", "2", "--api", "60"),
-    ],
-    "kspec fuzz broker": lambda place: [
-        run(ARGUMENT),
-        run(place.broker, "--cases", "3", "--api", "60", shows=False),
-    ],
-    "kspec fuzz diff": lambda place: [run("--api", "3", "--clients", ARGUMENT)],
-    "kspec fuzz seeds": lambda place: [
-        run("--format", "go", "--api", ARGUMENT, "--out", str(place.folder)),
-    ],
     "kspec help": bad_argument,
     "kspec list": lambda place: [run("--cases", str(place.cases)), run(ARGUMENT)],
     "kspec misbehaviours": bad_argument,

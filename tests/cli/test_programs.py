@@ -115,7 +115,7 @@ CASE_IDS = {f"{each.parent.name}/{each.stem}" for each in CASES.glob("*/*.yaml")
         ("kspec list election/001", {"election/001-null-elects-everywhere"}),
         ("kspec run --client ref", {"reference"}),
         ("kspec run --client wrong:claims", {"wrong:claims-success"}),
-        ("kspec fuzz seeds --api Metad", {"Metadata"}),
+        ("mockbroker fuzz seeds --api Metad", {"Metadata"}),
     ],
 )
 def test_names_are_completed(words: str, some: set[str]) -> None:

@@ -21,8 +21,8 @@ TABLES: dict[str, Callable[[], Iterable[str]]] = {
     "kspec list": lambda: [each.id for each in load_cases()],
     "kspec clients": lambda: [each.name for each in CLIENTS],
     "kspec misbehaviours": lambda: DEFECTS,
-    "kspec fuzz --list-clients": lambda: [each.name for each in CLIENTS],
-    "kspec fuzz --list-kinds": lambda: KINDS,
+    "mockbroker fuzz --list-clients": lambda: [each.name for each in CLIENTS],
+    "mockbroker fuzz --list-kinds": lambda: KINDS,
     "mockbroker profiles": lambda: [each.name for each in all_profiles()],
 }
 

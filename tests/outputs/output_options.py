@@ -195,11 +195,11 @@ PRODUCERS: Final[Mapping[tuple[str, str], Producer]] = {
     ("kspec publish", "--out"): Producer(
         lambda inputs: [f"{inputs.run}/results.json"], lambda folder: (folder / "index.md").exists()
     ),
-    ("kspec fuzz", "--out"): Producer(
+    ("mockbroker fuzz", "--out"): Producer(
         lambda inputs: ["--adapter", ADAPTER, "--cases", "1"],
         lambda folder: json.loads(_text(folder / "report.json")),
     ),
-    ("kspec fuzz seeds", "--out"): Producer(
+    ("mockbroker fuzz seeds", "--out"): Producer(
         lambda inputs: [
             "--format",
             "go",
@@ -215,8 +215,6 @@ PRODUCERS: Final[Mapping[tuple[str, str], Producer]] = {
 }
 
 NOT_PRODUCED: Final[Mapping[tuple[str, str], str]] = {
-    ("mockbroker fuzz", "--out"): "the command of kspec fuzz",
-    ("mockbroker fuzz seeds", "--out"): "the command of kspec fuzz seeds",
     ("mockbroker serve", "--journal"): "a stream: test_streams.py",
     ("mockbroker proxy", "--journal"): "a stream: test_streams.py",
     ("python -m demo", "--journal"): "the stream of mockbroker serve, by the same function",

@@ -22,7 +22,7 @@ import pytest
 
 from kproto.cli.outputs import OutputFile, OutputFolder, OutputStreamType
 from kproto.outputs import INCOMPLETE
-from tests.cli.programs import MAINS, PROGRAMS
+from tests.cli.programs import MAINS
 from tests.outputs.conditions import ended_at_rename, full_disk, left_in, read_from
 from tests.outputs.output_options import (
     NOT_PRODUCED,
@@ -121,7 +121,7 @@ ON_THE_CLUSTER = {"directory", "path"}
 
 
 def test_every_output_has_an_entry() -> None:
-    assert len(OPTIONS) >= 20
+    assert len(OPTIONS) >= 18
     found = {(each.command, each.name) for each in OPTIONS}
     assert found == PRODUCERS.keys() | NOT_PRODUCED.keys()
     assert not PRODUCERS.keys() & NOT_PRODUCED.keys()
@@ -236,11 +236,6 @@ def test_what_cannot_be_written_is_refused(
 
 
 # ---- results -------------------------------------------------------------------------------------
-
-
-def test_the_same_commands_are_tested_once() -> None:
-    groups = [PROGRAMS[name].commands["fuzz"] for name in ("mockbroker", "kspec")]
-    assert groups[0] is groups[1]
 
 
 @pytest.mark.slow

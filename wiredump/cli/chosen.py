@@ -11,12 +11,11 @@ from kproto.cli.terminal import echo
 from wiredump.cli.source_options import dialect_option, port_option
 from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
 from wiredump.skipped import bytes_of, skipped_of
-from wiredump.tables.run import MODES, Mode, is_run
+from wiredump.tables.run import MODES, is_run
 
 __all__ = [
-    "chosen_mode",
     "chosen_tables",
-    "mode_options",
+    "mode_option",
     "print_account",
     "print_counts",
     "table_options",
@@ -101,22 +100,9 @@ def print_counts(title: str, numbers: Mapping[str, int]) -> None:
         echo(f" {name:{name_width}}  {text:>{width}} ")
 
 
-def mode_options(command: CommandT) -> CommandT:
-    """Add the options about a folder that has tables (``chosen_mode``)."""
-    mode = click.option(
-        "--mode", type=click.Choice(MODES),
-        help="What to do if DIR has tables: fail, write beside other runs, or replace them all.  "
-        "[default: error]",
-    )  # fmt: skip
-    append = click.option("--append", is_flag=True, help="Deprecated: use --mode append.")
-    return mode(append(command))
-
-
-def chosen_mode(mode: Mode | None, append: bool) -> Mode:
-    """Return the mode. Raises click.UsageError for options that contradict each other."""
-    if not append:
-        return mode or "error"
-    if mode not in (None, "append"):
-        raise click.UsageError("--append and --mode contradict each other.")
-    echo("wiredump: --append is deprecated; use --mode append", err=True)
-    return "append"
+def mode_option(command: CommandT) -> CommandT:
+    """Add the option about a folder that has tables."""
+    return click.option(
+        "--mode", type=click.Choice(MODES), default="error", show_default=True,
+        help="What to do if DIR has tables: fail, write beside other runs, or replace them all.",
+    )(command)  # fmt: skip

@@ -16,9 +16,8 @@ from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from kproto.outputs import unwinding
 from wiredump.cli.chosen import (
-    chosen_mode,
     chosen_tables,
-    mode_options,
+    mode_option,
     print_account,
     print_counts,
     table_options,
@@ -79,7 +78,7 @@ def _columns(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--partitions", type=click.IntRange(1),
               help="Number of tasks that share the connections.  [default: two for each core, or "
               "one for each 256 MiB; with --follow: the cores of local[N], or 32]")  # fmt: skip
-@mode_options
+@mode_option
 @click.option("--partition-by", metavar="COLUMN,COLUMN...", callback=_columns,
               help="Divide tables into folders by the values of these of their columns, or by "
                    "date: date,api.")  # fmt: skip
@@ -198,7 +197,6 @@ def spark_command(
 
 def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
     """Raise click.UsageError for options that do not belong together."""
-    how["mode"] = chosen_mode(how["mode"], how["append"])
     if how["follow"] and (how["mode"] == "overwrite" or how["partition_by"]):
         raise click.UsageError("--follow cannot overwrite tables or divide them by columns.")
     if how["follow"] is None:

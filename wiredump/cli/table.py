@@ -8,9 +8,8 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.cli.terminal import echo, echo_json
 from kproto.outputs import unwinding
 from wiredump.cli.chosen import (
-    chosen_mode,
     chosen_tables,
-    mode_options,
+    mode_option,
     print_account,
     print_counts,
     table_options,
@@ -43,7 +42,7 @@ __all__ = ["table_command"]
 @click.option("--rotated", is_flag=True,
               help="CAPTUREs are the parts of one capture, in this order: do not merge them by "
                    "time.")  # fmt: skip
-@mode_options
+@mode_option
 @table_options
 @source_options
 def table_command(
@@ -56,8 +55,7 @@ def table_command(
     secrets: bool,
     values: bool,
     run: str | None,
-    mode: Mode | None,
-    append: bool,
+    mode: Mode,
     as_json: bool,
     options: SourceOptions,
 ) -> int:
@@ -81,7 +79,7 @@ def table_command(
     work = Work(
         out=out, paths=dict(enumerate(captures)), tables=tables, bodies=not no_bodies,
         values=values, secrets=secrets, run=run or derived_run(captures),
-        mode=chosen_mode(mode, append), **options.of_work,
+        mode=mode, **options.of_work,
     )  # fmt: skip
     jobs = processes_for(work, options.jobs)
     with unwinding(), reading(captures) as progress:

@@ -1,4 +1,4 @@
-"""``kspec fuzz broker``: mutated requests to a broker, or to the mock and Kafka side by side."""
+"""``mockbroker fuzz broker``: mutated requests to a broker, or to the mock and Kafka together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kspec fuzz diff``: the same mutated frames decoded by many decoders."""
+"""``mockbroker fuzz diff``: the same mutated frames decoded by many decoders."""
 
 from __future__ import annotations
 

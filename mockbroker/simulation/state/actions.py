@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 
-from kproto.deprecation import deprecated_names
 from kproto.znodes import Stat
 from mockbroker.simulation.state.model import (
     Broker,
@@ -68,10 +67,6 @@ __all__ = [
     "Warned",
     "ZnodeWritten",
 ]
-
-__getattr__ = deprecated_names(
-    __name__, {"ActionLog": "mockbroker.simulation.state.cluster_state:ActionLog"}
-)
 
 
 class BrokerRegistered(msgspec.Struct, frozen=True):

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from kproto.deprecation import deprecated_names
 from kproto.znodes import ZnodeStore
 from mockbroker.errors import ControllerDiedError, UnknownBrokerError, UnknownPartitionError
 from mockbroker.simulation.state.actions import (
@@ -28,14 +27,6 @@ from mockbroker.simulation.state.model import NO_CONTROLLER, Broker, Partition, 
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ChangeHook", "ChangePartition", "Controller"]
-
-__getattr__ = deprecated_names(
-    __name__,
-    {
-        "ClusterState": "mockbroker.simulation.state.cluster_state:ClusterState",
-        "replay": "mockbroker.simulation.state.cluster_state:replay",
-    },
-)
 
 ChangeHook: TypeAlias = Callable[[str, Change], None]
 """Called with the cause of a change and the change."""

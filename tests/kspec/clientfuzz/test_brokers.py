@@ -138,7 +138,7 @@ def running() -> Iterator[str]:
 
 def test_the_command() -> None:
     with running() as bootstrap:
-        arguments = ["--broker", bootstrap, "--seed", "2", "--cases", "60", "--api", "46"]
+        arguments = ["broker", bootstrap, "--seed", "2", "--cases", "60", "--api", "46"]
         done = CliRunner().invoke(fuzz, arguments)
         assert done.exit_code == 0, done.output
         assert "stays up" in done.output
@@ -146,9 +146,9 @@ def test_the_command() -> None:
         assert told["cases"] == 60
         assert sum(told["became"]["broker"].values()) == 60
     assert threading.active_count() < 50
-    refused = CliRunner().invoke(fuzz, ["--broker", "192.0.2.1:9092"])
+    refused = CliRunner().invoke(fuzz, ["broker", "192.0.2.1:9092"])
     assert refused.exit_code == 2
     assert "not this machine" in refused.output
-    nobody = CliRunner().invoke(fuzz, ["--broker", bootstrap])
+    nobody = CliRunner().invoke(fuzz, ["broker", bootstrap])
     assert nobody.exit_code == 1
     assert "does not answer" in nobody.output

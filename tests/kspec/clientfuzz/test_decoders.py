@@ -165,7 +165,7 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_the_command_prints_the_bytes_by_field_with_each_verdict(tmp_path: Path) -> None:
     path = tmp_path / "decoder.py"
     path.write_text("import sys\nfor line in sys.stdin:\n    print('{\"ok\": true}', flush=True)\n")
-    arguments = ("--diff", "--seed", "1", "--api", "46", "--cases", "30", "--kafka", "")
+    arguments = ("diff", "--seed", "1", "--api", "46", "--cases", "30", "--kafka", "")
     code, text = run(*arguments, "--decoder", f"{sys.executable} {path}")
     assert code == 1
     assert "decoder: accepted, ours rejected" in text

@@ -124,7 +124,7 @@ async def test_a_differential_tells_of_its_whole_batches(tmp_path, which):
     program, enough = tmp_path / "decoder.py", tmp_path / "enough"
     program.write_text(COUNTS)
     run = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "mockbroker", "fuzz", "--diff", "--kafka", "", "--api", "46",
+        sys.executable, "-m", "mockbroker", "fuzz", "diff", "--kafka", "", "--api", "46",
         "--decoder", f"{sys.executable} {program} {enough}", "--cases", "1000000", "--json",
         env={**os.environ, "PYTHONPATH": str(Path.cwd()), "KPROTO_TEST_RUN": str(tmp_path)},
         stdout=asyncio.subprocess.PIPE,
@@ -146,7 +146,7 @@ async def test_a_differential_tells_of_its_whole_batches(tmp_path, which):
 async def test_an_aimed_run_tells_of_its_whole_batches():
     async with MockCluster(brokers=1) as mock:
         run = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "mockbroker", "fuzz", "--broker", mock.addresses[1],
+            sys.executable, "-m", "mockbroker", "fuzz", "broker", mock.addresses[1],
             "--cases", "1000000", "--json",
             env={**os.environ, "PYTHONPATH": str(Path.cwd())},
             stdout=asyncio.subprocess.PIPE,

@@ -58,7 +58,7 @@ def test_partitions_and_modes(spark: Any, tmp_path: Path, capture: str) -> None:
 
     refused = run(spark, capture, *by, "--run", "second")
     assert "is not empty" in str(refused.exception)
-    assert run(spark, capture, *by, "--run", "second", "--append").exception is None
+    assert run(spark, capture, *by, "--run", "second", "--mode", "append").exception is None
     assert rows(out, "requests") == sorted(2 * expected["requests"])
     assert pq.ParquetDataset(out / "elections").read().num_rows == 0
 
@@ -131,7 +131,6 @@ def rows(folder: Path, table: str) -> list[str]:
     ("arguments", "problem"),
     [
         (["a.pcap", "--partition-by", "date,apis"], "no table has a column 'apis'"),
-        (["a.pcap", "--append", "--mode", "overwrite"], "contradict each other"),
         (["--follow", "in", "--checkpoint", "c", "--mode", "overwrite"], "cannot overwrite"),
         (["--follow", "in", "--checkpoint", "c", "--partition-by", "date"], "divide them"),
         (["--follow", "in", "--checkpoint", "c"], "/in does not exist: check --follow"),

@@ -1,6 +1,6 @@
 // A target of Jazzer: Kafka's own generated classes read ListPartitionReassignments' answer, version 0.
 //
-//   kspec fuzz seeds --format jazzer --api 46 --version 0 --mutated 200 --out corpus
+//   mockbroker fuzz seeds --format jazzer --api 46 --version 0 --mutated 200 --out corpus
 //   mvn -q dependency:copy-dependencies -DoutputDirectory=lib          (with the pom.xml beside this)
 //   javac -d classes -cp 'lib/*' FrameFuzzer.java
 //   java -cp 'classes:lib/*' com.code_intelligence.jazzer.Jazzer --target_class=FrameFuzzer \

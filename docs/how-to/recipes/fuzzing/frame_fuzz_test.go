@@ -1,7 +1,7 @@
 // A target of Go's own fuzzing: franz-go's kmsg reads Metadata's answer, version 8.
 //
 //	go mod init fuzzing && go get github.com/twmb/franz-go/pkg/kmsg@v1.15.0
-//	kspec fuzz seeds --format go --api 3 --version 8 --mutated 200 --out testdata/fuzz
+//	mockbroker fuzz seeds --format go --api 3 --version 8 --mutated 200 --out testdata/fuzz
 //	go test -v                             # every seed once, by name
 //	go test -fuzz FuzzMetadataResponse -fuzztime 60s
 //

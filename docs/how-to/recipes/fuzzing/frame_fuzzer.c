@@ -1,6 +1,6 @@
 // A libFuzzer target: a reader of ListPartitionReassignments' answer, version 0, the frame whole.
 //
-//   kspec fuzz seeds --format libfuzzer --api 46 --version 0 --mutated 200 --out corpus
+//   mockbroker fuzz seeds --format libfuzzer --api 46 --version 0 --mutated 200 --out corpus
 //   clang -g -O1 -fsanitize=fuzzer,address,undefined frame_fuzzer.c -o frame_fuzzer
 //   ./frame_fuzzer -runs=0 corpus         every seed once
 //   ./frame_fuzzer -max_total_time=60 corpus

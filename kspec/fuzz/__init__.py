@@ -1,1 +1,0 @@
-"""Deprecated: this package is now ``kspec.clientfuzz``. It will be removed in the next release."""
