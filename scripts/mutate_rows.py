@@ -135,12 +135,12 @@ def mutants_of(place: Place, *, conditions: bool = False) -> Iterator[Mutant]:
         yield Mutant(place, "always matching", lambda _: True, row.then)
     for index, effect in enumerate(row.then):
         without = row.then[:index] + row.then[index + 1 :]
-        change = f"without effect {index + 1}, {type(effect).__name__}"
+        change = f"without effect {index + 1}, {_name(effect)}"
         yield Mutant(place, change, row.when, without)
 
 
 def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__name__", repr(function)).lstrip("_")
+    return getattr(function, "__name__", type(function).__name__).lstrip("_")
 
 
 # ---- tests, in forks -----------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def _cancel_keeps_the_added() -> AbstractContextManager[object]:
     def wrong(self: kraft_rows.RemoveAdding, transition: Transition) -> None:
         transition.now = replace(transition.now, adding=(), removing=())
 
-    return patch.object(kraft_rows.RemoveAdding, "perform", wrong)
+    return patch.object(kraft_rows.RemoveAdding, "__call__", wrong)
 
 
 def _failover_forgets() -> AbstractContextManager[object]:
@@ -151,14 +151,14 @@ def _preferred_is_unclean() -> AbstractContextManager[object]:
 
 
 def _zk_version_stays() -> AbstractContextManager[object]:
-    perform = WriteStateZnode.perform
+    perform = WriteStateZnode.__call__
 
     def wrong(self: WriteStateZnode, transition: Transition) -> None:
         epoch = transition.now.partition_epoch
         perform(self, transition)
         transition.now = replace(transition.now, partition_epoch=epoch)
 
-    return patch.object(WriteStateZnode, "perform", wrong)
+    return patch.object(WriteStateZnode, "__call__", wrong)
 
 
 def _anybody_leads() -> AbstractContextManager[object]:

@@ -7,27 +7,21 @@ the effects of each row and removed again.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from msgspec.structs import force_setattr
 
-from mockbroker.simulation.reassignment.transitions import Transition
+from mockbroker.simulation.releases.rows import with_arguments
 from scripts.mutate_rows import Place, all_rows
 
 __all__ = ["RowCounts"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fired:
-    """An effect that changes nothing."""
-
-    place: int
-    counts: Counter[int]
-
-    def perform(self, transition: Transition) -> None:
-        self.counts[self.place] += 1
+@with_arguments
+def _count(_: object, place: int, counts: Counter[int]) -> None:
+    """Count the row, and leave the subject unchanged."""
+    counts[place] += 1
 
 
 class RowCounts:
@@ -41,7 +35,7 @@ class RowCounts:
     def __enter__(self) -> Self:
         for number, place in enumerate(self.places):
             self._before.append(place.row.then)
-            then = (_Fired(number, self.fired), *place.row.then)
+            then = (_count(number, self.fired), *place.row.then)
             force_setattr(place.row, "then", then)
         return self
 

@@ -21,15 +21,14 @@ ROOT = Path(__file__).parent.parent.parent
 
 TABLE = """
     import sys
-    from mockbroker.simulation.releases.rows import Row
+    from mockbroker.simulation.releases.rows import Row, with_arguments
     from scripts import mutate_rows
 
-    class Add:
-        def __init__(self, n): self.n = n
-        def perform(self, work): work.append(self.n)
+    @with_arguments
+    def add(work, number): work.append(number)
 
     class Holder:
-        rows = {"on_it": (Row("X-01, C-01", lambda work: True, (Add(1), Add(2))),)}
+        rows = {"on_it": (Row("X-01, C-01", lambda work: True, (add(1), add(2))),)}
 
     Holder.__module__ = "mockbroker.simulation.reassignment.mine"
     place, = [
@@ -50,7 +49,7 @@ SUITE = """
         for row in Holder.rows["on_it"]:
             if row.when(done):
                 for effect in row.then:
-                    effect.perform(done)
+                    effect(done)
         assert %s
 """
 
@@ -74,7 +73,9 @@ def test_a_test_that_misses_nothing_kills_every_mutant(tmp_path: Path):
 def test_a_test_that_misses_an_effect_lets_it_survive(tmp_path: Path):
     run = tried(tmp_path, "1 in done")
     assert run.returncode == 1
-    assert run.stderr.splitlines() == ["SURVIVES: mine: X-01, C-01 <lambda>, without effect 2, Add"]
+    assert run.stderr.splitlines() == [
+        "SURVIVES: mine: X-01, C-01 <lambda>, without effect 2, add(2)"
+    ]
 
 
 @pytest.mark.slow

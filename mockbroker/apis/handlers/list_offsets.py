@@ -84,7 +84,7 @@ class _AnswerOnce(msgspec.Struct, frozen=True):
     """A partition that the request names twice is answered once, a topic without partitions not at
     all."""
 
-    def perform(self, named: _Named, /) -> None:
+    def __call__(self, named: _Named, /) -> None:
         named.topics = distinct_partitions(
             (topic for topic, _ in named.topics),
             lambda topic: topic.name,

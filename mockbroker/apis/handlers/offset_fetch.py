@@ -63,7 +63,7 @@ class _Group(msgspec.Struct):
 class _LeaveOutEmpty(msgspec.Struct, frozen=True):
     """A topic without partitions is not answered."""
 
-    def perform(self, group: _Group, /) -> None:
+    def __call__(self, group: _Group, /) -> None:
         if group.topics is not None:
             group.topics = [topic for topic in group.topics if topic.indexes]
 

@@ -21,7 +21,7 @@ __all__ = ["unregister_broker"]
 class _TextLeftOut(msgspec.Struct, frozen=True):
     """An effect that leaves the text of an error empty."""
 
-    def perform(self, subject: UnregisterBrokerResponse, /) -> None:
+    def __call__(self, subject: UnregisterBrokerResponse, /) -> None:
         subject.error_message = ""
 
 

@@ -18,7 +18,7 @@ import msgspec
 from kproto.znodes.kafka_znodes import LOG_DIR_EVENT_PREFIX, encode_log_dir_event
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.steps import Steps
-from mockbroker.simulation.releases.rows import Do, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.actions import LogDirFailed, LogDirMended, LogDirReported
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Broker, TopicPartition
@@ -72,15 +72,15 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 ON_FAILURE: Final[tuple[Row[_Failure, _Failure], ...]] = (
-    Row("DP-CTL-16", always, (Do(_Failure.halt),), until=_KIP_112),
+    Row("DP-CTL-16", always, (_Failure.halt,), until=_KIP_112),
     Row(
         "DP-CTL-16",
         lambda failure: failure.keeps_znodes,
-        (Do(_Failure.fail), Do(_Failure.write_znode)),
+        (_Failure.fail, _Failure.write_znode),
         since=_KIP_112,
     ),
-    Row("DP-CTL-16", always, (Do(_Failure.fail), Do(_Failure.report)), since=_KIP_858),
-    Row("DP-CTL-16", always, (Do(_Failure.fail), Do(_Failure.drop_followers)), until=_KIP_858),
+    Row("DP-CTL-16", always, (_Failure.fail, _Failure.report), since=_KIP_858),
+    Row("DP-CTL-16", always, (_Failure.fail, _Failure.drop_followers), until=_KIP_858),
 )
 """What happens when a directory of a live broker fails. KRaft controllers before 3.7 are not told,
 so that leaders stay where they are."""

@@ -149,7 +149,7 @@ class RefuseSubscription(msgspec.Struct, frozen=True):
     text: str
     code: ErrorCode
 
-    def perform(self, subject: SubscriptionCheck, /) -> None:
+    def __call__(self, subject: SubscriptionCheck, /) -> None:
         subject.code, subject.text = self.code, self.text.format(check=subject)
 
 

@@ -60,7 +60,7 @@ class _Limits(msgspec.Struct, frozen=True):
 class _NameLimit(msgspec.Struct, frozen=True):
     limits: _Limits
 
-    def perform(self, check: GroupConfigCheck) -> None:
+    def __call__(self, check: GroupConfigCheck) -> None:
         limits = self.limits
         is_low = limits.is_low(check)
         side, limit = ("greater", limits.least) if is_low else ("less", limits.most)
@@ -70,7 +70,7 @@ class _NameLimit(msgspec.Struct, frozen=True):
 class _TellRange(msgspec.Struct, frozen=True):
     limits: _Limits
 
-    def perform(self, check: GroupConfigCheck) -> None:
+    def __call__(self, check: GroupConfigCheck) -> None:
         config, least, most = self.limits.config, self.limits.least, self.limits.most
         if least is None and most is not None:
             check.refuse(f"{config} must be less than or equal to {check.of_broker(most)}")
@@ -124,13 +124,13 @@ class _OutlivesNoHeartbeat(msgspec.Struct, frozen=True):
             return False
         return check.in_use(self.session) <= check.in_use(self.heartbeat)
 
-    def perform(self, check: GroupConfigCheck) -> None:
+    def refuse(self, check: GroupConfigCheck) -> None:
         check.refuse(f"{self.session} must be greater than {self.heartbeat}")
 
 
 def _outlives(requirement: str, kind: str) -> Row[GroupConfigCheck, GroupConfigCheck]:
     rule = _OutlivesNoHeartbeat(kind)
-    return Row(requirement, rule, (rule,))
+    return Row(requirement, rule, (rule.refuse,))
 
 
 _ASSIGNOR: Final = "streams.assignor.name"
@@ -144,7 +144,7 @@ def _names_unknown_assignor(check: GroupConfigCheck) -> bool:
 
 
 class _TellAssignors(msgspec.Struct, frozen=True):
-    def perform(self, check: GroupConfigCheck) -> None:
+    def __call__(self, check: GroupConfigCheck) -> None:
         registered = ", ".join(check.assignors)
         check.refuse(
             f"{_ASSIGNOR} '{check.values[_ASSIGNOR]}' is not a registered task assignor. "
@@ -169,7 +169,7 @@ def _has_empty_tag(check: GroupConfigCheck) -> bool:
 class _Tell(msgspec.Struct, frozen=True):
     text: str
 
-    def perform(self, check: GroupConfigCheck) -> None:
+    def __call__(self, check: GroupConfigCheck) -> None:
         check.refuse(self.text)
 
 

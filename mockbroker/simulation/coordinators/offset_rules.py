@@ -77,7 +77,7 @@ class CommitTimes(msgspec.Struct):
 class EndOfItsOwn(msgspec.Struct, frozen=True):
     """Every commit sets its own end, counted from its timestamp."""
 
-    def perform(self, times: CommitTimes) -> None:
+    def __call__(self, times: CommitTimes) -> None:
         lasts_ms = times.retention_ms if times.wanted_ms == UNKNOWN else times.wanted_ms
         begins_ms = times.now_ms if times.timestamp_ms == UNKNOWN else times.timestamp_ms
         times.commit_ms = times.now_ms
@@ -87,7 +87,7 @@ class EndOfItsOwn(msgspec.Struct, frozen=True):
 class EndIfWanted(msgspec.Struct, frozen=True):
     """A commit sets an end only if the request has a retention time."""
 
-    def perform(self, times: CommitTimes) -> None:
+    def __call__(self, times: CommitTimes) -> None:
         stamped = times.timestamp_ms != UNKNOWN
         times.commit_ms = times.timestamp_ms if stamped else times.now_ms
         if times.wanted_ms != UNKNOWN:
@@ -123,7 +123,7 @@ class Age(msgspec.Struct):
 class AfterItsEnd(msgspec.Struct, frozen=True):
     """The offset goes once its own end has passed."""
 
-    def perform(self, age: Age) -> None:
+    def __call__(self, age: Age) -> None:
         assert age.offset.expires_ms is not None, "each commit of these releases sets one"
         age.expired = age.offset.expires_ms < age.now_ms
 
@@ -131,14 +131,14 @@ class AfterItsEnd(msgspec.Struct, frozen=True):
 class SinceCommit(msgspec.Struct, frozen=True):
     """The retention time counts from the commit."""
 
-    def perform(self, age: Age) -> None:
+    def __call__(self, age: Age) -> None:
         age.expired = age.passed(age.offset.commit_ms)
 
 
 class SinceEmpty(msgspec.Struct, frozen=True):
     """The retention time counts from the moment at which the group became empty."""
 
-    def perform(self, age: Age) -> None:
+    def __call__(self, age: Age) -> None:
         since_ms = age.standing.empty_since_ms
         age.expired = age.passed(age.offset.commit_ms if since_ms is None else since_ms)
 
@@ -177,7 +177,7 @@ EXPIRY: Final[tuple[Row[Age, Age], ...]] = (
 class LetEmptyGroupGo(msgspec.Struct, frozen=True):
     """An empty group without offsets is deleted; ``go`` deletes it."""
 
-    def perform(self, go: Callable[[], None]) -> None:
+    def __call__(self, go: Callable[[], None]) -> None:
         go()
 
 
@@ -201,7 +201,7 @@ class Become(msgspec.Struct, frozen=True):
 
     code: ErrorCode
 
-    def perform(self, error: AppendError) -> None:
+    def __call__(self, error: AppendError) -> None:
         error.code = self.code
 
 

@@ -131,7 +131,7 @@ CompletionRows: TypeAlias = tuple[Row[_Reassigned, _Reassigned], ...]
 class _DropRemoved(msgspec.Struct, frozen=True):
     """End the reassignment: the replicas to be removed go."""
 
-    def perform(self, subject: _Reassigned, /) -> None:
+    def __call__(self, subject: _Reassigned, /) -> None:
         subject.partition = replace(
             subject.partition,
             replicas=subject.staying,

@@ -65,7 +65,7 @@ class Refusal(msgspec.Struct, frozen=True):
     text: str
     code: ErrorCode = ErrorCode.INVALID_UPDATE_VERSION
 
-    def perform(self, subject: Change, /) -> None:
+    def __call__(self, subject: Change, /) -> None:
         subject.code = self.code
         subject.text = self.text.format(change=subject)
 

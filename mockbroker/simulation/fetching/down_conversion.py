@@ -55,19 +55,19 @@ class _Fail(msgspec.Struct, frozen=True):
 
     code: ErrorCode
 
-    def perform(self, subject: Conversion, /) -> None:
+    def __call__(self, subject: Conversion, /) -> None:
         subject.answer.fail(self.code)
 
 
 class _Convert(msgspec.Struct, frozen=True):
     """Replace the records by older ones."""
 
-    def perform(self, subject: Conversion, /) -> None:
+    def __call__(self, subject: Conversion, /) -> None:
         answer = subject.answer
         try:
             data = converted(answer.records or (), subject.magic, answer.position.offset)
         except UnsupportedCompressionError:
-            return _Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE).perform(subject)
+            return _Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)(subject)
         answer.records, answer.size = (memoryview(data),), len(data)
         return None
 
@@ -101,7 +101,7 @@ CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
 class _EmptyListNullRecords(msgspec.Struct, frozen=True):
     """Kafka's classes leave these two fields at their defaults."""
 
-    def perform(self, subject: PartitionAnswer, /) -> None:
+    def __call__(self, subject: PartitionAnswer, /) -> None:
         subject.aborted, subject.records = [], None
 
 

@@ -52,21 +52,21 @@ class Refuse(msgspec.Struct, frozen=True):
 
     error_code: ErrorCode
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         lookup.error_code = self.error_code
 
 
 class RefuseAccess(msgspec.Struct, frozen=True):
     """Answer with the error of a broker that may not answer for the partition."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         lookup.error_code = lookup.access_error
 
 
 class AnswerEnd(msgspec.Struct, frozen=True):
     """Answer with the end of the epoch, as the leader's log has it."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         log = lookup.logs.log(lookup.query.tp)
         lookup.end = log.epochs.end_of(lookup.query.epoch, log.end_offset)
 

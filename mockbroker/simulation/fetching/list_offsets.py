@@ -173,21 +173,21 @@ class Refuse(msgspec.Struct, frozen=True):
 
     error_code: ErrorCode
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         lookup.answer = ListedOffset(self.error_code)
 
 
 class RefuseAccess(msgspec.Struct, frozen=True):
     """Answer with the error of a broker that may not answer for the partition."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         lookup.answer = ListedOffset(lookup.access_error)
 
 
 class RefuseAsUnavailable(msgspec.Struct, frozen=True):
     """Answer that the offset is not known yet (KIP-207)."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         known = lookup.query.version >= _OFFSET_NOT_AVAILABLE_VERSION
         code = ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE
         lookup.answer = ListedOffset(code)
@@ -196,7 +196,7 @@ class RefuseAsUnavailable(msgspec.Struct, frozen=True):
 class AnswerStart(msgspec.Struct, frozen=True):
     """Answer with the start of the log."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         offset = lookup.log.start_offset
         epoch = lookup.log.epochs.epoch_of(offset)
         lookup.answer = ListedOffset(offset=offset, leader_epoch=epoch)
@@ -205,7 +205,7 @@ class AnswerStart(msgspec.Struct, frozen=True):
 class AnswerEnd(msgspec.Struct, frozen=True):
     """Answer with the end of what the client may read."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         assert lookup.partition is not None, "an unknown partition is refused first"
         epoch = lookup.partition.leader_epoch
         lookup.answer = ListedOffset(offset=lookup.visible_end, leader_epoch=epoch)
@@ -214,14 +214,14 @@ class AnswerEnd(msgspec.Struct, frozen=True):
 class AnswerUnknown(msgspec.Struct, frozen=True):
     """Answer that there is no such offset."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         lookup.answer = ListedOffset()
 
 
 class FindTime(msgspec.Struct, frozen=True):
     """Find the first record with at least the timestamp."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         end_offset, timestamp = lookup.replica_end, lookup.query.timestamp
         lookup.found = first_at_or_after(lookup.log, timestamp, end_offset)
 
@@ -229,7 +229,7 @@ class FindTime(msgspec.Struct, frozen=True):
 class FindNewest(msgspec.Struct, frozen=True):
     """Find the first of the records with the largest timestamp."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         lookup.found = first_of_newest(lookup.log, lookup.replica_end)
 
 
@@ -237,7 +237,7 @@ class FindIndexed(msgspec.Struct, frozen=True):
     """Find the record with the largest timestamp as a segment remembers it: only of a batch that
     was not compressed is it the very record, and the epoch is the newest of the log."""
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         log = lookup.log
         newest, epoch = first_of_newest(log, lookup.replica_end), log.epochs.latest
         batch = None if newest is None else log.batch_of(newest.offset)
@@ -255,10 +255,10 @@ class AnswerFound(msgspec.Struct, frozen=True):
 
     otherwise: AnswerUnknown | RefuseAsUnavailable = AnswerUnknown()
 
-    def perform(self, lookup: _Lookup) -> None:
+    def __call__(self, lookup: _Lookup) -> None:
         found = lookup.found
         if found is None or found.offset >= lookup.visible_end:
-            self.otherwise.perform(lookup)
+            self.otherwise(lookup)
         else:
             lookup.answer = ListedOffset(0, found.timestamp, found.offset, found.leader_epoch)
 
@@ -353,7 +353,7 @@ class _OldQuery(msgspec.Struct):
 class _RefuseOld(msgspec.Struct, frozen=True):
     error: ErrorCode
 
-    def perform(self, query: _OldQuery) -> None:
+    def __call__(self, query: _OldQuery) -> None:
         query.error = self.error
 
 

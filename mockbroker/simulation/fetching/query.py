@@ -131,14 +131,14 @@ class PartitionAnswer(msgspec.Struct):
 class _EmptyList(msgspec.Struct, frozen=True):
     """Aborted transactions are an empty list, the default of Kafka's generated classes."""
 
-    def perform(self, subject: PartitionAnswer, /) -> None:
+    def __call__(self, subject: PartitionAnswer, /) -> None:
         subject.aborted = []
 
 
 class _NullRecords(msgspec.Struct, frozen=True):
     """Records are null, by default too."""
 
-    def perform(self, subject: PartitionAnswer, /) -> None:
+    def __call__(self, subject: PartitionAnswer, /) -> None:
         subject.records = None
 
 

@@ -40,7 +40,7 @@ class _Fail(msgspec.Struct, frozen=True):
 
     code: ErrorCode
 
-    def perform(self, subject: _HasAnswer, /) -> None:
+    def __call__(self, subject: _HasAnswer, /) -> None:
         subject.answer.error_code = self.code
 
 
@@ -119,7 +119,7 @@ def is_ordinary_admission(
 class _EmptyList(msgspec.Struct, frozen=True):
     """List no aborted transactions, instead of a null."""
 
-    def perform(self, subject: PartitionAnswer, /) -> None:
+    def __call__(self, subject: PartitionAnswer, /) -> None:
         subject.aborted = []
 
 
@@ -296,14 +296,14 @@ class _Access:
 class _TellOffsets(msgspec.Struct, frozen=True):
     """Answer without records."""
 
-    def perform(self, subject: _Access, /) -> None:
+    def __call__(self, subject: _Access, /) -> None:
         subject.tell_offsets()
 
 
 class _Redirect(msgspec.Struct, frozen=True):
     """Send the client to the replica that the selector chose."""
 
-    def perform(self, subject: _Access, /) -> None:
+    def __call__(self, subject: _Access, /) -> None:
         subject.tell_offsets()
         subject.redirect()
 
@@ -311,7 +311,7 @@ class _Redirect(msgspec.Struct, frozen=True):
 class _Diverge(msgspec.Struct, frozen=True):
     """Say where the client's last epoch ends here."""
 
-    def perform(self, subject: _Access, /) -> None:
+    def __call__(self, subject: _Access, /) -> None:
         subject.tell_offsets()
         subject.answer.diverging = subject.epoch_end
 
@@ -396,7 +396,7 @@ def is_ordinary_access(at: _Access) -> bool:
 class _EndWait(msgspec.Struct, frozen=True):
     """Answer now, however few bytes there are."""
 
-    def perform(self, subject: _Access, /) -> None:
+    def __call__(self, subject: _Access, /) -> None:
         subject.ends_wait = True
 
 

@@ -139,7 +139,7 @@ class SessionContext(msgspec.Struct):
 class _GoToEnd(msgspec.Struct, frozen=True):
     """Read the partition last from now on, so that each gets its turn at the limits."""
 
-    def perform(self, subject: tuple[FetchSession, PartitionAnswer], /) -> None:
+    def __call__(self, subject: tuple[FetchSession, PartitionAnswer], /) -> None:
         session, answer = subject
         key = answer.position.key
         session.partitions[key] = session.partitions.pop(key)
@@ -155,14 +155,14 @@ SESSION_TURNS: Final[tuple[Row[PartitionAnswer, tuple[FetchSession, PartitionAns
 class _Refuse(msgspec.Struct, frozen=True):
     code: ErrorCode
 
-    def perform(self, subject: SessionContext, /) -> None:
+    def __call__(self, subject: SessionContext, /) -> None:
         subject.error_code = self.code
 
 
 class _Close(msgspec.Struct, frozen=True):
     """End the session that the request names, if there is one."""
 
-    def perform(self, subject: SessionContext, /) -> None:
+    def __call__(self, subject: SessionContext, /) -> None:
         subject.sessions.remove(subject.query.session_id)
 
 
@@ -171,7 +171,7 @@ class _ReadAll(msgspec.Struct, frozen=True):
 
     opens: bool
 
-    def perform(self, subject: SessionContext, /) -> None:
+    def __call__(self, subject: SessionContext, /) -> None:
         unique = {each.key: each for each in subject.query.positions}
         subject.positions = tuple(unique.values())
         subject.opens = self.opens
@@ -181,7 +181,7 @@ class _Continue(msgspec.Struct, frozen=True):
     """Change the session's partitions as the request says, and read all of them. A session
     without partitions ends."""
 
-    def perform(self, subject: SessionContext, /) -> None:
+    def __call__(self, subject: SessionContext, /) -> None:
         session, query = subject.found, subject.query
         assert session is not None, "the rows above refuse requests without a session"
         for position in query.positions:

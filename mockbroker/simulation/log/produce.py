@@ -533,7 +533,7 @@ class Decide(msgspec.Struct, frozen=True):
 
     error: ErrorCode
 
-    def perform(self, waiting: Replicated) -> None:
+    def __call__(self, waiting: Replicated) -> None:
         waiting.outcome.error = self.error
 
 

@@ -92,7 +92,7 @@ class Refuse(msgspec.Struct, frozen=True):
     shows_start: bool = False
     text: str | None = None
 
-    def perform(self, refusal: Refusal) -> None:
+    def __call__(self, refusal: Refusal) -> None:
         refusal.error = self.error
         refusal.shows_start = self.shows_start
         refusal.text = self.text
@@ -104,7 +104,7 @@ _INVALID: Final = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
 class RefuseCorrupt(msgspec.Struct, frozen=True):
     """The request is refused as the broker reads the size or the magic of a batch."""
 
-    def perform(self, refusal: Refusal) -> None:
+    def __call__(self, refusal: Refusal) -> None:
         refusal.error = ErrorCode.CORRUPT_MESSAGE
         refusal.text = refusal.corruption
 
@@ -114,7 +114,7 @@ class Disconnect(msgspec.Struct, frozen=True):
 
     reason: str
 
-    def perform(self, refusal: Refusal) -> None:
+    def __call__(self, refusal: Refusal) -> None:
         refusal.disconnects = self.reason
 
 
@@ -371,7 +371,7 @@ ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
 class _RefuseUnverified(msgspec.Struct, frozen=True):
     """The transaction coordinator does not confirm that the partition is in the transaction."""
 
-    def perform(self, refusal: Refusal) -> None:
+    def __call__(self, refusal: Refusal) -> None:
         assert refusal.unverified is not None, "the row's condition found it"
         refusal.error, refusal.text = refusal.unverified
 

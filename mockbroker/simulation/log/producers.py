@@ -147,7 +147,7 @@ class Refused(msgspec.Struct, frozen=True):
 
     error: ErrorCode
 
-    def perform(self, subject: tuple[ProducerBatch, SequenceCheck]) -> None:
+    def __call__(self, subject: tuple[ProducerBatch, SequenceCheck]) -> None:
         subject[1].error = self.error
 
 
@@ -156,7 +156,7 @@ class Duplicate(msgspec.Struct, frozen=True):
 
     kept: int = _KEPT_BATCHES
 
-    def perform(self, subject: tuple[ProducerBatch, SequenceCheck]) -> None:
+    def __call__(self, subject: tuple[ProducerBatch, SequenceCheck]) -> None:
         subject[1].duplicate = subject[0].duplicate(self.kept)
 
 
@@ -306,7 +306,7 @@ def is_ordinary_sequence(batch: ProducerBatch) -> bool:
 class ForgetBefore(msgspec.Struct, frozen=True):
     """Producers go with their batches."""
 
-    def perform(self, subject: tuple[Producers, int]) -> None:
+    def __call__(self, subject: tuple[Producers, int]) -> None:
         producers, start_offset = subject
         producers.forget_before(start_offset)
 

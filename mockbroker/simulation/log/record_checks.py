@@ -99,7 +99,7 @@ class RejectRecord(msgspec.Struct, frozen=True):
     error: ErrorCode
     text: str
 
-    def perform(self, subject: tuple[ArrivedRecord, list[RecordError]]) -> None:
+    def __call__(self, subject: tuple[ArrivedRecord, list[RecordError]]) -> None:
         arrived, errors = subject
         text = self.text.format(
             tp=f"{arrived.tp[0]}-{arrived.tp[1]}",
@@ -183,7 +183,7 @@ class RejectAtFirst(msgspec.Struct, frozen=True):
 
     explains: bool
 
-    def perform(self, subject: RecordErrors) -> None:
+    def __call__(self, subject: RecordErrors) -> None:
         first = subject.errors[0]
         if self.explains:
             place = RecordError(first.batch_index, None, first.error)
@@ -195,7 +195,7 @@ class RejectAtFirst(msgspec.Struct, frozen=True):
 class RejectWithAll(msgspec.Struct, frozen=True):
     """All errors are told; a wrong timestamp decides."""
 
-    def perform(self, subject: RecordErrors) -> None:
+    def __call__(self, subject: RecordErrors) -> None:
         errors = tuple(subject.errors)
         error, text = errors[0].error, _INVALID_TIMESTAMPS
         if any(each.error == ErrorCode.INVALID_TIMESTAMP for each in errors):

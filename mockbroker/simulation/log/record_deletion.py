@@ -85,14 +85,14 @@ class Refuse(msgspec.Struct, frozen=True):
 
     error: ErrorCode
 
-    def perform(self, step: _Step) -> None:
+    def __call__(self, step: _Step) -> None:
         step.deletion.error = self.error
 
 
 class MoveStart(msgspec.Struct, frozen=True):
     """Raise the leader's log start offset to the offset, unless it is higher already."""
 
-    def perform(self, step: _Step) -> None:
+    def __call__(self, step: _Step) -> None:
         start_offset = step.start_offset
         step.logs.advance_start("delete_records", step.query.tp, start_offset)
         step.deletion.start_offset = start_offset

@@ -61,7 +61,7 @@ class MoveReplicas(msgspec.Struct, frozen=True):
     which: Choice
     state: str
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         which = self.which(transition)
         if which:
             transition.record(ReplicasMoved(*transition.tp, which, self.state))
@@ -73,7 +73,7 @@ class RemoveFromIsr(msgspec.Struct, frozen=True):
 
     which: Choice
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         gone = self.which(transition)
         isr = (
             tuple(each for each in transition.now.isr if each not in gone)
@@ -83,8 +83,8 @@ class RemoveFromIsr(msgspec.Struct, frozen=True):
             transition.now = replace(
                 transition.now, isr=isr, leader_epoch=transition.now.leader_epoch + 1
             )
-            WriteStateZnode().perform(transition)
-            Commit().perform(transition)
+            WriteStateZnode()(transition)
+            Commit()(transition)
 
 
 def take_offline(which: Choice) -> Effects:

@@ -219,7 +219,7 @@ class Refuse(msgspec.Struct, frozen=True):
     code: ErrorCode
     text: str | Callable[[Transition], str] | None = None
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         text = self.text
         if isinstance(text, str):
             text = text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}")
@@ -233,7 +233,7 @@ class SetReplicas(msgspec.Struct, frozen=True):
 
     choose: Choice
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         transition.now = replace(transition.now, replicas=self.choose(transition))
 
 
@@ -243,7 +243,7 @@ class SetTarget(msgspec.Struct, frozen=True):
     target: Choice | None
     whole: Callable[[RuleContext], Brokers | None] = lambda context: context.whole_target
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         if self.target is None:
             transition.now = untargeted(transition.now)
         else:
@@ -256,7 +256,7 @@ class ElectAmongReplicas(msgspec.Struct, frozen=True):
     """Keep the leader if it is in R and live; otherwise elect the first of R that is live and in
     sync."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         now, is_online = transition.now, transition.is_online
         if now.leader in now.replicas and is_online(now.leader):
             return
@@ -269,14 +269,14 @@ class RaiseLeaderEpoch(msgspec.Struct, frozen=True):
     """Raise the leader epoch: brokers ignore a LeaderAndIsr whose leader epoch they know
     already."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         transition.now = replace(transition.now, leader_epoch=transition.now.leader_epoch + 1)
 
 
 class WriteTopicZnode(msgspec.Struct, frozen=True):
     """Write R to ``/brokers/topics/T``."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         topic = transition.controller.state.topics[transition.tp[0]]
         transition.writer.store_topic(transition.cause, topic.with_partition(transition.now))
 
@@ -284,7 +284,7 @@ class WriteTopicZnode(msgspec.Struct, frozen=True):
 class WriteStateZnode(msgspec.Struct, frozen=True):
     """Write leader, epochs, ISR and T to the partition's state znode."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         if transition.writer.store_state(transition.cause, transition.tp[0], transition.now):
             transition.now = replace(
                 transition.now, partition_epoch=transition.now.partition_epoch + 1
@@ -294,7 +294,7 @@ class WriteStateZnode(msgspec.Struct, frozen=True):
 class Commit(msgspec.Struct, frozen=True):
     """Make the draft the value that the controller remembers."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         name, index = transition.tp
         before = transition.controller.partition((name, index))
         if transition.now != before:
@@ -307,7 +307,7 @@ class SendLeaderAndIsr(msgspec.Struct, frozen=True):
     to: Choice
     is_new: bool = False
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         to = transition.live(self.to(transition))
         if to:
             transition.record(
@@ -318,12 +318,12 @@ class SendLeaderAndIsr(msgspec.Struct, frozen=True):
 class ShrinkIsr(msgspec.Struct, frozen=True):
     """Let the leader remove from the ISR what is no longer in R, and write the state znode."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         isr = tuple(each for each in transition.now.replicas if each in transition.now.isr)
         if set(isr) != set(transition.now.isr):
             transition.now = replace(transition.now, isr=isr)
-            WriteStateZnode().perform(transition)
-            Commit().perform(transition)
+            WriteStateZnode()(transition)
+            Commit()(transition)
 
 
 class SendStopReplica(msgspec.Struct, frozen=True):
@@ -332,7 +332,7 @@ class SendStopReplica(msgspec.Struct, frozen=True):
     to: Choice
     delete: bool = True
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         to = transition.live(self.to(transition))
         if to:
             transition.record(StopReplicaSent(to, *transition.tp, delete=self.delete))
@@ -343,7 +343,7 @@ class SendUpdateMetadata(msgspec.Struct, frozen=True):
 
     when: Condition = lambda _: True
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         to = transition.controller.state.live_ids
         if to and self.when(transition):
             transition.record(update_metadata(to, transition.tp[0], transition.now))
@@ -354,7 +354,7 @@ class Warn(msgspec.Struct, frozen=True):
 
     text: str
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         transition.record(Warned(self.text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}")))
 
 

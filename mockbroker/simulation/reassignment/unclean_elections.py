@@ -26,7 +26,7 @@ BY_TOPIC: Final = "by topic"
 class ElectUncleanly(msgspec.Struct, frozen=True):
     """Elect a leader, out of sync if the topic allows that."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         before = transition.now
         unclean = transition.facts[UNCLEAN_ELECTION]
         after = next_partition(

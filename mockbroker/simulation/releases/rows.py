@@ -1,9 +1,9 @@
 """Rules as rows: the one form in which a state machine's rules are written.
 
 A ``Row`` states which requirement asks for a rule, the condition under which it applies, its
-effects in order, and the releases that have it. A condition looks at a context; an effect acts on a
-subject. The package that owns a table defines both. Releases differ in ``since`` and ``until``
-alone: no condition or effect asks which release is running.
+effects in order, and the releases that have it. A condition is a function of a context, an effect a
+function of a subject. The package that owns a table defines both. Releases differ in ``since`` and
+``until`` alone: no condition or effect asks which release is running.
 
 ``scripts.mutate_rows`` finds every ``Row`` below ``mockbroker`` and checks that a test depends on
 it.
@@ -12,57 +12,75 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from enum import Enum
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from kproto.error_codes import ErrorCode
 
 __all__ = [
-    "Do",
     "Effect",
-    "Refuse",
     "Release",
     "Row",
     "always",
     "apply_first",
+    "refuse",
     "rows_of_release",
+    "with_arguments",
 ]
 
 ContextT = TypeVar("ContextT")
 SubjectT = TypeVar("SubjectT")
-SubjectT_contra = TypeVar("SubjectT_contra", contravariant=True)
+ArgumentsT = ParamSpec("ArgumentsT")
 
 Release: TypeAlias = tuple[int, int]
 """A line of Kafka releases: (2, 4)."""
 
 
-class Effect(Protocol[SubjectT_contra]):
-    """One step of a row: a value that knows how to act on a subject."""
-
-    def perform(self, subject: SubjectT_contra, /) -> None: ...
+Effect: TypeAlias = Callable[[SubjectT], None]
+"""One step of a row: a function that acts on a subject."""
 
 
-class Do(msgspec.Struct, Generic[SubjectT_contra], frozen=True):
-    """An effect that is a function of the subject."""
+def with_arguments(
+    act: Callable[Concatenate[SubjectT, ArgumentsT], None],
+) -> Callable[ArgumentsT, Effect[SubjectT]]:
+    """Turn a function of a subject and arguments into one that takes the arguments and returns an
+    effect::
 
-    act: Callable[[SubjectT_contra], None]
+        @with_arguments
+        def set_leader(partition: Partition, leader: int) -> None: ...
 
-    def perform(self, subject: SubjectT_contra, /) -> None:
-        self.act(subject)
+        Row("K455-01", always, (set_leader(3),))
+    """
+
+    @wraps(act)
+    def effect_of(*args: ArgumentsT.args, **kwargs: ArgumentsT.kwargs) -> Effect[SubjectT]:
+        def effect(subject: SubjectT) -> None:
+            act(subject, *args, **kwargs)
+
+        texts = [*map(_text, args), *(f"{name}={_text(value)}" for name, value in kwargs.items())]
+        effect.__name__ = f"{act.__name__}({', '.join(texts)})"
+        return effect
+
+    return effect_of
+
+
+def _text(argument: object) -> str:
+    """An argument of an effect in a report of ``scripts.mutate_rows``."""
+    name = argument.name if isinstance(argument, Enum) else getattr(argument, "__name__", argument)
+    return str(name)
 
 
 class _Refusable(Protocol):
     def refuse(self, code: ErrorCode) -> None: ...
 
 
-class Refuse(msgspec.Struct, frozen=True):
-    """An effect that refuses the subject with an error code."""
-
-    code: ErrorCode
-
-    def perform(self, subject: _Refusable, /) -> None:
-        subject.refuse(self.code)
+@with_arguments
+def refuse(subject: _Refusable, code: ErrorCode) -> None:
+    """Refuse the subject with an error code."""
+    subject.refuse(code)
 
 
 class Row(msgspec.Struct, Generic[ContextT, SubjectT], frozen=True):
@@ -95,10 +113,10 @@ def rows_of_release(
 def apply_first(
     rows: Sequence[Row[ContextT, SubjectT]], context: ContextT, subject: SubjectT
 ) -> bool:
-    """Perform the effects of the first row whose condition holds. Returns whether one did."""
+    """Apply the effects of the first row whose condition holds. Returns whether one did."""
     for row in rows:
         if row.when(context):
             for effect in row.then:
-                effect.perform(subject)
+                effect(subject)
             return True
     return False

@@ -77,7 +77,7 @@ class RefuseToken(msgspec.Struct, frozen=True):
     reason: str
     status: str = "invalid_token"
 
-    def perform(self, subject: BearerToken, /) -> None:
+    def __call__(self, subject: BearerToken, /) -> None:
         subject.reason, subject.status = self.reason, self.status
 
 
@@ -86,7 +86,7 @@ class BreakConnection(msgspec.Struct, frozen=True):
 
     reason: str
 
-    def perform(self, subject: BearerToken, /) -> None:
+    def __call__(self, subject: BearerToken, /) -> None:
         subject.reason, subject.breaks = self.reason, True
 
 
@@ -235,14 +235,14 @@ class End(msgspec.Struct, frozen=True):
 
     after_ms: Callable[[SessionLifetime], int]
 
-    def perform(self, subject: SessionLifetime, /) -> None:
+    def __call__(self, subject: SessionLifetime, /) -> None:
         subject.sent_ms, subject.ends = max(self.after_ms(subject), 0), True
 
 
 class Overflow(msgspec.Struct, frozen=True):
     """The nanoseconds of the end do not fit into 64 bits: Kafka raises an exception."""
 
-    def perform(self, subject: SessionLifetime, /) -> None:
+    def __call__(self, subject: SessionLifetime, /) -> None:
         subject.breaks = True
 
 

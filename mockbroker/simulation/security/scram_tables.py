@@ -36,7 +36,7 @@ class RefuseCredential(msgspec.Struct, frozen=True):
     code: ErrorCode
     text: str
 
-    def perform(self, subject: ScramChange, /) -> None:
+    def __call__(self, subject: ScramChange, /) -> None:
         subject.code, subject.text = self.code, self.text
 
 

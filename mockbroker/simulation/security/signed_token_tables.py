@@ -67,7 +67,7 @@ class RefuseSigned(msgspec.Struct, frozen=True):
 
     reason: str
 
-    def perform(self, subject: SignedToken, /) -> None:
+    def __call__(self, subject: SignedToken, /) -> None:
         subject.reason = self.reason
 
 
@@ -148,7 +148,7 @@ class RefuseGrant(msgspec.Struct, frozen=True):
     error: str
     status: int = 400
 
-    def perform(self, subject: Grant, /) -> None:
+    def __call__(self, subject: Grant, /) -> None:
         subject.error, subject.status = self.error, self.status
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Do, Refuse, Release, Row, always
+from mockbroker.simulation.releases.rows import Release, Row, always, refuse
 
 __all__ = [
     "CREATE_ROWS",
@@ -81,7 +81,7 @@ class RefuseLate(msgspec.Struct, frozen=True):
 
     code: ErrorCode
 
-    def perform(self, subject: TokenRequest, /) -> None:
+    def __call__(self, subject: TokenRequest, /) -> None:
         subject.code = self.code
         subject.time_ms = 0 if subject.kraft else NO_TIME
 
@@ -91,7 +91,7 @@ class ExpireAfter(msgspec.Struct, frozen=True):
 
     period: Callable[[TokenRequest], int]
 
-    def perform(self, subject: TokenRequest, /) -> None:
+    def __call__(self, subject: TokenRequest, /) -> None:
         subject.time_ms = min(subject.max_ms, subject.now_ms + self.period(subject))
 
 
@@ -102,7 +102,7 @@ def _remove(request: TokenRequest) -> None:
 _NOT_ALLOWED: Final[Row[TokenRequest, TokenRequest]] = Row(
     "TOKEN-01",
     lambda request: not request.allowed,
-    (Refuse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),),
+    (refuse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),),
 )
 _DISABLED: Final[Row[TokenRequest, TokenRequest]] = Row(
     "TOKEN-02",
@@ -131,13 +131,13 @@ CREATE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
     Row(
         "TOKEN-04",
         lambda request: not request.authorized,
-        (Refuse(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED),),
+        (refuse(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED),),
         since=_OWNERS_SINCE,
     ),
     Row(
         "TOKEN-05",
         lambda request: not request.only_users,
-        (Refuse(ErrorCode.INVALID_PRINCIPAL_TYPE),),
+        (refuse(ErrorCode.INVALID_PRINCIPAL_TYPE),),
     ),
     _DISABLED,
     _UNSUPPORTED,
@@ -175,7 +175,7 @@ EXPIRE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
     _NOT_FOUND,
     _MISMATCH,
     Row("TOKEN-10", lambda request: request.expired, _EXPIRED, until=_REMOVED_WHEN_EXPIRED),
-    Row("TOKEN-10", lambda request: request.period_ms < 0, (Do(_remove),)),
+    Row("TOKEN-10", lambda request: request.period_ms < 0, (_remove,)),
     Row("TOKEN-10", lambda request: request.expired, _EXPIRED),
     Row(
         "TOKEN-10",
@@ -204,12 +204,12 @@ def _show(token: TokenSeen) -> None:
 
 
 VISIBILITY_ROWS: Final[Sequence[Row[TokenSeen, TokenSeen]]] = (
-    Row("TOKEN-11", lambda token: token.requested and token.own, (Do(_show),)),
-    Row("TOKEN-12", lambda token: token.requested and token.may_describe(), (Do(_show),)),
+    Row("TOKEN-11", lambda token: token.requested and token.own, (_show,)),
+    Row("TOKEN-12", lambda token: token.requested and token.may_describe(), (_show,)),
     Row(
         "TOKEN-12",
         lambda token: token.requested and token.may_describe_tokens(),
-        (Do(_show),),
+        (_show,),
         since=_OWNERS_SINCE,
     ),
 )

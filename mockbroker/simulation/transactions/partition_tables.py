@@ -49,14 +49,14 @@ class Question(msgspec.Struct):
 class _Fail(msgspec.Struct, frozen=True):
     code: ErrorCode
 
-    def perform(self, question: Question) -> None:
+    def __call__(self, question: Question) -> None:
         question.code = self.code
 
 
 class _Ask(msgspec.Struct, frozen=True):
     """Ask the coordinator."""
 
-    def perform(self, question: Question) -> None:
+    def __call__(self, question: Question) -> None:
         question.asks = True
 
 
@@ -109,19 +109,19 @@ class Reply(msgspec.Struct):
 class _Become(msgspec.Struct, frozen=True):
     code: ErrorCode
 
-    def perform(self, reply: Reply) -> None:
+    def __call__(self, reply: Reply) -> None:
         reply.code = self.code
 
 
 class _TellNotAdded(msgspec.Struct, frozen=True):
-    def perform(self, reply: Reply) -> None:
+    def __call__(self, reply: Reply) -> None:
         reply.text = "Partition was not added to the transaction"
 
 
 class _TellUnderlyingError(msgspec.Struct, frozen=True):
     """Clients that do not know the error try again after this one."""
 
-    def perform(self, reply: Reply) -> None:
+    def __call__(self, reply: Reply) -> None:
         reply.text = (
             "Unable to verify the partition has been added to the transaction. "
             f"Underlying error: {reply.code.name}"
@@ -193,7 +193,7 @@ class MarkerArrival(msgspec.Struct):
 class _RefuseMarker(msgspec.Struct, frozen=True):
     code: ErrorCode
 
-    def perform(self, marker: MarkerArrival) -> None:
+    def __call__(self, marker: MarkerArrival) -> None:
         marker.code = self.code
 
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Do, Refuse, Release, Row, always
+from mockbroker.simulation.releases.rows import Release, Row, always, refuse
 from mockbroker.simulation.transactions.events import (
     AddEvent,
     AgeEvent,
@@ -56,11 +56,11 @@ _TRANSACTION_VERSIONS: Final[Release] = (4, 0)
 _ABORTABLE: Final[Release] = (3, 8)
 """The first release with TRANSACTION_ABORTABLE(120)."""
 
-_CONCURRENT: Final = Refuse(ErrorCode.CONCURRENT_TRANSACTIONS)
-_FENCED: Final = Refuse(ErrorCode.PRODUCER_FENCED)
-_OTHER_PRODUCER: Final = Refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-_INVALID_STATE: Final = Refuse(ErrorCode.INVALID_TXN_STATE)
-_INVALID_REQUEST: Final = Refuse(ErrorCode.INVALID_REQUEST)
+_CONCURRENT: Final = refuse(ErrorCode.CONCURRENT_TRANSACTIONS)
+_FENCED: Final = refuse(ErrorCode.PRODUCER_FENCED)
+_OTHER_PRODUCER: Final = refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+_INVALID_STATE: Final = refuse(ErrorCode.INVALID_TXN_STATE)
+_INVALID_REQUEST: Final = refuse(ErrorCode.INVALID_REQUEST)
 
 # ---- conditions ----------------------------------------------------------------------------------
 
@@ -105,15 +105,15 @@ ON_INIT_GATE: Final[tuple[Row[InitGate, InitGate], ...]] = (
     Row(
         "DP-INIT-02",
         lambda gate: gate.request.enable_2pc,
-        (Refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
+        (refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
     ),
     Row(
         "DP-INIT-02",
         lambda gate: gate.request.keep_prepared,
-        (Refuse(ErrorCode.UNSUPPORTED_VERSION),),
+        (refuse(ErrorCode.UNSUPPORTED_VERSION),),
     ),
-    Row("DP-INIT-06", _has_invalid_timeout, (Refuse(ErrorCode.INVALID_TRANSACTION_TIMEOUT),)),
-    Row("DP-INIT-05", _has_error, (Do(_pass_error),)),
+    Row("DP-INIT-06", _has_invalid_timeout, (refuse(ErrorCode.INVALID_TRANSACTION_TIMEOUT),)),
+    Row("DP-INIT-05", _has_error, (_pass_error,)),
 )
 
 
@@ -158,7 +158,7 @@ class _RaiseEpoch(msgspec.Struct, frozen=True):
     by: int = 1
     keeps_last: bool = False
 
-    def perform(self, event: InitEvent) -> None:
+    def __call__(self, event: InitEvent) -> None:
         metadata = event.metadata
         last = metadata.epoch if self.keeps_last else NO_EPOCH
         event.machine.initialize(
@@ -195,9 +195,9 @@ def _fence_and_refuse(event: InitEvent) -> None:
 ON_INIT: Final[tuple[Row[InitEvent, InitEvent], ...]] = (
     Row("DP-TXN-06 DP-TXN-20", is_pending, (_CONCURRENT,)),
     Row("DP-INIT-07", _is_foreign, (_FENCED,)),
-    Row("DP-TXN-05", is_ongoing, (Do(_fence_and_refuse),)),
-    Row("DP-TXN-04", _rotates, (Do(_rotate),)),
-    Row("DP-TXN-04", _is_exhausted, (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
+    Row("DP-TXN-05", is_ongoing, (_fence_and_refuse,)),
+    Row("DP-TXN-04", _rotates, (_rotate,)),
+    Row("DP-TXN-04", _is_exhausted, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
     Row("DP-TXN-01 DP-TXN-02", _is_anonymous, (_RaiseEpoch(),)),
     Row("DP-TXN-03", _continues, (_RaiseEpoch(keeps_last=True),)),
     Row("DP-TXN-03", _repeats, (_RaiseEpoch(by=0),)),
@@ -209,7 +209,7 @@ ON_INIT: Final[tuple[Row[InitEvent, InitEvent], ...]] = (
 
 ON_ADD_GATE: Final[tuple[Row[Gate, Gate], ...]] = (
     Row("DP-ADD-03 DP-END-01", lambda gate: not gate.transactional_id, (_INVALID_REQUEST,)),
-    Row("DP-INIT-05", _has_error, (Do(_pass_error),)),
+    Row("DP-INIT-05", _has_error, (_pass_error,)),
     Row("DP-ADD-03 DP-END-01", lambda gate: not gate.exists, (_OTHER_PRODUCER,)),
 )
 """Of every request but InitProducerId."""
@@ -244,9 +244,9 @@ ON_ADD: Final[tuple[Row[AddEvent, AddEvent], ...]] = (
     Row("DP-ADD-03", other_producer, (_OTHER_PRODUCER,)),
     Row("DP-ADD-03", other_epoch, (_FENCED,)),
     Row("DP-TXN-09 DP-TXN-20", is_pending, (_CONCURRENT,), until=_TRANSACTION_VERSIONS),
-    Row("DP-TXN-08", _adds_nothing, (Refuse(ErrorCode.NONE),)),
-    Row("DP-TXN-08", is_ongoing, (Do(_join),)),
-    Row("DP-TXN-07", always, (Do(_begin),)),
+    Row("DP-TXN-08", _adds_nothing, (refuse(ErrorCode.NONE),)),
+    Row("DP-TXN-08", is_ongoing, (_join,)),
+    Row("DP-TXN-07", always, (_begin,)),
 )
 
 
@@ -255,7 +255,7 @@ class _AbsentGets(msgspec.Struct, frozen=True):
 
     code: ErrorCode
 
-    def perform(self, event: VerifyEvent) -> None:
+    def __call__(self, event: VerifyEvent) -> None:
         event.absent = self.code
 
 
@@ -284,8 +284,8 @@ ON_END: Final[tuple[Row[EndEvent, EndEvent], ...]] = (
     Row("DP-END-01", other_producer, (_OTHER_PRODUCER,)),
     Row("DP-END-01", other_epoch, (_FENCED,)),
     Row("DP-TXN-13 DP-TXN-20", is_pending, (_CONCURRENT,)),
-    Row("DP-TXN-10", is_ongoing, (Do(_prepare),)),
-    Row("DP-TXN-11 DP-TXN-12", _has_ended_so, (Refuse(ErrorCode.NONE),)),
+    Row("DP-TXN-10", is_ongoing, (_prepare,)),
+    Row("DP-TXN-11 DP-TXN-12", _has_ended_so, (refuse(ErrorCode.NONE),)),
     Row("DP-TXN-11 DP-TXN-12 DP-TXN-14", always, (_INVALID_STATE,)),
 )
 """EndTxn of clients without transaction version 2."""
@@ -322,10 +322,10 @@ ON_END_VERSION_2: Final[tuple[Row[EndEvent, EndEvent], ...]] = (
     Row("DP-TXN-13 DP-TXN-20", is_pending, (_CONCURRENT,)),
     Row("DP-END-01", _is_other_and_no_retry, (_OTHER_PRODUCER,)),
     Row("DP-END-01", _has_wrong_epoch, (_FENCED,)),
-    Row("DP-TXN-15", is_ongoing, (Do(_prepare),)),
-    Row("DP-TXN-16", _repeats_end, (Do(_answer_present),)),
+    Row("DP-TXN-15", is_ongoing, (_prepare,)),
+    Row("DP-TXN-16", _repeats_end, (_answer_present,)),
     Row("DP-TXN-16", _is_retry, (_INVALID_STATE,)),
-    Row("DP-TXN-17", _aborts, (Do(_prepare),)),
+    Row("DP-TXN-17", _aborts, (_prepare,)),
     Row("DP-TXN-17", always, (_INVALID_STATE,)),
 )
 """EndTxn of clients with transaction version 2."""
@@ -343,13 +343,13 @@ FENCING: Final[tuple[Row[FenceEvent, FenceEvent], ...]] = (
     Row(
         "DP-TXN-05 DP-TXN-18",
         _ends_raise_epochs,
-        (Do(lambda event: event.machine.fence_version_2(event.transaction, event.answer)),),
+        (lambda event: event.machine.fence_version_2(event.transaction, event.answer),),
         since=_TRANSACTION_VERSIONS,
     ),
     Row(
         "DP-TXN-05 DP-TXN-18",
         always,
-        (Do(lambda event: event.machine.fence_version_1(event.transaction, event.answer)),),
+        (lambda event: event.machine.fence_version_1(event.transaction, event.answer),),
     ),
 )
 
@@ -367,17 +367,17 @@ def _is_unused(event: AgeEvent) -> bool:
 
 
 ON_TIME_OUT: Final[tuple[AgeRow, ...]] = (
-    Row("DP-TXN-18", _is_overdue, (Do(lambda event: event.fence(event.transaction)),)),
+    Row("DP-TXN-18", _is_overdue, (lambda event: event.fence(event.transaction),)),
 )
 
 ON_UNUSED: Final[tuple[AgeRow, ...]] = (
-    Row("DP-TXN-19", _is_unused, (Do(lambda event: event.forget(event.transaction)),)),
+    Row("DP-TXN-19", _is_unused, (lambda event: event.forget(event.transaction),)),
 )
 
 ON_LOADED: Final[tuple[Row[LoadEvent, LoadEvent], ...]] = (
     Row(
         "DP-TXN-21",
         is_prepared,
-        (Do(lambda event: event.machine.resume(event.transaction)),),
+        (lambda event: event.machine.resume(event.transaction),),
     ),
 )

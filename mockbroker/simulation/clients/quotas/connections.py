@@ -30,7 +30,7 @@ class Arrival(msgspec.Struct):
 class HoldConnection(msgspec.Struct, frozen=True):
     """Hold the connection, and close it then."""
 
-    def perform(self, subject: Arrival, /) -> None:
+    def __call__(self, subject: Arrival, /) -> None:
         subject.held_ms = min(subject.excess_ms, _LONGEST_MS)
 
 

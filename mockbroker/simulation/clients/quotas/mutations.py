@@ -68,7 +68,7 @@ class Count(msgspec.Struct, frozen=True):
 
     strict: bool
 
-    def perform(self, subject: MutationRequest, /) -> None:
+    def __call__(self, subject: MutationRequest, /) -> None:
         subject.counts, subject.strict = True, self.strict
 
 

@@ -117,7 +117,7 @@ class RefuseQuota(msgspec.Struct, frozen=True):
     text: str
     code: ErrorCode = ErrorCode.INVALID_REQUEST
 
-    def perform(self, subject: _Check, /) -> None:
+    def __call__(self, subject: _Check, /) -> None:
         subject.code, subject.text = self.code, self.text.format(check=subject)
 
 

@@ -34,14 +34,14 @@ class Throttle(msgspec.Struct):
 class MuteConnection(msgspec.Struct, frozen=True):
     """Answer at once, and read nothing more for the throttle time."""
 
-    def perform(self, subject: Throttle, /) -> None:
+    def __call__(self, subject: Throttle, /) -> None:
         subject.mutes = True
 
 
 class EmptyFetches(msgspec.Struct, frozen=True):
     """Answer a fetch without partitions; its session goes on."""
 
-    def perform(self, subject: Throttle, /) -> None:
+    def __call__(self, subject: Throttle, /) -> None:
         subject.empties_fetches = True
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Do, Refuse, Row, always
+from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [
     "EXPIRY_ROWS",
@@ -83,14 +83,14 @@ class Departure(msgspec.Struct):
 
 
 EXPIRY_ROWS: Final[Sequence[Row[Departure, Departure]]] = (
-    Row("TELEM-19", always, (Do(Departure.forget),), since=(4, 0)),
+    Row("TELEM-19", always, (Departure.forget,), since=(4, 0)),
 )
 
 GET_ROWS: Final[Sequence[Row[GetAttempt, GetAttempt]]] = (
     Row(
         "TELEM-11",
         lambda get: not get.on_time,
-        (Refuse(ErrorCode.THROTTLING_QUOTA_EXCEEDED),),
+        (refuse(ErrorCode.THROTTLING_QUOTA_EXCEEDED),),
         until=(4, 1),
     ),
     Row(
@@ -100,7 +100,7 @@ GET_ROWS: Final[Sequence[Row[GetAttempt, GetAttempt]]] = (
             and get.last_error
             not in (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         ),
-        (Refuse(ErrorCode.THROTTLING_QUOTA_EXCEEDED),),
+        (refuse(ErrorCode.THROTTLING_QUOTA_EXCEEDED),),
         since=(4, 1),
     ),
 )
@@ -109,7 +109,7 @@ ID_ROWS: Final[Sequence[Row[IdAttempt, IdAttempt]]] = (
     Row(
         "TELEM-12",
         lambda push: push.instance_id in _RESERVED,
-        (Refuse(ErrorCode.INVALID_REQUEST),),
+        (refuse(ErrorCode.INVALID_REQUEST),),
     ),
 )
 
@@ -117,27 +117,27 @@ PUSH_ROWS: Final[Sequence[Row[PushAttempt, PushAttempt]]] = (
     Row(
         "TELEM-13",
         lambda push: push.terminated,
-        (Refuse(ErrorCode.INVALID_REQUEST),),
+        (refuse(ErrorCode.INVALID_REQUEST),),
     ),
     Row(
         "TELEM-14",
         lambda push: not push.on_time and not push.terminating,
-        (Refuse(ErrorCode.THROTTLING_QUOTA_EXCEEDED),),
+        (refuse(ErrorCode.THROTTLING_QUOTA_EXCEEDED),),
     ),
     Row(
         "TELEM-15",
         lambda push: push.subscription_id != push.expected_id,
-        (Refuse(ErrorCode.UNKNOWN_SUBSCRIPTION_ID),),
+        (refuse(ErrorCode.UNKNOWN_SUBSCRIPTION_ID),),
     ),
     Row(
         "TELEM-16",
         lambda push: push.compression not in _COMPRESSIONS,
-        (Refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
+        (refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
     ),
     Row(
         "TELEM-17",
         lambda push: push.size > push.max_bytes,
-        (Refuse(ErrorCode.TELEMETRY_TOO_LARGE),),
+        (refuse(ErrorCode.TELEMETRY_TOO_LARGE),),
     ),
 )
 
@@ -145,12 +145,12 @@ EXPORT_ROWS: Final[Sequence[Row[ExportAttempt, ExportAttempt]]] = (
     Row(
         "TELEM-18",
         lambda export: export.size is None,
-        (Refuse(ErrorCode.INVALID_RECORD),),
+        (refuse(ErrorCode.INVALID_RECORD),),
     ),
     Row(
         "TELEM-18",
         lambda export: (export.size or 0) > export.max_bytes,
-        (Refuse(ErrorCode.INVALID_RECORD),),
+        (refuse(ErrorCode.INVALID_RECORD),),
         since=(4, 3),
     ),
 )

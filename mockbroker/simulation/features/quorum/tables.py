@@ -88,7 +88,7 @@ class Refusal(msgspec.Struct, frozen=True):
     code: ErrorCode
     text: str
 
-    def perform(self, subject: QuorumChange, /) -> None:
+    def __call__(self, subject: QuorumChange, /) -> None:
         subject.code = self.code
         subject.text = self.text.format(change=subject)
 

@@ -33,7 +33,7 @@ from mockbroker.simulation.groups.classic.group_effects import (
     refuse_elsewhere,
     renew_session,
 )
-from mockbroker.simulation.releases.rows import Do, Refuse, Row, always
+from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [
     "ON_COMMIT",
@@ -69,21 +69,21 @@ def _transactional_and_new_version(event: MissingGroup) -> bool:
 
 ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
     # The group is made in any case, and has no such member.
-    Row("DP-TXNOFF-01", _transactional_and_missing, (Do(_make_group),), until=NEW_COORDINATOR),
+    Row("DP-TXNOFF-01", _transactional_and_missing, (_make_group,), until=NEW_COORDINATOR),
     Row(
         "DP-TXNOFF-01",
         _transactional_and_new_version,
-        (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
+        (refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
         since=NEW_COORDINATOR,
     ),
     Row(
         "DP-OFFSET-03",
         _new_version,
-        (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
+        (refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
         since=NEW_COORDINATOR,
     ),
-    Row("DP-OFFSET-03", _generation_named, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
-    Row("DP-OFFSET-02", always, (Do(_make_group),)),
+    Row("DP-OFFSET-03", _generation_named, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-OFFSET-02", always, (_make_group,)),
 )
 """Offsets are committed for a group that does not exist."""
 
@@ -107,30 +107,30 @@ def _transactional(event: CommitEvent) -> bool:
 
 
 ON_COMMIT: Final[tuple[CommitRow, ...]] = (
-    Row("DP-OFFSET-04", is_dead, (Refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),)),
+    Row("DP-OFFSET-04", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),)),
     # Transactions name no member before KIP-447.
     Row("DP-OFFSET-06", _transactional, (), until=(2, 5)),
     Row("DP-OFFSET-04", _simple_and_empty, ()),
     Row("DP-OFFSET-05", _simple_and_transactional, ()),
-    Row("DP-OFFSET-06", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
-    Row("DP-OFFSET-05 DP-OFFSET-06", unknown_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
-    Row("DP-OFFSET-06", unknown_instance, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), since=(3, 0)),
-    Row("DP-OFFSET-06", other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-OFFSET-06", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
+    Row("DP-OFFSET-05 DP-OFFSET-06", unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-OFFSET-06", unknown_instance, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),), since=(3, 0)),
+    Row("DP-OFFSET-06", other_generation, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
     Row("DP-OFFSET-07", _plain_and_completing, (IN_REBALANCE,)),
     Row("DP-OFFSET-07", _transactional, ()),
-    Row("DP-OFFSET-08", always, (Do(renew_session),)),
+    Row("DP-OFFSET-08", always, (renew_session,)),
 )
 
 ON_DELETE_GATE: Final[tuple[Row[Gate, Gate], ...]] = (
-    Row("DP-OFFSET-20", empty_id, (Refuse(ErrorCode.INVALID_GROUP_ID),), until=(2, 0)),
-    Row("DP-COORD-05", elsewhere, (Do(refuse_elsewhere),)),
-    Row("DP-OFFSET-20", missing, (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),)),
+    Row("DP-OFFSET-20", empty_id, (refuse(ErrorCode.INVALID_GROUP_ID),), until=(2, 0)),
+    Row("DP-COORD-05", elsewhere, (refuse_elsewhere,)),
+    Row("DP-OFFSET-20", missing, (refuse(ErrorCode.GROUP_ID_NOT_FOUND),)),
 )
 
 ON_DELETE: Final[tuple[Row[DeleteEvent, DeleteEvent], ...]] = (
-    Row("DP-OFFSET-20", is_dead, (Refuse(ErrorCode.GROUP_ID_NOT_FOUND),)),
-    Row("DP-OFFSET-20", is_empty, (Do(lambda event: event.delete(event.group)),)),
-    Row("DP-OFFSET-20", always, (Refuse(ErrorCode.NON_EMPTY_GROUP),)),
+    Row("DP-OFFSET-20", is_dead, (refuse(ErrorCode.GROUP_ID_NOT_FOUND),)),
+    Row("DP-OFFSET-20", is_empty, (lambda event: event.delete(event.group),)),
+    Row("DP-OFFSET-20", always, (refuse(ErrorCode.NON_EMPTY_GROUP),)),
 )
 
 # ---- DescribeGroups ------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class ShowState(msgspec.Struct, frozen=True):
 
     name: str
 
-    def perform(self, subject: DescribeEvent, /) -> None:
+    def __call__(self, subject: DescribeEvent, /) -> None:
         subject.state = self.name
 
 
@@ -157,6 +157,6 @@ DescribeRow: TypeAlias = Row[DescribeEvent, DescribeEvent]
 
 ON_DESCRIBE: Final[tuple[DescribeRow, ...]] = (
     Row("DP-OFFSET-23", is_completing, (ShowState("AwaitingSync"),), until=(1, 1)),
-    Row("DP-OFFSET-23", is_stable, (Do(_show_metadata), Do(_show_assignments))),
-    Row("DP-OFFSET-23", always, (Do(_show_assignments),), since=NEW_COORDINATOR),
+    Row("DP-OFFSET-23", is_stable, (_show_metadata, _show_assignments)),
+    Row("DP-OFFSET-23", always, (_show_assignments,), since=NEW_COORDINATOR),
 )

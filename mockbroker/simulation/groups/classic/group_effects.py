@@ -16,20 +16,20 @@ from mockbroker.simulation.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
 )
-from mockbroker.simulation.releases.rows import Do, Refuse, Release, Row
+from mockbroker.simulation.releases.rows import Release, Row, refuse
 
 __all__ = [
-    "COMPLETE",
     "IN_REBALANCE",
     "NEW_COORDINATOR",
-    "PREPARE",
-    "SETTLE",
     "GroupRow",
     "MemberRow",
     "RefuseWithoutId",
+    "complete_rebalance",
+    "prepare_rebalance",
     "refuse_elsewhere",
     "remove_member",
     "renew_session",
+    "settle",
 ]
 
 GroupRow: TypeAlias = Row[GroupEvent, GroupEvent]
@@ -44,7 +44,7 @@ class RefuseWithoutId(msgspec.Struct, frozen=True):
 
     code: ErrorCode
 
-    def perform(self, subject: JoinEvent, /) -> None:
+    def __call__(self, subject: JoinEvent, /) -> None:
         subject.refuse_without_id(self.code)
 
 
@@ -60,7 +60,16 @@ def refuse_elsewhere(event: Admission | Gate) -> None:
     event.refuse(event.coordinator_error)
 
 
-COMPLETE: Final[Do[GroupEvent]] = Do(lambda event: event.machine.complete(event.group))
-PREPARE: Final[Do[GroupEvent]] = Do(lambda event: event.machine.prepare(event.group))
-SETTLE: Final[Do[GroupEvent]] = Do(lambda event: event.machine.settle(event.group))
-IN_REBALANCE: Final = Refuse(ErrorCode.REBALANCE_IN_PROGRESS)
+def complete_rebalance(event: GroupEvent) -> None:
+    event.machine.complete(event.group)
+
+
+def prepare_rebalance(event: GroupEvent) -> None:
+    event.machine.prepare(event.group)
+
+
+def settle(event: GroupEvent) -> None:
+    event.machine.settle(event.group)
+
+
+IN_REBALANCE: Final = refuse(ErrorCode.REBALANCE_IN_PROGRESS)

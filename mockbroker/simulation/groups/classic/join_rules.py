@@ -39,7 +39,7 @@ from mockbroker.simulation.groups.classic.group_effects import (
 from mockbroker.simulation.groups.classic.rebalancing import (
     NEW_MEMBER_TIMEOUT_MS,
 )
-from mockbroker.simulation.releases.rows import Do, Refuse, Row, always, apply_first
+from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse
 
 __all__ = [
     "ON_ADMISSION",
@@ -64,11 +64,11 @@ def _no_group_of_member(event: Admission) -> bool:
 
 
 ON_ADMISSION: Final[tuple[Row[Admission, Admission], ...]] = (
-    Row("DP-JOIN-01", _no_group_id, (Refuse(ErrorCode.INVALID_GROUP_ID),)),
-    Row("DP-COORD-05", elsewhere, (Do(refuse_elsewhere),), until=NEW_COORDINATOR),
-    Row("DP-JOIN-02", _session_out_of_limits, (Refuse(ErrorCode.INVALID_SESSION_TIMEOUT),)),
-    Row("DP-COORD-05", elsewhere, (Do(refuse_elsewhere),), since=NEW_COORDINATOR),
-    Row("DP-JOIN-03", _no_group_of_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-JOIN-01", _no_group_id, (refuse(ErrorCode.INVALID_GROUP_ID),)),
+    Row("DP-COORD-05", elsewhere, (refuse_elsewhere,), until=NEW_COORDINATOR),
+    Row("DP-JOIN-02", _session_out_of_limits, (refuse(ErrorCode.INVALID_SESSION_TIMEOUT),)),
+    Row("DP-COORD-05", elsewhere, (refuse_elsewhere,), since=NEW_COORDINATOR),
+    Row("DP-JOIN-03", _no_group_of_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
 )
 """Before the group is made, if there is none."""
 
@@ -226,7 +226,7 @@ def _answer_naming_former_leader(event: JoinEvent) -> None:
 
 JoinRow: TypeAlias = Row[JoinEvent, JoinEvent]
 
-_ADD: Final = (Do(_add), Do(_wait), Do(_rebalance_or_complete))
+_ADD: Final = (_add, _wait, _rebalance_or_complete)
 _TOO_LARGE: Final = RefuseWithoutId(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
 
@@ -238,63 +238,61 @@ def _take_changes(event: JoinEvent) -> None:
     apply_first(event.on_updated, event, event)
 
 
-_REPLACE: Final = (Do(_replace), Do(_take_changes), Do(_wait), Do(_answer_replacement))
-_REJOIN: Final = (Do(_take_changes), Do(_wait), Do(_rebalance_or_complete))
+_REPLACE: Final = (_replace, _take_changes, _wait, _answer_replacement)
+_REJOIN: Final = (_take_changes, _wait, _rebalance_or_complete)
 
 ON_JOIN: Final[tuple[JoinRow, ...]] = (
     Row("DP-JOIN-05", _is_crowded, (_TOO_LARGE,)),
     Row(
         "DP-JOIN-05",
         _has_to_shed,
-        (Do(_forget), _TOO_LARGE, Do(_complete_if_joined)),
+        (_forget, _TOO_LARGE, _complete_if_joined),
         since=(2, 2),
         until=(2, 6),
     ),
     Row(
         "DP-JOIN-05",
         _is_full,
-        (Do(_forget), _TOO_LARGE, Do(_complete_if_joined)),
+        (_forget, _TOO_LARGE, _complete_if_joined),
         since=(2, 6),
         until=NEW_COORDINATOR,
     ),
-    Row("DP-JOIN-05", _is_full, (Do(_forget), _TOO_LARGE), since=NEW_COORDINATOR),
-    Row("DP-JOIN-06", is_dead, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),), until=(2, 3)),
-    Row("DP-JOIN-06", is_dead, (Refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
-    Row("DP-JOIN-07", _inconsistent, (Refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
+    Row("DP-JOIN-05", _is_full, (_forget, _TOO_LARGE), since=NEW_COORDINATOR),
+    Row("DP-JOIN-06", is_dead, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),), until=(2, 3)),
+    Row("DP-JOIN-06", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
+    Row("DP-JOIN-07", _inconsistent, (refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
     Row("DP-JOIN-11", _replaces, _REPLACE),
     Row("DP-JOIN-10", _is_new_instance, _ADD),
-    Row("DP-JOIN-08", _needs_member_id, (Do(_require_id),)),
+    Row("DP-JOIN-08", _needs_member_id, (_require_id,)),
     Row("DP-JOIN-09", _is_new, _ADD),
     # Kafka's coordinator takes this for a bug of its own and fails.
     Row("DP-JOIN-12", _pending_with_instance, (RefuseWithoutId(ErrorCode.UNKNOWN_SERVER_ERROR),)),
     Row("DP-JOIN-12", pending, _ADD),
-    Row("DP-JOIN-13", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
-    Row("DP-JOIN-13 DP-JOIN-17", unknown_member, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
-    Row("DP-JOIN-13", unknown_instance, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-JOIN-13", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
+    Row("DP-JOIN-13 DP-JOIN-17", unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-JOIN-13", unknown_instance, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row("DP-JOIN-14", is_preparing, _REJOIN),
-    Row("DP-JOIN-15", _completing_and_unchanged, (Do(_answer_generation),)),
+    Row("DP-JOIN-15", _completing_and_unchanged, (_answer_generation,)),
     Row("DP-JOIN-15", is_completing, _REJOIN),
     Row("DP-JOIN-16", _stable_and_rejoins, _REJOIN),
-    Row("DP-JOIN-16", always, (Do(_answer_generation),)),
+    Row("DP-JOIN-16", always, (_answer_generation,)),
 )
 
 ON_MADE: Final[tuple[JoinRow, ...]] = (
-    Row("DP-COORD-15", always, (Do(_store),), since=NEW_COORDINATOR),
+    Row("DP-COORD-15", always, (_store,), since=NEW_COORDINATOR),
 )
 """The group is new."""
 
 ON_UPDATED: Final[tuple[JoinRow, ...]] = (
-    Row("DP-JOIN-14", always, (Do(_update),), until=(3, 3)),
-    Row("DP-JOIN-14", always, (Do(_update), Do(_take_timeouts)), since=(3, 3)),
+    Row("DP-JOIN-14", always, (_update,), until=(3, 3)),
+    Row("DP-JOIN-14", always, (_update, _take_timeouts), since=(3, 3)),
 )
 """A member joins again: what changes?"""
 
 ON_REPLACED: Final[tuple[JoinRow, ...]] = (
-    Row("DP-JOIN-18", has_generation, (Do(_answer_naming_former_leader),), until=(2, 6)),
-    Row("DP-JOIN-18", _can_skip, (Do(_store), Do(_answer_skipping)), since=(2, 6)),
-    Row(
-        "DP-JOIN-19", _protocol_stays, (Do(_store), Do(_answer_naming_former_leader)), since=(2, 6)
-    ),
-    Row("DP-JOIN-18", always, (Do(_rebalance_or_complete),)),
+    Row("DP-JOIN-18", has_generation, (_answer_naming_former_leader,), until=(2, 6)),
+    Row("DP-JOIN-18", _can_skip, (_store, _answer_skipping), since=(2, 6)),
+    Row("DP-JOIN-19", _protocol_stays, (_store, _answer_naming_former_leader), since=(2, 6)),
+    Row("DP-JOIN-18", always, (_rebalance_or_complete,)),
 )
 """A static member has another id."""

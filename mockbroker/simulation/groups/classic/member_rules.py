@@ -31,16 +31,16 @@ from mockbroker.simulation.groups.classic.group_conditions import (
 from mockbroker.simulation.groups.classic.group_effects import (
     IN_REBALANCE,
     NEW_COORDINATOR,
-    SETTLE,
     GroupRow,
     refuse_elsewhere,
     remove_member,
     renew_session,
+    settle,
 )
 from mockbroker.simulation.groups.classic.rebalancing import (
     MemberEvent,
 )
-from mockbroker.simulation.releases.rows import Do, Refuse, Row, always
+from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [
     "ON_HEARTBEAT",
@@ -64,8 +64,8 @@ def _loading(event: Gate) -> bool:
 
 GateRow: TypeAlias = Row[Gate, Gate]
 
-_NO_ID: Final = Refuse(ErrorCode.INVALID_GROUP_ID)
-_NO_MEMBER: Final = Refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+_NO_ID: Final = refuse(ErrorCode.INVALID_GROUP_ID)
+_NO_MEMBER: Final = refuse(ErrorCode.UNKNOWN_MEMBER_ID)
 
 ON_SYNC_GATE: Final[tuple[GateRow, ...]] = (
     Row("DP-SYNC-01", empty_id, (_NO_ID,), since=(2, 0)),
@@ -73,24 +73,24 @@ ON_SYNC_GATE: Final[tuple[GateRow, ...]] = (
     Row(
         "DP-COORD-05",
         _loading,
-        (Refuse(ErrorCode.REBALANCE_IN_PROGRESS),),
+        (refuse(ErrorCode.REBALANCE_IN_PROGRESS),),
         since=(2, 0),
         until=NEW_COORDINATOR,
     ),
-    Row("DP-COORD-05", elsewhere, (Do(refuse_elsewhere),)),
+    Row("DP-COORD-05", elsewhere, (refuse_elsewhere,)),
     Row("DP-SYNC-01", missing, (_NO_MEMBER,)),
 )
 
 ON_HEARTBEAT_GATE: Final[tuple[GateRow, ...]] = (
     Row("DP-BEAT-01", empty_id, (_NO_ID,), since=(2, 0)),
-    Row("DP-COORD-05", _loading, (Refuse(ErrorCode.NONE),)),
-    Row("DP-COORD-05", elsewhere, (Do(refuse_elsewhere),)),
+    Row("DP-COORD-05", _loading, (refuse(ErrorCode.NONE),)),
+    Row("DP-COORD-05", elsewhere, (refuse_elsewhere,)),
     Row("DP-BEAT-01", missing, (_NO_MEMBER,)),
 )
 
 ON_LEAVE_GATE: Final[tuple[GateRow, ...]] = (
     Row("DP-LEAVE-02", empty_id, (_NO_ID,), since=(2, 0)),
-    Row("DP-COORD-05", elsewhere, (Do(refuse_elsewhere),)),
+    Row("DP-COORD-05", elsewhere, (refuse_elsewhere,)),
     Row("DP-LEAVE-02", missing, (_NO_MEMBER,)),
 )
 
@@ -132,27 +132,27 @@ def _answer_assignment(event: SyncEvent) -> None:
 
 ON_SYNC: Final[tuple[SyncRow, ...]] = (
     Row("DP-SYNC-01", is_dead, (_NO_MEMBER,), until=(2, 3)),
-    Row("DP-SYNC-01", is_dead, (Refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
-    Row("DP-SYNC-02", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
+    Row("DP-SYNC-01", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
+    Row("DP-SYNC-02", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     # An empty group has no members.
     Row("DP-SYNC-02 DP-SYNC-05", unknown_member, (_NO_MEMBER,)),
     Row("DP-SYNC-02", unknown_instance, (_NO_MEMBER,), since=(3, 0)),
-    Row("DP-SYNC-03", other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
-    Row("DP-SYNC-04", _other_protocol, (Refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
-    Row("DP-SYNC-06", is_preparing, (Refuse(ErrorCode.REBALANCE_IN_PROGRESS),)),
+    Row("DP-SYNC-03", other_generation, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-SYNC-04", _other_protocol, (refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
+    Row("DP-SYNC-06", is_preparing, (refuse(ErrorCode.REBALANCE_IN_PROGRESS),)),
     Row(
         "DP-SYNC-07 DP-GROUP-11",
         _completing_and_leads,
-        (Do(_wait_for_leader), Do(_note_sync), Do(_assign)),
+        (_wait_for_leader, _note_sync, _assign),
     ),
-    Row("DP-SYNC-07", is_completing, (Do(_wait_for_leader), Do(_note_sync))),
+    Row("DP-SYNC-07", is_completing, (_wait_for_leader, _note_sync)),
     Row(
         "DP-SYNC-08",
         always,
-        (Do(_note_sync), Do(_answer_assignment), Do(renew_session)),
+        (_note_sync, _answer_assignment, renew_session),
         until=NEW_COORDINATOR,
     ),
-    Row("DP-SYNC-08", always, (Do(_note_sync), Do(_answer_assignment)), since=NEW_COORDINATOR),
+    Row("DP-SYNC-08", always, (_note_sync, _answer_assignment), since=NEW_COORDINATOR),
 )
 
 # ---- Heartbeat -----------------------------------------------------------------------------------
@@ -164,15 +164,15 @@ def _completing_member(event: MemberEvent) -> bool:
 
 ON_HEARTBEAT: Final[tuple[Row[HeartbeatEvent, HeartbeatEvent], ...]] = (
     Row("DP-BEAT-02", is_dead, (_NO_MEMBER,), until=(2, 3)),
-    Row("DP-BEAT-02", is_dead, (Refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
+    Row("DP-BEAT-02", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
     Row("DP-BEAT-05", _completing_member, (IN_REBALANCE,), until=(2, 3)),
-    Row("DP-BEAT-03", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
+    Row("DP-BEAT-03", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     Row("DP-BEAT-03 DP-BEAT-04", unknown_member, (_NO_MEMBER,)),
     Row("DP-BEAT-03", unknown_instance, (_NO_MEMBER,), since=(3, 0)),
-    Row("DP-BEAT-03", other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
-    Row("DP-BEAT-04", is_preparing, (IN_REBALANCE, Do(renew_session))),
+    Row("DP-BEAT-03", other_generation, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-BEAT-04", is_preparing, (IN_REBALANCE, renew_session)),
     Row("DP-BEAT-05", is_completing, (IN_REBALANCE,), since=(2, 3), until=(2, 6)),
-    Row("DP-BEAT-04 DP-BEAT-05", always, (Do(renew_session),)),
+    Row("DP-BEAT-04 DP-BEAT-05", always, (renew_session,)),
 )
 
 # ---- LeaveGroup ----------------------------------------------------------------------------------
@@ -194,24 +194,24 @@ def _settle_without_pending(event: LeaveEvent) -> None:
 LeaveRow: TypeAlias = Row[LeaveEvent, LeaveEvent]
 
 ON_LEAVE: Final[tuple[LeaveRow, ...]] = (
-    Row("DP-LEAVE-03", _names_instance, (Do(_remove_instance), SETTLE), until=NEW_COORDINATOR),
-    Row("DP-LEAVE-03", _names_instance, (Do(_remove_instance),), since=NEW_COORDINATOR),
+    Row("DP-LEAVE-03", _names_instance, (_remove_instance, settle), until=NEW_COORDINATOR),
+    Row("DP-LEAVE-03", _names_instance, (_remove_instance,), since=NEW_COORDINATOR),
     Row(
         "DP-LEAVE-04",
         pending,
-        (Do(remove_member), Do(_settle_without_pending)),
+        (remove_member, _settle_without_pending),
         until=NEW_COORDINATOR,
     ),
-    Row("DP-LEAVE-04", pending, (Do(remove_member),), since=NEW_COORDINATOR),
-    Row("DP-LEAVE-04", fenced, (Refuse(ErrorCode.FENCED_INSTANCE_ID),)),
+    Row("DP-LEAVE-04", pending, (remove_member,), since=NEW_COORDINATOR),
+    Row("DP-LEAVE-04", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     Row("DP-LEAVE-04", unknown_member, (_NO_MEMBER,)),
     Row("DP-LEAVE-04", unknown_instance, (_NO_MEMBER,), since=(3, 0)),
-    Row("DP-LEAVE-05", always, (Do(remove_member), SETTLE), until=NEW_COORDINATOR),
-    Row("DP-LEAVE-05", always, (Do(remove_member),), since=NEW_COORDINATOR),
+    Row("DP-LEAVE-05", always, (remove_member, settle), until=NEW_COORDINATOR),
+    Row("DP-LEAVE-05", always, (remove_member,), since=NEW_COORDINATOR),
 )
 """For each member that the request names."""
 
 ON_MEMBERS_LEFT: Final[tuple[GroupRow, ...]] = (
-    Row("DP-LEAVE-05", always, (SETTLE,), since=NEW_COORDINATOR),
+    Row("DP-LEAVE-05", always, (settle,), since=NEW_COORDINATOR),
 )
 """After the last member that the request names, if one left: a handed-out id counts as one."""

@@ -17,19 +17,19 @@ from mockbroker.simulation.groups.classic.group_conditions import (
     preparing_and_all_joined,
 )
 from mockbroker.simulation.groups.classic.group_effects import (
-    COMPLETE,
     NEW_COORDINATOR,
-    PREPARE,
-    SETTLE,
     GroupRow,
     MemberRow,
+    complete_rebalance,
+    prepare_rebalance,
     remove_member,
+    settle,
 )
 from mockbroker.simulation.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
 )
-from mockbroker.simulation.releases.rows import Do, Row, always
+from mockbroker.simulation.releases.rows import Row, always
 
 __all__ = [
     "ON_COMPLETE",
@@ -57,13 +57,12 @@ def _refuse_syncs(event: GroupEvent) -> None:
     event.machine.answer_syncs(event.group, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-_WAIT_FOR_MEMBERS: Final[Do[GroupEvent]] = Do(
-    lambda event: event.machine.wait_for_members(event.group)
-)
+def _wait_for_members(event: GroupEvent) -> None:
+    event.machine.wait_for_members(event.group)
 
 
 ON_PREPARE: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-01", is_completing, (Do(_reset_assignments), Do(_refuse_syncs))),
+    Row("DP-GROUP-01", is_completing, (_reset_assignments, _refuse_syncs)),
 )
 """A rebalance begins before the leader has assigned."""
 
@@ -71,11 +70,11 @@ ON_PREPARED: Final[tuple[GroupRow, ...]] = (
     Row(
         "DP-GROUP-02",
         first_rebalance_is_delayed,
-        (Do(lambda event: event.machine.delay(event.group)),),
+        (lambda event: event.machine.delay(event.group),),
     ),
-    Row("DP-COORD-11", first_rebalance, (COMPLETE,)),
-    Row("DP-GROUP-03", all_joined, (COMPLETE,)),
-    Row("DP-GROUP-04", always, (_WAIT_FOR_MEMBERS,)),
+    Row("DP-COORD-11", first_rebalance, (complete_rebalance,)),
+    Row("DP-GROUP-03", all_joined, (complete_rebalance,)),
+    Row("DP-GROUP-04", always, (_wait_for_members,)),
 )
 """The group is in PreparingRebalance: when does that end?"""
 
@@ -85,30 +84,30 @@ def _note_growth(event: MemberEvent) -> None:
 
 
 ON_MEMBER_ADDED: Final[tuple[MemberRow, ...]] = (
-    Row("DP-GROUP-02", in_first_generation, (Do(_note_growth),), until=NEW_COORDINATOR),
-    Row("DP-GROUP-02", first_rebalance, (Do(_note_growth),), since=NEW_COORDINATOR),
+    Row("DP-GROUP-02", in_first_generation, (_note_growth,), until=NEW_COORDINATOR),
+    Row("DP-GROUP-02", first_rebalance, (_note_growth,), since=NEW_COORDINATOR),
 )
 """A member that comes during the initial delay prolongs it. Up to 3.9 that holds for a group's very
 first generation only."""
 
 ON_SETTLE: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-12 DP-LEAVE-05", has_generation, (PREPARE,)),
+    Row("DP-GROUP-12 DP-LEAVE-05", has_generation, (prepare_rebalance,)),
     Row("DP-GROUP-02", first_rebalance, ()),
-    Row("DP-GROUP-03", preparing_and_all_joined, (COMPLETE,)),
+    Row("DP-GROUP-03", preparing_and_all_joined, (complete_rebalance,)),
 )
 """Members are gone."""
 
 ON_JOINED: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-01", can_rebalance, (PREPARE,)),
+    Row("DP-GROUP-01", can_rebalance, (prepare_rebalance,)),
     Row("DP-GROUP-02", first_rebalance, ()),
-    Row("DP-GROUP-03", all_joined, (COMPLETE,)),
+    Row("DP-GROUP-03", all_joined, (complete_rebalance,)),
 )
 """A member has joined, or joined again."""
 
 ON_SESSION_ENDED: Final[tuple[GroupRow, ...]] = (
     # The new coordinator does not ask here whether the initial delay is over.
-    Row("DP-GROUP-12", preparing_and_all_joined, (COMPLETE,), since=NEW_COORDINATOR),
-    Row("DP-GROUP-12", always, (SETTLE,)),
+    Row("DP-GROUP-12", preparing_and_all_joined, (complete_rebalance,), since=NEW_COORDINATOR),
+    Row("DP-GROUP-12", always, (settle,)),
 )
 
 
@@ -130,7 +129,7 @@ def _remove_late(event: GroupEvent) -> None:
         event.machine.remove(event.group, member_id)
 
 
-ON_LATE: Final[tuple[GroupRow, ...]] = (Row("DP-GROUP-05", _some_are_late, (Do(_remove_late),)),)
+ON_LATE: Final[tuple[GroupRow, ...]] = (Row("DP-GROUP-05", _some_are_late, (_remove_late,)),)
 
 
 def _leader_is_late(event: GroupEvent) -> bool:
@@ -143,7 +142,7 @@ def _elect_first_joined(event: GroupEvent) -> None:
 
 
 ON_LEADER: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-06", _leader_is_late, (Do(_elect_first_joined),)),
+    Row("DP-GROUP-06", _leader_is_late, (_elect_first_joined,)),
 )
 
 
@@ -168,9 +167,9 @@ def _follow_generation(event: GroupEvent) -> None:
 
 
 ON_COMPLETE: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-07", _nobody_joined, (_WAIT_FOR_MEMBERS,)),
-    Row("DP-GROUP-08", _no_members, (Do(_begin_generation),)),
-    Row("DP-GROUP-09", always, (Do(_begin_generation), Do(_follow_generation), Do(_answer_joins))),
+    Row("DP-GROUP-07", _nobody_joined, (_wait_for_members,)),
+    Row("DP-GROUP-08", _no_members, (_begin_generation,)),
+    Row("DP-GROUP-09", always, (_begin_generation, _follow_generation, _answer_joins)),
 )
 """The members that did not join are dealt with: does a generation begin?"""
 
@@ -178,7 +177,7 @@ ON_GENERATION: Final[tuple[GroupRow, ...]] = (
     Row(
         "DP-GROUP-10",
         always,
-        (Do(lambda event: event.machine.wait_for_syncs(event.group)),),
+        (lambda event: event.machine.wait_for_syncs(event.group),),
         since=(2, 8),
     ),
 )
@@ -194,7 +193,7 @@ def _some_have_not_synced(event: GroupEvent) -> bool:
 
 
 ON_SYNC_END: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-10", _some_have_not_synced, (Do(_remove_unsynced), PREPARE)),
+    Row("DP-GROUP-10", _some_have_not_synced, (_remove_unsynced, prepare_rebalance)),
 )
 
 # ---- sessions ------------------------------------------------------------------------------------
@@ -218,14 +217,14 @@ def _settle_without_pending(event: MemberEvent) -> None:
 
 
 ON_PENDING_GONE: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-13", preparing_and_all_joined, (COMPLETE,), since=NEW_COORDINATOR),
+    Row("DP-GROUP-13", preparing_and_all_joined, (complete_rebalance,), since=NEW_COORDINATOR),
     Row("DP-GROUP-02", first_rebalance, ()),
-    Row("DP-GROUP-13", preparing_and_all_joined, (COMPLETE,)),
+    Row("DP-GROUP-13", preparing_and_all_joined, (complete_rebalance,)),
 )
 
 ON_SESSION_END: Final[tuple[MemberRow, ...]] = (
-    Row("DP-GROUP-13", pending, (Do(remove_member), Do(_settle_without_pending))),
+    Row("DP-GROUP-13", pending, (remove_member, _settle_without_pending)),
     Row("DP-GROUP-16", _waits, (), until=(2, 1)),
     Row("DP-GROUP-16", _waits_and_is_known, (), since=(2, 1)),
-    Row("DP-GROUP-12", always, (Do(remove_member), Do(_settle_after_session))),
+    Row("DP-GROUP-12", always, (remove_member, _settle_after_session)),
 )

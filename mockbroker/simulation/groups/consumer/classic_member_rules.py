@@ -22,7 +22,7 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
     MemberState,
 )
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
-from mockbroker.simulation.releases.rows import Do, Refuse, Release, Row, rows_of_release
+from mockbroker.simulation.releases.rows import Release, Row, refuse, rows_of_release
 
 __all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync", "classic_rules"]
 
@@ -71,9 +71,9 @@ class ClassicSync(ClassicEvent, eq=False, kw_only=True):
     request: SyncRequest
 
 
-_UNKNOWN: Final = Refuse(ErrorCode.UNKNOWN_MEMBER_ID)
-_FENCED: Final = Refuse(ErrorCode.FENCED_INSTANCE_ID)
-_OTHER_PROTOCOL: Final = Refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+_UNKNOWN: Final = refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+_FENCED: Final = refuse(ErrorCode.FENCED_INSTANCE_ID)
+_OTHER_PROTOCOL: Final = refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 ClassicRow: TypeAlias = Row[ClassicEvent, ClassicEvent]
 JoinRow: TypeAlias = Row[ClassicJoin, ClassicJoin]
@@ -143,18 +143,18 @@ def _make_id(event: ClassicJoin) -> None:
 
 ON_JOIN: Final[tuple[JoinRow, ...]] = (
     Row("DP-MIGRATE-01", _may_not_mix, (_OTHER_PROTOCOL,), since=(4, 3)),
-    Row("DP-MIGRATE-03", _is_full, (Refuse(ErrorCode.GROUP_MAX_SIZE_REACHED),)),
+    Row("DP-MIGRATE-03", _is_full, (refuse(ErrorCode.GROUP_MAX_SIZE_REACHED),)),
     Row("DP-MIGRATE-03", _unsupported, (_OTHER_PROTOCOL,)),
     Row(
         "DP-MIGRATE-03",
         _needs_member_id,
-        (Do(_make_id), Refuse(ErrorCode.MEMBER_ID_REQUIRED)),
+        (_make_id, refuse(ErrorCode.MEMBER_ID_REQUIRED)),
     ),
     Row("DP-MIGRATE-03", _known_instance_unknown, (_UNKNOWN,)),
     Row("DP-MIGRATE-03", _known_instance_fenced, (_FENCED,)),
-    Row("DP-MIGRATE-03", _unreadable, (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
-    Row("DP-MIGRATE-03", _replaces, (Do(_make_id), Do(_take_place))),
-    Row("DP-MIGRATE-03", lambda event: event.is_new, (Do(_make_id),)),
+    Row("DP-MIGRATE-03", _unreadable, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
+    Row("DP-MIGRATE-03", _replaces, (_make_id, _take_place)),
+    Row("DP-MIGRATE-03", lambda event: event.is_new, (_make_id,)),
 )
 
 # ---- SyncGroup and Heartbeat ---------------------------------------------------------------------
@@ -198,14 +198,14 @@ def _begin_join_timer(event: ClassicEvent) -> None:
     event.begin_join_timer(event.member)
 
 
-_REJOIN: Final = (Do(_begin_join_timer), Refuse(ErrorCode.REBALANCE_IN_PROGRESS))
+_REJOIN: Final = (_begin_join_timer, refuse(ErrorCode.REBALANCE_IN_PROGRESS))
 
 _MEMBERS: Final[tuple[ClassicRow, ...]] = (
     Row("DP-MIGRATE-03", _unknown_instance, (_UNKNOWN,)),
     Row("DP-MIGRATE-03", _fenced, (_FENCED,)),
     Row("DP-MIGRATE-03", _unknown_member, (_UNKNOWN,)),
     Row("DP-MIGRATE-03", _speaks_consumer, (_UNKNOWN,)),
-    Row("DP-MIGRATE-03", _other_generation, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-MIGRATE-03", _other_generation, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
 )
 """The members whose SyncGroup and Heartbeat are accepted."""
 
@@ -259,7 +259,7 @@ def _downgrade(event: Replacement) -> None:
 
 
 ON_REPLACEMENT: Final[tuple[Row[Replacement, Replacement], ...]] = (
-    Row("DP-MIGRATE-04", _last_of_its_kind, (Do(_downgrade),)),
+    Row("DP-MIGRATE-04", _last_of_its_kind, (_downgrade,)),
 )
 
 

@@ -33,7 +33,7 @@ from mockbroker.simulation.groups.modern.heartbeats import (
     Reject,
     is_blank,
 )
-from mockbroker.simulation.releases.rows import Do, Refuse, Release, Row, always, rows_of_release
+from mockbroker.simulation.releases.rows import Release, Row, always, refuse, rows_of_release
 
 __all__ = ["ConsumerRules", "HeartbeatRow", "consumer_rules"]
 
@@ -130,7 +130,7 @@ ON_HEARTBEAT_READ: Final[tuple[HeartbeatRow, ...]] = (
             ),
         ),
     ),
-    Row("DP-CGH-19", _has_no_member_id, (Do(_make_member_id),)),
+    Row("DP-CGH-19", _has_no_member_id, (_make_member_id,)),
 )
 """Before the coordinator is asked."""
 
@@ -190,7 +190,7 @@ class MakeGroup(msgspec.Struct, frozen=True):
 
     epoch: int
 
-    def perform(self, subject: HeartbeatEvent, /) -> None:
+    def __call__(self, subject: HeartbeatEvent, /) -> None:
         group_id = subject.request.group_id
         subject.converts = subject.classic is not None
         subject.group = ConsumerGroup(group_id, epoch=self.epoch, target_epoch=self.epoch)
@@ -207,7 +207,7 @@ _EPOCH_1: Final[Release] = (4, 3)
 _CANNOT: Final = "Cannot upgrade classic group {group} to consumer group because "
 
 ON_GROUP: Final[tuple[HeartbeatRow, ...]] = (
-    Row("DP-CGH-10", _elsewhere, (Do(_refuse_elsewhere),)),
+    Row("DP-CGH-10", _elsewhere, (_refuse_elsewhere,)),
     Row("DP-CGH-11", _missing_for_leaver, (Reject(_NO_GROUP, "Group {group} not found."),)),
     Row(
         "DP-CGH-11",
@@ -238,7 +238,7 @@ ON_GROUP: Final[tuple[HeartbeatRow, ...]] = (
             ),
         ),
     ),
-    Row("DP-MIGRATE-02", _joins_classic, (Do(_convert),)),
+    Row("DP-MIGRATE-02", _joins_classic, (_convert,)),
     Row(
         "DP-CGH-11",
         _is_of_another_kind,
@@ -326,11 +326,11 @@ ON_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
         ),
     ),
     Row("DP-CGH-14", _instance_in_use, (_IN_USE,)),
-    Row("DP-CGH-18", _instance_returns, (Do(_take_place),)),
+    Row("DP-CGH-18", _instance_returns, (_take_place,)),
     Row("DP-CGH-14", _unknown_instance, (_UNKNOWN_INSTANCE,)),
     Row("DP-CGH-14", _fenced_instance, (_FENCED_INSTANCE,)),
     Row("DP-CGH-13", _unknown_member, (_UNKNOWN_MEMBER,)),
-    Row("DP-CGH-13", always, (Do(_find_member),)),
+    Row("DP-CGH-13", always, (_find_member,)),
 )
 """Who sends a heartbeat."""
 
@@ -338,7 +338,7 @@ ON_LEAVER: Final[tuple[HeartbeatRow, ...]] = (
     Row("DP-CGH-14", _unknown_instance, (_UNKNOWN_INSTANCE,)),
     Row("DP-CGH-14", _fenced_instance, (_FENCED_INSTANCE,)),
     Row("DP-CGH-13", _unknown_member, (_UNKNOWN_MEMBER,)),
-    Row("DP-CGH-17 DP-CGH-18", always, (Do(_find_member),)),
+    Row("DP-CGH-17 DP-CGH-18", always, (_find_member,)),
 )
 """Who leaves. The epoch does not matter."""
 
@@ -415,12 +415,12 @@ def _bump(event: GroupEvent) -> None:
 
 
 ON_CHANGE: Final[tuple[GroupRow, ...]] = (
-    Row("DP-CGH-29", lambda event: event.group.epoch == 0, (Do(_bump),), until=_EPOCH_1),
-    Row("DP-CGH-21", lambda event: event.subscription_changed, (Do(_bump),)),
-    Row("DP-CGH-20 DP-CGH-21", lambda event: event.resolved_changed, (Do(_bump),)),
-    Row("DP-CGH-21", lambda event: event.assignor_changed, (Do(_bump),), since=(4, 4)),
-    Row("DP-CGH-21", lambda event: event.topics_changed, (Do(_bump),)),
-    Row("DP-CGH-21", lambda event: event.racks_changed, (Do(_bump),), since=(4, 1)),
+    Row("DP-CGH-29", lambda event: event.group.epoch == 0, (_bump,), until=_EPOCH_1),
+    Row("DP-CGH-21", lambda event: event.subscription_changed, (_bump,)),
+    Row("DP-CGH-20 DP-CGH-21", lambda event: event.resolved_changed, (_bump,)),
+    Row("DP-CGH-21", lambda event: event.assignor_changed, (_bump,), since=(4, 4)),
+    Row("DP-CGH-21", lambda event: event.topics_changed, (_bump,)),
+    Row("DP-CGH-21", lambda event: event.racks_changed, (_bump,), since=(4, 1)),
 )
 """Does the group need a new target?"""
 
@@ -442,7 +442,7 @@ def _make_target(event: GroupEvent) -> None:
 ON_TARGET: Final[tuple[GroupRow, ...]] = (
     Row("DP-CGH-22", _up_to_date, ()),
     Row("DP-CGH-22", _too_early, (), since=(4, 3)),
-    Row("DP-CGH-22", always, (Do(_make_target),)),
+    Row("DP-CGH-22", always, (_make_target,)),
 )
 """Is it time to make it?"""
 
@@ -474,10 +474,10 @@ ON_MEMBERS_GONE: Final[tuple[GoneRow, ...]] = (
     Row(
         "DP-MIGRATE-04",
         _only_classic_members_stay,
-        (Do(lambda event: event.downgrade(event.group, event.gone)),),
+        (lambda event: event.downgrade(event.group, event.gone),),
     ),
-    Row("DP-CGH-17", _nobody_stays, (Do(_remove), Do(_settle)), since=(4, 4)),
-    Row("DP-CGH-17", always, (Do(_remove),)),
+    Row("DP-CGH-17", _nobody_stays, (_remove, _settle), since=(4, 4)),
+    Row("DP-CGH-17", always, (_remove,)),
 )
 
 # ---- regular expressions -------------------------------------------------------------------------
@@ -506,9 +506,9 @@ def _resolve(event: RegexEvent) -> None:
 
 ON_REGEX: Final[tuple[RegexRow, ...]] = (
     Row("DP-CGH-20", _just_resolved, ()),
-    Row("DP-CGH-20", _has_unresolved, (Do(_resolve),)),
-    Row("DP-CGH-20", lambda event: event.created > event.version, (Do(_resolve),)),
-    Row("DP-CGH-20", _long_ago, (Do(_resolve),)),
+    Row("DP-CGH-20", _has_unresolved, (_resolve,)),
+    Row("DP-CGH-20", lambda event: event.created > event.version, (_resolve,)),
+    Row("DP-CGH-20", _long_ago, (_resolve,)),
 )
 """After a heartbeat: are regular expressions to be resolved?"""
 
@@ -557,14 +557,14 @@ def _speaks_classic(event: CommitEvent) -> bool:
 ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row("DP-MIGRATE-06", _empty_and_unnamed, ()),
     Row("DP-MIGRATE-06", _transaction_without_member, ()),
-    Row("DP-MIGRATE-06", _unknown, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
-    Row("DP-MIGRATE-06", _old_version, (Refuse(ErrorCode.UNSUPPORTED_VERSION),)),
+    Row("DP-MIGRATE-06", _unknown, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-MIGRATE-06", _old_version, (refuse(ErrorCode.UNSUPPORTED_VERSION),)),
     Row("DP-MIGRATE-06", _is_current, ()),
     Row("DP-MIGRATE-06", _has_all_since, (), since=(4, 3)),
-    Row("DP-MIGRATE-06", _speaks_classic, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-MIGRATE-06", _speaks_classic, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
     # TxnOffsetCommit has no error for epochs.
-    Row("DP-MIGRATE-06", _is_transactional, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
-    Row("DP-MIGRATE-06", always, (Refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
+    Row("DP-MIGRATE-06", _is_transactional, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-MIGRATE-06", always, (refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
 )
 
 
@@ -579,11 +579,11 @@ def _administrator(event: CommitEvent) -> bool:
 ON_FETCH: Final[tuple[CommitRow, ...]] = (
     Row("DP-MIGRATE-07", _administrator, ()),
     # Kafka looks a member up whose id is null, and fails.
-    Row("DP-MIGRATE-07", _names_nobody, (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
-    Row("DP-MIGRATE-07", _unknown, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-MIGRATE-07", _names_nobody, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
+    Row("DP-MIGRATE-07", _unknown, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row("DP-MIGRATE-07", _is_current, ()),
-    Row("DP-MIGRATE-07", _speaks_classic, (Refuse(ErrorCode.ILLEGAL_GENERATION),)),
-    Row("DP-MIGRATE-07", always, (Refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
+    Row("DP-MIGRATE-07", _speaks_classic, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    Row("DP-MIGRATE-07", always, (refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
 )
 """OffsetFetch. A member id that the request leaves out is None."""
 
@@ -599,8 +599,8 @@ def _show_held(event: DescribeEvent) -> None:
 
 
 ON_DESCRIBE: Final[tuple[Row[DescribeEvent, DescribeEvent], ...]] = (
-    Row("DP-MIGRATE-08", always, (Do(_show_assigned),), until=(4, 3)),
-    Row("DP-MIGRATE-08", always, (Do(_show_held),), since=(4, 3)),
+    Row("DP-MIGRATE-08", always, (_show_assigned,), until=(4, 3)),
+    Row("DP-MIGRATE-08", always, (_show_held,), since=(4, 3)),
 )
 """Which partitions a member is shown with: those that it gives up count from 4.3 on."""
 

@@ -77,7 +77,7 @@ class Step(msgspec.Struct, frozen=True):
 
     act: Callable[[Reconciliation], None]
 
-    def perform(self, subject: Reconciliation, /) -> None:
+    def __call__(self, subject: Reconciliation, /) -> None:
         self.act(subject)
 
 

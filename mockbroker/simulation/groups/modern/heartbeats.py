@@ -42,7 +42,7 @@ class Reject(msgspec.Struct, frozen=True):
     code: ErrorCode
     text: str | None = None
 
-    def perform(self, subject: _Heartbeat, /) -> None:
+    def __call__(self, subject: _Heartbeat, /) -> None:
         text = None if self.text is None else self.text.format(**subject.words())
         subject.reject(self.code, text)
 

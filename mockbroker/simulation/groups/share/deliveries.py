@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Do, Release, Row, always, rows_of_release
+from mockbroker.simulation.releases.rows import Release, Row, always, rows_of_release
 from mockbroker.simulation.state.timers import Timer
 
 __all__ = [
@@ -98,7 +98,7 @@ class Move(msgspec.Struct, frozen=True):
 
     state: RecordState
 
-    def perform(self, subject: Acknowledgement, /) -> None:
+    def __call__(self, subject: Acknowledgement, /) -> None:
         subject.state = self.state
 
 
@@ -107,7 +107,7 @@ class Invalid(msgspec.Struct, frozen=True):
 
     text: str
 
-    def perform(self, subject: Acknowledgement, /) -> None:
+    def __call__(self, subject: Acknowledgement, /) -> None:
         subject.error = (ErrorCode.INVALID_RECORD_STATE, self.text)
 
 
@@ -215,19 +215,19 @@ def _wrong_count(event: BatchCheck) -> bool:
 
 
 ON_ACK_BATCH: Final[tuple[Row[BatchCheck, BatchCheck], ...]] = (
-    Row("DP-SHARE-08", lambda event: event.first > event.last, (Do(_refuse),)),
-    Row("DP-SHARE-08", lambda event: event.first < event.previous_last, (Do(_refuse),)),
-    Row("DP-SHARE-08", lambda event: not event.types, (Do(_refuse),)),
-    Row("DP-SHARE-08", _wrong_count, (Do(_refuse),)),
+    Row("DP-SHARE-08", lambda event: event.first > event.last, (_refuse,)),
+    Row("DP-SHARE-08", lambda event: event.first < event.previous_last, (_refuse,)),
+    Row("DP-SHARE-08", lambda event: not event.types, (_refuse,)),
+    Row("DP-SHARE-08", _wrong_count, (_refuse,)),
     Row(
         "DP-SHARE-08",
         lambda event: any(not 0 <= each <= event.highest_type for each in event.types),
-        (Do(_refuse),),
+        (_refuse,),
     ),
     Row(
         "DP-SHARE-31",
         lambda event: AckType.RENEW in event.types and not event.is_renewal,
-        (Do(_refuse),),
+        (_refuse,),
     ),
 )
 
@@ -255,7 +255,7 @@ ON_REDELIVERY: Final[tuple[Row[Throttle, Throttle], ...]] = (
     Row(
         "DP-SHARE-33",
         lambda event: event.count >= event.threshold,
-        (Do(_deliver_alone),),
+        (_deliver_alone,),
         since=(4, 2),
     ),
 )
@@ -286,7 +286,7 @@ class FailToStore(msgspec.Struct, frozen=True):
     code: ErrorCode
     text: str
 
-    def perform(self, subject: StoreEvent, /) -> None:
+    def __call__(self, subject: StoreEvent, /) -> None:
         subject.error = StoreError(self.code, f"Error in write state RPC. {self.text}")
 
 

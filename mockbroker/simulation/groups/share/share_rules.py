@@ -16,7 +16,7 @@ from mockbroker.simulation.groups.modern.heartbeats import (
 )
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
 from mockbroker.simulation.groups.share.share_heartbeats import ShareGroupEvent, ShareHeartbeatEvent
-from mockbroker.simulation.releases.rows import Do, Release, Row, always, rows_of_release
+from mockbroker.simulation.releases.rows import Release, Row, always, rows_of_release
 
 __all__ = ["ShareHeartbeatRow", "ShareRules", "share_rules"]
 
@@ -80,7 +80,7 @@ class MakeGroup(msgspec.Struct, frozen=True):
 
     epoch: int
 
-    def perform(self, subject: ShareHeartbeatEvent, /) -> None:
+    def __call__(self, subject: ShareHeartbeatEvent, /) -> None:
         subject.group = ShareGroup(
             subject.request.group_id, epoch=self.epoch, target_epoch=self.epoch
         )
@@ -93,7 +93,7 @@ ON_SHARE_GROUP: Final[tuple[ShareHeartbeatRow, ...]] = (
     Row(
         "DP-SHARE-21",
         lambda event: event.coordinator_error is not ErrorCode.NONE,
-        (Do(_refuse_elsewhere),),
+        (_refuse_elsewhere,),
     ),
     Row(
         "DP-SHARE-21",
@@ -149,7 +149,7 @@ ON_SHARE_MEMBER: Final[tuple[ShareHeartbeatRow, ...]] = (
         ),
     ),
     Row("DP-SHARE-24", _unknown, (_UNKNOWN_MEMBER,)),
-    Row("DP-SHARE-24", always, (Do(_find_member),)),
+    Row("DP-SHARE-24", always, (_find_member,)),
 )
 """Who sends a heartbeat."""
 
@@ -199,9 +199,9 @@ def _bump(event: ShareGroupEvent) -> None:
 
 
 ON_SHARE_CHANGE: Final[tuple[ShareGroupRow, ...]] = (
-    Row("DP-SHARE-26", lambda event: event.subscription_changed, (Do(_bump),)),
-    Row("DP-SHARE-27", lambda event: event.unassigned, (Do(_bump),)),
-    Row("DP-SHARE-26", lambda event: event.topics_changed, (Do(_bump),)),
+    Row("DP-SHARE-26", lambda event: event.subscription_changed, (_bump,)),
+    Row("DP-SHARE-27", lambda event: event.unassigned, (_bump,)),
+    Row("DP-SHARE-26", lambda event: event.topics_changed, (_bump,)),
 )
 """Does the group need a new target?"""
 
@@ -218,7 +218,7 @@ def _make_target(event: ShareGroupEvent) -> None:
 ON_SHARE_TARGET: Final[tuple[ShareGroupRow, ...]] = (
     Row("DP-SHARE-26", lambda event: event.group.target_epoch >= event.group.epoch, ()),
     Row("DP-SHARE-28", _too_early, (), since=(4, 3)),
-    Row("DP-SHARE-26", always, (Do(_make_target),)),
+    Row("DP-SHARE-26", always, (_make_target,)),
 )
 """Is it time to make it?"""
 
@@ -231,10 +231,10 @@ ON_SHARE_MEMBER_GONE: Final[tuple[ShareGroupRow, ...]] = (
     Row(
         "DP-SHARE-22",
         lambda event: not event.group.members,
-        (Do(_bump), Do(_settle)),
+        (_bump, _settle),
         since=(4, 4),
     ),
-    Row("DP-SHARE-26", always, (Do(_bump),)),
+    Row("DP-SHARE-26", always, (_bump,)),
 )
 
 

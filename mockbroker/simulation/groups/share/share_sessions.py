@@ -11,7 +11,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
-from mockbroker.simulation.releases.rows import Refuse, Release, Row, rows_of_release
+from mockbroker.simulation.releases.rows import Release, Row, refuse, rows_of_release
 
 __all__ = [
     "FINAL_EPOCH",
@@ -84,10 +84,10 @@ def _has_other_epoch(event: SessionEvent) -> bool:
 
 
 _UNKNOWN: Final[SessionRow] = Row(
-    "DP-SHARE-03", _is_unknown, (Refuse(ErrorCode.SHARE_SESSION_NOT_FOUND),)
+    "DP-SHARE-03", _is_unknown, (refuse(ErrorCode.SHARE_SESSION_NOT_FOUND),)
 )
 _OTHER_EPOCH: Final[SessionRow] = Row(
-    "DP-SHARE-03", _has_other_epoch, (Refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH),)
+    "DP-SHARE-03", _has_other_epoch, (refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH),)
 )
 
 ON_SHARE_FETCH: Final[tuple[SessionRow, ...]] = (
@@ -95,12 +95,12 @@ ON_SHARE_FETCH: Final[tuple[SessionRow, ...]] = (
     Row(
         "DP-SHARE-03",
         lambda event: event.begins and event.acknowledges,
-        (Refuse(ErrorCode.INVALID_REQUEST),),
+        (refuse(ErrorCode.INVALID_REQUEST),),
     ),
     Row(
         "DP-SHARE-34",
         lambda event: event.begins and event.session is None and event.is_full,
-        (Refuse(ErrorCode.SHARE_SESSION_LIMIT_REACHED),),
+        (refuse(ErrorCode.SHARE_SESSION_LIMIT_REACHED),),
     ),
     _OTHER_EPOCH,
 )
@@ -108,7 +108,7 @@ ON_SHARE_ACKNOWLEDGE: Final[tuple[SessionRow, ...]] = (
     Row(
         "DP-SHARE-03",
         lambda event: event.begins,
-        (Refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH),),
+        (refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH),),
     ),
     _UNKNOWN,
     _OTHER_EPOCH,
@@ -130,7 +130,7 @@ ON_SHARE_FETCH_ANSWER: Final[tuple[Row[AnswerEvent, AnswerEvent], ...]] = (
     Row(
         "DP-SHARE-37",
         lambda event: event.names_unknown_topic,
-        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
         until=(4, 4),
     ),
 )

@@ -23,14 +23,7 @@ from mockbroker.simulation.groups.share.share_partition import (
     SharePartition,
     StateBatch,
 )
-from mockbroker.simulation.releases.rows import (
-    Do,
-    Release,
-    Row,
-    always,
-    apply_first,
-    rows_of_release,
-)
+from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.controller import Controller
 
 __all__ = [
@@ -95,7 +88,7 @@ class _Fail(msgspec.Struct, frozen=True):
     code: ErrorCode
     text: str = ""
 
-    def perform(self, subject: StateQuery) -> None:
+    def __call__(self, subject: StateQuery) -> None:
         text = self.text.format(verb=subject.verb) or message(self.code)
         subject.error = ShareStateError(self.code, text)
 
@@ -176,8 +169,8 @@ def _take_later(merge: StateMerge) -> None:
 
 
 MERGE_ROWS: Final[Sequence[Row[StateMerge, StateMerge]]] = (
-    Row("DP-SHARE-42", always, (Do(_take),), until=(4, 4)),
-    Row("DP-SHARE-42", always, (Do(_take_later),), since=(4, 4)),
+    Row("DP-SHARE-42", always, (_take,), until=(4, 4)),
+    Row("DP-SHARE-42", always, (_take_later,), since=(4, 4)),
 )
 
 

@@ -34,7 +34,7 @@ from mockbroker.simulation.groups.streams.task_reconciliation import (
     ReconciliationRow,
 )
 from mockbroker.simulation.groups.streams.topology import BrokenTopologyError, InvalidTopologyError
-from mockbroker.simulation.releases.rows import Do, Refuse, Release, Row, always, rows_of_release
+from mockbroker.simulation.releases.rows import Release, Row, always, refuse, rows_of_release
 
 __all__ = ["HeartbeatRow", "StreamsRules", "streams_rules"]
 
@@ -202,7 +202,7 @@ class MakeGroup(msgspec.Struct, frozen=True):
     epoch: int
     target_epoch: int
 
-    def perform(self, subject: HeartbeatEvent, /) -> None:
+    def __call__(self, subject: HeartbeatEvent, /) -> None:
         subject.makes = True
         subject.group = StreamsGroup(
             subject.request.group_id, epoch=self.epoch, target_epoch=self.target_epoch
@@ -210,7 +210,7 @@ class MakeGroup(msgspec.Struct, frozen=True):
 
 
 ON_GROUP: Final[tuple[HeartbeatRow, ...]] = (
-    Row("DP-STREAMS-09", _elsewhere, (Do(_refuse_elsewhere),)),
+    Row("DP-STREAMS-09", _elsewhere, (_refuse_elsewhere,)),
     Row(
         "DP-STREAMS-09",
         lambda event: _missing(event) and event.request.leaves,
@@ -308,11 +308,11 @@ ON_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
     Row("DP-STREAMS-10", _joins_full, (_FULL,), until=_STATIC),
     Row("DP-STREAMS-10", _joins_full_anew, (_FULL,), since=_STATIC),
     Row("DP-STREAMS-16", _instance_in_use, (_IN_USE,), since=_STATIC),
-    Row("DP-STREAMS-16", _instance_returns, (Do(_take_place),), since=_STATIC),
+    Row("DP-STREAMS-16", _instance_returns, (_take_place,), since=_STATIC),
     Row("DP-STREAMS-16", _unknown_instance, (_UNKNOWN_INSTANCE,), since=_STATIC),
     Row("DP-STREAMS-16", _fenced_instance, (_FENCED_INSTANCE,), since=_STATIC),
     Row("DP-STREAMS-10", _unknown_member, (_UNKNOWN_MEMBER,)),
-    Row("DP-STREAMS-10", always, (Do(_find_member),)),
+    Row("DP-STREAMS-10", always, (_find_member,)),
 )
 """Who sends a heartbeat, or leaves."""
 
@@ -382,13 +382,13 @@ def _keep(event: HeartbeatEvent) -> None:
 
 
 ON_TOPOLOGY: Final[tuple[HeartbeatRow, ...]] = (
-    Row("DP-STREAMS-11", _is_first, (Do(_take_over),)),
+    Row("DP-STREAMS-11", _is_first, (_take_over,)),
     Row(
         "DP-STREAMS-11",
         _sends_another,
         (Reject(_INVALID, "Topology updates are not supported yet."),),
     ),
-    Row("DP-STREAMS-11", always, (Do(_keep),)),
+    Row("DP-STREAMS-11", always, (_keep,)),
 )
 """The topology of the group: that of the member that came first."""
 
@@ -476,7 +476,7 @@ ON_UPDATE: Final[tuple[UpdateRow, ...]] = (
     Row(
         "DP-STREAMS-06",
         lambda event: event.request.joins,
-        (Do(_take_endpoint),),
+        (_take_endpoint,),
         since=_STATIC,
     ),
 )
@@ -493,11 +493,11 @@ ON_CHANGE: Final[tuple[ChangeRow, ...]] = (
     Row(
         "DP-STREAMS-12",
         lambda event: event.metadata_changed and not event.is_static,
-        (Do(_bump),),
+        (_bump,),
     ),
-    Row("DP-STREAMS-16", lambda event: event.placement_changed, (Do(_bump),), since=_STATIC),
-    Row("DP-STREAMS-12", lambda event: event.facts_changed, (Do(_bump),)),
-    Row("DP-STREAMS-12", lambda event: event.configs_changed, (Do(_bump),)),
+    Row("DP-STREAMS-16", lambda event: event.placement_changed, (_bump,), since=_STATIC),
+    Row("DP-STREAMS-12", lambda event: event.facts_changed, (_bump,)),
+    Row("DP-STREAMS-12", lambda event: event.configs_changed, (_bump,)),
 )
 """Does the group need a new target?"""
 
@@ -519,10 +519,8 @@ ON_TARGET: Final[tuple[TargetRow, ...]] = (
         "DP-STREAMS-05 DP-STREAMS-02",
         lambda event: event.group.is_delayed,
         (
-            Do(
-                lambda event: event.delay(
-                    "Assignment delayed due to the configured initial rebalance delay."
-                )
+            lambda event: event.delay(
+                "Assignment delayed due to the configured initial rebalance delay."
             ),
         ),
     ),
@@ -531,15 +529,13 @@ ON_TARGET: Final[tuple[TargetRow, ...]] = (
         "DP-STREAMS-12 DP-STREAMS-02",
         _too_early,
         (
-            Do(
-                lambda event: event.delay(
-                    "Assignment delayed due to the configured assignment interval."
-                )
+            lambda event: event.delay(
+                "Assignment delayed due to the configured assignment interval."
             ),
         ),
         since=(4, 3),
     ),
-    Row("DP-STREAMS-12", always, (Do(_make_target),)),
+    Row("DP-STREAMS-12", always, (_make_target,)),
 )
 """Is it time to make it?"""
 
@@ -586,23 +582,23 @@ def _tell_tags(event: AnswerEvent) -> None:
 
 
 ON_TOPOLOGY_ANSWER: Final[tuple[AnswerRow, ...]] = (
-    Row("DP-STREAMS-02", _is_stale, (Do(_tell_stale),)),
+    Row("DP-STREAMS-02", _is_stale, (_tell_stale,)),
 )
 ON_TOPICS_ANSWER: Final[tuple[AnswerRow, ...]] = (
-    Row("DP-STREAMS-02", lambda event: not event.configured.is_ready, (Do(_tell_problem),)),
+    Row("DP-STREAMS-02", lambda event: not event.configured.is_ready, (_tell_problem,)),
 )
 ON_SHUTDOWN_ANSWER: Final[tuple[AnswerRow, ...]] = (
     Row(
         "DP-STREAMS-02",
         lambda event: event.group.shutdown_member is not None,
-        (Do(_tell_shutdown),),
+        (_tell_shutdown,),
     ),
 )
 ON_TAGS_ANSWER: Final[tuple[AnswerRow, ...]] = (
     Row(
         "DP-STREAMS-02",
         lambda event: event.version >= 1 and bool(event.missing_tags),
-        (Do(_tell_tags),),
+        (_tell_tags,),
         since=_STATIC,
     ),
 )
@@ -618,19 +614,19 @@ ON_ENDPOINT: Final[tuple[EndpointRow, ...]] = (
     Row(
         "DP-STREAMS-06",
         lambda event: event.after.endpoint is not None and (event.joins or event.moved),
-        (Do(_raise_endpoint),),
+        (_raise_endpoint,),
         until=_STATIC,
     ),
     Row(
         "DP-STREAMS-06",
         lambda event: event.before.endpoint != event.after.endpoint,
-        (Do(_raise_endpoint),),
+        (_raise_endpoint,),
         since=_STATIC,
     ),
     Row(
         "DP-STREAMS-06",
         lambda event: event.after.endpoint is not None and event.moved,
-        (Do(_raise_endpoint),),
+        (_raise_endpoint,),
         since=_STATIC,
     ),
 )
@@ -649,8 +645,8 @@ def _leave_out(event: PartitionsEvent) -> None:
 
 
 ON_ENDPOINT_PARTITIONS: Final[tuple[PartitionsRow, ...]] = (
-    Row("DP-STREAMS-06", always, (Do(_cut),), until=_STATIC),
-    Row("DP-STREAMS-06", always, (Do(_leave_out),), since=_STATIC),
+    Row("DP-STREAMS-06", always, (_cut,), until=_STATIC),
+    Row("DP-STREAMS-06", always, (_leave_out,), since=_STATIC),
 )
 """Which partitions of a topic with fewer partitions than tasks belong to tasks."""
 
@@ -671,10 +667,10 @@ ON_MEMBER_GONE: Final[tuple[GoneRow, ...]] = (
     Row(
         "DP-STREAMS-12",
         lambda event: len(event.group.members) == 1,
-        (Do(_remove), Do(_settle)),
+        (_remove, _settle),
         since=_STATIC,
     ),
-    Row("DP-STREAMS-12", always, (Do(_remove),)),
+    Row("DP-STREAMS-12", always, (_remove,)),
 )
 
 # ---- offsets -------------------------------------------------------------------------------------
@@ -716,11 +712,11 @@ def _has_all_since(event: CommitEvent) -> bool:
 ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row("DP-STREAMS-17", _empty_and_unnamed, ()),
     Row("DP-STREAMS-17", _transaction_without_member, ()),
-    Row("DP-STREAMS-17", _unknown, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-STREAMS-17", _unknown, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row(
         "DP-STREAMS-17",
         lambda event: not event.transactional and event.version < 9,
-        (Refuse(ErrorCode.UNSUPPORTED_VERSION),),
+        (refuse(ErrorCode.UNSUPPORTED_VERSION),),
     ),
     Row("DP-STREAMS-17", _is_current, ()),
     Row("DP-STREAMS-17", _has_all_since, ()),
@@ -728,9 +724,9 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row(
         "DP-STREAMS-17",
         lambda event: event.transactional,
-        (Refuse(ErrorCode.ILLEGAL_GENERATION),),
+        (refuse(ErrorCode.ILLEGAL_GENERATION),),
     ),
-    Row("DP-STREAMS-17", always, (Refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
+    Row("DP-STREAMS-17", always, (refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
 )
 
 ON_FETCH: Final[tuple[CommitRow, ...]] = (
@@ -739,11 +735,11 @@ ON_FETCH: Final[tuple[CommitRow, ...]] = (
     Row(
         "DP-STREAMS-17",
         lambda event: event.member_id is None,
-        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
-    Row("DP-STREAMS-17", _unknown, (Refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
+    Row("DP-STREAMS-17", _unknown, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row("DP-STREAMS-17", _is_current, ()),
-    Row("DP-STREAMS-17", always, (Refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
+    Row("DP-STREAMS-17", always, (refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
 )
 """OffsetFetch. A member id that the request leaves out is None."""
 

@@ -20,7 +20,7 @@ from mockbroker.simulation.groups.streams.streams_group import (
     Task,
     Tasks,
 )
-from mockbroker.simulation.releases.rows import Do, Release, Row, always, apply_first
+from mockbroker.simulation.releases.rows import Release, Row, always, apply_first
 
 __all__ = ["ON_DIFFERENCE", "ON_RECONCILE", "Holders", "Reconciliation", "ReconciliationRow",
            "reconcile"]  # fmt: skip
@@ -116,8 +116,8 @@ def _compare_roles(event: Reconciliation) -> None:
 
 
 ON_DIFFERENCE: Final[tuple[ReconciliationRow, ...]] = (
-    Row("DP-STREAMS-14", always, (Do(_compare),), until=_ROLES_CHANGE),
-    Row("DP-STREAMS-15", always, (Do(_compare_roles),), since=_ROLES_CHANGE),
+    Row("DP-STREAMS-14", always, (_compare,), until=_ROLES_CHANGE),
+    Row("DP-STREAMS-15", always, (_compare_roles,), since=_ROLES_CHANGE),
 )
 """What the member has to give up, and what it may get."""
 
@@ -165,19 +165,19 @@ def _advance(event: Reconciliation, state: MemberState) -> None:
 
 
 ON_RECONCILE: Final[tuple[ReconciliationRow, ...]] = (
-    Row("DP-STREAMS-13", _is_there, (Do(_stay),)),
-    Row("DP-STREAMS-13", _still_owns, (Do(_stay),)),
+    Row("DP-STREAMS-13", _is_there, (_stay,)),
+    Row("DP-STREAMS-13", _still_owns, (_stay,)),
 )
 """Whether there is anything to do."""
 
 ON_STEP: Final[tuple[ReconciliationRow, ...]] = (
-    Row("DP-STREAMS-13", _has_to_revoke, (Do(_revoke),)),
+    Row("DP-STREAMS-13", _has_to_revoke, (_revoke,)),
     Row(
         "DP-STREAMS-13",
         lambda event: event.waits,
-        (Do(lambda event: _advance(event, MemberState.UNRELEASED)),),
+        (lambda event: _advance(event, MemberState.UNRELEASED),),
     ),
-    Row("DP-STREAMS-13", always, (Do(lambda event: _advance(event, MemberState.STABLE)),)),
+    Row("DP-STREAMS-13", always, (lambda event: _advance(event, MemberState.STABLE),)),
 )
 """The next step."""
 

@@ -130,7 +130,7 @@ def _in_known_order(text: str | None, plan: Mapping[TopicPartition, PlannedRepli
 class SetPending(msgspec.Struct, frozen=True):
     """Make the partition pending, with the requested target and the fact ``original``."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         transition.now = PendingPartition(
             **{name: getattr(transition.now, name) for name in Partition.__struct_fields__},
             new_replicas=transition.requested_replicas,
@@ -142,7 +142,7 @@ class WritePlan(msgspec.Struct, frozen=True):
     """Write the draft into the plan, beside what is pending and what was submitted together with it
     (the fact ``plan``)."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         assert isinstance(transition.now, PendingPartition), "after SetPending"
         # Partitions submitted together are recorded at once, but remembered one by one.
         submitted: Plan = transition.facts.get("plan", {})
@@ -155,7 +155,7 @@ class WritePlan(msgspec.Struct, frozen=True):
 class RemoveFromPlan(msgspec.Struct, frozen=True):
     """Remove the partition from the plan; an empty plan deletes the znode."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         plan = pending(transition.controller)
         plan.pop(transition.tp, None)
         write_plan(transition.controller, transition.cause, plan)
@@ -164,5 +164,5 @@ class RemoveFromPlan(msgspec.Struct, frozen=True):
 class RemoveFromQueue(msgspec.Struct, frozen=True):
     """Remove the partition from the queue."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         remove_from_queue(transition.controller, transition.cause, transition.tp)

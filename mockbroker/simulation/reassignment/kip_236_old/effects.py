@@ -116,7 +116,7 @@ def top_of(partition: Partition) -> int:
 class StoreRequest(msgspec.Struct, frozen=True):
     """Write the reassignment's znode; a changed reassignment keeps its znode."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         context = transition
         text = encode_reassignment(
             RequestedReassignment(
@@ -129,7 +129,7 @@ class StoreRequest(msgspec.Struct, frozen=True):
 class SetRequest(msgspec.Struct, frozen=True):
     """Put the partition under reassignment, with its original replicas as far as they are known."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         context = transition
         known = original_of(context.start)
         transition.now = requested(
@@ -151,7 +151,7 @@ def original_of(partition: Partition) -> Brokers | None:
 class RemoveRecord(msgspec.Struct, frozen=True):
     """Delete the reassignment's znode, and remove the partition from the plan it came in."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         partition = cast(RequestedPartition, transition.start)
         remove_record(
             transition.controller, transition.cause, transition.tp, legacy=partition.legacy

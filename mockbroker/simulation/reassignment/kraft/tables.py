@@ -77,7 +77,7 @@ class SetTarget(msgspec.Struct, frozen=True):
     removes nothing keeps the earlier ``removing``. Kafka 3.9.2 to 4.4.0 behaves so.
     """
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         present, target = set(transition.now.replicas), transition.requested_replicas
         removing = tuple(sorted(present - set(target)))
         transition.now = replace(
@@ -92,7 +92,7 @@ class RemoveAdding(msgspec.Struct, frozen=True):
     """Remove the replicas that were being added, from the ISR too. The others keep the order that
     the target gave them."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         transition.now = replace(
             transition.now,
             replicas=_without_adding(transition, transition.now.replicas),
@@ -105,14 +105,14 @@ class RemoveAdding(msgspec.Struct, frozen=True):
 class DeclareFirstReplicaInSync(msgspec.Struct, frozen=True):
     """The ISR becomes the first replica, whatever data it has."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         transition.now = replace(transition.now, isr=transition.now.replicas[:1])
 
 
 class Complete(msgspec.Struct, frozen=True):
     """Drop the replicas to be removed if those that have to be in sync are."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         transition.now = complete(transition.now, transition.facts[COMPLETION])
 
 
@@ -121,7 +121,7 @@ class Elect(msgspec.Struct, frozen=True):
 
     unclean: bool = False
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         allowed = self.unclean and transition.facts[UNCLEAN_ELECTION]
         election = Election.UNCLEAN if allowed else Election.ONLINE
         transition.now = elect_leader(transition.now, transition.is_online, election)
@@ -131,7 +131,7 @@ class Commit(msgspec.Struct, frozen=True):
     """Make the draft the partition's value. If the request has changed the partition before, apply
     the difference to that value."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         name, index = transition.tp
         current = transition.controller.partition((name, index))
         after = with_epochs(transition.start, transition.now)

@@ -243,7 +243,7 @@ class StartReassignment(msgspec.Struct, frozen=True):
     """R becomes the requested replicas, then the rest of the origin; ``adding`` and ``removing``
     tell them apart."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         transition.now = with_target(transition.now, transition.requested_replicas)
 
 
@@ -251,7 +251,7 @@ class RememberTarget(msgspec.Struct, frozen=True):
     """Remember the requested replicas as the target; R stays. What an earlier plan was adding stays
     in R until the end."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         now, target = transition.now, transition.requested_replicas
         fresh = tuple(each for each in target if each not in now.replicas or each in now.adding)
         common = {name: getattr(now, name) for name in Partition.__struct_fields__}
@@ -264,7 +264,7 @@ class UniteReplicas(msgspec.Struct, frozen=True):
     """R becomes the union of target and R, in the order of a Scala 2.12 set
     (``onPartitionReassignment``)."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         both = (transition.now.target or ()) + transition.now.replicas
         transition.now = replace(transition.now, replicas=in_scala_2_12(both))
 
@@ -276,7 +276,7 @@ class SendFormerLeaderAndIsr(msgspec.Struct, frozen=True):
 
     to: Choice
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         to = transition.live(self.to(transition))
         if to:
             start = transition.start
@@ -293,7 +293,7 @@ class SendFormerLeaderAndIsr(msgspec.Struct, frozen=True):
 class AdoptTarget(msgspec.Struct, frozen=True):
     """R becomes the target, and the reassignment ends."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         target = transition.now.target or transition.now.replicas
         transition.now = replace(
             untargeted(transition.now), replicas=target, adding=(), removing=()
@@ -304,7 +304,7 @@ class ElectFromIsr(msgspec.Struct, frozen=True):
     """Elect the first of R that is live and in sync, and remove dead replicas from the ISR. The
     row's condition ensures that there is one."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         isr = tuple(filter(transition.is_online, transition.now.isr))
         leader = next(each for each in transition.now.replicas if each in isr)
         transition.now = replace(transition.now, leader=leader, isr=isr, vacated=False)
@@ -313,7 +313,7 @@ class ElectFromIsr(msgspec.Struct, frozen=True):
 class KeepLiveInIsr(msgspec.Struct, frozen=True):
     """The leader removes dead replicas from the ISR; its epoch stays."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         now = transition.now
         gone = {each for each in now.replicas if not transition.is_online(each)}
         isr = tuple(each for each in now.isr if each not in gone)
@@ -330,7 +330,7 @@ class RemoveFromIsr(msgspec.Struct, frozen=True):
 
     choose: Choice
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         for broker in sorted(self.choose(transition)):
             now = transition.now
             if broker not in now.isr:
@@ -344,15 +344,15 @@ class RemoveFromIsr(msgspec.Struct, frozen=True):
                 isr=rest or now.isr,
                 leader_epoch=now.leader_epoch + 1,
             )
-            WriteStateZnode().perform(transition)
-            Commit().perform(transition)
+            WriteStateZnode()(transition)
+            Commit()(transition)
 
 
 class RemoveFromPlan(msgspec.Struct, frozen=True):
     """Remove the partition from ``/admin/reassign_partitions`` if it has the replicas planned
     there."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         remove_from_plan(
             transition.writer,
             transition.cause,
@@ -364,7 +364,7 @@ class RewritePlan(msgspec.Struct, frozen=True):
     """Write what the controller remembers into the plan, whatever the znode holds meanwhile
     (``removePartitionsFromReassignedPartitions``, before 2.4)."""
 
-    def perform(self, transition: Transition) -> None:
+    def __call__(self, transition: Transition) -> None:
         rewrite_plan(
             transition.writer,
             transition.cause,
